@@ -97,7 +97,7 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
     ) -> None:
         super().__init__(len(vocabulary), dim)
         cuts = _cutoffs(vocabulary.counts, dim, cutoffs, factor)
-        self.bands, self.projection_rate = Bands.of(vocabulary.counts, cuts), projection_rate
+        self.bands = Bands.of(vocabulary.counts, cuts)
         shapes = _shapes(self.bands.start.tolist(), dim, factor, tail_bias)
         self._arrays: dict[str, Array] = {k: np.zeros(shape, dtype) for k, shape in shapes.items()}
         self.head_weight, self.head_bias = self._arrays["head_weight"], self._arrays["head_bias"]
@@ -115,6 +115,8 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
             if tail_bias:
                 bias[...] = tail - mass
             self.tails.append((projection, weight, bias))
+        names = (f"tail{i}_projection" for i in range(1, len(self.tails) + 1))
+        self.adagrad = {name: {"rate": projection_rate} for name in names}
         self._scratch = Scratch()
 
     def parameters(self) -> dict[str, Array]:
@@ -135,11 +137,6 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         """Return the shapes of `parameters` of a layer."""
         cuts = _cutoffs(source.counts, dim, cutoffs, factor)
         return _shapes([0, *cuts, len(source)], dim, factor, tail_bias)
-
-    def adagrad(self) -> dict[str, dict[str, float]]:
-        """Return the factor on the learning rate of the projections."""
-        names = (f"tail{i}_projection" for i in range(1, len(self.tails) + 1))
-        return {name: {"rate": self.projection_rate} for name in names}
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None

@@ -87,6 +87,7 @@ class AdaptiveImportanceSampling(ImportanceSampling):
             exact_target=exact_target,
         )
         self.proposal: NGramMixture = NGramMixture(vocabulary, counts, memory)
+        self.needs_contexts = True
 
     def training_state(self) -> dict[str, Array]:
         """Return the mixture's weights, and the sums that they come from."""

@@ -103,7 +103,7 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
                 "correction": np.zeros((self.n_labels, rank), dtype),
                 "basis": (draw((rank, dim)) / rank**0.5).astype(dtype),
             }
-        self.delay = delay
+        self.period = delay
         #: batches since the network's last update, and the sum of their gradients
         self._waiting = np.zeros((), np.int64)
         self._grad_spelled: Array = np.zeros((self.n_labels, dim), dtype)
@@ -118,11 +118,6 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
     def training_state(self) -> dict[str, Array]:
         """Return the gradients that wait for the network's update, and their number of batches."""
         return {"waiting": self._waiting, "grad_spelled": self._grad_spelled}
-
-    @property
-    def period(self) -> int:
-        """Number of batches after which the costs of training repeat: the network's update."""
-        return self.delay
 
     @property
     def weight(self) -> Array:  # type: ignore[override]
@@ -160,7 +155,7 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
             gradients["basis"] = self._correction["correction"].T @ grad_weight
         self._grad_spelled += grad_weight
         self._waiting += 1
-        if self._waiting >= self.delay:
+        if self._waiting >= self.period:
             gradients |= self._network_gradients(self._features(), self._grad_spelled)
             self._waiting[...] = 0
             self._grad_spelled.fill(0)

@@ -7,12 +7,12 @@ in `node_groups`; top-k search is in `top_k`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from hstree._compiled import twin
+from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
@@ -26,10 +26,10 @@ from hstree.layers.node_groups import (
     Gradient,
     Passed,
     Scratch,
+    WideFeatures,
     WideNodes,
     binary_nodes,
     narrow_nodes,
-    pair_gradient,
 )
 from hstree.layers.top_k import top_k
 from hstree.tree import Tree
@@ -50,12 +50,18 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
     bias : float array (R,)
         Biases, such that the untrained layer is the unigram distribution of `counts`.
     codes : Codes
+    is_one_softmax : bool
+        Whether all labels are under a root that is wide, each once.
+    bound : Features or None
+        Direct features of the contexts that the layer is bound to, where it has any.
 
     References
     ----------
     F. Morin & Y. Bengio, "Hierarchical probabilistic neural network language model", AISTATS
     2005; A. Mnih & G. Hinton, "A scalable hierarchical distributed language model", NIPS 2008.
     """
+
+    bound: Features | None = None
 
     def __init__(
         self, tree: Tree, dim: int, *, counts: Array | None = None, dtype: Any = np.float32
@@ -67,13 +73,11 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         self.bias: Array = bias.astype(dtype)
         # (E,) group of the node that each edge leaves: 0 binary, 1 narrow, 2 wide
         self._edge_group = np.digitize(tree.edge_width, (3, NARROW + 1)).astype(np.int8)
+        self.is_one_softmax = tree.n_nodes == 1 and tree.has_single_codes and tree.n_labels > 2
+        # Compiled, over nodes of few children; products of wide nodes use all threads.
+        is_narrow = tree.n_nodes > 0 and self._edge_group.max() < 2
+        self.scores_in_threads = bool(is_narrow and self.weight.dtype == np.float32)
         self._scratch = Scratch()
-
-    @property
-    def is_one_softmax(self) -> bool:
-        """Whether all labels are under a root that is wide, each once."""
-        tree = self.tree
-        return tree.n_nodes == 1 and tree.has_single_codes and tree.n_labels > 2
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
@@ -92,7 +96,7 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
 
     def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
-        if self.is_one_softmax and self.bound_features() is None:
+        if self.is_one_softmax and self.bound is None:
             columns, nll = self.codes.leaf_edge[targets], np.empty(len(targets))
             for some in batch_blocks(len(targets), self.n_labels):
                 chunks = row_chunks(hidden[some], self.weight, self.bias)
@@ -110,15 +114,6 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
     def pass_of_batch(self, hidden: Array, targets: Integer) -> Pass:
         """Return the pass of a batch by NumPy."""
         return Pass(self, hidden, targets)
-
-    def bound_features(self) -> Features | None:
-        """Return the direct features of the contexts that the layer is bound to; None has none."""
-        return None
-
-    @property
-    def scores_in_threads(self) -> bool:
-        """Whether several threads may call `nll` at once: compiled, over nodes of few children."""
-        return scores_in_threads(self)
 
     def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V).
@@ -210,12 +205,6 @@ def batch_loss(
 
 
 @twin
-def scores_in_threads(layer: HierarchicalSoftmax) -> bool:
-    """Return whether several threads may call `nll` at once: products use all threads here."""
-    return False
-
-
-@twin
 def log_prob_of_items(layer: HierarchicalSoftmax, hidden: Array, some: slice) -> Float64:
     """Return the log-probabilities (b, V) of all labels for some of the hidden vectors."""
     logits = layer.weight @ hidden[some].T + layer.bias[:, None]
@@ -249,7 +238,11 @@ class Pass:
     Attributes
     ----------
     nll : float64 array (B,)
+    features : WideFeatures or None
+        What is added to the scores of wide nodes.
     """
+
+    features: WideFeatures | None = None
 
     def __init__(self, layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> None:
         self.layer, self.hidden, tree = layer, hidden, layer.tree
@@ -262,15 +255,32 @@ class Pass:
         self.code, self.item = expansion.decision_code, expansion.code_item
         # (C,) log-probability of each code
         self.code_log_prob = np.zeros(len(self.item))
-        for group, decisions in self._split(expansion.edge):
+        # (D,) group of each decision; narrow nodes with many scores are computed as wide ones
+        group = layer._edge_group[expansion.edge]
+        groups: list[Int64 | slice] = [slice(None)]
+        if group.any():
+            narrow = np.flatnonzero(group == 1)
+            node, width = (a[expansion.edge[narrow]] for a in (tree.edge_node, tree.edge_width))
+            group[narrow[np.bincount(node)[node] * width >= CROWDED]] = 2
+            groups = [np.flatnonzero(group == number) for number in range(3)]
+        for number, decisions in enumerate(groups):
             edge, code = expansion.edge[decisions], self.code[decisions]
+            if not len(edge):
+                continue
             taken = Decisions(
                 self.item[code],
                 layer.codes.edge_row[edge],
                 tree.edge_branch[edge],
                 tree.edge_width[edge],
             )
-            log_prob, backward = self._decide(group, taken)
+            if number == 2:
+                scratch, features = layer._scratch, self.features
+                wide = WideNodes(scratch, layer.weight, layer.bias, hidden, taken, features)
+                passed: Passed[Gradient] = (wide.log_prob, wide.backward)
+            else:
+                decide = narrow_nodes if number else binary_nodes
+                passed = decide(self._pair_logits, self._pair_gradient, taken)
+            log_prob, backward = passed
             self.code_log_prob += np.bincount(code, weights=log_prob, minlength=len(self.item))
             self.backwards.append((decisions, backward))
         if tree.has_single_codes:
@@ -278,41 +288,14 @@ class Pass:
         else:
             self.nll = -np.logaddexp.reduceat(self.code_log_prob, expansion.code_start[:-1])
 
-    def _split(self, edge: Int64) -> Iterator[tuple[int, Int64 | slice]]:
-        """Yield the groups that have decisions, and the indices of these in `edge`."""
-        layer, tree = self.layer, self.layer.tree
-        group = layer._edge_group[edge]
-        if not group.any():
-            yield 0, slice(None)
-            return
-        # Narrow nodes with many scores in the batch are computed as wide ones.
-        narrow = np.flatnonzero(group == 1)
-        node = tree.edge_node[edge[narrow]]
-        is_crowded = np.bincount(node)[node] * tree.edge_width[edge[narrow]] >= CROWDED
-        group[narrow[is_crowded]] = 2
-        for number in range(3):
-            decisions = np.flatnonzero(group == number)
-            if decisions.size:
-                yield number, decisions
-
-    def _decide(self, group: int, taken: Decisions) -> Passed[Gradient]:
-        if group == 2:
-            wide = self._wide(taken)
-            return wide.log_prob, wide.backward
-        decide = narrow_nodes if group else binary_nodes
-        return decide(self._pair_logits, self._pair_gradient, taken)
-
-    # The products of nodes with hidden vectors, to which subclasses add.
-
-    def _wide(self, taken: Decisions) -> WideNodes:
-        layer = self.layer
-        return WideNodes(layer._scratch, layer.weight, layer.bias, self.hidden, taken)
+    # The products of narrow nodes with hidden vectors, to which subclasses add.
 
     def _pair_logits(self, item: Int64, row: Int64) -> Array:
         return kernels.gather_dot(self.layer.weight, self.layer.bias, self.hidden, item, row)
 
     def _pair_gradient(self, item: Int64, row: Int64, error: Array) -> Gradient:
-        return pair_gradient(self.layer.weight, self.hidden, item, row, error)
+        start = offsets(np.bincount(item, minlength=len(self.hidden)))  # items ascend
+        return kernels.gather_dot_backward(self.layer.weight, self.hidden, start, row, error)
 
     def gradients(self) -> Gradients:
         """Return the gradients of the summed loss.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,27 +17,25 @@ class TrainingHooks:
 
     A layer that needs one inherits from this class too, and defines it. Trainers and models get the
     hooks of any layer from `hooks_of`.
+
+    Attributes
+    ----------
+    needs_contexts : bool
+        Whether the layer needs the words before each target, as language models have them.
+    period : int
+        Number of batches after which the costs of training repeat; speeds are of whole ones.
+    scores_in_threads : bool
+        Whether several threads may call `nll` at once, and gain by it.
+    adagrad : dict
+        Arguments of `RowAdagrad` by array: `rate`, `initial_accumulator`.
     """
 
-    @property
-    def layer(self) -> OutputLayer:
-        """The layer whose hooks these are."""
-        return self  # type: ignore[return-value]
-
-    @property
-    def needs_contexts(self) -> bool:
-        """Whether the layer needs the words before each target, as language models have them."""
-        return False
-
-    @property
-    def period(self) -> int:
-        """Number of batches after which the costs of training repeat; speeds are of whole ones."""
-        return 1
-
-    @property
-    def scores_in_threads(self) -> bool:
-        """Whether several threads may call `nll` at once, and gain by it."""
-        return False
+    needs_contexts: bool = False
+    period: int = 1
+    scores_in_threads: bool = False
+    adagrad: Mapping[str, dict[str, float]] = MappingProxyType({})
+    #: the layer whose hooks these are, where it does not inherit them
+    _layer: OutputLayer | None = None
 
     def check(self) -> None:
         """Refuse options that name files which cannot be read; raises HstreeError."""
@@ -57,7 +56,7 @@ class TrainingHooks:
         Language models ask for it before they score or predict. The methods of what is returned
         take the hidden vectors (B, d) of these contexts.
         """
-        return self.layer
+        return self._layer or self  # type: ignore[return-value]
 
     def loss_in_context(
         self, hidden: Array, targets: Integer, contexts: Integer, rng: np.random.Generator
@@ -71,11 +70,7 @@ class TrainingHooks:
         They are `parameters` and what is trained beside the layer, such as a noise distribution,
         which saved models do without. Read after `prepare`; `curvature` has their names.
         """
-        return self.layer.parameters()
-
-    def adagrad(self) -> dict[str, dict[str, float]]:
-        """Return arguments of `RowAdagrad` by array: `rate`, `initial_accumulator`."""
-        return {}
+        return (self._layer or self).parameters()  # type: ignore[union-attr]
 
     def training_state(self) -> dict[str, Array]:
         """Return what else a training changes in place, for checkpoints; read after `prepare`."""
@@ -92,17 +87,10 @@ class TrainingHooks:
         """
 
 
-class _NoHooks(TrainingHooks):
-    """Hooks of a layer that defines none."""
-
-    def __init__(self, layer: OutputLayer) -> None:
-        self._layer = layer
-
-    @property
-    def layer(self) -> OutputLayer:
-        return self._layer
-
-
 def hooks_of(layer: OutputLayer) -> TrainingHooks:
     """Return the training hooks of a layer; those that do nothing where it has none."""
-    return layer if isinstance(layer, TrainingHooks) else _NoHooks(layer)
+    if isinstance(layer, TrainingHooks):
+        return layer
+    hooks = TrainingHooks()
+    hooks._layer = layer
+    return hooks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -12,14 +13,10 @@ from hstree._options import Range
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import InputError
-from hstree.layers.base import (
-    Gradients,
-    OutputLayer,
-    ParameterGradient,
-)
+from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax, Pass
-from hstree.layers.ngram_features import Features, NgramFeatures, summed
-from hstree.layers.node_groups import Block, Decisions, Gradient, WideNodes
+from hstree.layers.ngram_features import NgramFeatures, summed
+from hstree.layers.node_groups import Block, Gradient
 from hstree.layers.top_k import top_k
 from hstree.tree import Tree
 
@@ -62,6 +59,7 @@ class NgramSoftmax(HierarchicalSoftmax):
     """
 
     needs_contexts = True
+    adagrad = MappingProxyType({"feature_weight": {"initial_accumulator": INITIAL}})
 
     def __init__(
         self,
@@ -74,16 +72,9 @@ class NgramSoftmax(HierarchicalSoftmax):
         min_count: Annotated[int, Range(1)] = 2,
     ) -> None:
         super().__init__(tree, dim, counts=counts, dtype=dtype)
-        self.min_count = min_count
+        self.words, self.min_count = words, min_count
         self.features = NgramFeatures.none(words, tree.n_labels, len(self.weight))
         self.feature_weight: Array = np.zeros(0, dtype)
-        # (B, words) numbers of the contexts that this is bound to
-        self._number: Int64 | None = None
-
-    @property
-    def words(self) -> int:
-        """Number of words of the longest contexts."""
-        return len(self.features.start) - 1
 
     def prepare(self, train: Windows) -> None:
         """Find the features of the training text, unless there are some from a saved model."""
@@ -92,9 +83,8 @@ class NgramSoftmax(HierarchicalSoftmax):
                 "n-gram features need the words before each target, and this model's words are on "
                 "both sides; train a language model"
             )
-        if len(self.features.contexts):
-            return
-        self._take(NgramFeatures.of_text(train, self.codes, self.words, self.min_count))
+        if not len(self.features.contexts):
+            self._take(NgramFeatures.of_text(train, self.codes, self.words, self.min_count))
 
     def _take(self, features: NgramFeatures) -> None:
         self.features = features
@@ -113,10 +103,6 @@ class NgramSoftmax(HierarchicalSoftmax):
         empty = NgramFeatures.none(self.words, self.n_labels, len(self.weight))
         self._take(empty.restored(tables))
 
-    def adagrad(self) -> dict[str, dict[str, float]]:
-        """Return what the sums of squared gradients of features begin with."""
-        return {"feature_weight": {"initial_accumulator": INITIAL}}
-
     @classmethod
     def shapes(cls, source: Tree, dim: int, **options: Any) -> dict[str, tuple[int, ...]]:
         """Return the shapes of `parameters` of a layer that has not read a text."""
@@ -124,52 +110,44 @@ class NgramSoftmax(HierarchicalSoftmax):
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return the mean curvature of the loss along each row, at most 1/4 along a feature."""
-        return {
-            **super().curvature(counts),
-            "feature_weight": np.full(len(self.features.keys), 0.25),
-        }
+        of_features = np.full(len(self.features.keys), 0.25)
+        return {**super().curvature(counts), "feature_weight": of_features}
 
     def in_context(self, contexts: Integer) -> Self:
         """Return the layer after contexts (B, n), whose features its methods take."""
-        bound = copy.copy(self)
-        bound._number = self.features.numbers(contexts)
+        bound, features = copy.copy(self), self.features
+        number, table = features.numbers(contexts), (features.context_start, features.rows)
+        bound.bound = number, *table, self.feature_weight
         return bound
 
     def pass_of_batch(self, hidden: Array, targets: Integer) -> Pass:
         """Return the pass of a batch by NumPy."""
-        if self._number is None:
+        if self.bound is None:
             return super().pass_of_batch(hidden, targets)
-        return FeaturePass(self, self._number, hidden, targets)
-
-    def bound_features(self) -> Features | None:
-        """Return the direct features of the contexts that the layer is bound to; None has none."""
-        if (number := self._number) is None:
-            return None
-        return number, self.features.context_start, self.features.rows, self.feature_weight
+        return FeaturePass(self, self.bound[0], hidden, targets)
 
     def add_to_logits(self, logits: Array, some: slice) -> None:
         """Add the features of the contexts that the layer is bound to."""
-        if self._number is not None:
-            in_range = self.features.in_range(self._number[some], 0, len(self.bias))
+        if self.bound is not None:
+            in_range = self.features.in_range(self.bound[0][some], 0, len(self.bias))
             for item, row, index in in_range:
                 logits[item, row] += self.feature_weight[index]
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each hidden vector, as for the tree alone."""
-        if (number := self._number) is None:
+        if (features := self.bound) is None:
             return super().top_k(hidden, k)
 
         def log_prob(some: Int64) -> Float64:
-            bound = copy.copy(self)
-            bound._number = number[some]
-            return bound.log_prob(hidden[some])
+            of_some = copy.copy(self)
+            of_some.bound = features[0][some], *features[1:]
+            return of_some.log_prob(hidden[some])
 
-        features = self.bound_features()
         return top_k(self.codes, self.weight, self.bias, hidden, k, log_prob, features)
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""
-        if self._number is None:
+        if self.bound is None:
             return super().sample(hidden, rng)
         return OutputLayer.sample(self, hidden, rng)
 
@@ -183,17 +161,14 @@ class FeaturePass(Pass):
     layer: NgramSoftmax
 
     def __init__(self, layer: NgramSoftmax, number: Int64, hidden: Array, targets: Integer) -> None:
-        self.number = number
+        self.number, self.features = number, self
         # features of a batch, and the gradient with respect to their weights, which may repeat
         self._index, self._error = list[Int64](), list[Array]()
         # pairs of items and rows that have features, by the rows that they are of
         self._pairs: dict[int, tuple[Int64, Int64]] = {}
+        # visits, branches and indices of the features of each block, by its first visit
+        self._visits: dict[int, list[tuple[Int64, Int64, Int64]]] = {}
         super().__init__(layer, hidden, targets)
-
-    def add_gradient(self, index: Int64, error: Array) -> None:
-        """Add the errors of scores to the gradient of their features."""
-        self._index.append(index)
-        self._error.append(error)
 
     def gradients(self) -> Gradients:
         """Return the gradients of the summed loss."""
@@ -204,9 +179,6 @@ class FeaturePass(Pass):
         rows, values = summed(index, error, len(self.layer.feature_weight))
         of_features = ParameterGradient("feature_weight", rows, values)
         return Gradients(of_tree.hidden, [*of_tree.parameters, of_features])
-
-    def _wide(self, taken: Decisions) -> WideNodes:
-        return FeatureWideNodes(self, taken)
 
     def _pair_logits(self, item: Int64, row: Int64) -> Array:
         pair, index = self.layer.features.at_rows(self.number[item], row)
@@ -219,36 +191,21 @@ class FeaturePass(Pass):
 
     def _pair_gradient(self, item: Int64, row: Int64, error: Array) -> Gradient:
         pair, index = self._pairs[id(row)]
-        self.add_gradient(index, error[pair])
+        self._index.append(index)
+        self._error.append(error[pair])
         return super()._pair_gradient(item, row, error)
 
+    def add_to(self, logits: Array, item: Int64, block: Block) -> None:
+        """Add the features of a block of visits of a wide node to their logits (n, k)."""
+        rows, first = block.rows, block.visits.start
+        if first not in self._visits:
+            in_range = self.layer.features.in_range(self.number[item], rows.start, rows.stop)
+            self._visits[first] = [(v, row - rows.start, index) for v, row, index in in_range]
+        for visit, branch, index in self._visits[first]:
+            logits[visit, branch] += self.layer.feature_weight[index]
 
-class FeatureWideNodes(WideNodes):
-    """Decisions at wide nodes whose scores have features."""
-
-    def __init__(self, batch: FeaturePass, taken: Decisions) -> None:
-        self._batch = batch
-        # features of each block, by its first visit
-        self._kept: dict[int, list[tuple[Int64, Int64, Int64]]] = {}
-        layer = batch.layer
-        super().__init__(layer._scratch, layer.weight, layer.bias, batch.hidden, taken)
-
-    def _logits(self, block: Block, out: Array | None) -> Array:
-        logits = super()._logits(block, out)
-        for visit, branch, index in self._features(block):
-            logits[visit, branch] += self._batch.layer.feature_weight[index]
-        return logits
-
-    def _to_error(self, table: Array, block: Block, share: Array | None) -> None:
-        super()._to_error(table, block, share)
-        for visit, branch, index in self._features(block):
-            self._batch.add_gradient(index, table[visit, branch])
-
-    def _features(self, block: Block) -> list[tuple[Int64, Int64, Int64]]:
-        """Return the visits, branches and indices of the features of a block, by their words."""
-        if (features := self._kept.get(block.visits.start)) is None:
-            number, rows = self._batch.number[self.item[block.visits]], block.rows
-            in_range = self._batch.layer.features.in_range(number, rows.start, rows.stop)
-            features = [(item, row - rows.start, index) for item, row, index in in_range]
-            self._kept[block.visits.start] = features
-        return features
+    def learn_from(self, error: Array, item: Int64, block: Block) -> None:
+        """Add the errors (n, k) of a block to the gradient of its features."""
+        for visit, branch, index in self._visits[block.visits.start]:
+            self._index.append(index)
+            self._error.append(error[visit, branch])

@@ -15,10 +15,9 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -89,20 +88,11 @@ def narrow_nodes(logits: PairLogits, gradient: PairGradient[T], taken: Decisions
     return log_prob[chosen], backward
 
 
-def pair_gradient(weight: Array, hidden: Array, item: Int64, row: Int64, error: Array) -> Gradient:
-    """Return the gradient from the errors (P,) of pairs, whose items ascend."""
-    start = offsets(np.bincount(item, minlength=len(hidden)))
-    return kernels.gather_dot_backward(weight, hidden, start, row, error)
-
-
 class Scratch(threading.local):
     """Arrays by name that are reused from batch to batch, separately in each thread.
 
     Touching fresh memory takes longer than what is computed in it.
     """
-
-    def __init__(self) -> None:
-        self._kept: dict[str, UInt8] = {}
 
     def __reduce__(self) -> tuple[type[Scratch], tuple[()]]:
         return Scratch, ()  # copies of a layer start without any
@@ -112,9 +102,10 @@ class Scratch(threading.local):
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if size > LARGEST_KEPT:
             return np.empty(shape, dtype)
-        kept = self._kept.get(name)
+        arrays: dict[str, UInt8] = self.__dict__  # of this thread
+        kept = arrays.get(name)
         if kept is None or len(kept) < size:
-            kept = self._kept[name] = np.empty(size, np.uint8)
+            kept = arrays[name] = np.empty(size, np.uint8)
         return kept[:size].view(dtype).reshape(shape)
 
 
@@ -128,12 +119,18 @@ class Block:
     touched: slice  # the same rows among the touched rows of the batch
     is_first: bool  # whether these are the first of the node's visits
     shape: tuple[int, int]  # (n, k)
+    size: int  # number of scores, n k
     table: Array | None = None  # (n, k) probabilities; None where there is no room: made again then
 
-    @property
-    def size(self) -> int:
-        """Number of scores, n k."""
-        return self.shape[0] * self.shape[1]
+
+class WideFeatures(Protocol):
+    """What is added to the scores of wide nodes, and learns from their errors."""
+
+    def add_to(self, logits: Array, item: Int64, block: Block) -> None:
+        """Add to the logits (n, k) of a block, whose visits are of these batch items (n,)."""
+
+    def learn_from(self, error: Array, item: Int64, block: Block) -> None:
+        """Take the errors (n, k) of a block."""
 
 
 class WideNodes:
@@ -146,9 +143,16 @@ class WideNodes:
     """
 
     def __init__(
-        self, scratch: Scratch, weight: Array, bias: Array, hidden: Array, taken: Decisions
+        self,
+        scratch: Scratch,
+        weight: Array,
+        bias: Array,
+        hidden: Array,
+        taken: Decisions,
+        features: WideFeatures | None = None,
     ) -> None:
         self._scratch, self._weight, self._bias, self._taken = scratch, weight, bias, taken
+        self._features = features
         self._batch_size = len(hidden)
         self._order = order = np.argsort(taken.row, kind="stable")
         row, item = taken.row[order], taken.item[order]
@@ -169,7 +173,7 @@ class WideNodes:
             if used + block.size <= n_kept:
                 block.table = tables[used : used + block.size].reshape(block.shape)
                 used += block.size
-            in_order[block.decisions] = self._softmax(block, block.table)[0]
+            in_order[block.decisions] = self._probabilities(block, block.table)[1]
             self._blocks.append(block)
         # (D,) log-probability of each decision
         self.log_prob = np.empty_like(in_order)
@@ -185,8 +189,10 @@ class WideNodes:
         if share is not None:
             share = share[self._order]
         for block in _small_blocks_last(self._blocks):
-            table = self._softmax(block)[1] if block.table is None else block.table
+            table = self._probabilities(block)[0] if block.table is None else block.table
             self._to_error(table, block, share)
+            if self._features:
+                self._features.learn_from(table, self.item[block.visits], block)
             kernels.block_softmax_backward(
                 table,
                 weight[block.rows],
@@ -219,13 +225,13 @@ class WideNodes:
         table *= np.add.reduceat(of_block, first)[:, None]
         np.subtract.at(flat, chosen, of_block)
 
-    def _softmax(self, block: Block, out: Array | None = None) -> tuple[Array, Array]:
-        logits = self._logits(block, out)
-        return kernels.block_probabilities(logits, self._chosen[block.decisions]), logits
-
-    def _logits(self, block: Block, out: Array | None) -> Array:
+    def _probabilities(self, block: Block, out: Array | None = None) -> tuple[Array, Array]:
+        """Return the probabilities of branches (n, k), and the logarithms of those taken."""
         rows, hidden = block.rows, self._hidden[block.visits]
-        return kernels.block_logits(self._weight[rows], self._bias[rows], hidden, out)
+        table = kernels.block_logits(self._weight[rows], self._bias[rows], hidden, out)
+        if self._features:
+            self._features.add_to(table, self.item[block.visits], block)
+        return table, kernels.block_probabilities(table, self._chosen[block.decisions])
 
     def _split(self, is_new: Bool) -> Iterator[Block]:
         """Yield the visits of each node, in several blocks where its scores are too many.
@@ -266,6 +272,7 @@ class WideNodes:
                     slice(slot, slot + k),
                     begin == a,
                     (end - begin, k),
+                    (end - begin) * k,
                 )
 
 
@@ -281,36 +288,31 @@ def _small_blocks_last(blocks: Iterable[Block]) -> Iterator[Block]:
         else:
             small.append(block)
     if small:  # waiting for a second thread would take longer than it saves
-        with one_blas_thread():
+        with ONE_BLAS_THREAD:
             yield from small
 
 
 class _OneBlasThread:
     """Holds BLAS to one thread while any thread is between `__enter__` and `__exit__`."""
 
-    def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
-        self._limiter: Any = None
+    inside, lock = 0, threading.Lock()
+    limiter: Any = None
 
     def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._limiter = _blas(SCIPY_BLAS in sys.modules).limit(limits=1, user_api="blas")
-            self._inside += 1
+        with self.lock:
+            if self.inside == 0:
+                self.limiter = _blas(SCIPY_BLAS in sys.modules).limit(limits=1, user_api="blas")
+            self.inside += 1
 
     def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limiter.restore_original_limits()
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.limiter.restore_original_limits()
 
 
-_ONE_BLAS_THREAD = _OneBlasThread()
-
-
-def one_blas_thread() -> AbstractContextManager[object]:
-    """Hold BLAS to one thread in a ``with`` statement, which takes about 10 us to enter."""
-    return _ONE_BLAS_THREAD
+#: Holds BLAS to one thread in a ``with`` statement, which takes about 10 us to enter.
+ONE_BLAS_THREAD = _OneBlasThread()
 
 
 @cache

@@ -87,6 +87,7 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         self.proposal = proposal_of(
             sampling.proposal, vocabulary, counts, alpha=sampling.alpha, dim=dim, dtype=dtype
         )
+        self.needs_contexts = self.proposal.needs_contexts
 
     @abstractmethod
     def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
@@ -95,11 +96,6 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         They are those of the z of targets (B,) and of samples (B, k), which are -inf for those to
         leave out and may be changed; `hits` (B, k) are the samples that are the target.
         """
-
-    @property
-    def needs_contexts(self) -> bool:
-        """Whether the labels drawn depend on the words before each target."""
-        return self.proposal.needs_contexts
 
     def draw(self, hidden: Array, targets: Integer, contexts: Ids, rng: Rng) -> Noise:
         """Draw labels, and compute how often they and the targets are expected."""
@@ -154,16 +150,6 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         """Return what `loss` does in contexts."""
         return self.loss(hidden, targets, rng, contexts)
 
-    def expected_counts(self, share: Array) -> Float64:
-        """Return how often each label is expected among the labels drawn for an item (V,).
-
-        For a proposal that depends on the context, from the targets' `share` (V,), near its mean.
-        """
-        log_prob = np.log(np.maximum(share, TINY))
-        if not self.proposal.is_conditional:
-            log_prob = self.proposal.log_prob(np.arange(self.n_labels), self.weight)
-        return np.exp(self.log_expected(log_prob, self.sampling.samples))
-
     def training_parameters(self) -> dict[str, Array]:
         """Return the trained arrays, and those of the proposal."""
         return {**self.parameters(), **self.proposal.parameters()}
@@ -174,7 +160,12 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         Where the batch shares its samples, that is the mean over the batches that hold the label.
         """
         share = counts / counts.sum()
-        expected = self.expected_counts(share)
+        # (V,) log Q; of a proposal that depends on the context, near its mean over targets
+        log_prob = np.log(np.maximum(share, TINY))
+        if not self.proposal.is_conditional:
+            log_prob = self.proposal.log_prob(np.arange(self.n_labels), self.weight)
+        # (V,) how often each label is expected among the labels drawn for an item
+        expected = np.exp(self.log_expected(log_prob, self.sampling.samples))
         rows = self.row_curvature(share, expected)
         if self.sampling.shared and not self.proposal.is_conditional:
             rows = np.minimum(rows / np.minimum(expected, 1), 0.25)
@@ -196,9 +187,8 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         k = self.sampling.samples
         if self.sampling.unique and k > self.n_labels and k != SAMPLES:
             labels = plural(self.n_labels, "label")
-            raise OptionError.about(
-                "samples", f"is {k}, but there are {labels} to draw from; draw fewer"
-            )
+            reason = f"is {k}, but there are {labels} to draw from; draw fewer"
+            raise OptionError.about("samples", reason)
         self.proposal.check()
 
     def prepare(self, train: Windows) -> None:

@@ -37,9 +37,9 @@ Rng = np.random.Generator
 #: The words before each target of a batch (B, n), label ids, the farthest first; None under models
 #: that have none.
 Ids = Integer | None
-#: Edges of a tree that some draws take: batch item, edge, number of draws and log-probability of
-#: the path to its end, all (G,).
-Taken = tuple[Int64, Int64, Int64, Float64]
+#: Groups of draws: batch item, the node or edge that they are at, their number, and the
+#: log-probability of the path to it, all (G,).
+Groups = tuple[Int64, Int64, Int64, Float64]
 #: Distance of a probability from 1 that its logarithm needs.
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -56,6 +56,8 @@ class Samples(NamedTuple):
 
 class Proposal(ABC):
     """Distribution over V labels to draw noise from; with or without context.
+
+    Training asks of it, through its layer, what follows the first two methods.
 
     Attributes
     ----------
@@ -83,8 +85,6 @@ class Proposal(ABC):
 
         Proposals without context take labels of any shape.
         """
-
-    # What training asks of a proposal, through its layer.
 
     def check(self) -> None:  # noqa: B027
         """Refuse a file that cannot be used, before a long training; raises HstreeError."""
@@ -125,13 +125,9 @@ class Unigram(Proposal):
         mass = np.maximum(counts, 0.5) ** alpha
         self._log_prob: Float64 = np.log(mass / mass.sum())
         self._cumulative: Float64 = np.cumsum(mass) / mass.sum()
-
-    @cached_property
-    def _different(self) -> float:
-        """Expected number of different labels among V / 8 drawn ones."""
-        probability = np.exp(self._log_prob)
-        n = len(probability) / 8
-        return float(-np.expm1(n * np.log1p(-np.minimum(probability, 1 - EPSILON))).sum())
+        # expected number of different labels among V / 8 drawn ones
+        miss = np.log1p(-np.minimum(np.exp(self._log_prob), 1 - EPSILON))
+        self.different = float(-np.expm1(len(miss) / 8 * miss).sum())
 
     def sample(
         self, k: int, rng: Rng, hidden: Array, contexts: Ids = None, *, shared: bool = True
@@ -148,8 +144,16 @@ class Unigram(Proposal):
         """
         if k >= len(self._log_prob):
             return Samples(np.arange(len(self._log_prob)), self._log_prob), np.inf
-        if k > self._different:
-            return self._sample_unique_by_arrival(k, rng)
+        if k > self.different:
+            # Labels arrive in Poisson processes of the rates Q(w), which is one of rate 1 whose
+            # arrivals are draws from Q. The first k labels are those of the k earliest first
+            # arrivals; how often they came again before the last of them is Poisson. O(V).
+            arrival = rng.standard_exponential(len(self._log_prob)) / np.exp(self._log_prob)
+            labels = np.argpartition(arrival, k - 1)[:k]
+            labels = labels[np.argsort(arrival[labels])]
+            since = arrival[labels[-1]] - arrival[labels]
+            again = rng.poisson(np.exp(self._log_prob[labels]) @ since)
+            return Samples(labels, self._log_prob[labels]), float(k + again)
         drawn = self._draw(2 * k, rng)
         while len(first := np.unique(drawn, return_index=True)[1]) < k:
             drawn = np.concatenate([drawn, self._draw(len(drawn), rng)])
@@ -157,28 +161,13 @@ class Unigram(Proposal):
         labels = drawn[first]
         return Samples(labels, self._log_prob[labels]), float(first[-1] + 1)
 
-    def _sample_unique_by_arrival(self, k: int, rng: np.random.Generator) -> tuple[Samples, float]:
-        """Do what `sample_unique` does, in O(V) whatever k is.
-
-        Labels arrive in Poisson processes of the rates Q(w), which is one of rate 1 whose arrivals
-        are draws from Q. The first k labels are those of the k earliest first arrivals; how often
-        they came again before the last of them is Poisson.
-        """
-        arrival = rng.standard_exponential(len(self._log_prob)) / np.exp(self._log_prob)
-        labels = np.argpartition(arrival, k - 1)[:k]
-        labels = labels[np.argsort(arrival[labels])]
-        last = arrival[labels[-1]]
-        again = rng.poisson(np.exp(self._log_prob[labels]) @ (last - arrival[labels]))
-        return Samples(labels, self._log_prob[labels]), float(k + again)
-
     def log_prob(self, labels: Integer, hidden: Array, contexts: Ids = None) -> Float64:
         """Return the log-probabilities of labels of any shape."""
         return self._log_prob[labels]
 
     def _draw(self, shape: Any, rng: np.random.Generator) -> Int64:
-        drawn = np.searchsorted(self._cumulative, rng.random(shape), "right")
-        labels: Int64 = np.minimum(drawn, len(self._cumulative) - 1)
-        return labels
+        labels: Int64 = np.searchsorted(self._cumulative, rng.random(shape), "right")
+        return np.minimum(labels, len(self._cumulative) - 1)
 
 
 class NGram(Proposal):
@@ -327,16 +316,18 @@ def draw_labels(
     # (G,) batch item, current node, number of draws and log-probability of each group of draws
     item, node = np.arange(n_items), np.zeros(n_items, np.int64)
     times, log_prob = np.full(n_items, k), np.zeros(n_items)
-    arrived: list[Taken] = []
+    arrived: list[Groups] = []
     while item.size:
         fan_out = tree.fan_out[node]
-        taken = [
-            _branches(layer, hidden, item[g], node[g], times[g], log_prob[g], rng)
-            for g in (np.flatnonzero(fan_out == f) for f in np.unique(fan_out))
-        ]
+        taken = []
+        for width in np.unique(fan_out):
+            some = np.flatnonzero(fan_out == width)
+            split = _split_at_binary_nodes if width == 2 else _split_at_wider_nodes
+            of_width = item[some], node[some], times[some], log_prob[some]
+            taken.append(split(layer, hidden, of_width, rng))
         item, edge, times, log_prob = (np.concatenate(part) for part in zip(*taken, strict=True))
         child = tree.child[edge]
-        leaf, inner = np.flatnonzero(child < 0), np.flatnonzero(child >= 0)
+        leaf, inner = child < 0, child >= 0
         arrived.append((item[leaf], ~child[leaf], times[leaf], log_prob[leaf]))
         item, node, times, log_prob = item[inner], child[inner], times[inner], log_prob[inner]
     item, label, times, log_prob = (np.concatenate(part) for part in zip(*arrived, strict=True))
@@ -346,58 +337,50 @@ def draw_labels(
     return label[group], log_prob[group]
 
 
-def _branches(
-    layer: HierarchicalSoftmax,
-    hidden: Array,
-    item: Int64,
-    node: Int64,
-    times: Int64,
-    log_prob: Float64,
-    rng: Rng,
-) -> Taken:
-    """Split groups of draws at nodes of one fan-out over their branches."""
-    tree = layer.tree
-    first, row, width = tree.child_start[node], tree.row_start[node], int(tree.fan_out[node[0]])
-    if width == 2:
-        z = kernels.gather_dot(layer.weight, layer.bias, hidden, item, row).astype(np.float64)
-        left = rng.binomial(times, expit(z))
-        # (2 G,) the first branches, then the second ones
-        split = np.concatenate([left, times - left])
-        branch_log_prob = np.concatenate([kernels.log_sigmoid(z), kernels.log_sigmoid(-z)])
-        branch_log_prob += np.tile(log_prob, 2)
-        group, edge = np.tile(np.arange(len(item)), 2), np.concatenate([first, first + 1])
-        some = np.flatnonzero(split)
-        return item[group[some]], edge[some], split[some], branch_log_prob[some]
-    # (G, width) log-probabilities of the branches of each group's node
-    log_p = log_softmax(_logits(layer, hidden, item, node, row, width), axis=1)
+def _split_at_binary_nodes(
+    layer: HierarchicalSoftmax, hidden: Array, groups: Groups, rng: Rng
+) -> Groups:
+    """Split groups of draws at nodes of two children over these."""
+    tree, (item, node, times, log_prob) = layer.tree, groups
+    first, row = tree.child_start[node], tree.row_start[node]
+    z = kernels.gather_dot(layer.weight, layer.bias, hidden, item, row).astype(np.float64)
+    left = rng.binomial(times, expit(z))
+    # (2 G,) the first branches, then the second ones
+    split = np.concatenate([left, times - left])
+    of_branch = np.concatenate([kernels.log_sigmoid(z), kernels.log_sigmoid(-z)])
+    of_branch += np.tile(log_prob, 2)
+    edge, some = np.concatenate([first, first + 1]), np.flatnonzero(split)
+    return np.tile(item, 2)[some], edge[some], split[some], of_branch[some]
+
+
+def _split_at_wider_nodes(
+    layer: HierarchicalSoftmax, hidden: Array, groups: Groups, rng: Rng
+) -> Groups:
+    """Split groups of draws at nodes of one fan-out above two over its branches."""
+    tree, (item, node, times, log_prob) = layer.tree, groups
+    row, width = tree.row_start[node], int(tree.fan_out[node[0]])
+    # (G, width) logits of the branches of each group's node, then their log-probabilities
+    if width <= NARROW:
+        items, rows = np.repeat(item, width), (row[:, None] + np.arange(width)).ravel()
+        z = kernels.gather_dot(layer.weight, layer.bias, hidden, items, rows)
+        logits = z.reshape(-1, width).astype(np.float64)
+    else:
+        logits, order = np.empty((len(item), width)), np.argsort(node, kind="stable")
+        starts = np.flatnonzero(np.diff(node[order], prepend=-1))
+        for some in np.split(order, starts[1:]):
+            of_node = slice(int(row[some[0]]), int(row[some[0]]) + width)
+            logits[some] = hidden[item[some]] @ layer.weight[of_node].T + layer.bias[of_node]
+    log_p = log_softmax(logits, axis=1)
     cumulative = np.cumsum(np.exp(log_p), axis=1)
     cumulative /= cumulative[:, -1:]
     # (draws,) group of each draw, and the index of the branch that it takes among all groups'
     group = np.repeat(np.arange(len(item)), times)
-    drawn = group + rng.random(len(group))
     each = (cumulative + np.arange(len(item))[:, None]).ravel()
-    index = np.minimum(np.searchsorted(each, drawn, "right"), group * width + width - 1)
-    chosen, split = np.unique(index, return_counts=True)
+    index = np.searchsorted(each, group + rng.random(len(group)), "right")
+    chosen, split = np.unique(np.minimum(index, group * width + width - 1), return_counts=True)
     group, branch = np.divmod(chosen, width)
-    return item[group], first[group] + branch, split, log_prob[group] + log_p[group, branch]
-
-
-def _logits(
-    layer: HierarchicalSoftmax, hidden: Array, item: Int64, node: Int64, row: Int64, width: int
-) -> Float64:
-    """Return the logits of the branches (G, width): by pairs, or node by node for wide ones."""
-    if width <= NARROW:
-        rows = (row[:, None] + np.arange(width)).ravel()
-        items = np.repeat(item, width)
-        z = kernels.gather_dot(layer.weight, layer.bias, hidden, items, rows)
-        return z.reshape(-1, width).astype(np.float64)
-    logits = np.empty((len(item), width))
-    order = np.argsort(node, kind="stable")
-    starts = np.flatnonzero(np.diff(node[order], prepend=-1))
-    for some in np.split(order, starts[1:]):
-        node_rows = slice(int(row[some[0]]), int(row[some[0]]) + width)
-        logits[some] = hidden[item[some]] @ layer.weight[node_rows].T + layer.bias[node_rows]
-    return logits
+    edge = tree.child_start[node][group] + branch
+    return item[group], edge, split, log_prob[group] + log_p[group, branch]
 
 
 def proposal_of(
@@ -415,13 +398,10 @@ def proposal_of(
     parameters. Raises OptionError when there is no such proposal.
     """
     counts = vocabulary.counts if counts is None else counts
-    match name:
-        case "unigram":
-            return Unigram(counts, alpha)
-        case "uniform":
-            return Unigram(counts, 0.0)
-        case "bigram" | "kn":
-            return NGram(name, ORDERS[name])
+    if name in ("unigram", "uniform"):
+        return Unigram(counts, alpha if name == "unigram" else 0.0)
+    if name in ORDERS:
+        return NGram(name, ORDERS[name])
     if name.endswith(ENDINGS):
         return TreeProposal(Path(name), vocabulary, counts, dim, dtype)
     known = ", ".join(map(repr, NAMES))

@@ -13,7 +13,7 @@ import inspect
 import json
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -23,7 +23,7 @@ import numpy as np
 from hstree._files import current_file, read_regular
 from hstree._options import Option, effective, options_of
 from hstree._plugins import PACKAGE, Registry, references_of, summary_of, unusable
-from hstree._typing import Int64, Integer
+from hstree._typing import Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, owned_by
 from hstree.layers.base import OutputLayer
@@ -97,7 +97,6 @@ LAYERS = Registry(
 )
 
 
-@dataclass(frozen=True, eq=False)
 class LayerSpec:
     """Specification of an output layer: its kind, source and options.
 
@@ -107,26 +106,36 @@ class LayerSpec:
     source : Tree or Vocabulary
     options : mapping
         A value for every option of the kind.
+
+    Attributes
+    ----------
+    tree : Tree or None
+        The source, if it is a tree.
+    labels : tuple of str
+        The V labels; a label's id is its index.
+    counts : int64 array (V,) or None
+        Training counts of the labels, if they are known.
+    made_from : object
+        Record of what the source was made from (`hstree.data.provenance`), or None.
+    file : str
+        Name of the source's file in a model's folder: "tree.json" or "vocabulary.tsv".
+    is_plain_tree : bool
+        Whether this is the hierarchical softmax, which configs and keys do not name.
     """
 
-    kind: LayerKind
-    source: Tree | Vocabulary
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def tree(self) -> Tree | None:
-        """The tree that is the source, or None."""
-        return self.source if isinstance(self.source, Tree) else None
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The V labels; a label's id is its index."""
-        return self.source.labels if isinstance(self.source, Tree) else self.source.words
-
-    @property
-    def counts(self) -> Int64 | None:
-        """Training counts of the labels (V,), if they are known."""
-        return self.source.counts
+    def __init__(
+        self, kind: LayerKind, source: Tree | Vocabulary, options: Mapping[str, Any]
+    ) -> None:
+        self.kind, self.source, self.options = kind, source, options
+        self.tree: Tree | None = None
+        if isinstance(source, Tree):
+            self.tree, self.labels = source, source.labels
+            self.made_from: object = source.meta.get("input")
+        else:
+            self.labels, self.made_from = source.words, source.source
+        self.counts = source.counts
+        self.file = SOURCES[kind.takes][0]
+        self.is_plain_tree = kind.name == TREE_LAYER and not options
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -135,12 +144,6 @@ class LayerSpec:
             return self.source
         counts = np.ones(len(self.labels), np.int64) if self.counts is None else self.counts
         return Vocabulary(self.labels, counts)
-
-    @property
-    def made_from(self) -> object:
-        """Record of what the source was made from (`hstree.data.provenance`), or None."""
-        source = self.source
-        return source.meta.get("input") if isinstance(source, Tree) else source.source
 
     @cached_property
     def sha256(self) -> str:
@@ -171,16 +174,6 @@ class LayerSpec:
         """Return the shapes of a layer's parameters, which are not allocated."""
         return self.kind.layer.shapes(self.source, dim, **self.options)
 
-    @property
-    def is_flat(self) -> bool:
-        """Whether this is the flat softmax, all labels under one root."""
-        return self.kind.name == "flat" or (self.is_plain_tree and self.source.n_nodes <= 1)  # type: ignore[union-attr]
-
-    @property
-    def is_plain_tree(self) -> bool:
-        """Whether this is the hierarchical softmax, which configs and keys do not name."""
-        return self.kind.name == TREE_LAYER and not self.options
-
     def key(self) -> dict[str, Any]:
         """Return JSON values that differ between different layers, for the key of a kept run.
 
@@ -188,24 +181,19 @@ class LayerSpec:
         """
         if self.is_plain_tree:
             return {"tree": self.sha256}
-        options = {name: _content(value) for name, value in self.set_options.items()}
+        options = {name: value for name, value in self.options.items() if value is not None}
+        for name, value in options.items():
+            is_name = isinstance(value, str | Path) and str(value).endswith(ENDINGS)
+            if is_name and Path(value).is_file():
+                options[name] = hashlib.sha256(read_regular(value)).hexdigest()
         return {"layer": self.kind.name, "options": options, "source": self.sha256}
-
-    @property
-    def set_options(self) -> dict[str, Any]:
-        """The options that are not None."""
-        return {name: value for name, value in self.options.items() if value is not None}
-
-    @property
-    def file(self) -> str:
-        """Name of the source's file in a model's folder: "tree.json" or "vocabulary.tsv"."""
-        return SOURCES[self.kind.takes][0]
 
     def config(self) -> dict[str, Any]:
         """Return the entries of a model's config that specify its layer: JSON values."""
         if self.is_plain_tree:
             return {"tree_sha256": self.sha256}
-        layer = {"name": self.kind.name, "options": self.set_options}
+        options = {name: value for name, value in self.options.items() if value is not None}
+        layer = {"name": self.kind.name, "options": options}
         return {"layer": layer, f"{SOURCES[self.kind.takes][2]}_sha256": self.sha256}
 
     def write(self, folder: Path) -> None:
@@ -227,13 +215,6 @@ class LayerSpec:
                 file, read, _ = SOURCES[LAYERS.get(name).takes]
                 return layer_spec(read(current_file(folder, file)), name, **options)
         raise FileFormatError(f'{folder}: "layer" in the config is not a name and options')
-
-
-def _content(value: Any) -> Any:
-    """Return the value of an option; of one that names a tree file, the hash of its content."""
-    if isinstance(value, str | Path) and str(value).endswith(ENDINGS) and Path(value).is_file():
-        return hashlib.sha256(read_regular(value)).hexdigest()
-    return value
 
 
 def layer_spec(source: Tree | Vocabulary, layer: str = TREE_LAYER, **options: Any) -> LayerSpec:

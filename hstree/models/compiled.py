@@ -499,7 +499,7 @@ class WindowStep(NamedTuple):
     def __call__(self, plan: WindowPlan, learning_rate: float) -> Float64:
         """Train on a batch; return the losses of its predictions."""
         rate = float(learning_rate)
-        with self.tree.one_thread():
+        with self.tree.one_thread:
             losses: Float64 = _window_step(self.parameters, self.curvatures, plan, rate)
         return losses
 
@@ -543,7 +543,7 @@ class LogBilinearStep(NamedTuple):
             loss = _narrow_step(words, nodes, sums, keep, plan, moves)
             return loss
         hidden, buffers = _begin(words, keep, plan)
-        with tree.one_thread():
+        with tree.one_thread:
             pass_in_threads(*nodes, hidden, plan.tree, buffers)
             of_nodes = nodes, sums[1], hidden, plan.tree, buffers, moves
             in_parts(PARTS, _update_wide, *of_nodes, step=1)

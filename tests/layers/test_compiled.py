@@ -142,12 +142,12 @@ def test_hidden_vectors_of_other_types_are_numpys(dtype):
 def test_blas_is_held_to_one_thread_in_every_library():
     code = """
 import numpy as np
-from hstree.layers.node_groups import one_blas_thread
-with one_blas_thread():
+from hstree.layers.node_groups import ONE_BLAS_THREAD
+with ONE_BLAS_THREAD:
     pass
 import hstree.layers.compiled
 from threadpoolctl import threadpool_info
-with one_blas_thread():
+with ONE_BLAS_THREAD:
     print({one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"})
 """
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "2"}

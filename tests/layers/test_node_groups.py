@@ -12,12 +12,12 @@ from hstree.layers import hierarchical
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.node_groups import (
     LARGEST_KEPT,
+    ONE_BLAS_THREAD,
     SCIPY_BLAS,
     Decisions,
     Scratch,
     WideNodes,
     _blas,
-    one_blas_thread,
 )
 from hstree.tree import Tree
 
@@ -151,10 +151,9 @@ def test_blas_has_its_threads_again_when_the_last_one_is_done():
 
     with libraries.limit(limits=2, user_api="blas"):
         before = limits()
-        first, second = one_blas_thread(), one_blas_thread()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
+        ONE_BLAS_THREAD.__enter__()
+        with ONE_BLAS_THREAD:
+            pass
         assert limits() <= {1}
-        second.__exit__(None, None, None)
+        ONE_BLAS_THREAD.__exit__(None, None, None)
         assert limits() == before

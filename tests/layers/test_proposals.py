@@ -63,11 +63,11 @@ def test_unique_samples_are_the_first_different_ones():
 
 
 @pytest.mark.parametrize("k", [2, 5])
-def test_draws_one_by_one_and_by_arrival_follow_the_same_law(k, monkeypatch):
+def test_draws_one_by_one_and_by_arrival_follow_the_same_law(k):
     proposal, n = Unigram(COUNTS), 4_000
     found = {}
     for limit in (-1.0, np.inf):  # different labels from which on labels are drawn by arrival
-        monkeypatch.setattr(Unigram, "_different", limit)
+        proposal.different = limit
         times, total = np.zeros(8), []
         for seed in range(n):
             (labels, _), tries = proposal.sample_unique(k, np.random.default_rng(seed))
@@ -82,8 +82,8 @@ def test_draws_one_by_one_and_by_arrival_follow_the_same_law(k, monkeypatch):
 
 def test_few_different_labels_are_drawn_one_by_one():
     counts = 1 / np.arange(1, 10_001)
-    assert 400 < Unigram(1e7 * counts)._different < 800
-    assert Unigram(np.r_[10**9, np.ones(999)])._different < 2
+    assert 400 < Unigram(1e7 * counts).different < 800
+    assert Unigram(np.r_[10**9, np.ones(999)]).different < 2
 
 
 def test_another_proposal_is_refused():

@@ -1,6 +1,6 @@
 """Compiled twins of functions of `hstree.layers`: passes through a tree, and searches of it."""
 
-from hstree.layers.compiled.passes import batch_loss, batch_nll, scores_in_threads
+from hstree.layers.compiled.passes import batch_loss, batch_nll
 from hstree.layers.compiled.search import drawn_branches, log_prob_of_items, search_all
 
 __all__ = [
@@ -8,6 +8,5 @@ __all__ = [
     "batch_nll",
     "drawn_branches",
     "log_prob_of_items",
-    "scores_in_threads",
     "search_all",
 ]

@@ -164,8 +164,7 @@ def check_shape(what: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> N
 class _Slots(threading.local):
     """Table of -1 of each thread, in which `group` numbers the values that it meets."""
 
-    def __init__(self) -> None:
-        self._table: Int32 = np.empty(0, np.int32)
+    _table: Int32 = np.empty(0, np.int32)
 
     def of(self, length: int) -> Int32:
         """Return a table (length,) of this thread, to be left as it was."""

@@ -5,16 +5,15 @@ Matrix products of wide nodes run on one BLAS thread: results would depend on th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401  what products here call: `one_blas_thread` holds it
+import scipy.linalg.cython_blas  # noqa: F401  what products here call: `ONE_BLAS_THREAD` holds it
 
 from hstree._compiled import in_parts, jit, n_threads, takes
-from hstree._typing import Array, Float32, Float64, Int32, Int64, Integer
+from hstree._typing import Array, Float32, Float64, Int32, Integer
 from hstree.layers.base import Gradients, ParameterGradient
 from hstree.layers.compiled.arithmetic import (
     ONE,
@@ -28,10 +27,10 @@ from hstree.layers.compiled.arithmetic import (
     group,
     log1p,
 )
-from hstree.layers.compiled.plans import PARTS, Plan, TreeCodes, lay_out, no_features
+from hstree.layers.compiled.plans import PARTS, Plan, TreeCodes, lay_out
 from hstree.layers.hierarchical import HierarchicalSoftmax, of_rows
 from hstree.layers.ngram_features import Features
-from hstree.layers.node_groups import one_blas_thread
+from hstree.layers.node_groups import ONE_BLAS_THREAD
 from hstree.tree.codes import Codes
 from hstree.tree.weight_rows import NARROW
 
@@ -384,11 +383,7 @@ def _losses(weight, bias, hidden, targets, codes, features, slot_of):
 
 
 class TreePass:
-    """Losses and gradients of the batches of a tree.
-
-    Parameters
-    ----------
-    codes : Codes
+    """Lays out the batches of a tree for passes.
 
     Attributes
     ----------
@@ -396,7 +391,7 @@ class TreePass:
         Whether no node is wide.
     most_scores : float
         Largest number of scores of one target.
-    one_thread : callable
+    one_thread : context manager
         Limits the threads of BLAS where there is anything for it to do.
     """
 
@@ -404,81 +399,36 @@ class TreePass:
         tree = codes.tree
         columns = codes.parent_edge, codes.edge_row, tree.edge_branch, tree.edge_width
         edges: Int32 = np.stack(columns, axis=1).astype(np.int32)
-        self._codes = TreeCodes(codes.label_start, codes.leaf_edge, edges)
+        self.codes = TreeCodes(codes.label_start, codes.leaf_edge, edges)
         self.is_narrow = int(tree.edge_width.max()) <= NARROW
-        self.one_thread: Callable[[], AbstractContextManager[object]] = (
-            nullcontext if self.is_narrow else one_blas_thread
+        self.one_thread: AbstractContextManager[object] = (
+            nullcontext() if self.is_narrow else ONE_BLAS_THREAD
         )
         scores = np.where(tree.edge_width == 2, 1, tree.edge_width).astype(np.float64)
         tree.sum_down(scores)
         of_labels = np.add.reduceat(scores[codes.leaf_edge], codes.label_start[:-1])
         self.most_scores = float(of_labels.max())
 
-    def plan(self, targets: Integer, n_rows: int) -> Plan:
-        """Return the plan of a batch for a tree of `n_rows` weight rows."""
-        return self._plan(checked_ids(targets, len(self._codes.label_start) - 1), n_rows, None)
-
-    def losses(
+    def plan(
         self,
-        weight: Array,
-        bias: Array,
-        hidden: Array,
         targets: Integer,
+        n_rows: int,
         features: Features | None = None,
-    ) -> Float64:
-        """Return the negative log-likelihoods (B,)."""
-        ids = self._checked(weight, hidden, targets)
-        if self.is_narrow:
-            table, slot_of = checked_features(features, len(ids)), SLOTS.of(len(weight))
-            losses: Float64 = _losses(weight, bias, hidden, ids, self._codes, table, slot_of)
-            return losses
-        plan = self._plan(ids, len(weight), features, with_rows=False)
-        buffers: Buffers = new_buffers(hidden, plan, False)
-        with self.one_thread():
-            pass_in_threads(weight, bias, hidden, plan, buffers)
-        return buffers.losses
-
-    def gradients(
-        self,
-        weight: Array,
-        bias: Array,
-        hidden: Array,
-        targets: Integer,
-        features: Features | None = None,
-    ) -> tuple[Float64, Array, Int64, Array, Array, Int64, Array]:
-        """Return the losses, and their sum's gradients.
-
-        These are of hidden vectors (B, d); rows, their weights and biases; features and theirs.
-        """
-        plan = self._plan(self._checked(weight, hidden, targets), len(weight), features)
-        result: tuple[Float64, Array, Int64, Array, Array, Int64, Array]
-        if self.is_narrow and features is None and len(hidden) >= MANY_ITEMS and n_threads() > 1:
-            result = _gradients_in_threads(weight, bias, hidden, plan)
-            return result
-        slots = SLOTS.of(0 if features is None else len(features[3]))
-        with self.one_thread():
-            result = _gradients(weight, bias, hidden, plan, slots)
-        return result
-
-    def _plan(
-        self, ids: Int32, n_rows: int, features: Features | None, *, with_rows: bool = True
+        *,
+        with_rows: bool = True,
     ) -> Plan:
+        """Return the plan of a batch for a tree of `n_rows` weight rows."""
+        ids = checked_ids(targets, len(self.codes.label_start) - 1)
         table = checked_features(features, len(ids))
-        plan: Plan = lay_out(ids, self._codes, table, SLOTS.of(n_rows), with_rows)
+        plan: Plan = lay_out(ids, self.codes, table, SLOTS.of(n_rows), with_rows)
         return plan
-
-    def _checked(self, weight: Array, hidden: Array, targets: Integer) -> Int32:
-        """Return targets (B,) as int32, checked, as are hidden vectors (B, d)."""
-        ids = checked_ids(targets, len(self._codes.label_start) - 1)
-        check_shape("targets", ids.shape, (len(hidden),))
-        check_shape("hidden vectors", hidden.shape, (len(ids), weight.shape[1]))
-        return ids
 
 
 def checked_features(features: Features | None, n_items: int) -> Features:
     """Return features with checked numbers of contexts; None has none."""
     if features is None:
-        return no_features(n_items)
+        number, context_start = np.empty((n_items, 0), np.int64), np.zeros(1, np.int64)
+        return number, context_start, np.empty(0, np.int32), np.empty(0, np.float32)
     number, context_start = features[:2]
     check_shape("numbers of contexts", number.shape, (n_items, number.shape[1]))
     if number.size and not -1 <= number.min() <= number.max() < len(context_start) - 1:
@@ -524,28 +474,40 @@ def tree_pass(layer: HierarchicalSoftmax, n_items: int, *arrays: Array) -> TreeP
     return of_codes if n_items * of_codes.most_scores <= MOST_SCORES else None
 
 
-def scores_in_threads(layer: HierarchicalSoftmax) -> Any:
-    """Twin of `hierarchical.scores_in_threads`."""
-    of_tree = tree_pass(layer, 1)
-    return of_tree is not None and of_tree.is_narrow
-
-
 def batch_nll(layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> Any:
     """Twin of `hierarchical.batch_nll`."""
     if (of_tree := tree_pass(layer, len(hidden), hidden)) is None:
         return NotImplemented
-    return of_tree.losses(layer.weight, layer.bias, hidden, targets, layer.bound_features())
+    weight, bias = layer.weight, layer.bias
+    check_shape("targets", np.shape(targets), (len(hidden),))
+    check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
+    if of_tree.is_narrow:
+        ids = checked_ids(targets, layer.n_labels)
+        table, slot_of = checked_features(layer.bound, len(ids)), SLOTS.of(len(weight))
+        return _losses(weight, bias, hidden, ids, of_tree.codes, table, slot_of)
+    plan = of_tree.plan(targets, len(weight), layer.bound, with_rows=False)
+    buffers: Buffers = new_buffers(hidden, plan, False)
+    with of_tree.one_thread:
+        pass_in_threads(weight, bias, hidden, plan, buffers)
+    return buffers.losses
 
 
 def batch_loss(layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> Any:
     """Twin of `hierarchical.batch_loss`."""
     if (of_tree := tree_pass(layer, len(hidden), hidden)) is None:
         return NotImplemented
-    features = layer.bound_features()
-    losses, grad_hidden, rows, weight, bias, index, values = of_tree.gradients(
-        layer.weight, layer.bias, hidden, targets, features
-    )
-    parameters = of_rows(rows, weight, bias)
+    weight, bias, features = layer.weight, layer.bias, layer.bound
+    check_shape("targets", np.shape(targets), (len(hidden),))
+    check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
+    plan = of_tree.plan(targets, len(weight), features)
+    if of_tree.is_narrow and features is None and len(hidden) >= MANY_ITEMS and n_threads() > 1:
+        result = _gradients_in_threads(weight, bias, hidden, plan)
+    else:
+        slots = SLOTS.of(0 if features is None else len(features[3]))
+        with of_tree.one_thread:
+            result = _gradients(weight, bias, hidden, plan, slots)
+    losses, grad_hidden, rows, grad_weight, grad_bias, index, values = result
+    parameters = of_rows(rows, grad_weight, grad_bias)
     if features is not None:
         parameters.append(ParameterGradient("feature_weight", index, values))
     return losses, Gradients(grad_hidden, parameters)

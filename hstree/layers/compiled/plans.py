@@ -239,12 +239,6 @@ def _even_parts(work):
 # Direct features: weights that are added where an item's contexts have some (`NgramFeatures`).
 
 
-def no_features(n_items: int) -> tuple[Int64, Int64, Int32, Float32]:
-    """Return the `Features` of a batch whose scores have none."""
-    number, context_start = np.empty((n_items, 0), np.int64), np.zeros(1, np.int64)
-    return number, context_start, np.empty(0, np.int32), np.empty(0, np.float32)
-
-
 @jit
 def first_from(row, begin, end, wanted):
     """Return the first place from `begin` to `end` whose row is `wanted` or more, else `end`."""
