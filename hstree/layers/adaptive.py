@@ -18,7 +18,6 @@ from hstree.layers.dense import (
     forward,
     log_sum_exp,
     log_unigram,
-    orthogonal_rows,
     row_chunks,
 )
 from hstree.layers.hooks import TrainingHooks
@@ -36,6 +35,11 @@ BATCH, PER_PRODUCT, PER_SCORE, PER_NUMBER, PER_CLUSTER = 1024, 0.1, 1.5, 1.5, 50
 #: Of cut-offs that are chosen: the short list's least share of the tokens, least length of vectors,
 #: most clusters, ranks tried per tenfold, and the fewest labels that are split.
 LEAST_SHARE, LEAST_WIDTH, MOST_TAILS, CANDIDATES, LEAST_LABELS = 0.75, 4, 4, 30, 500
+
+
+#: Softmax of some targets: its name in parameters, batch items, projection of their hidden vectors,
+#: weights, biases, and the rows (n,) of the targets.
+_Softmax = tuple[str, Int64 | slice, Array | None, Array, Array, Int64]
 
 
 class AdaptiveSoftmax(OutputLayer, TrainingHooks):
@@ -97,7 +101,7 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
     ) -> None:
         super().__init__(len(vocabulary), dim)
         cuts = _cutoffs(vocabulary.counts, dim, cutoffs, factor)
-        self.bands = Bands.of(vocabulary.counts, cuts)
+        self.bands = Bands(vocabulary.counts, cuts)
         shapes = _shapes(self.bands.start.tolist(), dim, factor, tail_bias)
         self._arrays: dict[str, Array] = {k: np.zeros(shape, dtype) for k, shape in shapes.items()}
         self.head_weight, self.head_bias = self._arrays["head_weight"], self._arrays["head_bias"]
@@ -110,7 +114,10 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         self.tails: list[tuple[Array, Array, Array]] = []
         for i, (tail, mass) in enumerate(zip(in_tails, log_mass, strict=True), 1):
             projection, weight = (self._arrays[f"tail{i}_{k}"] for k in ("projection", "weight"))
-            projection[...] = orthogonal_rows(len(projection), dim, dtype, rng)
+            # orthogonal rows that keep the mean squared length of a vector
+            width = len(projection)
+            orthonormal = np.linalg.qr(rng.standard_normal((dim, width)))[0]
+            projection[...] = orthonormal.T * np.sqrt(dim / width)
             bias = self._arrays.get(f"tail{i}_bias", np.zeros(len(tail), dtype))
             if tail_bias:
                 bias[...] = tail - mass
@@ -142,30 +149,34 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
     ) -> tuple[Float64, Gradients]:
         """Return the negative log-likelihoods and the gradients of their sum; `rng` is not used."""
-        column, entry = self._entries(targets)
-        losses, grad_hidden, grad_weight, grad_bias = self._softmax(
-            self.head_weight, self.head_bias, hidden, entry
-        )
-        parameters = [
-            ParameterGradient("head_weight", slice(0, len(grad_bias)), grad_weight),
-            ParameterGradient("head_bias", slice(0, len(grad_bias)), grad_bias),
-        ]
-        for i, (items, chosen) in self._items_of_tails(column):
-            projection, weight, bias = self.tails[i]
-            inputs = hidden[items]
-            nll, grad, grad_weight, grad_bias = self._softmax(
-                weight, bias, inputs @ projection.T, chosen
-            )
+        losses, grad_hidden = np.zeros(len(targets)), np.zeros_like(hidden)
+        gradients: dict[str, Array] = {}
+        for name, items, projection, weight, bias, chosen in self._softmaxes(targets):
+            inputs = hidden[items] if projection is None else hidden[items] @ projection.T
+            grad_inputs, grad_weight = np.zeros_like(inputs), np.zeros_like(weight)
+            grad_bias, step = np.zeros_like(bias), max(1, KEPT_SCORES // len(weight))
+            nll = np.empty(len(inputs))
+            for a in range(0, len(inputs), step):
+                some = slice(a, a + step)
+                chunks, target = row_chunks(inputs[some], weight, bias), chosen[some]
+                log_z, logit, kept = forward(chunks, target, self._scratch, keep=True)
+                nll[some] = log_z - logit
+                backward(kept, log_z, target, 0, grad_inputs[some], grad_weight, grad_bias)
             losses[items] += nll
-            grad_hidden[items] += grad @ projection
-            rows, name = slice(0, len(weight)), f"tail{i + 1}"
-            parameters += [
-                ParameterGradient(f"{name}_projection", slice(0, len(projection)), grad.T @ inputs),
-                ParameterGradient(f"{name}_weight", rows, grad_weight),
-            ]
-            if f"{name}_bias" in self._arrays:
-                parameters.append(ParameterGradient(f"{name}_bias", rows, grad_bias))
-        return losses, Gradients(grad_hidden, parameters)
+            if projection is None:
+                grad_hidden += grad_inputs
+            else:
+                gradients[f"{name}_projection"] = grad_inputs.T @ hidden[items]
+                grad_hidden[items] += grad_inputs @ projection
+            gradients |= {f"{name}_weight": grad_weight, f"{name}_bias": grad_bias}
+        return losses, Gradients(
+            grad_hidden,
+            [
+                ParameterGradient(name, slice(0, len(values)), values)
+                for name, values in gradients.items()
+                if name in self._arrays
+            ],
+        )
 
     def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
@@ -176,15 +187,15 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
             tail = result[:, start[i + 1] : start[i + 2]]
             tail[...] = self._tail(i, hidden)
             tail += head[:, start[1] + i, None]
-        return self.bands.by_label(result)
+        return result if self.bands.is_identity else result.take(self.bands.column, axis=1)
 
     def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
-        column, entry = self._entries(targets)
-        nll = self._nll(self.head_weight, self.head_bias, hidden, entry)
-        for i, (items, chosen) in self._items_of_tails(column):
-            projection, weight, bias = self.tails[i]
-            nll[items] += self._nll(weight, bias, hidden[items] @ projection.T, chosen)
+        nll = np.zeros(len(targets))
+        for _, items, projection, weight, bias, chosen in self._softmaxes(targets):
+            inputs = hidden[items] if projection is None else hidden[items] @ projection.T
+            log_z, logit, _ = forward(row_chunks(inputs, weight, bias), chosen, self._scratch)
+            nll[items] += log_z - logit
         return nll
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
@@ -196,8 +207,8 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         k, start, n_short = min(k, self.n_labels), self.bands.start, int(self.bands.start[1])
         head = self._head(hidden)
         # (B, k) the best so far, no label where there are fewer than k
-        labels = np.full((len(hidden), k), self.n_labels)
-        log_prob = np.full((len(hidden), k), -np.inf)
+        shape = len(hidden), k
+        labels, log_prob = np.full(shape, self.n_labels), np.full(shape, -np.inf)
         column, value = first_columns(head[:, :n_short], min(k, n_short))
         labels[:, : len(column.T)], log_prob[:, : len(column.T)] = self.bands.label[column], value
         for i, (_, weight, _) in enumerate(self.tails):
@@ -228,19 +239,16 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
             curvature |= {f"{name}_weight": rows, f"{name}_bias": rows}
         return {name: curvature[name] for name in self.parameters()}
 
-    def _entries(self, targets: Integer) -> tuple[Int64, Int64]:
-        """Return the column and the entry of the head (B,) of targets (B,)."""
-        column = self.bands.column[targets]
-        tail = np.searchsorted(self.bands.start[1:-1], column, side="right")
-        return column, np.where(tail == 0, column, self.bands.start[1] + tail - 1)
-
-    def _items_of_tails(self, column: Int64) -> Iterator[tuple[int, tuple[Int64, Int64]]]:
-        """Yield each cluster that has targets, their batch items and rows in the cluster."""
-        start = self.bands.start
-        for i in range(len(self.tails)):
-            items = np.flatnonzero((column >= start[i + 1]) & (column < start[i + 2]))
+    def _softmaxes(self, targets: Integer) -> Iterator[_Softmax]:
+        """Yield the softmax of the head, and those of the clusters that have targets."""
+        column, start = self.bands.column[targets], self.bands.start
+        tail = np.searchsorted(start[1:-1], column, side="right")
+        entry = np.where(tail == 0, column, start[1] + tail - 1)
+        yield "head", slice(None), None, self.head_weight, self.head_bias, entry
+        for i, arrays in enumerate(self.tails, 1):
+            items = np.flatnonzero(tail == i)
             if items.size:
-                yield i, (items, column[items] - start[i + 1])
+                yield f"tail{i}", items, *arrays, column[items] - start[i]
 
     def _head(self, hidden: Array) -> Float64:
         """Return the log-probabilities of the short list and the clusters, (B, S + T)."""
@@ -250,26 +258,6 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         """Return the log-probabilities of a cluster's words in it, (B, V_i)."""
         projection, weight, bias = self.tails[i]
         return _log_softmax((hidden @ projection.T) @ weight.T + bias)
-
-    def _nll(self, weight: Array, bias: Array, inputs: Array, chosen: Int64) -> Float64:
-        """Return minus the log-probabilities (n,) of rows."""
-        log_z, logit, _ = forward(row_chunks(inputs, weight, bias), chosen, self._scratch)
-        return log_z - logit
-
-    def _softmax(
-        self, weight: Array, bias: Array, inputs: Array, chosen: Int64
-    ) -> tuple[Float64, Array, Array, Array]:
-        """Return minus the log-probabilities (n,) of rows, and gradients: inputs, weight, bias."""
-        nll, grad_inputs = np.empty(len(inputs)), np.zeros_like(inputs)
-        grad_weight, grad_bias = np.zeros_like(weight), np.zeros_like(bias)
-        step = max(1, KEPT_SCORES // len(weight))
-        for a in range(0, len(inputs), step):
-            some = slice(a, a + step)
-            chunks, target = row_chunks(inputs[some], weight, bias), chosen[some]
-            log_z, logit, kept = forward(chunks, target, self._scratch, keep=True)
-            nll[some] = log_z - logit
-            backward(kept, log_z, target, 0, grad_inputs[some], grad_weight, grad_bias)
-        return nll, grad_inputs, grad_weight, grad_bias
 
 
 def _shapes(

@@ -18,36 +18,19 @@ from hstree.errors import OptionError
 
 @dataclass(frozen=True)
 class ParameterGradient:
-    """Gradient of a batch's summed loss with respect to some rows of a parameter.
+    """Gradient of a batch's summed loss with respect to some rows of a parameter."""
 
-    Attributes
-    ----------
-    name : str
-        The parameter, as in `OutputLayer.parameters`.
-    rows : int64 array (r,) or slice
-        Rows of the parameter's first axis, without repeats.
-    values : float array (r, ...)
-    """
-
-    name: str
-    rows: Int64 | slice
-    values: Array
+    name: str  #: the parameter, as in `OutputLayer.parameters`
+    rows: Int64 | slice  #: (r,) rows of the parameter's first axis, without repeats
+    values: Array  #: (r, ...)
 
 
 @dataclass(frozen=True)
 class Gradients:
-    """Gradients of a batch's summed loss.
+    """Gradients of a batch's summed loss."""
 
-    Attributes
-    ----------
-    hidden : float array (B, d)
-        With respect to the hidden vectors.
-    parameters : sequence of ParameterGradient
-        With respect to the parameters; what is left out is zero. No row of a parameter occurs
-        twice.
-    """
-
-    hidden: Array
+    hidden: Array  #: (B, d) with respect to the hidden vectors
+    #: with respect to the parameters; what is left out is zero, and no row occurs twice
     parameters: Sequence[ParameterGradient]
 
 
@@ -71,16 +54,6 @@ def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
     value = np.take_along_axis(values, columns, axis=1)
     order = np.argsort(-value, axis=1, kind="stable")
     return np.take_along_axis(columns, order, axis=1), np.take_along_axis(value, order, axis=1)
-
-
-def draw(log_prob: Float64, rng: np.random.Generator) -> Int64:
-    """Draw a column from each row of log-probabilities (B, k); int64 array (B,)."""
-    # (B, k) cumulative probabilities
-    cumulative = np.cumsum(np.exp(log_prob), axis=1)
-    drawn = rng.random((len(log_prob), 1)) * cumulative[:, -1:]
-    below: Int64 = (cumulative <= drawn).sum(axis=1)
-    column: Int64 = np.minimum(below, log_prob.shape[1] - 1)
-    return column
 
 
 class OutputLayer(ABC):
@@ -187,7 +160,11 @@ class OutputLayer(ABC):
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""
-        return draw(self.log_prob(hidden), rng)
+        # (B, V) cumulative probabilities
+        cumulative = np.cumsum(np.exp(self.log_prob(hidden)), axis=1)
+        drawn = rng.random((len(hidden), 1)) * cumulative[:, -1:]
+        below: Int64 = (cumulative <= drawn).sum(axis=1)
+        return np.minimum(below, self.n_labels - 1)
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Estimate the mean curvature of the loss along each row, per parameter (R,).
@@ -211,9 +188,7 @@ class OutputLayer(ABC):
         By default from two small layers: each length is a linear function of `dim`.
         """
         one, two = (cls(source, d, **options).parameters() for d in (1, 2))
+        shapes = {name: zip(a.shape, two[name].shape, strict=True) for name, a in one.items()}
         return {
-            name: tuple(
-                a + (b - a) * (dim - 1) for a, b in zip(array.shape, two[name].shape, strict=True)
-            )
-            for name, array in one.items()
+            name: tuple(a + (b - a) * (dim - 1) for a, b in pairs) for name, pairs in shapes.items()
         }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Any
 
 import numpy as np
@@ -95,6 +96,12 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         self._n_features = filters * widest * (widest + 1) // 2
         arrays["feature_bias"] = np.zeros(self._n_features)
         arrays["projection"] = np.zeros((self._n_features, dim))
+        #: columns of the features of each width of filters
+        self._columns, first = dict[int, slice](), 0
+        for n in range(1, widest + 1):
+            self._columns[n], first = slice(first, first + n * filters), first + n * filters
+        #: scale of the projection, which keeps the first steps of training from overshooting
+        self._scale = self.bias.dtype.type(self._n_features**-0.5)
         #: the network's parameters, and those of the correction
         self._network: dict[str, Array] = {k: array.astype(dtype) for k, array in arrays.items()}
         self._correction: dict[str, Array] = {}
@@ -147,8 +154,9 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         With `delay` n, the gradients of the network are those of the last n batches together in
         every n-th batch, and left out in the others.
         """
-        log_z, grad_hidden, grad_weight, grad_bias = self.log_z_gradients(hidden, np.ones_like)
-        logits = self.target_logits(hidden, targets, grad_hidden, grad_weight, grad_bias)
+        log_z, *sums = self.log_z_gradients(hidden, np.ones_like)
+        logits = self.target_logits(hidden, targets, sums)
+        grad_hidden, grad_weight, grad_bias = sums
         gradients = {"bias": grad_bias}
         if self._correction:
             gradients["correction"] = grad_weight @ self._correction["basis"].T
@@ -167,17 +175,12 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
 
     def _features(self) -> _Features:
         """Return the features of all words under the present parameters of the network."""
-        kept = self._kept
-        if kept is None or not _equal(self._network, kept.sources):
-            kept = self._kept = self._forward()
-        return kept
-
-    def _forward(self) -> _Features:
-        """Compute the features of all words, and the part of their vectors that these give."""
-        p, spelling = self._network, self._spelling
+        p, spelling, kept = self._network, self._spelling, self._kept
+        if kept is not None and _equal(p, kept.sources):
+            return kept
         features = np.empty((self.n_labels, self._n_features), self.bias.dtype)
         source = np.empty(features.shape, np.int32)
-        for n, columns in self._widths():
+        for n, columns in self._columns.items():
             # (U, n characters) vectors of each n-gram, then (U, filters) their values
             grams = p["characters"][spelling.ngrams[n]].reshape(len(spelling.ngrams[n]), -1)
             values = grams @ p[f"filters_{n}"].T
@@ -186,7 +189,8 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         np.tanh(features, out=features)
         spelled = features @ p["projection"]
         spelled *= self._scale
-        return _Features(_copies(p), features, source, spelled)
+        self._kept = _Features(_copies(p), features, source, spelled)
+        return self._kept
 
     def _network_gradients(self, kept: _Features, grad_spelled: Array) -> dict[str, Array]:
         """Return the gradients of the network, from that of the vectors that it computes."""
@@ -201,7 +205,7 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
             "feature_bias": grad.sum(axis=0),
             "projection": (features.T @ grad_spelled) * self._scale,
         }
-        for n, columns in self._widths():
+        for n, columns in self._columns.items():
             ngrams, filters = spelling.ngrams[n], p[f"filters_{n}"]
             # (U, filters) gradients of the values of each n-gram: those of which it is the largest
             cell = kept.source[:, columns] * np.int64(len(filters)) + np.arange(len(filters))
@@ -218,19 +222,6 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
             S = scipy.sparse.csc_array((ones, ngrams.ravel(), start), shape=shape)
             grad_characters += S @ grad_grams
         return gradients
-
-    def _widths(self) -> Iterator[tuple[int, slice]]:
-        """Yield each width of filters, and the columns of its features."""
-        first = 0
-        for n in self._spelling.ngrams:
-            stop = first + len(self._network[f"filters_{n}"])
-            yield n, slice(first, stop)
-            first = stop
-
-    @property
-    def _scale(self) -> Any:
-        """Scale of the projection, which keeps the first steps of training from overshooting."""
-        return self.bias.dtype.type(self._n_features**-0.5)
 
 
 @dataclass(frozen=True)
@@ -304,21 +295,17 @@ class _Spelling:
         for level in self.levels:
             level.gram[1] = level.last
         for n in range(2, widest + 1):
-            self._add_ngrams(n)
-
-    def _add_ngrams(self, n: int) -> None:
-        """Number the distinct n-grams: an (n-1)-gram and a character."""
-        pairs = zip(self.levels[n - 2 :], self.levels[n - 1 :], strict=False)
-        keys = [
-            before.gram[n - 1][level.parent] * self.n_characters + level.last
-            for before, level in pairs
-        ]
-        distinct, number = np.unique(np.concatenate(keys), return_inverse=True)
-        shorter, last = np.divmod(distinct, self.n_characters)
-        self.ngrams[n] = np.column_stack([self.ngrams[n - 1][shorter], last])
-        bounds = np.cumsum([len(key) for key in keys])[:-1]
-        for level, numbers in zip(self.levels[n - 1 :], np.split(number, bounds), strict=True):
-            level.gram[n] = numbers
+            # of each level, its n-grams as an (n-1)-gram and a character; then their numbers
+            keys = [
+                before.gram[n - 1][level.parent] * self.n_characters + level.last
+                for before, level in pairwise(self.levels[n - 2 :])
+            ]
+            distinct, number = np.unique(np.concatenate(keys), return_inverse=True)
+            shorter, last = np.divmod(distinct, self.n_characters)
+            self.ngrams[n] = np.column_stack([self.ngrams[n - 1][shorter], last])
+            bounds = np.cumsum([len(key) for key in keys])[:-1]
+            for level, numbers in zip(self.levels[n - 1 :], np.split(number, bounds), strict=True):
+                level.gram[n] = numbers
 
     def largest(self, n: int, values: Array, out: Array, source: Int32) -> None:
         """Write the largest values along each word (V, filters), and the n-grams that have them.

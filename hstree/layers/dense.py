@@ -8,7 +8,7 @@ every layer that approximates this softmax in training alone: they differ in the
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +37,12 @@ class Chunk(NamedTuple):
 
 
 class SoftmaxLayer(OutputLayer):
-    """Softmax of logits that a subclass defines by `chunks`, in columns of any order."""
+    """Softmax of logits that a subclass defines by `chunks`.
+
+    `column` (V,) is the column of each label's logits; None where it is the label.
+    """
+
+    column: Int64 | None = None
 
     def __init__(self, n_labels: int, dim: int) -> None:
         super().__init__(n_labels, dim)
@@ -47,14 +52,6 @@ class SoftmaxLayer(OutputLayer):
     def chunks(self, hidden: Array) -> Iterator[Chunk]:
         """Yield the logits of all columns, as the products that give them."""
 
-    def columns(self, targets: Integer) -> Integer:
-        """Return the column of each target; its id, if not overridden."""
-        return targets
-
-    def by_label(self, values: Array) -> Array:
-        """Reorder values by column (B, V) to values by label."""
-        return values
-
     def logits(self, hidden: Array) -> Array:
         """Return the logits of all labels, a float array (B, V)."""
         chunks = list(self.chunks(hidden))
@@ -62,7 +59,7 @@ class SoftmaxLayer(OutputLayer):
         for chunk in chunks:
             logits[:, chunk.columns] = chunk.inputs @ chunk.weight.T
             logits[:, chunk.columns] += chunk.bias
-        return self.by_label(logits)
+        return logits if self.column is None else logits.take(self.column, axis=1)
 
     def log_prob(self, hidden: Array) -> Float64:
         """Return the normalised log-probabilities of all labels, a float64 array (B, V)."""
@@ -74,7 +71,8 @@ class SoftmaxLayer(OutputLayer):
 
     def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
-        log_z, target_logit = self._of_columns(hidden, self.columns(np.asarray(targets)))
+        columns = np.asarray(targets) if self.column is None else self.column[targets]
+        log_z, target_logit = self._of_columns(hidden, columns)
         return log_z - target_logit
 
     def log_z(self, hidden: Array) -> Float64:
@@ -129,8 +127,8 @@ class DenseLayer(SoftmaxLayer):
     ) -> None:
         super().__init__(len(vocabulary), dim)
         self.weight: Array = np.zeros((self.n_labels, dim), dtype)
-        self.bias: Array = log_unigram(vocabulary.counts if counts is None else counts)
-        self.bias = self.bias.astype(dtype)
+        log_share = log_unigram(vocabulary.counts if counts is None else counts)
+        self.bias: Array = log_share.astype(dtype)
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
@@ -166,8 +164,7 @@ class DenseLayer(SoftmaxLayer):
         logits are kept as they are: what they are divided by, and the slope, scale the (B, d) sides
         of the matrix products instead. O(B V d), three products.
         """
-        log_z = np.empty(len(hidden))
-        grad_hidden = np.empty_like(hidden)
+        log_z, grad_hidden = np.empty(len(hidden)), np.empty_like(hidden)
         # The first block writes all of them; an empty batch has none.
         array = np.empty_like if len(hidden) else np.zeros_like
         grad_weight, grad_bias = array(self.weight), array(self.bias)
@@ -194,20 +191,14 @@ class DenseLayer(SoftmaxLayer):
                 grad_bias += scale @ power
         return log_z, grad_hidden, grad_weight, grad_bias
 
-    def target_logits(
-        self,
-        hidden: Array,
-        targets: Integer,
-        grad_hidden: Array,
-        grad_weight: Array,
-        grad_bias: Array,
-    ) -> Array:
-        """Return the targets' logits (B,); add the gradients of minus their sum to the arrays."""
+    def target_logits(self, hidden: Array, targets: Integer, gradients: Sequence[Array]) -> Array:
+        """Return the targets' logits (B,); add those of minus their sum to `log_z_gradients`."""
         item, target = np.arange(len(targets) + 1), targets.astype(np.int64)
         minus_one = np.full(len(targets), -1, self.weight.dtype)
         by_hidden, rows, by_weight, by_bias = kernels.gather_dot_backward(
             self.weight, hidden, item, target, minus_one
         )
+        grad_hidden, grad_weight, grad_bias = gradients
         grad_hidden += by_hidden
         grad_weight[rows] += by_weight
         grad_bias[rows] += by_bias
@@ -217,10 +208,6 @@ class DenseLayer(SoftmaxLayer):
         """Return the logits (B,) of targets."""
         item, target = np.arange(len(targets)), targets.astype(np.int64)
         return kernels.gather_dot(self.weight, self.bias, hidden, item, target)
-
-    def all_rows(self, grad_hidden: Array, grad_weight: Array, grad_bias: Array) -> Gradients:
-        """Return gradients with respect to all rows."""
-        return row_gradients(slice(0, self.n_labels), grad_hidden, grad_weight, grad_bias)
 
 
 def batch_blocks(n_items: int, n_labels: int) -> Iterator[slice]:
@@ -234,11 +221,8 @@ def row_gradients(
     rows: Int64 | slice, grad_hidden: Array, grad_weight: Array, grad_bias: Array
 ) -> Gradients:
     """Return the gradients of a `DenseLayer` with respect to some rows."""
-    parameters = [
-        ParameterGradient("weight", rows, grad_weight),
-        ParameterGradient("bias", rows, grad_bias),
-    ]
-    return Gradients(grad_hidden, parameters)
+    of_weight = ParameterGradient("weight", rows, grad_weight)
+    return Gradients(grad_hidden, [of_weight, ParameterGradient("bias", rows, grad_bias)])
 
 
 def log_unigram(counts: Integer) -> Float64:
@@ -347,9 +331,3 @@ def log_sum_exp(logits: Array) -> Float64:
         total = np.exp(power, out=power).sum(axis=1, dtype=np.float64)
         result[a : a + step] = np.log(total) + largest[:, 0]
     return result
-
-
-def orthogonal_rows(width: int, dim: int, dtype: Any, rng: np.random.Generator) -> Array:
-    """Draw orthogonal rows (width, dim) that keep the mean squared length of a vector."""
-    orthonormal = np.linalg.qr(rng.standard_normal((dim, width)))[0]
-    return np.ascontiguousarray(orthonormal.T * np.sqrt(dim / width), dtype)

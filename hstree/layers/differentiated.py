@@ -71,8 +71,8 @@ class DifferentiatedSoftmax(SoftmaxLayer):
     ) -> None:
         super().__init__(len(vocabulary), dim)
         cutoffs, widths = _bands(self.n_labels, dim, bands, projected)
-        _check_widths(widths, dim, bands, projected)
-        self.bands, self.projected = Bands.of(vocabulary.counts, cutoffs), projected
+        self.bands, self.projected = Bands(vocabulary.counts, cutoffs), projected
+        self.column = None if self.bands.is_identity else self.bands.column
         shapes = _shapes(self.bands.start.tolist(), widths, dim, projected)
         self._arrays: dict[str, Array] = {k: np.zeros(shape, dtype) for k, shape in shapes.items()}
         self.bias = self._arrays["bias"]
@@ -81,6 +81,11 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         numbers, rng = range(1, len(widths) + 1), np.random.default_rng(random_state)
         self.weights = [self._arrays[f"band{i}_weight"] for i in numbers]
         self.projections = [self._arrays.get(f"band{i}_projection") for i in numbers]
+        # the parts of the hidden vectors that bands without projection see
+        ends = np.cumsum(widths).tolist()
+        self._parts = [slice(end - n, end) for end, n in zip(ends, widths, strict=True)]
+        if projected:
+            self._parts = [slice(None)] * len(widths)
         for projection in self.projections:
             if projection is not None:  # which keeps the mean squared length of a vector
                 width = len(projection)
@@ -100,17 +105,10 @@ class DifferentiatedSoftmax(SoftmaxLayer):
 
     def chunks(self, hidden: Array) -> Iterator[Chunk]:
         """Yield the logits of all columns, a band after another."""
-        for i, inputs in enumerate(self._inputs(hidden)):
+        for i, (part, projection) in enumerate(zip(self._parts, self.projections, strict=True)):
+            inputs = hidden[:, part] if projection is None else hidden @ projection.T
             first, stop = self.bands.start[i : i + 2].tolist()
             yield from row_chunks(inputs, self.weights[i], self.bias[first:stop], first)
-
-    def columns(self, targets: Integer) -> Int64:
-        """Return the column of each target."""
-        return self.bands.column[targets]
-
-    def by_label(self, values: Array) -> Array:
-        """Reorder values by column (B, V) to values by label."""
-        return self.bands.by_label(values)
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
@@ -122,12 +120,10 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         for a in range(0, len(targets), step):
             some = slice(a, a + step)
             losses[some] = self._add_gradients(
-                hidden[some], self.columns(targets[some]), grad_hidden[some], gradients
+                hidden[some], self.bands.column[targets[some]], grad_hidden[some], gradients
             )
-        return losses, Gradients(
-            grad_hidden,
-            [ParameterGradient(name, slice(0, len(g)), g) for name, g in gradients.items()],
-        )
+        every = [ParameterGradient(name, slice(0, len(g)), g) for name, g in gradients.items()]
+        return losses, Gradients(grad_hidden, every)
 
     def _add_gradients(
         self, hidden: Array, target: Int64, grad_hidden: Array, gradients: dict[str, Array]
@@ -138,17 +134,11 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         for i, projection in enumerate(self.projections):
             first, stop = start[i : i + 2]
             grad = np.zeros((len(hidden), self.weights[i].shape[1]), hidden.dtype)
-            backward(
-                [chunk for chunk in kept if first <= chunk.chunk.columns.start < stop],
-                log_z,
-                target,
-                first,
-                grad,
-                gradients[f"band{i + 1}_weight"],
-                gradients["bias"][first:stop],
-            )
+            of_band = [k for k in kept if first <= k.chunk.columns.start < stop]
+            of_rows = gradients[f"band{i + 1}_weight"], gradients["bias"][first:stop]
+            backward(of_band, log_z, target, first, grad, *of_rows)
             if projection is None:
-                grad_hidden[:, self._part(i)] += grad
+                grad_hidden[:, self._parts[i]] += grad
             else:
                 grad_hidden += grad @ projection
                 gradients[f"band{i + 1}_projection"] += grad.T @ hidden
@@ -163,18 +153,6 @@ class DifferentiatedSoftmax(SoftmaxLayer):
             width = self.weights[i].shape[1]
             curvature[f"band{i + 1}_projection"] = np.full(width, of_band.sum() / 4)
         return {name: curvature[name] for name in self.parameters()}
-
-    def _inputs(self, hidden: Array) -> Iterator[Array]:
-        """Yield the input (B, d_i) of each band."""
-        for i, projection in enumerate(self.projections):
-            yield hidden[:, self._part(i)] if projection is None else hidden @ projection.T
-
-    def _part(self, i: int) -> slice:
-        """Return the part of the hidden vectors that a band without projection sees."""
-        if self.projected:
-            return slice(None)
-        first = sum(weight.shape[1] for weight in self.weights[:i])
-        return slice(first, first + self.weights[i].shape[1])
 
 
 def _shapes(
@@ -208,14 +186,10 @@ def _bands(n_labels: int, dim: int, text: str, projected: bool) -> tuple[list[in
         )
         raise OptionError.about("bands", reason) from None
     check_cutoffs(cutoffs, n_labels, "bands", text)
-    return cutoffs, widths
-
-
-def _check_widths(widths: list[int], dim: int, text: str, projected: bool) -> None:
-    """Refuse vectors that are longer than the hidden vectors, or parts that do not make them up."""
     if max(widths) > dim:
         reason = f"is {text!r}; no band can have more numbers than hidden vectors, {dim}"
         raise OptionError.about("bands", reason)
     if not projected and sum(widths) != dim:
         reason = f"is {text!r}, whose lengths add up to {sum(widths)}; without projections they "
         raise OptionError.about("bands", f"{reason}must add up to the hidden vectors' {dim}")
+    return cutoffs, widths

@@ -36,9 +36,6 @@ from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.weight_rows import NARROW, row_curvature, unigram_bias
 
-#: Elements of the (E, batch) table of edge log-probabilities that `log_prob` holds at a time.
-TABLE_LIMIT = 1 << 24
-
 
 class HierarchicalSoftmax(OutputLayer, TrainingHooks):
     """Hierarchical softmax over a tree.
@@ -74,7 +71,7 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         # (E,) group of the node that each edge leaves: 0 binary, 1 narrow, 2 wide
         self._edge_group = np.digitize(tree.edge_width, (3, NARROW + 1)).astype(np.int8)
         self.is_one_softmax = tree.n_nodes == 1 and tree.has_single_codes and tree.n_labels > 2
-        # Compiled, over nodes of few children; products of wide nodes use all threads.
+        # compiled, over nodes of few children; products of wide nodes use all threads
         is_narrow = tree.n_nodes > 0 and self._edge_group.max() < 2
         self.scores_in_threads = bool(is_narrow and self.weight.dtype == np.float32)
         self._scratch = Scratch()
@@ -121,21 +118,18 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         One dense product for all logits, then one pass per level: O(B (R d + E)).
         """
         result = np.empty((len(hidden), self.n_labels))
-        if self.is_one_softmax:
+        for some in batch_blocks(len(hidden), max(1, len(self.tree.child))):
+            if not self.is_one_softmax:
+                result[some] = log_prob_of_items(self, hidden, some)
+                continue
+            # (b, V) logits of the root's children, in the order of the labels
+            logits = hidden[some] @ self.weight.T
+            logits += self.bias
+            self.add_to_logits(logits, some)
             columns = self.codes.leaf_edge
             in_order = bool((columns == np.arange(self.n_labels)).all())
-            for some in batch_blocks(len(hidden), self.n_labels):
-                # (b, V) logits of the root's children
-                logits = hidden[some] @ self.weight.T
-                logits += self.bias
-                self.add_to_logits(logits, some)
-                result[some] = logits if in_order else logits[:, columns]
-            result -= log_sum_exp(result)[:, None]
-            return result
-        step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
-        for a in range(0, len(hidden), step):
-            some = slice(a, a + step)
-            result[some] = log_prob_of_items(self, hidden, some)
+            result[some] = logits if in_order else logits[:, columns]
+            result[some] -= log_sum_exp(result[some])[:, None]
         return result
 
     def add_to_logits(self, logits: Array, some: slice) -> None:

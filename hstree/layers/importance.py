@@ -11,22 +11,14 @@ from hstree._options import Range
 from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
+from hstree.layers import noise
 from hstree.layers.base import Gradients, ParameterGradient
 from hstree.layers.dense import TABLE_LIMIT
 from hstree.layers.kernels import segment_sums, touched_rows
-from hstree.layers.noise import (
-    CandidateLogits,
-    Count,
-    NoiseLayer,
-    Objective,
-    Power,
-    Sampling,
-    softmax_objective,
-)
 from hstree.layers.proposals import Ids, Rng, Samples
 
 
-class ImportanceSampling(NoiseLayer):
+class ImportanceSampling(noise.NoiseLayer):
     """Biased importance sampling of the softmax, with an effective sample size.
 
     The gradient of ln Z is the mean gradient of the logits s over the model's distribution. It is
@@ -77,25 +69,25 @@ class ImportanceSampling(NoiseLayer):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        samples: Count = 200,
-        limit: Count = 1600,
+        samples: noise.Count = 200,
+        limit: noise.Count = 1600,
         effective: Annotated[float, Range(1)] = 100.0,
         exact_target: bool = True,
         proposal: str = "unigram",
-        alpha: Power = 1.0,
+        alpha: noise.Power = 1.0,
     ) -> None:
-        sampling = Sampling(samples, unique=False, proposal=proposal, alpha=alpha)
+        sampling = noise.Sampling(samples, unique=False, proposal=proposal, alpha=alpha)
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
         if limit < samples:
             reason = f"is {limit}, below the {samples} samples that are drawn first; raise it"
             raise OptionError.about("limit", reason)
         self.limit, self.effective, self.exact_target = limit, effective, exact_target
 
-    def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
+    def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
         """Return ``ln Z - s_t`` with Z estimated from the samples, and its derivatives."""
         if self.exact_target:
             samples[hits] = -np.inf
-            return softmax_objective(target, samples)
+            return noise.softmax_objective(target, samples)
         largest = samples.max(axis=1, keepdims=True)
         share = np.exp(samples - largest)
         total = share.sum(axis=1, keepdims=True)
@@ -124,7 +116,11 @@ class ImportanceSampling(NoiseLayer):
                 size = min(max(self.sampling.samples, n), self.limit - n)
                 before = None if contexts is None else contexts[items]
                 more = self.proposal.sample(size, rng, hidden[items], before)
-                drawn = more if drawn is None else Samples(*map(_beside, drawn, more))
+                if drawn is None:
+                    drawn = more
+                else:
+                    both = zip(drawn, more, strict=True)
+                    drawn = Samples(*(np.concatenate(pair, axis=-1) for pair in both))
                 n += size
             done, losses[items], gradients, share = self._estimate(
                 hidden[items], targets[items], drawn
@@ -156,7 +152,7 @@ class ImportanceSampling(NoiseLayer):
             if labels.ndim == 1:
                 labels, first, times = np.unique(labels, return_index=True, return_counts=True)
                 log_expected = log_expected[first] - np.log(times)
-        logits = CandidateLogits(self.weight, self.bias, hidden, targets, labels)
+        logits = noise.CandidateLogits(self.weight, self.bias, hidden, targets, labels)
         losses, grad_target, grad_samples = self.objective(
             logits.target,
             logits.samples - log_expected.astype(hidden.dtype),
@@ -173,11 +169,6 @@ class ImportanceSampling(NoiseLayer):
         grad_samples *= done[:, None]
         gradients = logits.backward(grad_target * done, grad_samples)
         return done, losses, gradients, share
-
-
-def _beside(one: Array, other: Array) -> Array:
-    """Join arrays along their last axis."""
-    return np.concatenate([one, other], axis=-1)
 
 
 def summed(

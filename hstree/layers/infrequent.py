@@ -10,6 +10,7 @@ from hstree._options import Range
 from hstree._typing import Array, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.base import Gradients
+from hstree.layers.dense import row_gradients
 from hstree.layers.self_normalised import SelfNormalised
 
 #: Smallest weight of the penalty: float32 biases near ``1 / (2 alpha)`` have an error of 3e-5 then.
@@ -80,7 +81,8 @@ class Infrequent(SelfNormalised):
         )
         grad_hidden = np.zeros_like(hidden)
         grad_hidden[chosen] = grad_chosen
-        logits = self.target_logits(hidden, targets, grad_hidden, *grad_rows)
+        gradients = grad_hidden, *grad_rows
+        logits = self.target_logits(hidden, targets, gradients)
         losses = self.centre / 2 - logits.astype(np.float64)
         losses[chosen] += weight * log_z**2
-        return losses, self.all_rows(grad_hidden, *grad_rows)
+        return losses, row_gradients(slice(0, self.n_labels), *gradients)

@@ -32,12 +32,8 @@ def log_sigmoid(x: Array) -> Array:
 def binary_decision(logits: Array, is_first: Bool) -> tuple[Array, Array]:
     """Log-probability and error (D,) of logistic decisions.
 
-    Parameters
-    ----------
-    logits : float array (D,)
-        ``z = q.h + b`` of the deciding nodes.
-    is_first : bool array (D,)
-        True where the first child is taken, whose probability is ``sigmoid(z)``.
+    Logits are ``z = q.h + b`` of the deciding nodes; `is_first` is True where the first child is
+    taken, whose probability is ``sigmoid(z)``.
     """
     small = np.exp(-np.abs(logits))
     log_prob = np.minimum(np.where(is_first, logits, -logits), 0) - np.log1p(small)
@@ -57,25 +53,10 @@ def segment_log_softmax(logits: Array, start: Int64) -> Array:
     return shifted
 
 
-def segment_softmax_error(log_prob: Array, chosen: Int64) -> Array:
-    """Error (P,) of softmax decisions, from the result (P,) of `segment_log_softmax`.
-
-    `chosen` (S,) is the index into `log_prob` of the branch taken in each segment.
-    """
-    error: Array = np.exp(log_prob)
-    error[chosen] -= 1
-    return error
-
-
 def block_softmax_error(logits: Array, chosen: Int64) -> Array:
     """Log-probabilities (n,) of the branches taken at one node, whose logits become errors.
 
-    Parameters
-    ----------
-    logits : float array (n, k)
-        C-contiguous. Overwritten by the error of each decision.
-    chosen : int64 array (n,)
-        Index into the flat `logits` of the branch taken, ``row * k + branch``.
+    Arguments as for `block_probabilities`.
     """
     log_prob = block_probabilities(logits, chosen)
     logits.reshape(-1)[chosen] -= 1
@@ -85,12 +66,8 @@ def block_softmax_error(logits: Array, chosen: Int64) -> Array:
 def block_probabilities(logits: Array, chosen: Int64) -> Array:
     """Log-probabilities (D,) of some branches of one node, whose logits become probabilities.
 
-    Parameters
-    ----------
-    logits : float array (n, k)
-        C-contiguous. Overwritten by the probabilities of each row's branches.
-    chosen : int64 array (D,)
-        Indices into the flat `logits`, ``row * k + branch``.
+    `logits` (n, k) are C-contiguous; `chosen` (D,) are indices into the flat ones, ``row * k +
+    branch``.
     """
     logits -= np.maximum.reduce(logits, axis=1, keepdims=True)
     log_prob: Array = logits.reshape(-1).take(chosen)
@@ -105,12 +82,8 @@ def block_probabilities(logits: Array, chosen: Int64) -> Array:
 def branch_log_prob(logits: Array, row_start: Int64, branch_start: Int64) -> Float64:
     """Log-probabilities of all branches of some nodes, a float64 array (E, ...).
 
-    Parameters
-    ----------
-    logits : float array (R, ...)
-        One row for a node with two branches, k rows for one with k > 2.
-    row_start, branch_start : int64 arrays (n + 1,)
-        Offsets of the nodes in `logits`, and in the result, which has one row a branch.
+    Logits (R, ...) have one row for a node with two branches, k rows for one with k > 2;
+    `row_start` and `branch_start` (n + 1,) are offsets of the nodes in them and in the result.
     """
     fan_out = np.diff(branch_start)
     result = np.empty((branch_start[-1], *logits.shape[1:]))
@@ -135,14 +108,7 @@ def branch_log_prob(logits: Array, row_start: Int64, branch_start: Int64) -> Flo
 
 
 def gather_dot(weight: Array, bias: Array, hidden: Array, item: Int64, row: Int64) -> Array:
-    """Return ``weight[row] . hidden[item] + bias[row]``, a float array (P,).
-
-    Parameters
-    ----------
-    weight, bias : float arrays (R, d), (R,)
-    hidden : float array (B, d)
-    item, row : int64 arrays (P,)
-    """
+    """Return ``weight[row] . hidden[item] + bias[row]`` for pairs (P,) of an item and a row."""
     logits: Array = bias[row]
     for a in range(0, len(row), PAIRS):
         b = a + PAIRS
@@ -155,29 +121,14 @@ def gather_dot_backward(
 ) -> tuple[Array, Int64, Array, Array]:
     """Gradients through `gather_dot`: two sparse products over the touched rows.
 
-    Parameters
-    ----------
-    weight : float array (R, d)
-    hidden : float array (B, d)
-    item_start : int64 array (B + 1,)
-        The pairs of batch item i are ``item_start[i]:item_start[i + 1]``.
-    row : int64 array (P,)
-        Rows may repeat, for one item too.
-    error : float array (P,)
-
-    Returns
-    -------
-    grad_hidden : float array (B, d)
-    touched : int64 array (r,)
-        The rows that occur, ascending.
-    grad_weight : float array (r, d)
-    grad_bias : float array (r,)
+    The pairs of batch item i are ``item_start[i]:item_start[i + 1]``, with rows (P,) that may
+    repeat, for one item too, and errors (P,). Returns the gradient of hidden vectors (B, d), the
+    rows that occur (r,), ascending, and the gradients of their weights (r, d) and biases (r,).
     """
     touched, slot = touched_rows(row, len(weight))
     # (B, r) errors of each item at the touched rows
-    G = scipy.sparse.csr_array(
-        (error, slot, item_start.astype(np.int32)), shape=(len(hidden), len(touched))
-    )
+    shape = (len(hidden), len(touched))
+    G = scipy.sparse.csr_array((error, slot, item_start.astype(np.int32)), shape=shape)
     grad_bias = np.bincount(slot, weights=error, minlength=len(touched)).astype(weight.dtype)
     return G @ weight[touched], touched, G.T @ hidden, grad_bias
 
@@ -220,24 +171,6 @@ def sum_by_word(contexts: Integer, vectors: Array, n_words: int) -> tuple[Int64,
 # The softmax of one node over the batch items that pass it, as matrix products.
 
 
-def block_softmax(
-    weight: Array, bias: Array, hidden: Array, chosen: Int64, out: Array | None = None
-) -> tuple[Array, Array]:
-    """Log-probabilities (n,) of the branches taken at one node, and their errors (n, k).
-
-    Parameters
-    ----------
-    weight, bias : float arrays (k, d), (k,)
-    hidden : float array (n, d)
-    chosen : int64 array (n,)
-        As for `block_softmax_error`.
-    out : float array (n, k), optional
-        Memory for the errors.
-    """
-    logits = block_logits(weight, bias, hidden, out)
-    return block_softmax_error(logits, chosen), logits
-
-
 def block_logits(weight: Array, bias: Array, hidden: Array, out: Array | None = None) -> Array:
     """Logits (n, k) of the branches of one node, in `out` if that is given."""
     logits: Array = np.matmul(hidden, weight.T, out=out)
@@ -245,7 +178,7 @@ def block_logits(weight: Array, bias: Array, hidden: Array, out: Array | None = 
     return logits
 
 
-def block_softmax_backward(
+def block_backward(
     error: Array,
     weight: Array,
     hidden: Array,
@@ -254,7 +187,7 @@ def block_softmax_backward(
     grad_bias: Array,
     accumulate: bool,
 ) -> None:
-    """Gradients through `block_softmax`, written to arrays of the shapes of its arguments.
+    """Gradients through `block_logits` from errors (n, k), written to arrays of their shapes.
 
     `accumulate` tells whether to add to `grad_weight` and `grad_bias` instead of setting them.
     """

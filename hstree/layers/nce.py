@@ -8,20 +8,10 @@ import numpy as np
 
 from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.layers.noise import (
-    SAMPLES,
-    Count,
-    NoiseLayer,
-    Objective,
-    Power,
-    Sampling,
-    binary_curvature,
-    binary_objective,
-    softmax_objective,
-)
+from hstree.layers import noise
 
 
-class NoiseContrastive(NoiseLayer):
+class NoiseContrastive(noise.NoiseLayer):
     """Noise-contrastive estimation (NCE): telling each target from k labels of noise.
 
     ``-log sigmoid(z_t) - sum_j log sigmoid(-z_j)``, ``z_w = s_w - log E(w)``, over all samples j,
@@ -69,29 +59,29 @@ class NoiseContrastive(NoiseLayer):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        samples: Count = SAMPLES,
+        samples: noise.Count = noise.SAMPLES,
         shared: bool = True,
         unique: bool = True,
         ranking: bool = False,
         proposal: str = "unigram",
-        alpha: Power = 1.0,
+        alpha: noise.Power = 1.0,
     ) -> None:
-        sampling = Sampling(samples, shared, unique, proposal, alpha)
+        sampling = noise.Sampling(samples, shared, unique, proposal, alpha)
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
         self.ranking = ranking
         # Ranking leaves Z free.
         self.centre = None if ranking else 0.0
 
-    def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
+    def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
         """Return the losses of telling targets from samples."""
         if not self.ranking:
-            return binary_objective(target, samples)
+            return noise.binary_objective(target, samples)
         if self.sampling.unique:
             samples[hits] = -np.inf
-        return softmax_objective(target, samples)
+        return noise.softmax_objective(target, samples)
 
     def row_curvature(self, share: Float64, expected: Float64) -> Float64:
         """Return the mean curvature along each label's row (V,)."""
         if self.ranking:
             return super().row_curvature(share, expected)
-        return binary_curvature(share, expected)
+        return noise.binary_curvature(share, expected)

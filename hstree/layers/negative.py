@@ -8,20 +8,12 @@ import numpy as np
 
 from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
+from hstree.layers import noise
 from hstree.layers.base import Gradients
-from hstree.layers.noise import (
-    Count,
-    NoiseLayer,
-    Objective,
-    Power,
-    Sampling,
-    binary_curvature,
-    binary_objective,
-)
 from hstree.layers.proposals import Ids, Rng
 
 
-class NegativeSampling(NoiseLayer):
+class NegativeSampling(noise.NoiseLayer):
     """Negative sampling of word2vec: telling each target from k labels of noise, uncorrected.
 
     ``-log sigmoid(z_t) - sum_j log sigmoid(-z_j)`` over the samples j that are not the target.
@@ -61,22 +53,22 @@ class NegativeSampling(NoiseLayer):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        samples: Count = 5,
+        samples: noise.Count = 5,
         shared: bool = False,
         biases: bool = True,
-        alpha: Power = 0.75,
+        alpha: noise.Power = 0.75,
     ) -> None:
-        sampling = Sampling(samples, shared, unique=False, alpha=alpha)
+        sampling = noise.Sampling(samples, shared, unique=False, alpha=alpha)
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
         self.biases = biases
         if not biases:
             log_noise = self.proposal.log_prob(np.arange(self.n_labels), self.weight)
             self.bias = (np.log(samples) + log_noise).astype(dtype)
 
-    def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
+    def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
         """Return the losses of telling targets from the samples that are not the target."""
         samples[hits] = -np.inf
-        return binary_objective(target, samples)
+        return noise.binary_objective(target, samples)
 
     def loss(
         self, hidden: Array, targets: Integer, rng: Rng, contexts: Ids = None
@@ -91,6 +83,6 @@ class NegativeSampling(NoiseLayer):
     def row_curvature(self, share: Float64, expected: Float64) -> Float64:
         """Return the mean curvature along each label's row (V,)."""
         if self.biases:
-            return binary_curvature(share, expected)
+            return noise.binary_curvature(share, expected)
         # Every sigmoid is 1/2 at the start.
         return (share + expected) / 4

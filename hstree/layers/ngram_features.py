@@ -95,13 +95,8 @@ class NgramFeatures:
                 start.append(start[-1] + len(used))
                 task.advance()
         start += [start[-1]] * (words + 1 - len(start))
-        return cls(
-            np.concatenate(contexts),
-            np.array(start),
-            np.concatenate(keys),
-            n_labels,
-            n_rows,
-        )
+        arrays = np.concatenate(contexts), np.array(start), np.concatenate(keys)
+        return cls(*arrays, n_labels, n_rows)
 
     @cached_property
     def context_start(self) -> Int64:
@@ -127,15 +122,10 @@ class NgramFeatures:
 
     def at_rows(self, number: Int64, row: Int64) -> tuple[Int64, Int64]:
         """Return the features of pairs (P,) of contexts (P, n) and rows: pair and index."""
-        pair = [np.empty(0, np.int64)]
-        index = [np.empty(0, np.int64)]
-        for of_length in number.T:
-            known = np.flatnonzero(of_length >= 0)
-            feature = find(self.keys, of_length[known] * self.n_rows + row[known])
-            has_one = feature >= 0
-            pair.append(known[has_one])
-            index.append(feature[has_one])
-        return np.concatenate(pair), np.concatenate(index)
+        # pairs with a context, by the number of its words
+        length, pair = np.nonzero(number.T >= 0)
+        feature = find(self.keys, number[pair, length] * self.n_rows + row[pair])
+        return pair[feature >= 0], feature[feature >= 0]
 
     def in_range(
         self, number: Int64, first: int, stop: int
@@ -161,12 +151,15 @@ class NgramFeatures:
     def restored(self, tables: Mapping[str, Array]) -> Self:
         """Return the features of such arrays, for the same labels, rows and number of words.
 
-        Raises
-        ------
-        FileFormatError
-            When an array is missing or breaks a rule of the class.
+        Raises FileFormatError when an array is missing or breaks a rule of the class.
         """
-        contexts, start, keys = (_integers(tables.get(name), name) for name in self.tables())
+        for name in self.tables():
+            array = tables.get(name)
+            if array is None or array.dtype != np.int64 or array.ndim != 1:
+                raise FileFormatError(
+                    f"{name} of a saved layer is missing, or not a row of integers"
+                )
+        contexts, start, keys = (tables[name] for name in self.tables())
         edges = np.isin(np.arange(len(contexts)), start)
         is_whole = (
             len(start) == len(self.start)
@@ -176,19 +169,12 @@ class NgramFeatures:
             and bool(((contexts[1:] > contexts[:-1]) | edges[1:]).all())
             and bool((keys[1:] > keys[:-1]).all())  # differences could wrap around
         )
-        if not is_whole or (
-            len(keys) and not 0 <= keys[0] <= keys[-1] < len(contexts) * self.n_rows
-        ):
+        in_range = not len(keys) or 0 <= keys[0] <= keys[-1] < len(contexts) * self.n_rows
+        if not (is_whole and in_range):
             raise FileFormatError(
                 "the n-gram features of a saved layer are damaged; train it again"
             )
         return replace(self, contexts=contexts, start=start, keys=keys)
-
-
-def _integers(array: Array | None, name: str) -> Int64:
-    if array is None or array.dtype != np.int64 or array.ndim != 1:
-        raise FileFormatError(f"{name} of a saved layer is missing, or not a row of integers")
-    return array
 
 
 def _column(train: Windows, back: int | None) -> Int64:

@@ -80,7 +80,8 @@ def narrow_nodes(logits: PairLogits, gradient: PairGradient[T], taken: Decisions
     chosen = start[:-1] + taken.branch
 
     def backward(share: Array | None) -> T:
-        error = kernels.segment_softmax_error(log_prob, chosen)
+        error: Array = np.exp(log_prob)
+        error[chosen] -= 1
         if share is not None:
             error *= np.repeat(share, taken.width)
         return gradient(item, row, error)
@@ -193,7 +194,7 @@ class WideNodes:
             self._to_error(table, block, share)
             if self._features:
                 self._features.learn_from(table, self.item[block.visits], block)
-            kernels.block_softmax_backward(
+            kernels.block_backward(
                 table,
                 weight[block.rows],
                 self._hidden[block.visits],

@@ -8,18 +8,10 @@ import numpy as np
 
 from hstree._typing import Array, Bool, Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.layers.noise import (
-    SAMPLES,
-    Count,
-    NoiseLayer,
-    Objective,
-    Power,
-    Sampling,
-    softmax_objective,
-)
+from hstree.layers import noise
 
 
-class SampledSoftmax(NoiseLayer):
+class SampledSoftmax(noise.NoiseLayer):
     """Sampled softmax, as in TensorFlow: a softmax over the target and k labels drawn at random.
 
     ``-log(exp(z_t) / (exp(z_t) + sum_j exp(z_j)))``, ``z_w = s_w - log E(w)``, over the samples j
@@ -59,15 +51,15 @@ class SampledSoftmax(NoiseLayer):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        samples: Count = SAMPLES,
+        samples: noise.Count = noise.SAMPLES,
         unique: bool = True,
         proposal: str = "unigram",
-        alpha: Power = 1.0,
+        alpha: noise.Power = 1.0,
     ) -> None:
-        sampling = Sampling(samples, unique=unique, proposal=proposal, alpha=alpha)
+        sampling = noise.Sampling(samples, unique=unique, proposal=proposal, alpha=alpha)
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
 
-    def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
+    def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
         """Return the cross entropies of the target among the samples that are not it."""
         samples[hits] = -np.inf
-        return softmax_objective(target, samples)
+        return noise.softmax_objective(target, samples)

@@ -10,7 +10,7 @@ from hstree._options import Range
 from hstree._typing import Array, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.base import Gradients
-from hstree.layers.dense import DenseLayer
+from hstree.layers.dense import DenseLayer, row_gradients
 
 
 class SelfNormalised(DenseLayer):
@@ -57,8 +57,8 @@ class SelfNormalised(DenseLayer):
         """Return the negative log-likelihoods with the penalty, and the gradients of their sum."""
         alpha = self.alpha
         log_z, *gradients = self.log_z_gradients(hidden, lambda log_z: 1 + 2 * alpha * log_z)
-        logits = self.target_logits(hidden, targets, *gradients)
-        return log_z + alpha * log_z**2 - logits, self.all_rows(*gradients)
+        logits = self.target_logits(hidden, targets, gradients)
+        return log_z + alpha * log_z**2 - logits, row_gradients(slice(0, self.n_labels), *gradients)
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Estimate the mean curvature of the loss along each row, per parameter (V,).

@@ -48,9 +48,6 @@ MOST_EDGES = 32
 #: Costs of labels that are computed at a time where there is no search.
 TABLE = 1 << 22
 
-#: Cost and id of a label.
-CostedLabel = tuple[float, int]
-
 
 # One hidden vector at a time.
 
@@ -91,14 +88,15 @@ def top_k_of_all(
     n_items: int, n_labels: int, k: int, log_prob: Callable[[Int64], Float64]
 ) -> tuple[Int64, Float64]:
     """Return the k most probable of all labels, whose `log_prob` (b, V) is that of some items."""
-    check_k(k)
-    k = min(k, n_labels)
     labels, values = np.empty((n_items, k), np.int64), np.empty((n_items, k))
-    step = max(1, TABLE // n_labels)
+    step, nearest = max(1, TABLE // n_labels), min(n_labels, 4 * k + 64)
     for a in range(0, n_items, step):
         some = np.arange(a, min(a + step, n_items))
         for i, cost in enumerate(-log_prob(some), a):
-            labels[i], values[i] = _first_of_all(cost, k)
+            label = np.argpartition(cost, nearest - 1)[:nearest]
+            labels[i], values[i], has_all_ties = _first(cost[label], label, k)
+            if not has_all_ties:
+                labels[i], values[i], _ = _first(cost, np.arange(n_labels), k)
     return labels, values
 
 
@@ -130,12 +128,19 @@ def search_all(
 def _search(paths: _PathCosts, k: int, most_codes: int) -> tuple[Int64, Float64]:
     """Search from the root; `most_codes` is the highest number of codes of a label."""
     frontier = [(0.0, 0)]  # heap of (cost, child as in `tree.child`)
-    best: list[CostedLabel] = []  # ascending
+    best: list[tuple[float, int]] = []  # costs and ids of labels, ascending
     met: set[int] = set()
     left_over = 1.0
-    while frontier and not (
-        len(best) >= k and _is_settled(best, k, frontier[0][0], most_codes, left_over)
-    ):
+    while frontier:
+        if len(best) >= k:
+            # done if every label not met yet is less likely than the k-th best and its ties
+            end = k
+            while end < len(best) and not _is_apart(best[end - 1][0], best[end][0]):
+                end += 1
+            by_codes = frontier[0][0] - math.log(most_codes)
+            least = max(by_codes, -math.log(max(left_over, 0.0) + MASS_MARGIN))
+            if _is_apart(best[k - 1][0], least) and _is_apart(best[end - 1][0], least):
+                break
         cost, child = heapq.heappop(frontier)
         if child >= 0:
             for entry in paths.below(child):
@@ -149,36 +154,8 @@ def _search(paths: _PathCosts, k: int, most_codes: int) -> tuple[Int64, Float64]
     return _first(np.array(costs), np.array(labels), k)[:2]
 
 
-def _is_settled(
-    best: list[CostedLabel], k: int, nearest: float, most_codes: int, left_over: float
-) -> bool:
-    """Whether every label not met yet is less likely than the k-th best and its ties."""
-    by_codes = nearest - math.log(most_codes)
-    by_mass = -math.log(max(left_over, 0.0) + MASS_MARGIN)
-    least = max(by_codes, by_mass)
-    return _is_apart(best[k - 1][0], least) and _is_apart(best[_end_of_ties(best, k) - 1][0], least)
-
-
-def _end_of_ties(best: list[CostedLabel], k: int) -> int:
-    """Return the number of labels before the first that is less likely than the k-th."""
-    end = k
-    while end < len(best) and not _is_apart(best[end - 1][0], best[end][0]):
-        end += 1
-    return end
-
-
 def _is_apart(cost: float, higher: float) -> bool:
     return higher - cost > TIE * max(1.0, higher)
-
-
-def _first_of_all(cost: Float64, k: int) -> tuple[Int64, Float64]:
-    """Return the k labels of the lowest costs (V,), and their log-probabilities."""
-    some = min(len(cost), 4 * k + 64)
-    nearest = np.argpartition(cost, some - 1)[:some]
-    labels, log_prob, has_all_ties = _first(cost[nearest], nearest, k)
-    if not has_all_ties:
-        labels, log_prob, _ = _first(cost, np.arange(len(cost)), k)
-    return labels, log_prob
 
 
 def _first(cost: Float64, label: Int64, k: int) -> tuple[Int64, Float64, bool]:
@@ -228,9 +205,8 @@ class _PathCosts:
         edge = codes.leaf_edge[codes.label_start[label] : codes.label_start[label + 1]]
         self._spend(len(edge))
         node, branch = tree.edge_node[edge], tree.edge_branch[edge]
-        cost: list[float] = [
-            self.below(n)[b][0] for n, b in zip(node.tolist(), branch.tolist(), strict=True)
-        ]
+        places = zip(node.tolist(), branch.tolist(), strict=True)
+        cost: list[float] = [self.below(n)[b][0] for n, b in places]
         least = min(cost)
         return least - math.log(math.fsum(math.exp(least - c) for c in cost))
 
@@ -279,21 +255,9 @@ def top_k_of_batch(
     """Search the k most probable labels of many items, in a tree with one code per label.
 
     Every node among the k likeliest edges of an item's frontier has to be scored; a round scores
-    those of all items. An item whose search is long, or whose labels are so close that rounding
-    could change their order, gets no answer.
-
-    Parameters
-    ----------
-    tree : TreeArrays
-        With at least one node.
-    logits : callable
-        As for `node_groups.binary_nodes`.
-    n_items, k : int
-        `k` is from 1 to V.
-    margin : float
-        Costs are ordered when they are further apart (relative to themselves above 1).
-    patience : float
-        Number of edges that the search of an item may score; one that needs more has no answer.
+    those of all items. An item gets no answer whose labels are so close that rounding could change
+    their order, within `margin` (relative to themselves above 1), or whose search would score more
+    than `patience` edges. The tree has at least one node; `k` is from 1 to V.
     """
     result = BatchTopK.empty(n_items, k)
     item, spent = np.arange(n_items), np.zeros(n_items, np.int64)
@@ -312,9 +276,11 @@ def top_k_of_batch(
         has_k: Bool = np.logical_not(np.any(is_node[:, :k], axis=1))
         is_close = ~_are_apart(lowest[:, k - 1], lowest[:, k], margin)
         done: Bool = has_k & ~(is_node[:, k] & is_close)
-        if done.any():
-            label = ~np.take_along_axis(child[done], slot[done, : k + 1], axis=1)
-            _set_answers(result, item[done], lowest[done, : k + 1], label, margin)
+        # an answer is certain where each of the first k is certainly below the next
+        certain = _are_apart(lowest[:, :k], lowest[:, 1 : k + 1], margin).all(axis=1)
+        result.labels[item[done]] = ~np.take_along_axis(child[done], slot[done, :k], axis=1)
+        result.log_prob[item[done]] = -lowest[done, :k]
+        result.certain[item[done]] = (certain & (lowest[:, k - 1] < np.inf))[done]
         # (edges,) frontier row, slot and node of each edge to follow
         is_node[:, n_followed:] &= has_k[:, None]
         row, rank = np.nonzero(is_node & ~done[:, None])
@@ -340,8 +306,10 @@ def top_k_of_batch(
         target[is_first] = followed
         target[~is_first] = ranges(used, offsets(added))
         used = used + added
-        n_slots = int(used.max(initial=0))
-        cost, child = _widened(cost, n_slots, np.inf), _widened(child, n_slots, -1)
+        if (more := int(used.max(initial=0)) - cost.shape[1]) > 0:
+            width = ((0, 0), (0, max(more, cost.shape[1])))
+            cost = np.pad(cost, width, constant_values=np.inf)
+            child = np.pad(child, width, constant_values=-1)
         row = np.repeat(row, fan_out)
         cost[row, target] = below
         child[row, target] = tree.child[ranges(tree.child_start[node], start)]
@@ -356,38 +324,15 @@ def _lowest(cost: Float64, n: int) -> Int64:
     return np.take_along_axis(slot, order, axis=1)
 
 
-def _are_apart(cost: Float64, higher: Float64, margin: float) -> Bool:
-    return np.less(cost + margin * np.maximum(1.0, cost), higher)
-
-
-def _set_answers(
-    result: BatchTopK, item: Int64, cost: Float64, label: Int64, margin: float
-) -> None:
-    """Set the labels (items, k + 1) by ascending cost, the last of them to compare with.
-
-    An answer is certain where each of the first k is certainly below the next.
-    """
-    k = result.labels.shape[1]
-    result.labels[item] = label[:, :k]
-    result.log_prob[item] = -cost[:, :k]
-    certain = _are_apart(cost[:, :-1], cost[:, 1:], margin).all(axis=1)
-    result.certain[item] = certain & (cost[:, k - 1] < np.inf)
-
-
 def _branch_costs(
     tree: TreeArrays, logits: PairLogits, item: Int64, node: Int64
 ) -> tuple[Float64, Int64]:
     """Return the costs of all branches of nodes, one node after another, and their offsets."""
-    first, n_rows = tree.row_start[node], tree.row_start[node + 1] - tree.row_start[node]
-    row_start, branch_start = offsets(n_rows), offsets(tree.fan_out[node])
-    z = logits(np.repeat(item, n_rows), ranges(first, row_start))
-    return -kernels.branch_log_prob(z, row_start, branch_start), branch_start
+    n_rows = tree.row_start[node + 1] - tree.row_start[node]
+    start, row_start = offsets(tree.fan_out[node]), offsets(n_rows)
+    z = logits(np.repeat(item, n_rows), ranges(tree.row_start[node], row_start))
+    return -kernels.branch_log_prob(z, row_start, start), start
 
 
-def _widened(table: Array, width: int, free: float) -> Array:
-    """Return a table with at least this many columns, new ones filled with `free`."""
-    more = width - table.shape[1]
-    if more <= 0:
-        return table
-    more = max(more, table.shape[1])
-    return np.pad(table, ((0, 0), (0, more)), constant_values=free)
+def _are_apart(cost: Float64, higher: Float64, margin: float) -> Bool:
+    return np.less(cost + margin * np.maximum(1.0, cost), higher)

@@ -156,7 +156,7 @@ def test_projections_keep_lengths_and_have_the_rate_that_is_asked_for():
             projection @ projection.T, np.eye(width) * dim / width, atol=1e-12
         )
     names = ["tail1_projection", "tail2_projection"]
-    assert layer.adagrad() == {name: {"rate": 0.25} for name in names}
+    assert layer.adagrad == {name: {"rate": 0.25} for name in names}
 
 
 def nanoseconds(counts, cutoffs, batch=1024, dim=100):

@@ -31,13 +31,9 @@ def test_a_logistic_decision_is_exact_at_both_ends(dtype):
 def test_softmaxes_over_segments(dtype):
     start = np.array([0, 3, 4, 9])
     logits = (100 * RNG.standard_normal(9)).astype(dtype)
-    chosen = np.array([1, 3, 8])
     log_prob = kernels.segment_log_softmax(logits, start)
     expected = np.concatenate([log_softmax(logits[a:b]) for a, b in ((0, 3), (3, 4), (4, 9))])
     np.testing.assert_allclose(log_prob, expected, **close(dtype))
-    error = kernels.segment_softmax_error(log_prob, chosen)
-    one_hot = np.isin(np.arange(9), chosen)
-    np.testing.assert_allclose(error, np.exp(expected) - one_hot, **close(dtype))
     table = RNG.standard_normal((9, 2))
     both = kernels.segment_log_softmax(table, start)
     for column in range(2):
@@ -50,16 +46,18 @@ def test_the_softmax_of_a_block_and_its_gradients(dtype):
     n, k, d = 5, 4, 3
     weight, bias, hidden = (RNG.standard_normal(s).astype(dtype) for s in ((k, d), k, (n, d)))
     branch = RNG.integers(k, size=n)
-    log_prob, error = kernels.block_softmax(weight, bias, hidden, np.arange(n) * k + branch)
+    table = kernels.block_logits(weight, bias, hidden)
+    log_prob = kernels.block_probabilities(table, np.arange(n) * k + branch)
     expected = log_softmax(hidden @ weight.T + bias, axis=1)
     np.testing.assert_allclose(log_prob, expected[np.arange(n), branch], **close(dtype))
-    np.testing.assert_allclose(error, np.exp(expected) - np.eye(k)[branch], **close(dtype))
+    np.testing.assert_allclose(table, np.exp(expected), **close(dtype))
+    error = RNG.standard_normal((n, k)).astype(dtype)
     grads = np.empty_like(hidden), np.ones_like(weight), np.ones_like(bias)
-    kernels.block_softmax_backward(error, weight, hidden, *grads, accumulate=True)
+    kernels.block_backward(error, weight, hidden, *grads, accumulate=True)
     products = error @ weight, 1 + error.T @ hidden, 1 + error.sum(axis=0)
     for grad, product in zip(grads, products, strict=True):
         np.testing.assert_allclose(grad, product, **close(dtype))
-    kernels.block_softmax_backward(error, weight, hidden, *grads, accumulate=False)
+    kernels.block_backward(error, weight, hidden, *grads, accumulate=False)
     np.testing.assert_allclose(grads[1], products[1] - 1, **close(dtype))
 
 

@@ -86,7 +86,7 @@ def test_vectors_decay_by_the_tokens_so_far_and_all_rates_are_that_of_the_step(o
 
 def test_an_array_has_the_rate_and_the_first_sum_that_its_layer_asks_for(optimisers, monkeypatch):
     asked = {"node_bias": {"rate": 0.25}, "node_weight": {"initial_accumulator": 3}}
-    monkeypatch.setattr(HierarchicalSoftmax, "adagrad", lambda _: asked)
+    monkeypatch.setattr(HierarchicalSoftmax, "adagrad", asked)
     trainer()
     assert [optimiser.named for optimiser in optimisers] == [{}, {}, *reversed(asked.values())]
 
