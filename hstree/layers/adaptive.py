@@ -153,22 +153,21 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         gradients: dict[str, Array] = {}
         for name, items, projection, weight, bias, chosen in self._softmaxes(targets):
             inputs = hidden[items] if projection is None else hidden[items] @ projection.T
-            grad_inputs, grad_weight = np.zeros_like(inputs), np.zeros_like(weight)
-            grad_bias, step = np.zeros_like(bias), max(1, KEPT_SCORES // len(weight))
-            nll = np.empty(len(inputs))
+            grad_inputs, *of_rows = [np.zeros_like(a) for a in (inputs, weight, bias)]
+            nll, step = np.empty(len(inputs)), max(1, KEPT_SCORES // len(weight))
             for a in range(0, len(inputs), step):
                 some = slice(a, a + step)
                 chunks, target = row_chunks(inputs[some], weight, bias), chosen[some]
                 log_z, logit, kept = forward(chunks, target, self._scratch, keep=True)
                 nll[some] = log_z - logit
-                backward(kept, log_z, target, 0, grad_inputs[some], grad_weight, grad_bias)
+                backward(kept, log_z, target, 0, (grad_inputs[some], *of_rows))
             losses[items] += nll
             if projection is None:
                 grad_hidden += grad_inputs
             else:
                 gradients[f"{name}_projection"] = grad_inputs.T @ hidden[items]
                 grad_hidden[items] += grad_inputs @ projection
-            gradients |= {f"{name}_weight": grad_weight, f"{name}_bias": grad_bias}
+            gradients |= {f"{name}_weight": of_rows[0], f"{name}_bias": of_rows[1]}
         return losses, Gradients(
             grad_hidden,
             [

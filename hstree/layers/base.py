@@ -105,21 +105,10 @@ class OutputLayer(ABC):
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator
     ) -> tuple[Float64, Gradients]:
-        """Return the loss that training minimises, and its gradients.
+        """Return the losses (B,) that training minimises, in nats, and the gradients of their sum.
 
-        Parameters
-        ----------
-        hidden : float array (B, d)
-        targets : int array (B,)
-            Label ids.
-        rng : numpy.random.Generator
-            Source of noise, for losses that draw some.
-
-        Returns
-        -------
-        losses : float64 array (B,)
-            In nats.
-        gradients : Gradients
+        They are of hidden vectors (B, d) and label ids (B,). Losses that draw noise draw it from
+        `rng`.
         """
 
     @abstractmethod

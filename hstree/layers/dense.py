@@ -294,13 +294,7 @@ def forward(
 
 
 def backward(
-    kept: Iterable[Kept],
-    log_z: Float64,
-    target: Int64,
-    first: int,
-    grad_inputs: Array,
-    grad_weight: Array,
-    grad_bias: Array,
+    kept: Iterable[Kept], log_z: Float64, target: Int64, first: int, gradients: Sequence[Array]
 ) -> None:
     """Add the gradients of the summed negative log-likelihoods through rows of one input.
 
@@ -310,6 +304,7 @@ def backward(
     targets; the factor scales the (B, w) sides of the products, so that no pass over the scores is
     needed.
     """
+    grad_inputs, grad_weight, grad_bias = gradients
     for chunk, shift, scores in kept:
         rows = slice(chunk.columns.start - first, chunk.columns.stop - first)
         factor = np.exp(shift - log_z[:, None]).astype(scores.dtype)

@@ -71,6 +71,14 @@ class DifferentiatedSoftmax(SoftmaxLayer):
     ) -> None:
         super().__init__(len(vocabulary), dim)
         cutoffs, widths = _bands(self.n_labels, dim, bands, projected)
+        if max(widths) > dim:
+            reason = f"is {bands!r}; no band can have more numbers than hidden vectors, {dim}"
+            raise OptionError.about("bands", reason)
+        if not projected and sum(widths) != dim:
+            reason = (
+                f"is {bands!r}, whose lengths add up to {sum(widths)}; without projections they "
+            )
+            raise OptionError.about("bands", f"{reason}must add up to the hidden vectors' {dim}")
         self.bands, self.projected = Bands(vocabulary.counts, cutoffs), projected
         self.column = None if self.bands.is_identity else self.bands.column
         shapes = _shapes(self.bands.start.tolist(), widths, dim, projected)
@@ -136,7 +144,7 @@ class DifferentiatedSoftmax(SoftmaxLayer):
             grad = np.zeros((len(hidden), self.weights[i].shape[1]), hidden.dtype)
             of_band = [k for k in kept if first <= k.chunk.columns.start < stop]
             of_rows = gradients[f"band{i + 1}_weight"], gradients["bias"][first:stop]
-            backward(of_band, log_z, target, first, grad, *of_rows)
+            backward(of_band, log_z, target, first, (grad, *of_rows))
             if projection is None:
                 grad_hidden[:, self._parts[i]] += grad
             else:
@@ -186,10 +194,4 @@ def _bands(n_labels: int, dim: int, text: str, projected: bool) -> tuple[list[in
         )
         raise OptionError.about("bands", reason) from None
     check_cutoffs(cutoffs, n_labels, "bands", text)
-    if max(widths) > dim:
-        reason = f"is {text!r}; no band can have more numbers than hidden vectors, {dim}"
-        raise OptionError.about("bands", reason)
-    if not projected and sum(widths) != dim:
-        reason = f"is {text!r}, whose lengths add up to {sum(widths)}; without projections they "
-        raise OptionError.about("bands", f"{reason}must add up to the hidden vectors' {dim}")
     return cutoffs, widths

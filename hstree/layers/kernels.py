@@ -169,32 +169,3 @@ def sum_by_word(contexts: Integer, vectors: Array, n_words: int) -> tuple[Int64,
 
 
 # The softmax of one node over the batch items that pass it, as matrix products.
-
-
-def block_logits(weight: Array, bias: Array, hidden: Array, out: Array | None = None) -> Array:
-    """Logits (n, k) of the branches of one node, in `out` if that is given."""
-    logits: Array = np.matmul(hidden, weight.T, out=out)
-    logits += bias
-    return logits
-
-
-def block_backward(
-    error: Array,
-    weight: Array,
-    hidden: Array,
-    grad_hidden: Array,
-    grad_weight: Array,
-    grad_bias: Array,
-    accumulate: bool,
-) -> None:
-    """Gradients through `block_logits` from errors (n, k), written to arrays of their shapes.
-
-    `accumulate` tells whether to add to `grad_weight` and `grad_bias` instead of setting them.
-    """
-    np.matmul(error, weight, out=grad_hidden)
-    if accumulate:
-        grad_weight += error.T @ hidden
-        grad_bias += error.sum(axis=0)
-    else:
-        np.matmul(error.T, hidden, out=grad_weight)
-        np.add.reduce(error, axis=0, out=grad_bias)

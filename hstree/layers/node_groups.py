@@ -191,18 +191,27 @@ class WideNodes:
             share = share[self._order]
         for block in _small_blocks_last(self._blocks):
             table = self._probabilities(block)[0] if block.table is None else block.table
-            self._to_error(table, block, share)
+            # (n, k) the sums of the weighted errors of each visit's decisions
+            chosen = self._chosen[block.decisions]
+            if share is None:  # one code a label, which passes a node once
+                table.reshape(-1)[chosen] -= 1
+            else:
+                of_block = share[block.decisions]
+                first = self._first[block.visits] - block.decisions.start
+                one_each = len(chosen) == len(table)
+                of_visit = of_block if one_each else np.add.reduceat(of_block, first)
+                table *= of_visit[:, None]
+                np.subtract.at(table.reshape(-1), chosen, of_block)
             if self._features:
                 self._features.learn_from(table, self.item[block.visits], block)
-            kernels.block_backward(
-                table,
-                weight[block.rows],
-                self._hidden[block.visits],
-                grad[block.visits],
-                grad_weight[block.touched],
-                grad_bias[block.touched],
-                accumulate=not block.is_first,
-            )
+            rows, hidden = block.touched, self._hidden[block.visits]
+            np.matmul(table, weight[block.rows], out=grad[block.visits])
+            if block.is_first:
+                np.matmul(table.T, hidden, out=grad_weight[rows])
+                np.add.reduce(table, axis=0, out=grad_bias[rows])
+            else:
+                grad_weight[rows] += table.T @ hidden
+                grad_bias[rows] += table.sum(axis=0)
         # (visits,) by item, and then as the first decisions of an item are
         place = np.full(len(self._order), -1, np.int32)
         place[self._order[self._first]] = np.arange(len(grad), dtype=np.int32)
@@ -211,25 +220,11 @@ class WideNodes:
         grad_hidden = kernels.segment_sums(grad, by_item, item_start)
         return grad_hidden, self._touched, grad_weight, grad_bias
 
-    def _to_error(self, table: Array, block: Block, share: Array | None) -> None:
-        """Turn the probabilities of visits into the sums of their decisions' weighted errors."""
-        chosen, flat = self._chosen[block.decisions], table.reshape(-1)
-        if share is None:  # one code a label, which passes a node once
-            flat[chosen] -= 1
-            return
-        of_block = share[block.decisions]
-        if len(chosen) == len(table):
-            table *= of_block[:, None]
-            flat[chosen] -= of_block
-            return
-        first = self._first[block.visits] - block.decisions.start
-        table *= np.add.reduceat(of_block, first)[:, None]
-        np.subtract.at(flat, chosen, of_block)
-
     def _probabilities(self, block: Block, out: Array | None = None) -> tuple[Array, Array]:
         """Return the probabilities of branches (n, k), and the logarithms of those taken."""
         rows, hidden = block.rows, self._hidden[block.visits]
-        table = kernels.block_logits(self._weight[rows], self._bias[rows], hidden, out)
+        table: Array = np.matmul(hidden, self._weight[rows].T, out=out)
+        table += self._bias[rows]
         if self._features:
             self._features.add_to(table, self.item[block.visits], block)
         return table, kernels.block_probabilities(table, self._chosen[block.decisions])

@@ -99,19 +99,20 @@ class NoiseLayer(DenseLayer, TrainingHooks):
 
     def draw(self, hidden: Array, targets: Integer, contexts: Ids, rng: Rng) -> Noise:
         """Draw labels, and compute how often they and the targets are expected."""
-        sampling, proposal = self.sampling, self.proposal
-        log_prob_of_target = proposal.log_prob(targets, hidden, contexts)
-        is_repeat, tries = None, float(sampling.samples)
-        if sampling.unique and sampling.shared and isinstance(proposal, Unigram):
-            (labels, log_prob), tries = proposal.sample_unique(sampling.samples, rng)
+        k, unique, shared = self.sampling.samples, self.sampling.unique, self.sampling.shared
+        of_target = self.proposal.log_prob(targets, hidden, contexts)
+        is_repeat, tries = None, float(k)
+        if unique and shared and isinstance(self.proposal, Unigram):
+            (labels, log_prob), tries = self.proposal.sample_unique(k, rng)
         else:
-            labels, log_prob = proposal.sample(
-                sampling.samples, rng, hidden, contexts, shared=sampling.shared
-            )
-            if sampling.unique:
-                is_repeat = repeats(labels)
-        expected = self.log_expected(log_prob, tries)
-        return Noise(labels, expected, self.log_expected(log_prob_of_target, tries), is_repeat)
+            labels, log_prob = self.proposal.sample(k, rng, hidden, contexts, shared=shared)
+            if unique:  # (B, k) which labels occur before for the item
+                order = np.argsort(labels, axis=1, kind="stable")
+                in_order = np.take_along_axis(labels, order, axis=1)
+                is_repeat, again = np.zeros(labels.shape, bool), in_order[:, 1:] == in_order[:, :-1]
+                np.put_along_axis(is_repeat, order[:, 1:], again, axis=1)
+        expected, expected_target = (self.log_expected(q, tries) for q in (log_prob, of_target))
+        return Noise(labels, expected, expected_target, is_repeat)
 
     def log_expected(self, log_prob: Float64, tries: float) -> Float64:
         """Return from log Q how often labels are expected among n draws, as its logarithm.
@@ -249,10 +250,9 @@ class CandidateLogits:
 
 
 def softmax_objective(target: Array, samples: Array) -> Objective:
-    """Cross entropy of choosing the target among itself and the samples.
+    """Cross entropy of choosing the target, by its logits (B,), among itself and the samples.
 
-    Logits (B,) and (B, k); a sample with the logit -inf is left out. Returns the losses (B,) and
-    their derivatives with respect to the logits.
+    A sample with the logit (B, k) -inf is left out.
     """
     largest = np.maximum(target, samples.max(axis=1))
     grad_target = np.exp(target - largest)
@@ -267,8 +267,7 @@ def softmax_objective(target: Array, samples: Array) -> Objective:
 def binary_objective(target: Array, samples: Array) -> Objective:
     """Logistic losses of telling targets, which are true, from samples, which are not.
 
-    ``-log sigmoid(target) - sum log sigmoid(-samples)`` of logits (B,) and (B, k). Returns the
-    losses (B,) and their derivatives with respect to the logits.
+    ``-log sigmoid(target) - sum log sigmoid(-samples)`` of logits (B,) and (B, k).
     """
     log_prob, grad_target = kernels.binary_decision(target, np.ones(1, bool))
     log_prob_of_samples, grad_samples = kernels.binary_decision(samples, np.zeros(1, bool))
@@ -283,12 +282,3 @@ def binary_curvature(share: Float64, expected: Float64) -> Float64:
     target with probability p and are drawn kQ times. Whatever training learns, it can only fall.
     """
     return share * expected / (share + expected)
-
-
-def repeats(labels: Int64) -> Bool:
-    """Return which labels (B, k) occur before in their row, a bool array (B, k)."""
-    order = np.argsort(labels, axis=1, kind="stable")
-    in_order = np.take_along_axis(labels, order, axis=1)
-    is_repeat = np.zeros(labels.shape, bool)
-    np.put_along_axis(is_repeat, order[:, 1:], in_order[:, 1:] == in_order[:, :-1], axis=1)
-    return is_repeat

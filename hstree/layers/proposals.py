@@ -25,7 +25,7 @@ from hstree.layers import kernels
 from hstree.layers.base import ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.ngrams.kneser_ney import KneserNey
-from hstree.tree import Tree, load
+from hstree.tree import load
 from hstree.tree.files import ENDINGS
 from hstree.tree.weight_rows import NARROW
 
@@ -244,9 +244,10 @@ class TreeProposal(Proposal):
         self._dim, self._dtype = dim, dtype
 
     @cached_property
-    def _tree(self) -> tuple[Tree, Int64, Int64]:
-        """The tree, the vocabulary's id of each of its labels, and the inverse, all (V,)."""
+    def layer(self) -> HierarchicalSoftmax:
+        """The hierarchical softmax, whose labels are those of the tree."""
         tree = load(self._path)
+        # (V,) the vocabulary's id of each of the tree's labels, and the inverse
         word_of_label = self._vocabulary.ids(tree.labels).astype(np.int64)
         n_words = len(self._vocabulary)
         if tree.n_labels != n_words or (word_of_label < 0).any():
@@ -255,35 +256,29 @@ class TreeProposal(Proposal):
                 f"the proposal {self._path} is a tree over {tree.n_labels:,} words, {known:,} of "
                 f"them among the vocabulary's {n_words:,}; build it over the vocabulary's words"
             )
-        return tree, word_of_label, np.argsort(word_of_label)
-
-    @cached_property
-    def layer(self) -> HierarchicalSoftmax:
-        """The hierarchical softmax, whose labels are those of the tree."""
-        tree, word_of_label, _ = self._tree
-        return HierarchicalSoftmax(
-            tree, self._dim, counts=self._counts[word_of_label], dtype=self._dtype
-        )
+        self._word_of_label, self._label_of_word = word_of_label, np.argsort(word_of_label)
+        counts = self._counts[word_of_label]
+        return HierarchicalSoftmax(tree, self._dim, counts=counts, dtype=self._dtype)
 
     def check(self) -> None:
         """Read the tree; raises HstreeError when it cannot be read or is over other words."""
-        _ = self._tree
+        _ = self.layer
 
     def sample(
         self, k: int, rng: Rng, hidden: Array, contexts: Ids = None, *, shared: bool = True
     ) -> Samples:
         """Draw k labels for each item, with replacement."""
-        tree, word_of_label, _ = self._tree
         labels, log_prob = draw_labels(self.layer, hidden, k, rng)
-        words = word_of_label[labels]
-        return Samples(words, log_prob if tree.has_single_codes else self.log_prob(words, hidden))
+        words = self._word_of_label[labels]
+        has_single_codes = self.layer.tree.has_single_codes
+        return Samples(words, log_prob if has_single_codes else self.log_prob(words, hidden))
 
     def log_prob(self, labels: Integer, hidden: Array, contexts: Ids = None) -> Float64:
         """Return the log-probabilities of labels (B,) or (B, m), in their shape."""
-        label_of_word = self._tree[2]
-        each = label_of_word[labels].ravel()
+        layer = self.layer
+        each = self._label_of_word[labels].ravel()
         hidden = np.repeat(hidden, len(each) // max(1, len(hidden)), axis=0)
-        return -self.layer.nll(hidden, each).reshape(labels.shape)
+        return -layer.nll(hidden, each).reshape(labels.shape)
 
     def parameters(self) -> dict[str, Array]:
         """Return the node vectors and biases."""
@@ -291,12 +286,13 @@ class TreeProposal(Proposal):
 
     def gradients(self, hidden: Array, targets: Integer) -> Sequence[ParameterGradient]:
         """Return the gradients of the negative log-likelihood of targets."""
-        gradients = self.layer.loss(hidden, self._tree[2][targets])[1]
+        gradients = self.layer.loss(hidden, self._label_of_word[targets])[1]
         return [replace(g, name=f"proposal_{g.name}") for g in gradients.parameters]
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return the mean curvature of the loss along each row."""
-        curvature = self.layer.curvature(counts[self._tree[1]])
+        layer = self.layer
+        curvature = layer.curvature(counts[self._word_of_label])
         return {f"proposal_{name}": rows for name, rows in curvature.items()}
 
 

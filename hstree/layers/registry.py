@@ -220,12 +220,8 @@ class LayerSpec:
 def layer_spec(source: Tree | Vocabulary, layer: str = TREE_LAYER, **options: Any) -> LayerSpec:
     """Specify an output layer by the name of a registered one; other options have their defaults.
 
-    Raises
-    ------
-    OptionError
-        When there is no such layer, or an option cannot have its value.
-    InputError
-        When the source is of another type than the layer takes.
+    Raises OptionError when there is no such layer, or an option cannot have its value; InputError
+    when the source is of another type than the layer takes.
     """
     kind = LAYERS.get(layer)
     if not isinstance(source, kind.takes):

@@ -14,7 +14,7 @@ from hstree.data.windows import Batch, Windows
 from hstree.layers.base import Gradients
 from hstree.layers.dense import DenseLayer, row_gradients
 from hstree.layers.hooks import TrainingHooks
-from hstree.layers.kernels import block_backward, block_logits, block_softmax_error
+from hstree.layers.kernels import block_softmax_error
 
 
 class TargetSampling(DenseLayer, TrainingHooks):
@@ -102,10 +102,10 @@ class TargetSampling(DenseLayer, TrainingHooks):
         weight, bias = self.weight[rows], self.bias[rows] - self._log_q
         # (B,) index of each target among the candidates, then in the flat (B, C) logits
         chosen = self._slot[targets] + np.arange(len(targets)) * len(bias)
-        error = block_logits(weight, bias, hidden)
+        error = hidden @ weight.T
+        error += bias
         log_prob = block_softmax_error(error, chosen)
-        gradients = np.empty_like(hidden), np.empty_like(weight), np.empty_like(bias)
-        block_backward(error, weight, hidden, *gradients, accumulate=False)
+        gradients = error @ weight, error.T @ hidden, error.sum(axis=0)
         return -log_prob.astype(np.float64), row_gradients(rows, *gradients)
 
     def _select(self, is_candidate: Bool, n_tokens: int) -> None:

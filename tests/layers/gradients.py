@@ -15,6 +15,15 @@ def dense(layer, gradients):
     return arrays
 
 
+def drawn(layer, batch=7, seed=0):
+    """Return a layer with drawn parameters, and drawn hidden vectors (B, d) and targets."""
+    rng = np.random.default_rng(seed)
+    for parameter in layer.parameters().values():
+        parameter[...] = rng.standard_normal(parameter.shape)
+    hidden = rng.standard_normal((batch, layer.dim)).astype(parameter.dtype)
+    return layer, hidden, rng.integers(0, layer.n_labels, batch)
+
+
 def softmax_gradients(layer, hidden, targets):
     """Gradients of the summed negative log-likelihood of a softmax with a row per label."""
     error = np.exp(layer.log_prob(hidden))

@@ -10,6 +10,7 @@ from hstree.errors import OptionError
 from hstree.layers.adaptive import AdaptiveSoftmax, cheapest_cutoffs
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
+from tests.layers.gradients import drawn as drawn_layer
 
 V, DIM = 40, 16
 RNG = np.random.default_rng(3)
@@ -23,10 +24,7 @@ def words(n=V, counts=None):
 
 def drawn(vocabulary=None, batch=30, **options):
     layer = AdaptiveSoftmax(vocabulary or words(), DIM, dtype=np.float64, **options)
-    rng = np.random.default_rng(0)
-    for parameter in layer.parameters().values():
-        parameter[...] = rng.standard_normal(parameter.shape)
-    return layer, rng.standard_normal((batch, DIM)), rng.integers(0, layer.n_labels, batch)
+    return drawn_layer(layer, batch)
 
 
 @pytest.mark.parametrize("tail_bias", [True, False])
@@ -121,13 +119,6 @@ def test_top_k_skips_clusters_that_are_less_probable_than_the_best(monkeypatch):
     assert searched[0] == 0
 
 
-def test_equal_labels_of_several_clusters_are_in_the_order_of_their_ids():
-    layer = AdaptiveSoftmax(words(), DIM, counts=np.ones(V), dtype=np.float64, cutoffs="6,20")
-    for k in (1, 5, V):
-        labels, _ = layer.top_k(np.ones((2, DIM)), k)
-        assert labels.tolist() == [list(range(k))] * 2
-
-
 def test_without_tail_biases_a_cluster_is_uniform_at_the_start():
     layer = AdaptiveSoftmax(words(), DIM, dtype=np.float64, cutoffs="6,20", tail_bias=False)
     assert "tail1_bias" not in layer.parameters()
@@ -136,15 +127,6 @@ def test_without_tail_biases_a_cluster_is_uniform_at_the_start():
     for a, b in ((6, 20), (20, V)):
         cluster = layer.bands.label[a:b]
         np.testing.assert_allclose(probabilities[cluster], mass[cluster].mean())
-
-
-def test_projections_depend_on_the_seed_alone():
-    one, two, other = (
-        AdaptiveSoftmax(words(), DIM, cutoffs="6", random_state=seed).tails[0][0]
-        for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(one, two)
-    assert (one != other).all()
 
 
 def test_projections_keep_lengths_and_have_the_rate_that_is_asked_for():

@@ -16,6 +16,8 @@ from hstree._compiled import numpy_alone
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from hstree.tree.weight_rows import NARROW
+from tests.layers.gradients import dense
+from tests.layers.gradients import drawn as drawn_layer
 from tests.needs import NUMBA
 from tests.strategies import random_children, trees
 from tests.threads import use_threads
@@ -24,6 +26,7 @@ pytest.importorskip("numba", reason=NUMBA)
 arithmetic = pytest.importorskip("hstree.layers.compiled.arithmetic")
 passes = pytest.importorskip("hstree.layers.compiled.passes")
 plans = pytest.importorskip("hstree.layers.compiled.plans")
+search = pytest.importorskip("hstree.layers.compiled.search")
 
 
 def wide_tree(rng, wide=2 * NARROW):
@@ -41,37 +44,26 @@ def narrow_tree(n_labels):
     return Tree.from_children([f"w{i}" for i in range(n_labels)], children)
 
 
-def drawn(tree, rng, *, dim=7, items=40):
-    """Return a layer with drawn parameters, hidden vectors and targets, in float32."""
-    layer = HierarchicalSoftmax(tree, dim)
-    for parameter in layer.parameters().values():
-        parameter[...] = rng.standard_normal(parameter.shape)
-    hidden = rng.standard_normal((items, dim)).astype(np.float32)
-    return layer, hidden, rng.integers(0, tree.n_labels, items)
-
-
-def dense(layer, gradients):
-    """Return the gradients of all rows by name, those that are left out zero."""
-    result = {name: np.zeros_like(array) for name, array in layer.parameters().items()}
-    for g in gradients.parameters:
-        rows = np.arange(len(layer.bias))[g.rows]
-        assert len(np.unique(rows)) == len(rows)
-        result[g.name][rows] += g.values
-    return result
+def drawn(tree, seed=0, *, dim=7, items=40):
+    return drawn_layer(HierarchicalSoftmax(tree, dim), items, seed)
 
 
 def check_tree(tree, seed, **sizes):
-    layer, hidden, targets = drawn(tree, np.random.default_rng(seed), **sizes)
-    losses, gradients = layer.loss(hidden, targets)
+    """Compare the losses and gradients of a compiled pass, which has to run, with NumPy's."""
+    layer, hidden, targets = drawn(tree, seed, **sizes)
     with numpy_alone():
         expected, of_numpy = layer.loss(hidden, targets)
         nll = layer.nll(hidden, targets)
+    with pytest.MonkeyPatch.context() as patch:
+        if tree.n_nodes and not layer.is_one_softmax:  # the compiled pass has to run
+            patch.delattr(HierarchicalSoftmax, "pass_of_batch")
+        losses, gradients = layer.loss(hidden, targets)
+        np.testing.assert_allclose(layer.nll(hidden, targets), nll, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(layer.nll(hidden, targets), nll, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(gradients.hidden, of_numpy.hidden, rtol=1e-5, atol=2e-5)
-    found, wanted = dense(layer, gradients), dense(layer, of_numpy)
-    for name, values in wanted.items():
-        np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=2e-5, err_msg=name)
+    expected = dense(layer, of_numpy)
+    for name, values in dense(layer, gradients).items():
+        np.testing.assert_allclose(values, expected[name], rtol=1e-5, atol=2e-5, err_msg=name)
 
 
 @given(trees(plain_labels=True), st.integers(0, 99))
@@ -111,7 +103,7 @@ def test_draws_at_wide_nodes_are_those_of_numpy(threads, monkeypatch):
 
 
 def check_draws(tree, seed, **sizes):
-    layer, hidden, _ = drawn(tree, np.random.default_rng(seed), **sizes)
+    layer, hidden, _ = drawn(tree, seed, **sizes)
     found = layer.sample(hidden, np.random.default_rng(seed))
     with numpy_alone():
         expected = layer.sample(hidden, np.random.default_rng(seed))
@@ -120,19 +112,23 @@ def check_draws(tree, seed, **sizes):
 
 
 def check_log_prob(tree, seed, scale):
-    layer, hidden, _ = drawn(tree, np.random.default_rng(seed), items=9)
+    layer, hidden, _ = drawn(tree, seed, items=9)
+    if tree.n_nodes == 0:
+        return
     layer.weight *= scale
-    found = layer.log_prob(hidden)
-    with numpy_alone():
-        expected = layer.log_prob(hidden)
-    # logits are products of float32, which BLAS sums in another order for other shapes
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * scale)
-    np.testing.assert_allclose(np.logaddexp.reduce(found, axis=1), 0, atol=1e-12)
+    logits = hidden @ layer.weight.T + layer.bias
+    log_prob = search.log_prob_of_logits(tree, logits)
+    # from the same logits, which are float32, both sum in float64
+    expected = layer.log_prob_of_logits(logits.T)
+    np.testing.assert_allclose(log_prob, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(np.logaddexp.reduce(log_prob, axis=1), 0, atol=1e-12)
+    if not layer.is_one_softmax:
+        np.testing.assert_array_equal(layer.log_prob(hidden), log_prob)
 
 
 @pytest.mark.parametrize("dtype", [">f4", np.int64])
 def test_hidden_vectors_of_other_types_are_numpys(dtype):
-    layer, hidden, targets = drawn(wide_tree(np.random.default_rng(0)), np.random.default_rng(0))
+    layer, hidden, targets = drawn(wide_tree(np.random.default_rng(0)))
     hidden = np.rint(hidden)
     expected = layer.nll(hidden, targets)
     np.testing.assert_allclose(layer.nll(hidden.astype(dtype), targets), expected, rtol=1e-5)
@@ -163,9 +159,7 @@ def test_work_at_wide_nodes_in_pieces_has_the_losses_and_gradients_of_numpy():
 
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_share_a_large_batch_and_change_no_byte(threads, monkeypatch):
-    layer, hidden, targets = drawn(
-        narrow_tree(700), np.random.default_rng(0), items=passes.MANY_ITEMS + 77
-    )
+    layer, hidden, targets = drawn(narrow_tree(700), items=passes.MANY_ITEMS + 77)
 
     def computed(number):
         use_threads(monkeypatch, number)
@@ -186,7 +180,7 @@ def test_a_chain_deeper_than_any_code_of_a_text():
 
 
 def test_a_batch_of_too_many_scores_is_left_to_numpy(monkeypatch):
-    layer, hidden, targets = drawn(narrow_tree(50), np.random.default_rng(0))
+    layer, hidden, targets = drawn(narrow_tree(50))
     n_scores = len(hidden) * layer.codes.length.max()
     monkeypatch.setattr(passes, "MOST_SCORES", n_scores)
     compiled = layer.nll(hidden, targets)
@@ -206,7 +200,7 @@ def test_a_batch_of_too_many_scores_is_left_to_numpy(monkeypatch):
 @settings(deadline=None, max_examples=40)
 def test_the_most_probable_labels_are_those_of_a_full_sort(tree, seed, scale):
     """With weights of zero many labels tie: they are in the order of their ids."""
-    layer, hidden, _ = drawn(tree, np.random.default_rng(seed), items=5)
+    layer, hidden, _ = drawn(tree, seed, items=5)
     for parameter in layer.parameters().values():
         parameter *= np.float32(scale)
     log_prob = layer.log_prob(hidden)
@@ -225,7 +219,7 @@ def test_the_most_probable_labels_are_those_of_a_full_sort(tree, seed, scale):
 
 def test_a_search_that_becomes_long_gives_way_to_a_dense_pass():
     """Where all labels are about as likely, and nearly all would be met."""
-    layer, hidden, _ = drawn(narrow_tree(3000), np.random.default_rng(0), items=5)
+    layer, hidden, _ = drawn(narrow_tree(3000), items=5)
     layer.weight *= np.float32(1e-3)
     layer.bias[:] = 0
     labels, values = layer.top_k(hidden, 400)
@@ -236,7 +230,7 @@ def test_a_search_that_becomes_long_gives_way_to_a_dense_pass():
 
 def test_large_and_small_logits_lose_no_digits():
     tree = Tree.from_children(list("abcd"), [[1, ~0], [~1, ~2, ~3]])
-    layer, hidden, targets = drawn(tree, np.random.default_rng(0), items=200)
+    layer, hidden, targets = drawn(tree, items=200)
     for scale in (1e-6, 1e-2, 30.0, 3e3):
         with numpy_alone():
             expected = layer.nll(hidden * np.float32(scale), targets)
@@ -286,7 +280,7 @@ def test_targets_and_vectors_that_do_not_fit_are_refused(wide, targets, width):
 
 
 def test_copies_of_a_layer_need_no_numba():
-    layer, hidden, targets = drawn(wide_tree(np.random.default_rng(0)), np.random.default_rng(0))
+    layer, hidden, targets = drawn(wide_tree(np.random.default_rng(0)))
     losses = layer.nll(hidden, targets)
     assert b"hstree.layers.compiled" not in pickle.dumps(layer)
     np.testing.assert_array_equal(copy.deepcopy(layer).nll(hidden, targets), losses)

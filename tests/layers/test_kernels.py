@@ -42,23 +42,15 @@ def test_softmaxes_over_segments(dtype):
 
 
 @dtypes
-def test_the_softmax_of_a_block_and_its_gradients(dtype):
+def test_the_softmax_of_a_block(dtype):
     n, k, d = 5, 4, 3
     weight, bias, hidden = (RNG.standard_normal(s).astype(dtype) for s in ((k, d), k, (n, d)))
     branch = RNG.integers(k, size=n)
-    table = kernels.block_logits(weight, bias, hidden)
+    table = hidden @ weight.T + bias
     log_prob = kernels.block_probabilities(table, np.arange(n) * k + branch)
     expected = log_softmax(hidden @ weight.T + bias, axis=1)
     np.testing.assert_allclose(log_prob, expected[np.arange(n), branch], **close(dtype))
     np.testing.assert_allclose(table, np.exp(expected), **close(dtype))
-    error = RNG.standard_normal((n, k)).astype(dtype)
-    grads = np.empty_like(hidden), np.ones_like(weight), np.ones_like(bias)
-    kernels.block_backward(error, weight, hidden, *grads, accumulate=True)
-    products = error @ weight, 1 + error.T @ hidden, 1 + error.sum(axis=0)
-    for grad, product in zip(grads, products, strict=True):
-        np.testing.assert_allclose(grad, product, **close(dtype))
-    kernels.block_backward(error, weight, hidden, *grads, accumulate=False)
-    np.testing.assert_allclose(grads[1], products[1] - 1, **close(dtype))
 
 
 def test_log_probabilities_of_branches():

@@ -5,7 +5,6 @@ import pytest
 from scipy.special import expit
 
 from hstree.data.vocabulary import Vocabulary
-from hstree.layers.proposals import Samples
 from hstree.layers.registry import layer_spec
 from tests.layers.gradients import dense
 from tests.layers.test_nce import samples_of
@@ -50,43 +49,6 @@ def test_the_noise_is_that_of_gensim():
     noise = np.exp(layer.proposal.log_prob(np.arange(8), layer.weight))
     np.testing.assert_allclose(noise, share, atol=1e-6)
     assert layer.sampling.samples == model.negative
-
-
-def test_a_step_is_that_of_gensim(monkeypatch):
-    """Two words train each other, in turn, against one word of noise that every draw gives."""
-    gensim = pytest.importorskip("gensim.models", reason="needs gensim: pip install gensim")
-    rate = 0.025
-    model = gensim.Word2Vec(
-        vector_size=4, window=1, sg=1, hs=0, negative=1, min_count=1, sample=0, workers=1,
-        alpha=rate, min_alpha=rate,
-    )  # fmt: skip
-    model.build_vocab([["a", "b"], ["noise"] * 3])
-    key = model.wv.key_to_index
-    model.cum_table = np.full(3, 2**31 - 1, np.uint32)  # the first word, the most frequent
-    assert key["noise"] == 0
-    rng = np.random.default_rng(0)
-    vectors, weight = rng.standard_normal((2, 3, 4)).astype(np.float32)
-    model.wv.vectors[:], model.syn1neg[:] = vectors, weight
-    model.train([["a", "b"]], total_examples=1, epochs=1)
-
-    words = Vocabulary(model.wv.index_to_key, [3, 1, 1])
-    layer = layer_spec(words, "negative", samples=1, biases=False).new(4, dtype=np.float64)
-    layer.weight[:] = weight
-    noise = np.zeros((1, 1), np.int64)
-    always = Samples(noise, layer.proposal.log_prob(noise, layer.weight))
-    monkeypatch.setattr(layer.proposal, "sample", lambda *given, **more: always)
-    moved = vectors.astype(np.float64)
-    for word, target in (("b", "a"), ("a", "b")):
-        hidden, of_target = moved[key[word]][None], np.array([key[target]])
-        gradients = dense(layer, layer.loss(hidden, of_target, rng)[1])
-        moved[key[word]] -= rate * gradients["hidden"][0]
-        layer.weight -= rate * gradients["weight"]
-    # gensim reads sigmoids from a table, whose entries are 0.012 apart
-    for ours, theirs, start in (
-        (moved, model.wv.vectors, vectors), (layer.weight, model.syn1neg, weight),
-    ):  # fmt: skip
-        assert np.abs(theirs - start).max() > 0.01
-        np.testing.assert_allclose(ours, theirs, atol=5e-4)
 
 
 def test_scores_are_those_of_word2vec_and_the_noise():

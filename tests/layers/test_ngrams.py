@@ -303,11 +303,10 @@ def test_long_contexts_of_many_words_have_keys(tmp_path):
     assert (layer.features.numbers(contexts) >= 0).mean() > 0.99
 
 
-@pytest.mark.parametrize("model", ["cbow", "skipgram"])
-def test_models_of_words_on_both_sides_are_refused(text, model):
+def test_models_of_words_on_both_sides_are_refused(text):
     spec = layer_spec(trees(text)["binary"], "ngrams")
     with pytest.raises(InputError, match="need the words before each target"):
-        new_model(spec, model=model, dim=DIM, epochs=1).fit(text)
+        new_model(spec, model="cbow", dim=DIM, epochs=1).fit(text)
 
 
 def test_an_empty_text_has_no_features(text):

@@ -5,9 +5,7 @@ import pytest
 
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import OptionError
-from hstree.layers.noise import CandidateLogits, repeats
 from hstree.layers.registry import layer_spec
-from tests.layers.gradients import dense
 
 COUNTS = np.array([5, 0, 9, 1, 30, 2, 2, 4])
 WORDS = Vocabulary([EOS, *"abcdefg"], COUNTS)
@@ -23,38 +21,11 @@ def drawn(name, options, batch=7, dim=4, seed=0):
     return layer, rng.standard_normal((batch, dim)), rng.integers(0, 8, batch)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_candidate_logits_are_those_of_all_labels(shared):
-    layer, hidden, targets = drawn("nce", {})
-    rng = np.random.default_rng(1)
-    labels = rng.integers(0, 8, 5 if shared else (7, 5))
-    logits = CandidateLogits(layer.weight, layer.bias, hidden, targets, labels)
-    everything, item = layer.logits(hidden), np.arange(7)
-    each = np.broadcast_to(labels, (7, 5))
-    np.testing.assert_allclose(logits.target, everything[item, targets])
-    np.testing.assert_allclose(logits.samples, everything[item[:, None], each])
-    error, errors = rng.standard_normal(7), rng.standard_normal((7, 5))
-    of_all = np.zeros((7, 8))
-    np.add.at(of_all, (item, targets), error)
-    np.add.at(of_all, (item[:, None], each), errors)
-    gradients = logits.backward(error, errors)
-    assert gradients.parameters[0].rows.tolist() == sorted({*targets, *labels.ravel()})
-    actual = dense(layer, gradients)
-    np.testing.assert_allclose(actual["hidden"], of_all @ layer.weight)
-    np.testing.assert_allclose(actual["weight"], of_all.T @ hidden)
-    np.testing.assert_allclose(actual["bias"], of_all.sum(axis=0))
-
-
 def test_more_different_samples_than_labels_are_refused_but_the_default():
     for legal in ({}, {"samples": 8}, {"samples": 9, "unique": False}):
         layer_spec(WORDS, "sampled", **legal).new(4).check()
     with pytest.raises(OptionError, match="samples is 9, but there are 8 labels to draw from"):
         layer_spec(WORDS, "sampled", samples=9).new(4).check()
-
-
-def test_repeats_are_left_out():
-    labels = np.array([[3, 1, 3, 3, 1], [0, 1, 2, 3, 4]])
-    assert repeats(labels).tolist() == [[False, False, True, True, True], [False] * 5]
 
 
 @pytest.mark.parametrize("shared", [True, False])

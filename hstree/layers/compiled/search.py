@@ -8,9 +8,8 @@ import numpy as np
 
 from hstree._compiled import in_parts, jit, jit_exact, takes
 from hstree._typing import Array, Float64, Int64
-from hstree.layers import kernels
 from hstree.layers.compiled.arithmetic import check_shape, dot
-from hstree.layers.compiled.passes import checked_features, is_for_tree
+from hstree.layers.compiled.passes import checked_features, tree_pass
 from hstree.layers.compiled.plans import first_from
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.ngram_features import Features
@@ -74,9 +73,10 @@ def log_prob_of_logits(tree: TreeArrays, logits: Array) -> Float64:
 
 def log_prob_of_items(layer: HierarchicalSoftmax, hidden: Array, some: slice) -> Any:
     """Twin of `hierarchical.log_prob_of_items`."""
-    if not is_for_tree(layer, hidden):
+    if tree_pass(layer, 0, hidden) is None:
         return NotImplemented
-    logits = kernels.block_logits(layer.weight, layer.bias, hidden[some])
+    logits = hidden[some] @ layer.weight.T
+    logits += layer.bias
     layer.add_to_logits(logits, some)
     return log_prob_of_logits(layer.tree, logits)
 
@@ -112,7 +112,7 @@ def drawn_branches(
     layer: HierarchicalSoftmax, hidden: Array, item: Int64, node: Int64, uniform: Float64
 ) -> Any:
     """Twin of `hierarchical.drawn_branches`."""
-    if not is_for_tree(layer, hidden):
+    if tree_pass(layer, 0, hidden) is None:
         return NotImplemented
     branch, arrays = np.empty(len(item), np.int64), (layer.tree.child_start, layer.tree.row_start)
     products = layer.weight, layer.bias, hidden, item, node, uniform
