@@ -302,9 +302,7 @@ def cheapest_cutoffs(counts: Integer, dim: int, factor: float = 4.0) -> list[int
 
     The cost of a softmax of k words with vectors of length w over B items, in nanoseconds, is
     ``c + k (B (a w + e) + u (w + 1))``: matrix products and exponentials for each score, and the
-    update of all its rows. The last takes the place of the least useful batch, ``k0 B0``, in the
-    cost ``max(c + lambda k0 B0, c + lambda k B)`` that the paper measured on a GPU. The constants
-    are of one core of an Intel Xeon server, rounded.
+    update of all its rows; the constants are of one core of an Intel Xeon server, rounded.
 
     Cut-offs are out of `CANDIDATES` ranks per tenfold; none for few labels. So that accuracy does
     not pay for the time, the short list has at least `LEAST_SHARE` of the tokens, each cluster as

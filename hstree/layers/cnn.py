@@ -41,11 +41,8 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
     Parameters of a word are `rank` numbers and a bias, of d + 1 in the flat softmax: at V = 10,000
     and d = 100, 23% of the flat softmax's. Training costs V scores a target as the flat softmax
     does, and once every `delay` batches the features of all words and their gradients, which takes
-    as long as thousands of scores a word: distinct n-grams are multiplied with the filters once,
-    and words with a common beginning share its maximum. Between these batches the network keeps
-    its parameters and its gradients are summed; the correction and the biases move in every batch.
-    In testing the vectors are kept until a parameter changes, so that it costs what the flat
-    softmax costs.
+    as long as thousands of scores a word. Between these batches the network's gradients are summed;
+    the correction and the biases move in every batch. Testing costs what the flat softmax costs.
 
     Parameters
     ----------
@@ -90,16 +87,14 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         draw = np.random.default_rng(random_state).standard_normal
         self.bias = log_unigram(vocabulary.counts if counts is None else counts).astype(dtype)
         arrays = {"characters": draw((spelling.n_characters, characters))}
-        for n in range(1, widest + 1):
-            # values of a variance of 1 at the start
-            arrays[f"filters_{n}"] = draw((n * filters, n * characters)) / (n * characters) ** 0.5
-        self._n_features = filters * widest * (widest + 1) // 2
-        arrays["feature_bias"] = np.zeros(self._n_features)
-        arrays["projection"] = np.zeros((self._n_features, dim))
         #: columns of the features of each width of filters
         self._columns, first = dict[int, slice](), 0
         for n in range(1, widest + 1):
+            # values of a variance of 1 at the start
+            arrays[f"filters_{n}"] = draw((n * filters, n * characters)) / (n * characters) ** 0.5
             self._columns[n], first = slice(first, first + n * filters), first + n * filters
+        arrays |= {"feature_bias": np.zeros(first), "projection": np.zeros((first, dim))}
+        self._n_features = first
         #: scale of the projection, which keeps the first steps of training from overshooting
         self._scale = self.bias.dtype.type(self._n_features**-0.5)
         #: the network's parameters, and those of the correction

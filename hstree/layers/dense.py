@@ -160,9 +160,8 @@ class DenseLayer(SoftmaxLayer):
         """Return ln Z (B,) and the gradients of a loss that is a function of it, in one full pass.
 
         They are those by hidden vectors (B, d), weights (V, d) and biases (V,). `slope` returns the
-        derivatives of the losses with respect to ln Z, from ln Z (b,). The exponentials of all
-        logits are kept as they are: what they are divided by, and the slope, scale the (B, d) sides
-        of the matrix products instead. O(B V d), three products.
+        derivatives of the losses with respect to ln Z, from ln Z (b,). These and Z scale the (B, d)
+        sides of the matrix products, not the exponentials. O(B V d), three products.
         """
         log_z, grad_hidden = np.empty(len(hidden)), np.empty_like(hidden)
         # The first block writes all of them; an empty batch has none.
@@ -253,10 +252,9 @@ def forward(
 ) -> tuple[Float64, Float64, list[Kept]]:
     """Return ln Z and the logits of target columns, float64 arrays (B,), in one pass over chunks.
 
-    Chunks are of B rows, in the order of their columns; `scratch` has the memory for their scores.
-    `keep` also returns what `backward` takes: all scores, valid until the next call. Exponentials
-    are of the logits as they are, which saves two passes. Where a sum is too large or too small
-    for its precision, they are computed again, shifted by the largest logit.
+    Chunks are of B rows, in the order of their columns. `keep` also returns what `backward` takes:
+    all scores, in `scratch`, valid until the next call. Exponentials are of the logits as they are,
+    which saves two passes; only where a sum is too large or too small, of shifted ones.
     """
     chunks, n, item = list(chunks), len(target), np.arange(len(target))
     dtype = np.result_type(chunks[0].inputs, chunks[0].weight)
@@ -299,10 +297,9 @@ def backward(
     """Add the gradients of the summed negative log-likelihoods through rows of one input.
 
     `kept` are all chunks of these rows, whose columns begin at `first`, from `forward`; their
-    scores become errors. Targets (B,) are columns; others than those of the rows are left out. The
-    gradients are (B, w), (k, w), (k,). The error is ``scores * exp(shift) / Z``, minus one at the
-    targets; the factor scales the (B, w) sides of the products, so that no pass over the scores is
-    needed.
+    scores become errors. Targets (B,) are columns, of other rows too. The gradients are (B, w),
+    (k, w), (k,). The error is ``scores * exp(shift) / Z``, minus one at the targets; the factor
+    scales the (B, w) sides of the products, so that no pass over the scores is needed.
     """
     grad_inputs, grad_weight, grad_bias = gradients
     for chunk, shift, scores in kept:

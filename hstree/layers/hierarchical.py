@@ -295,15 +295,8 @@ class Pass:
         for decisions, backward in self.backwards:
             grad, rows, weight, bias = backward(None if share is None else share[decisions])
             grad_hidden = grad if grad_hidden is None else grad_hidden + grad
-            parameters += of_rows(rows, weight, bias)
+            parameters.append(ParameterGradient("node_weight", rows, weight))
+            parameters.append(ParameterGradient("node_bias", rows, bias))
         if grad_hidden is None:
             grad_hidden = np.zeros_like(self.hidden)
         return Gradients(grad_hidden, parameters)
-
-
-def of_rows(rows: Int64 | slice, weight: Array, bias: Array) -> list[ParameterGradient]:
-    """Return the gradients with respect to some rows of both parameters."""
-    return [
-        ParameterGradient("node_weight", rows, weight),
-        ParameterGradient("node_bias", rows, bias),
-    ]

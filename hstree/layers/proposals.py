@@ -302,8 +302,7 @@ def draw_labels(
     """Draw k labels with replacement for each hidden vector, in random order (B, k).
 
     The draws of an item stay together: at each node that some of them reach, their number is split
-    over its branches. So the first levels cost a few decisions for each item, however many draws
-    there are: O(min(k, nodes of a level) d) a level at binary nodes. Also returns the log-
+    over its branches: O(min(k, nodes of a level) d) a level at binary nodes. Also returns the log-
     probabilities (B, k) of the codes drawn: of the labels, where each has one code.
     """
     tree, n_items = layer.tree, len(hidden)

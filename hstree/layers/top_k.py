@@ -109,10 +109,9 @@ def search_all(
     Returns labels and log-probabilities (B, k), and whether each search was done before it ran out
     of patience (B,); otherwise its row has no meaning. Scores with features are not searched here.
 
-    Where labels have one code each they leave the heap in order. Where they have several, the
-    whole probability of a label is computed when its first code leaves the heap. The search ends
-    when no other label can be among the k best: its probability is at most what the labels met so
-    far leave over, and at most the highest number of codes times the likeliest edge.
+    Where labels have several codes, the whole probability of one is computed when its first code
+    leaves the heap. The search ends when no other label can be among the k best: it has at most
+    what the labels met leave over, and at most the number of codes times the likeliest edge.
     """
     shape = (len(hidden), k)
     labels, values, is_done = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape[0], bool)

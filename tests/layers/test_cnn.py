@@ -109,14 +109,6 @@ def test_kept_vectors_follow_every_change_of_a_parameter():
         assert name == "bias" or not np.array_equal(layer.weight, before)
 
 
-def test_one_character_and_one_word():
-    layer = drawn(words=Vocabulary(["a"], [3]))
-    assert layer.nll(np.ones((2, DIM)), np.array([0, 0])) == pytest.approx([0, 0])
-    losses, gradients = layer.loss(np.ones((2, DIM)), np.array([0, 0]), None)
-    assert losses == pytest.approx([0, 0])
-    assert all(g.values == pytest.approx(0) for g in gradients.parameters)
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

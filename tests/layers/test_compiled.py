@@ -284,10 +284,3 @@ def test_copies_of_a_layer_need_no_numba():
     losses = layer.nll(hidden, targets)
     assert b"hstree.layers.compiled" not in pickle.dumps(layer)
     np.testing.assert_array_equal(copy.deepcopy(layer).nll(hidden, targets), losses)
-
-
-def test_a_table_of_slots_grows_and_is_of_one_thread():
-    slots = arithmetic.SLOTS.of(3)
-    large = arithmetic.SLOTS.of(len(slots) + 10**6)
-    assert (large == -1).all()
-    assert np.shares_memory(arithmetic.SLOTS.of(4), large)

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 import hstree
 from hstree._options import Option
-from hstree.data.splits import Splits, seen
+from hstree.data.splits import seen
 from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, PluginError
@@ -25,7 +25,7 @@ from hstree.tree import Tree
 from tests.layers.gradients import assert_slopes, dense
 from tests.layers.gradients import drawn as drawn_layer
 from tests.plugins import example_plugins
-from tests.texts import corpus_of, fitted, markov_lines
+from tests.texts import fitted
 
 WORDS = [EOS, *"abcdefg"]
 COUNTS = np.array([5, 0, 9, 1, 30, 2, 2, 4])
@@ -226,13 +226,6 @@ def test_a_dense_softmax_curves_as_the_flat_tree(counts):
     both = (layer_spec(words, name).new(DIM).curvature(counts) for name in ("flat", "dense"))
     for curvature, other in zip(*(one.values() for one in both), strict=True):
         np.testing.assert_allclose(curvature, other, rtol=1e-12)
-
-
-@pytest.fixture(scope="module")
-def splits(tmp_path_factory):
-    corpus = corpus_of(tmp_path_factory.mktemp("text"), markov_lines(3_000, 0)[0])
-    vocabulary = corpus.splits()[0].select_vocabulary(unk=True)
-    return Splits.of(corpus.with_vocabulary(vocabulary))
 
 
 def made_over(text, kind):

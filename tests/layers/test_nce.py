@@ -1,10 +1,8 @@
 """Noise-contrastive estimation against the formulas of the papers, and its known limit."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
 from tests.layers.gradients import dense, softmax_gradients
 from tests.layers.test_noise import drawn
@@ -39,22 +37,6 @@ def test_the_loss_is_that_of_the_papers(ranking, shared):
             expected.append(-np.log(is_data[t]) - np.log(1 - is_data[some]).sum())
     losses, _ = layer.loss(hidden, targets, np.random.default_rng(3))
     np.testing.assert_allclose(losses, expected, rtol=1e-12)
-
-
-def test_the_true_distribution_is_a_fixed_point():
-    """With Z = 1 and p(w|h) that of the model, the mean gradient is zero at any k."""
-    layer, hidden, _ = drawn("nce", {"samples": 2, "unique": False})
-    hidden = hidden[:1]
-    layer.bias -= layer.log_z(hidden)
-    p, rng = np.exp(layer.log_prob(hidden))[0], np.random.default_rng(0)
-    q = np.exp(layer.proposal.log_prob(np.arange(8), hidden))
-    is_data = expit(np.log(p / (2 * q)))
-    np.testing.assert_allclose(p * (is_data - 1) + 2 * q * is_data, 0, atol=1e-15)
-    targets = rng.choice(8, 40_000, p=p)
-    layer.sampling = replace(layer.sampling, shared=False)
-    many = np.repeat(hidden, len(targets), axis=0)
-    gradient = dense(layer, layer.loss(many, targets, rng)[1])["bias"] / len(targets)
-    np.testing.assert_allclose(gradient, 0, atol=0.01)
 
 
 def test_ranking_among_all_labels_is_the_softmax():

@@ -28,7 +28,7 @@ from hstree.layers.compiled.arithmetic import (
     log1p,
 )
 from hstree.layers.compiled.plans import PARTS, Plan, TreeCodes, lay_out
-from hstree.layers.hierarchical import HierarchicalSoftmax, of_rows
+from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.ngram_features import Features
 from hstree.layers.node_groups import ONE_BLAS_THREAD
 from hstree.tree.codes import Codes
@@ -501,7 +501,10 @@ def batch_loss(layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> A
         with of_tree.one_thread:
             result = _gradients(weight, bias, hidden, plan, slots)
     losses, grad_hidden, rows, grad_weight, grad_bias, index, values = result
-    parameters = of_rows(rows, grad_weight, grad_bias)
+    parameters = [
+        ParameterGradient("node_weight", rows, grad_weight),
+        ParameterGradient("node_bias", rows, grad_bias),
+    ]
     if features is not None:
         parameters.append(ParameterGradient("feature_weight", index, values))
     return losses, Gradients(grad_hidden, parameters)
