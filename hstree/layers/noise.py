@@ -40,13 +40,13 @@ Objective = tuple[Float64, Array, Array]
 class Noise(NamedTuple):
     """Labels drawn for a batch, and how often each was to be expected among them.
 
-    `labels` and `log_expected` are (k,) where the items of the batch share the labels, else (B, k).
+    `labels` and `log_expected` are (k,) where the items of the batch share the labels, else (B, k):
+    infinite for labels to leave out, which were drawn before for the item.
     """
 
     labels: Int64
     log_expected: Float64
     log_expected_target: Float64  # (B,)
-    is_repeat: Bool | None = None  # (B, k) labels to leave out, drawn before for the item
 
 
 @dataclass(frozen=True)
@@ -101,18 +101,18 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         """Draw labels, and compute how often they and the targets are expected."""
         k, unique, shared = self.sampling.samples, self.sampling.unique, self.sampling.shared
         of_target = self.proposal.log_prob(targets, hidden, contexts)
-        is_repeat, tries = None, float(k)
         if unique and shared and isinstance(self.proposal, Unigram):
             (labels, log_prob), tries = self.proposal.sample_unique(k, rng)
         else:
             labels, log_prob = self.proposal.sample(k, rng, hidden, contexts, shared=shared)
-            if unique:  # (B, k) which labels occur before for the item
-                order = np.argsort(labels, axis=1, kind="stable")
-                in_order = np.take_along_axis(labels, order, axis=1)
-                is_repeat, again = np.zeros(labels.shape, bool), in_order[:, 1:] == in_order[:, :-1]
-                np.put_along_axis(is_repeat, order[:, 1:], again, axis=1)
-        expected, expected_target = (self.log_expected(q, tries) for q in (log_prob, of_target))
-        return Noise(labels, expected, expected_target, is_repeat)
+            tries = k
+        expected = self.log_expected(log_prob, tries)
+        if unique and labels.ndim == 2:  # left out where the same label comes before in the row
+            order = np.argsort(labels, axis=1, kind="stable")
+            in_order = np.take_along_axis(labels, order, axis=1)
+            item, again = np.nonzero(in_order[:, 1:] == in_order[:, :-1])
+            expected[item, order[item, again + 1]] = np.inf
+        return Noise(labels, expected, self.log_expected(of_target, tries))
 
     def log_expected(self, log_prob: Float64, tries: float) -> Float64:
         """Return from log Q how often labels are expected among n draws, as its logarithm.
@@ -129,16 +129,11 @@ class NoiseLayer(DenseLayer, TrainingHooks):
     def loss(
         self, hidden: Array, targets: Integer, rng: Rng, contexts: Ids = None
     ) -> tuple[Float64, Gradients]:
-        """Return the losses (B,) against noise from `rng`, and the gradients of their sum.
-
-        The noise may depend on the contexts (B, n).
-        """
+        """Return the losses (B,) against noise in contexts (B, n), and the sum's gradients."""
         noise = self.draw(hidden, targets, contexts, rng)
         logits = CandidateLogits(self.weight, self.bias, hidden, targets, noise.labels)
         target = logits.target - noise.log_expected_target.astype(hidden.dtype)
         samples = logits.samples - noise.log_expected.astype(hidden.dtype)
-        if noise.is_repeat is not None:
-            samples[noise.is_repeat] = -np.inf
         hits = noise.labels == targets[:, None]
         losses, grad_target, grad_samples = self.objective(target, samples, hits)
         gradients = logits.backward(grad_target, grad_samples)
