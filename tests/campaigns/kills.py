@@ -1,13 +1,12 @@
 """Writing commands killed at random moments: what they leave is whole, and the rerun mends it.
 
 Half of the kills come after a random time, half at a random operation on files (a file opened,
-renamed, removed, ...), where most of what can go wrong goes wrong. `python -m tests.campaigns.kills
---full` kills 200 times.
+renamed, removed, ...), where most of what can go wrong goes wrong. `python -m
+tests.campaigns --only kills --full` kills 200 times.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import importlib.util
 import io
@@ -352,15 +351,3 @@ def _child(folder: Path, line: str, operations: Any, operation: int | None, erro
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help=f"{FULL} kills instead of {SHORT}")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kills", type=int, default=0, help="another number of kills")
-    parser.add_argument("--only", nargs="+", choices=COMMANDS, metavar="NAME", default=())
-    given = parser.parse_args()
-    found = run(given.full, given.seed, kills=given.kills, only=given.only)
-    print(found)
-    sys.exit(bool(found.faults))
