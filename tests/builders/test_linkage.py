@@ -8,9 +8,7 @@ from scipy.cluster import hierarchy
 from sklearn.cluster import AgglomerativeClustering
 
 from hstree.builders import linkage as module
-from hstree.builders.linkage import linkage, tree_from_linkage
-from hstree.builders.shared import agglomerative
-from hstree.builders.shared.agglomerative import Criterion, merges_of
+from hstree.builders.linkage import Criterion, linkage, merges_of, tree_from_linkage
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree.codes import Codes
@@ -155,7 +153,7 @@ def test_merges_are_those_of_scipy(criterion, n):
 @pytest.mark.parametrize("metric", ["cosine", "cityblock", "chebyshev", "correlation"])
 @pytest.mark.parametrize("criterion", ["single", "average", "weighted"])
 def test_merges_by_other_distances_are_those_of_scipy(criterion, metric, monkeypatch):
-    monkeypatch.setattr(agglomerative, "_AT_ONCE", 333)
+    monkeypatch.setattr(module, "_AT_ONCE", 333)
     X = np.random.default_rng(5).normal(size=(90, 5))
     expected = hierarchy.linkage(X, criterion, metric)[:, :2]
     assert merges_of(X, criterion, metric).tolist() == expected.tolist()
