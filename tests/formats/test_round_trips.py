@@ -44,7 +44,7 @@ def trees_of(draw, name):
     names = ["".join(filter(str.isprintable, n or "")) for n in tree.names or ()]
     names = names if any(names) else None
     counts = tree.counts if tree.counts is None or tree.counts.any() else None
-    return Tree(labels, tree.child_start, tree.child, counts=counts, names=names)
+    return Tree(labels, tree.child_start, tree.child, counts=counts, names=names, meta=tree.meta)
 
 
 def codes_by_label(tree):
@@ -68,7 +68,9 @@ def test_what_a_format_keeps_comes_back(name, tmp_path):
         back = formats.read(path)
         assert codes_by_label(back) == codes_by_label(tree)
         lost = FORMATS[name].losses(tree)
-        if not lost:
+        if "how the tree was made" not in lost and tree.meta:
+            assert back.meta == tree.meta
+        if lost in ([], ["how the tree was made"]):
             assert back.sha256 == tree.sha256
         if "the counts" not in lost:
             assert counts_by_label(back) == counts_by_label(tree)
@@ -84,15 +86,6 @@ def test_what_a_format_keeps_comes_back(name, tmp_path):
         assert (again.labels, again.child.tolist()) == (back.labels, back.child.tolist())
 
     check()
-
-
-@pytest.mark.parametrize("ending", [".json", ".json.gz", ".npz"])
-def test_the_librarys_own_format_is_one_of_them(ending, tmp_path):
-    tree = Tree.from_children(["a", "b"], [[~1, ~0]], counts=[1, 2], meta={"method": "by hand"})
-    formats.write(tree, tmp_path / f"t{ending}")
-    back = formats.read(tmp_path / f"t{ending}")
-    assert (back.sha256, back.meta) == (tree.sha256, tree.meta)
-    assert formats.losses(tree, f"t{ending}") == []
 
 
 def test_what_came_from_a_file_says_from_which(tmp_path):

@@ -17,7 +17,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.ngrams import kneser_ney
 from hstree.ngrams.kneser_ney import FALLBACK, KneserNey, modified_discounts
-from tests.ngrams.brute import START, BruteKneserNey
+from tests.ngrams.brute import BruteKneserNey
 from tests.shared_data import shared
 from tests.texts import corpus_of
 
@@ -102,8 +102,8 @@ def test_any_small_text_is_that_of_the_formulas(lines, test, order, discount, se
 
 
 @settings(max_examples=25)
-@given(lines=line_lists, order=st.integers(2, 4), sentences=st.booleans(), data=st.data())
-def test_every_context_has_a_distribution(lines, order, sentences, data):
+@given(lines=line_lists, order=st.integers(2, 4), sentences=st.booleans())
+def test_every_context_has_a_distribution(lines, order, sentences):
     vocabulary = Vocabulary(["a", "b", "c", "never", "<unk>", "<eos>"], [1] * 6)
     corpus = read(lines, vocabulary=vocabulary)
     model = KneserNey(order, sentences=sentences).fit(corpus)
@@ -112,14 +112,6 @@ def test_every_context_has_a_distribution(lines, order, sentences, data):
     np.testing.assert_allclose(np.exp(log_prob).sum(axis=1), 1, rtol=0, atol=1e-12)
     assert np.isfinite(log_prob).all()
     assert model.log_prob(contexts[:0]).shape == (0, 6)
-    brute = BruteKneserNey(split(lines), vocabulary.words, order, sentences=sentences)
-    row = data.draw(st.integers(0, len(contexts) - 1))
-    context = [vocabulary.words[i] for i in contexts[row]]
-    if sentences and "<eos>" in context:
-        last = len(context) - 1 - context[::-1].index("<eos>")
-        context = [START, *context[last + 1 :]]
-    expected = [np.log(brute.prob(word, tuple(context))) for word in vocabulary.words]
-    np.testing.assert_allclose(log_prob[row], expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])

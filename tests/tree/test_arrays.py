@@ -15,30 +15,15 @@ from tests.strategies import children_of, trees
 THREE = [[~0, 1], [~1, ~2]]
 
 
-def walk(tree):
-    """Visit the nodes from the root by following children only: {node: (parent, depth)}."""
-    facts = {0: (-1, 0)} if tree.n_nodes else {}
-    pending = list(facts)
-    while pending:
-        node = pending.pop()
-        for child in tree.child[tree.child_start[node] : tree.child_start[node + 1]].tolist():
-            if child >= 0:
-                facts[child] = (node, facts[node][1] + 1)
-                pending.append(child)
-    return facts
-
-
 @given(trees())
-def test_arrays_agree_with_a_walk_from_the_root(tree):
-    facts = walk(tree)
-    assert sorted(facts) == list(range(tree.n_nodes))
-    assert tree.parent.tolist() == [facts[node][0] for node in range(tree.n_nodes)]
-    assert tree.depth.tolist() == [facts[node][1] for node in range(tree.n_nodes)]
-    by_level = [node for level in tree.levels for node in level.nodes.tolist()]
-    assert by_level == sorted(facts, key=lambda node: (facts[node][1], node))
+def test_nodes_know_their_edge_parent_depth_and_level(tree):
+    assert tree.parent.tolist()[:1] == tree.node_edge.tolist()[:1] == [-1][: tree.n_nodes]
     for node in range(1, tree.n_nodes):
-        edge = tree.node_edge[node]
-        assert (tree.child[edge], tree.edge_node[edge]) == (node, tree.parent[node])
+        edge, parent = tree.node_edge[node], tree.parent[node]
+        assert (tree.child[edge], tree.edge_node[edge]) == (node, parent)
+        assert tree.depth[node] == tree.depth[parent] + 1
+    by_level = [node for level in tree.levels for node in level.nodes.tolist()]
+    assert by_level == sorted(range(tree.n_nodes), key=lambda node: (tree.depth[node], node))
 
 
 @given(trees())
