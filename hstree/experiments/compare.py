@@ -395,19 +395,9 @@ def _next_step(left: float, n: int, seeds: int, done: float) -> float:
 class Table:
     """Makes the rows of a comparison from finished jobs and measured speeds.
 
-    Attributes
-    ----------
-    runner : Runner
-    within : float
-        As `compare` takes it.
-    updated : callable, optional
-        Likewise.
-    done : dict of str to list of list of JobResult
-        The results of each finished row by its name, for each seed those of its models.
-    speeds : Speeds
-        By measure and row; figures that need others are None.
-    finalists : sequence of Row, optional
-        Rows that the row to use is chosen from; all by default.
+    `done` has the results of each finished row by its name, for each seed those of its models,
+    `speeds` the tokens per second by measure and row; figures that need others are None. The row to
+    use is chosen from the `finalists`, by default all.
     """
 
     runner: Runner

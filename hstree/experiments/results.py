@@ -615,19 +615,7 @@ def choose(rows: Sequence[RowResult], within: float) -> Choice | None:
     rows as fast, the one of lower validation perplexity is chosen, then the one of fewer scores per
     target, then the first. Validation decides, so that the choice does not lower the test
     perplexity of the chosen row. N-gram models, and rows whose test split was read before, take no
-    part.
-
-    Parameters
-    ----------
-    rows : sequence of RowResult
-        Those that had the same seconds, or the same epochs.
-    within : float
-        How far above the lowest validation perplexity the chosen row may be, as a share of it.
-
-    Returns
-    -------
-    Choice or None
-        Without its comparison to the rival; None without any row to choose.
+    part; None without any row to choose. The comparison to the rival is left to the caller.
     """
     eligible = [row for row in rows if row.is_trained and row.seen is None]
     if not eligible:

@@ -79,28 +79,20 @@ class Row(ABC):
     ----------
     kind : {"tree", "layer", "ngram"}
         What its figures are of.
-    method : str
-        Name of the builder, the layer or the n-gram model.
-    options : dict
-        Value of each option of that.
-    summary : str
-        One sentence: what that does.
+    method, options, summary : str, dict and str
+        Name, options and one sentence of the builder, the layer or the n-gram model.
     layer : str or None
         Layer over a tree with its options, unless it is the hierarchical softmax.
-    models : int
-        Number of models whose probabilities are averaged.
-    single : Row
-        What each of its models is.
+    models, single : int and Row
+        Number of models whose probabilities are averaged, and what each of them is.
     tree_row : Row
         The row that shares its tree: this one without its layer.
     source : Row or None
         The row whose model learns the vectors that this one is built from.
     made_from : object
         Record of what a tree that is there already was made from (`hstree.data.provenance`).
-    is_trained : bool
-        Whether it is an output layer, not an n-gram model.
-    is_flat : bool
-        Whether it is one plain flat softmax.
+    is_trained, is_flat : bool
+        Whether it is an output layer, not an n-gram model; whether it is one plain flat softmax.
     is_timed : bool
         Whether all seconds from the text on are known: neither tree nor vectors from a file.
     """

@@ -16,7 +16,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -82,24 +82,11 @@ class _Build(results.Figures, frozen=True):
 class Runner:
     """Trains rows on a text and scores held-out tokens, each job once.
 
-    Attributes
-    ----------
-    splits : Splits
-        Over one vocabulary; validation and test are scored whole.
-    home : Path
-        Folder of the comparison.
-    rows : list of Row
-    stop : Epochs, Seconds or Halving
-    seeds : range
-        Random states of the first model of each seed.
-    config : dict
-        Options of every model but its random state, epochs and seconds.
-    content : list
-        Hashes and lines of the texts, for the keys of what is made from them.
-    first_seconds : float or None
-        Seconds of a row's first round, where the time is bounded.
-    score_train : bool
-        Whether to score the first `SAMPLE` training tokens, too.
+    The splits are over one vocabulary; validation and test are scored whole. `seeds` has the random
+    state of the first model of each seed, `config` every option of the models but its random state,
+    epochs and seconds, `content` the hashes and lines of the texts, for the keys of what is made
+    from them. A row's first round takes `first_seconds`, where the time is bounded. `score_train`
+    says whether to score the first `SAMPLE` training tokens, too.
     """
 
     splits: Splits
@@ -248,11 +235,9 @@ class Runner:
         """
         file, kept = folder / "vectors.npy", results.kept_struct(folder / BUILD, _Build)
         if kept is not None and kept.key == result.key:
-            try:
+            with suppress(HstreeError):  # damaged vectors are made anew
                 WordVectors.read(str(file))
                 return file, kept.seconds or 0.0
-            except HstreeError:  # damaged: made anew
-                pass
         began = time.perf_counter()
         trained = load_model(model)
         train = trained.reencode(self.splits.train)
@@ -336,25 +321,11 @@ class Runner:
     ) -> JobResult:
         """Do a job, or return the result of a finished one.
 
-        Parameters
-        ----------
-        job : Job
-        seconds : float, optional
-            Seconds from the text, where the time is bounded.
-        warm_start : Path, optional
-            Folder of a job whose model's word vectors the training begins with.
-        folder : Path, optional
-            Another folder than the job's own.
-        trained : callable, optional
-            Called with the trained model before it is scored: then an interrupted training is
-            scored, too.
-
-        Raises
-        ------
-        FileFormatError
-            When the folder cannot be written.
-        KeyboardInterrupt
-            When the training was interrupted. The same call goes on from a checkpoint.
+        It trains for some seconds from the text, where the time is bounded, and begins with the
+        word vectors of the model in the folder of `warm_start`. `folder` replaces the job's own.
+        `trained` is called with the trained model before it is scored; then an interrupted training
+        is scored, too. Otherwise it raises KeyboardInterrupt, and the same call goes on from a
+        checkpoint.
         """
         if not job.row.is_trained:
             return self._fit_ngrams(job)

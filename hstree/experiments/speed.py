@@ -74,17 +74,8 @@ def kept_speeds(
     """Return the speeds of models, measured together and kept in a file.
 
     A file that has all of them, measured on this machine in as many rounds, is read; else all take
-    turns anew, so that they can be compared. With 0 rounds nothing is measured.
-
-    Parameters
-    ----------
-    file : Path
-    keys : mapping of str to str
-        Key of the job of each name.
-    models : mapping of str to Path
-        Folder of the trained model of each name.
-    splits : Splits
-    rounds : int
+    turns anew, so that they can be compared. With 0 rounds nothing is measured. `keys` has the key
+    of the job of each name, `models` the folder of its trained model.
     """
     conditions = {
         **msgspec.to_builtins(machine()),
@@ -120,14 +111,8 @@ def kept_speeds(
 def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: Any) -> float:
     """Return the tokens per second of training in one turn, the first step not counted.
 
-    Parameters
-    ----------
-    output : Tree, LayerSpec or Path
-        Folder of a trained model, which goes on; otherwise a new model is trained.
-    corpus : Corpus
-        Training text, read in shuffled batches.
-    **options
-        Options of `hstree.models.new_model`, for a new model.
+    A trained model, in its folder, goes on; otherwise a new one is trained, with the options of
+    `hstree.models.new_model`.
     """
     model = load_model(output) if isinstance(output, Path) else new_model(output, **options)
     windows = model.windows(corpus)
