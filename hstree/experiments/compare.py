@@ -517,7 +517,6 @@ class Table:
         done = [result for of_seed in self.done[str(row)] for result in of_seed]
         name, nlls, steps = str(row), self.nlls(row), self._steps(row)
         flat = next((one for one in rows if one.is_flat), None)
-        like = next((one for one in rows if str(one) == f"flat + {row.layer}" != name), None)
         of_flat = None if flat is None else self._steps(flat).total
         speeds: dict[str, Any] = {
             measure: results.Speed.of(rounds[name], self.speeds[to].get(str(flat)))
@@ -566,11 +565,8 @@ class Table:
             seen=next((result.seen for result in done if result.seen), None),
             **speeds,
             from_text_times_flat=of_flat / steps.total if of_flat and steps.total else None,
-            to_flat=None if flat is None else paired_ratio(nlls, self.nlls(flat)),
-            like=None if like is None else str(like),
-            to_like=None if like is None else paired_ratio(nlls, self.nlls(like)),
             log_normaliser=None if is_normalised else results.mean_of(normalisers),
-            mixture=self._mixture(row, rows),
+            **self._beside_others(row, rows),
             published=_PUBLISHED.get(row.method) if is_published else None,
         )
 
@@ -641,16 +637,26 @@ class Table:
             "in_wordnet": in_wordnet,
         }
 
-    def _mixture(self, row: Row, rows: Sequence[Row]) -> results.Mixture | None:
-        """Return the mixture of a row with the first n-gram model, the mean over the seeds."""
-        ngram = next((one for one in rows if not one.is_trained), None)
-        if ngram is None or ngram is row:
-            return None
-        (other_valid,), (other_test,) = self.nlls(ngram, "valid"), self.nlls(ngram)
-        weights = [best_weight(valid, other_valid) for valid in self.nlls(row, "valid")]
-        pairs = zip(weights, self.nlls(row), strict=True)
-        mixed = [mixed_nll(weight, test, other_test) for weight, test in pairs]
-        return results.Mixture(statistics.fmean(weights), _spread(mixed).mean)
+    def _beside_others(self, row: Row, rows: Sequence[Row]) -> dict[str, Any]:
+        """Return the fields of a row that are ratios to others, or a mixture with one.
+
+        Others are flat, flat with the same layer, and the first n-gram model.
+        """
+        fields: dict[str, Any] = {}
+        for other in rows:
+            if other.is_flat and "to_flat" not in fields:
+                fields["to_flat"] = paired_ratio(self.nlls(row), self.nlls(other))
+            if str(other) == f"flat + {row.layer}" != str(row):
+                fields["like"] = str(other)
+                fields["to_like"] = paired_ratio(self.nlls(row), self.nlls(other))
+        ngram = next((one for one in rows if not one.is_trained), row)
+        if ngram is not row:
+            (other_valid,), (other_test,) = self.nlls(ngram, "valid"), self.nlls(ngram)
+            weights = [best_weight(valid, other_valid) for valid in self.nlls(row, "valid")]
+            pairs = zip(weights, self.nlls(row), strict=True)
+            mixed = [mixed_nll(weight, test, other_test) for weight, test in pairs]
+            fields["mixture"] = results.Mixture(statistics.fmean(weights), _spread(mixed).mean)
+        return fields
 
     def _words(self, comparison: Comparison) -> list[results.WordTable]:
         """Compare rows word by word: with flat, else the best; the chosen one with its rival."""
