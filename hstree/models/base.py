@@ -7,6 +7,7 @@ key of a kept run are made from them. `hstree.models.registry` lists the models 
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from abc import ABC, abstractmethod
@@ -17,10 +18,11 @@ from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
+from safetensors.numpy import save as tensors_to_bytes
 
 from hstree import progress
 from hstree._compiled import kernels, numpy_alone
-from hstree._files import hash_of
+from hstree._files import hash_of, replacing_together
 from hstree._options import Option, Range, options_of
 from hstree._text import one_line, plural
 from hstree._typing import Array, Bool, Float64, Int64, Integer
@@ -409,9 +411,24 @@ class Model(Predictor, Generic[M]):
         return as_config(self.name, values, options_of(type(self)))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model as a folder (`hstree.models.files`); FileFormatError if it cannot be."""
-        tensors = {**self.parameters(), **hooks_of(self.layer).tables()}
-        files.write(folder, self.spec, self.config(), tensors, self.texts)
+        """Write the model as a folder (`hstree.models.files`); FileFormatError if it cannot be.
+
+        Files of these names are replaced together: a process that is killed here leaves the old
+        model or the new one.
+        """
+        weights = tensors_to_bytes({**self.parameters(), **hooks_of(self.layer).tables()})
+        content = {
+            "format": files.FORMAT,
+            "version": files.VERSION,
+            **self.spec.config(),
+            "weights_sha256": sha256(weights).hexdigest(),
+            "texts": self.texts,
+            **self.config(),
+        }
+        with replacing_together(folder) as new:
+            self.spec.write(new)
+            (new / files.WEIGHTS).write_bytes(weights)
+            (new / files.CONFIG).write_bytes((json.dumps(content, indent=2) + "\n").encode())
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:

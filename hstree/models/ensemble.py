@@ -212,8 +212,19 @@ class Ensemble(Predictor):
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read an ensemble from its folder; FileFormatError if it is not as it was saved."""
         home = Path(folder)
+        path = home / ENSEMBLE
+        match read_json(path, "give the folder of a saved ensemble"):
+            case {"format": kind, "version": version, "models": [*keys]} if kind == FORMAT:
+                pass
+            case _:
+                raise FileFormatError(f"{path} is not that of an ensemble")
+        if version != VERSION:
+            said = f"version {version!r}; this hstree reads version {VERSION}"
+            raise FileFormatError(f"{path}: {said}")
         models = []
-        for key in _keys(home):
+        for key in keys:
+            if not (isinstance(key, str) and re.fullmatch("[0-9a-f]{64}", key)):
+                raise FileFormatError(f"{path}: {key!r} does not name a model")
             models.append(load(home / MODELS / key))
             if content_key(home / MODELS / key) != key:
                 raise FileFormatError(
@@ -224,23 +235,6 @@ class Ensemble(Predictor):
             return cls(models)
         except OptionError as error:
             raise FileFormatError(f"{home}: no ensemble can be made of it: {error}") from error
-
-
-def _keys(home: Path) -> list[str]:
-    """Return the names of the models' folders; FileFormatError if they cannot be read."""
-    path = home / ENSEMBLE
-    document = read_json(path, "give the folder of a saved ensemble")
-    match document:
-        case {"format": kind, "version": version, "models": [*keys]} if kind == FORMAT:
-            pass
-        case _:
-            raise FileFormatError(f"{path} is not that of an ensemble")
-    if version != VERSION:
-        raise FileFormatError(f"{path}: version {version!r}; this hstree reads version {VERSION}")
-    for key in keys:
-        if not (isinstance(key, str) and re.fullmatch("[0-9a-f]{64}", key)):
-            raise FileFormatError(f"{path}: {key!r} does not name a model")
-    return keys
 
 
 def _is_named_by_key(folder: Path) -> bool:

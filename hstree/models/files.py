@@ -11,22 +11,18 @@ hierarchical softmax, and the texts and lines that the model was trained and val
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as tensors_to_bytes
 
 from hstree._files import (
     current_file,
     hash_of,
     read_json,
     read_regular,
-    replacing_together,
 )
 from hstree._text import one_line
 from hstree._typing import Array
@@ -51,32 +47,6 @@ class Saved(NamedTuple):
     spec: LayerSpec
     tensors: dict[str, Array]
     texts: list[Text]
-
-
-def write(
-    folder: str | os.PathLike[str],
-    spec: LayerSpec,
-    config: Mapping[str, Any],
-    tensors: Mapping[str, Array],
-    texts: list[Text],
-) -> None:
-    """Write a model's folder, made if it is missing; files of these names are replaced together.
-
-    A process that is killed here leaves the old model or the new one. Raises FileFormatError.
-    """
-    weights = tensors_to_bytes(dict(tensors))
-    content = {
-        "format": FORMAT,
-        "version": VERSION,
-        **spec.config(),
-        "weights_sha256": hashlib.sha256(weights).hexdigest(),
-        "texts": texts,
-        **config,
-    }
-    with replacing_together(folder) as new:
-        spec.write(new)
-        (new / WEIGHTS).write_bytes(weights)
-        (new / CONFIG).write_bytes((json.dumps(content, indent=2) + "\n").encode())
 
 
 def read(folder: str | os.PathLike[str]) -> Saved:

@@ -83,19 +83,10 @@ def adagrad_rows(
     learning_rate: float,
     owed: Array | None = None,
 ) -> None:
-    """Step of Adagrad with one learning rate a row, in place.
+    """Step of Adagrad with one learning rate a row, in place; see `RowAdagrad.step`.
 
-    Parameters
-    ----------
-    parameter : float array (R,) or (R, ...)
-    squares : float array (R,)
-        Sum of the mean squared gradients of each row so far.
-    rows : int64 array (r,) without repeats, or slice
-    gradient : float array (r, ...)
-    learning_rate : float
-    owed : float array (r,), optional
-        Decoupled weight decay: before it moves, a row is multiplied by ``exp(-rate * owed)``, with
-        its own rate.
+    `squares` (R,) are the sums of the mean squared gradients of each row so far. With `owed` (r,),
+    a row is multiplied by ``exp(-rate * owed)``, with its own rate, before it moves.
     """
     step = max(1, MOVED // max(1, parameter[:1].size))
     per_row = (-1, *[1] * (gradient.ndim - 1))  # shape of a value per row

@@ -10,11 +10,11 @@ import pytest
 from safetensors.numpy import load, save
 
 import hstree
+from hstree.builders.shared.join import join_under_root
 from hstree.data.splits import Splits, read_before
 from hstree.data.text_score import perplexity, unigram_score
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
 from hstree.models.lbl import LanguageModel
-from hstree.tree import Tree
 from tests.texts import corpus_of, fitted, markov_lines
 
 SMALL = {"dim": 12, "context": 2, "epochs": 5, "batch_size": 128, "dropout": 0.0}
@@ -58,24 +58,10 @@ def test_a_chain_of_known_entropy_is_learned(markov, method):
     assert model.history_.epochs[-1].train < model.history_.epochs[0].train
 
 
-def several_codes(vocabulary):
-    """Return a tree in which every word is a leaf twice, under a wide root."""
-    n = len(vocabulary)
-    order = np.random.default_rng(3).permutation(n).tolist()
-    chains = []
-    for number, words in enumerate((range(n), order)):
-        first = 1 + number * (n - 1)
-        chain = [[~word, first + i + 1] for i, word in enumerate(words)][: n - 1]
-        chain[-1][1] = ~list(words)[-1]
-        chains += chain
-    children = [[1, n, ~0], *chains]
-    return Tree.from_children(vocabulary.words, children, counts=vocabulary.counts)
-
-
 def test_an_untrained_model_is_the_unigram_distribution_whatever_the_tree(markov):
     train, valid, test, _ = markov
     trees = [hstree.build(method, train) for method in METHODS]
-    trees.append(several_codes(train.vocabulary))
+    trees.append(join_under_root(trees[:3], train.vocabulary.words))  # three codes a word
     for tree in trees:
         model = fitted(tree, Splits.of(train, valid, test), **{**SMALL, "epochs": 0})
         unigram = unigram_score(model.reencode(test), model.reencode(train).counts).perplexity
