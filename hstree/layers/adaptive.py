@@ -174,7 +174,9 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
     def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
         result = np.empty((len(hidden), self.n_labels))
-        head, start = self._head(hidden), self.bands.start
+        start = self.bands.start
+        # (B, S + T) log-probabilities of the short list and the clusters
+        head = _log_softmax(hidden, self.head_weight, self.head_bias)
         result[:, : start[1]] = head[:, : start[1]]
         for i in range(len(self.tails)):
             tail = result[:, start[i + 1] : start[i + 2]]
@@ -198,7 +200,7 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         """
         check_k(k)
         k, start, n_short = min(k, self.n_labels), self.bands.start, int(self.bands.start[1])
-        head = self._head(hidden)
+        head = _log_softmax(hidden, self.head_weight, self.head_bias)
         # (B, k) the best so far, no label where there are fewer than k
         shape = len(hidden), k
         labels, log_prob = np.full(shape, self.n_labels), np.full(shape, -np.inf)
@@ -243,14 +245,10 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
             if items.size:
                 yield f"tail{i}", items, *arrays, column[items] - start[i]
 
-    def _head(self, hidden: Array) -> Float64:
-        """Return the log-probabilities of the short list and the clusters, (B, S + T)."""
-        return _log_softmax(hidden @ self.head_weight.T + self.head_bias)
-
     def _tail(self, i: int, hidden: Array) -> Float64:
         """Return the log-probabilities of a cluster's words in it, (B, V_i)."""
         projection, weight, bias = self.tails[i]
-        return _log_softmax((hidden @ projection.T) @ weight.T + bias)
+        return _log_softmax(hidden @ projection.T, weight, bias)
 
 
 def _shapes(
@@ -269,8 +267,9 @@ def _shapes(
     return shapes
 
 
-def _log_softmax(logits: Array) -> Float64:
-    """Return the log-softmax of each row of logits (B, k), as a float64 array."""
+def _log_softmax(inputs: Array, weight: Array, bias: Array) -> Float64:
+    """Return the log-softmax (B, k) of ``inputs @ weight.T + bias``, a float64 array."""
+    logits = inputs @ weight.T + bias
     return logits - log_sum_exp(logits)[:, None]
 
 

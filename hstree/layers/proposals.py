@@ -183,13 +183,17 @@ class NGram(Proposal):
     needs_contexts = True
 
     def __init__(self, name: str, order: int) -> None:
-        self._name, self._order = name, order
+        self._order = order
         self._model: KneserNey | None = None
+        self._refusal = (
+            f"is {name!r}, which needs a training text and the words before each target; "
+            "train a language model, or choose another proposal"
+        )
 
     def prepare(self, train: Windows) -> None:
         """Count the n-grams of the training text; OptionError where no words come before."""
         if isinstance(train, SymmetricWindows):
-            raise self._refusal()
+            raise OptionError.about("proposal", self._refusal)
         order = min(self._order, train.context + 1)
         self._model = KneserNey(order).fit(train.corpus)
 
@@ -211,15 +215,8 @@ class NGram(Proposal):
     def _in(self, contexts: Integer | None) -> tuple[KneserNey, Integer]:
         """Return the model, and the words that it reads of each context, (B, order - 1)."""
         if contexts is None or self._model is None:
-            raise self._refusal()
+            raise OptionError.about("proposal", self._refusal)
         return self._model, contexts[:, contexts.shape[1] - self._model.order + 1 :]
-
-    def _refusal(self) -> OptionError:
-        reason = (
-            f"is {self._name!r}, which needs a training text and the words before each target; "
-            "train a language model, or choose another proposal"
-        )
-        return OptionError.about("proposal", reason)
 
 
 class TreeProposal(Proposal):

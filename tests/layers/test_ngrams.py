@@ -222,22 +222,6 @@ def test_one_wide_class_tree_is_searched(forest):
     check_search(layer.in_context(contexts), hidden)
 
 
-def test_a_planted_text_of_word_triples_is_learned(tmp_path):
-    """The third word is the exclusive or of the first two, which no sum of vectors says."""
-    rng = np.random.default_rng(0)
-    bits = rng.integers(0, 2, (1_500, 2))
-    lines = [
-        " ".join(("x" if a else "y", "u" if b else "v", "s" if a ^ b else "t")) for a, b in bits
-    ]
-    text = corpus_of(tmp_path, lines)
-    tree = hstree.build("huffman", text.counted_vocabulary())
-    options = {"dim": 4, "context": 3, "epochs": 6, "dropout": 0.0, "batch_size": 32}
-    plain = new_model(tree, **options).fit(text).perplexity(text)
-    with_features = new_model(layer_spec(tree, "ngrams", words=2), **options).fit(text)
-    # two free bits in four tokens, then nothing
-    assert with_features.perplexity(text) < 2**0.5 * 1.06 < 2**0.75 * 0.98 < plain
-
-
 def test_a_saved_model_keeps_its_features(text, tmp_path):
     spec = layer_spec(trees(text)["binary"], "ngrams", words=2)
     model = new_model(spec, dim=DIM, epochs=2, context=3).fit(text)

@@ -8,7 +8,6 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers import dense
 from hstree.layers.registry import layer_spec
-from hstree.training.adagrad import RowAdagrad
 from tests.layers.gradients import dense as gradients_of
 
 WORDS = Vocabulary([f"w{i}" for i in range(9)], [5, 0, 9, 1, 30, 2, 2, 4, 1])
@@ -28,20 +27,6 @@ def assert_close(one, two, **tolerance):
     assert one.keys() == two.keys()
     for name, array in one.items():
         np.testing.assert_allclose(array, two[name], err_msg=name, **tolerance)
-
-
-def train(layer, steps, seed=0):
-    """Train on hidden vectors of three kinds, each with its own targets; return some of them."""
-    rng = np.random.default_rng(seed)
-    kinds = rng.standard_normal((3, DIM))
-    optimisers = {name: RowAdagrad(array) for name, array in layer.parameters().items()}
-    for number in range(steps):
-        kind = rng.integers(0, 3, 100)
-        targets = (3 * kind + rng.binomial(3, 0.4, 100)) % len(WORDS)
-        _, gradients = layer.loss(kinds[kind], targets, rng)
-        for g in gradients.parameters:
-            optimisers[g.name].step(g.rows, g.values, 0.3 / (1 + number / 100))
-    return kinds
 
 
 @pytest.mark.parametrize("alpha", [0.1, 2.0])
@@ -114,17 +99,6 @@ def test_with_all_targets_it_is_self_normalised_around_its_centre():
     assert_close(one, two, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(layer.log_normaliser(hidden), centred.log_normaliser(hidden))
     np.testing.assert_allclose(layer.log_prob(hidden), centred.log_prob(hidden))
-
-
-@pytest.mark.parametrize("alpha", [0.1, 0.5])
-@pytest.mark.parametrize("start", [0.0, 3.0])
-def test_training_centres_ln_z_on_half_of_one_by_alpha(alpha, start):
-    layer = layer_spec(WORDS, "infrequent", alpha=alpha).new(DIM, dtype=np.float64)
-    assert layer.log_normaliser(np.ones((2, DIM))) == pytest.approx(0, abs=1e-12)
-    layer.bias += start - 1 / (2 * alpha)
-    kinds = train(layer, 800)
-    assert layer.log_z(kinds).mean() == pytest.approx(1 / (2 * alpha), abs=0.1)
-    assert layer.log_normaliser(kinds).mean() == pytest.approx(0, abs=0.1)
 
 
 @pytest.mark.parametrize(
