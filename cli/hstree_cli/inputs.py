@@ -6,6 +6,8 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +16,14 @@ import typer
 
 from hstree._files import explained, open_regular, strict_text
 from hstree.data.corpus import Corpus
+from hstree.data.provenance import texts
+from hstree.data.splits import Splits, overlap, read_before, shared_lines, shared_words
 from hstree.data.vocabulary import UNK, Vocabulary
 from hstree.errors import OptionError
 from hstree_cli.options import UsageError, flag
 from hstree_cli.terminal import note, warn
 
 if TYPE_CHECKING:
-    from hstree.data.splits import Splits
     from hstree.experiments.row import Row
     from hstree.models import Ensemble, Model
     from hstree.tree import Tree
@@ -43,20 +46,14 @@ def read_vocabulary(file: Path | None, **selection: Any) -> Vocabulary | None:
     return words
 
 
-def training_split(
-    corpus: Corpus,
-    vocabulary: Vocabulary | None,
-    selection: Mapping[str, Any],
-    unk: bool = True,
-) -> Corpus:
+def training_split(corpus: Corpus, vocabulary: Vocabulary | None, **selection: Any) -> Corpus:
     """Return the lines of a corpus that `hstree evaluate` trains on.
 
-    Without a vocabulary they get their own words, chosen by `selection`, and ``<unk>`` if `unk`.
+    Without a vocabulary they get their own words, chosen by `selection`.
     """
     train = corpus.splits()[0]
-    if vocabulary is not None:
-        return train
-    return train.with_vocabulary(train.select_vocabulary(**selection, unk=unk))
+    words = train.select_vocabulary(**selection) if vocabulary is None else vocabulary
+    return train.with_vocabulary(words)
 
 
 def read_splits(
@@ -75,17 +72,11 @@ def read_splits(
     The words are those of the vocabulary file, else the labels of the first tree in the order of
     the training split, else those of the training split and ``<unk>`` if another split needs it.
     """
-    from hstree.data.provenance import texts
-    from hstree.data.splits import Splits, shared_lines
-
     words = read_vocabulary(vocabulary, **selection)
     first = None if words or selection else next(iter((trees or {}).values()), None)
     if first is not None:
         words = Vocabulary(first.labels, [0] * first.n_labels)
-
-    def read(source: str) -> Corpus:
-        return Corpus.read(source, vocabulary=words, lower=lower, text=text)
-
+    read = partial(Corpus.read, vocabulary=words, lower=lower, text=text)
     others = (None if name is None else read(name) for name in (valid, test))
     splits = Splits.of(read(corpus), *others)
     if first is not None:
@@ -104,17 +95,19 @@ def read_splits(
         warn(message)
     if first is None:
         warn_of_vocabulary(splits)
-    else:  # of whose words `warn_of_trees` tells
+    else:
         for part in splits:
             warn_of_overlap(part)
-    warn_of_trees(trees or {}, splits)
+    for name, tree in (trees or {}).items():
+        source = tree.meta.get("input")
+        if seen := read_before("tree", source, splits.test):
+            is_text = isinstance(source, dict) and source.get("kind") == "corpus"
+            warn(f"{name}: {seen}{' (--train-split-only)' if is_text else ''}")
     return splits
 
 
 def limited(splits: Splits, vocabulary: Path | None, **selection: Any) -> Splits:
     """Return splits whose words outside the file, or those that options select, are ``<unk>``."""
-    from hstree.data.splits import Splits
-
     words = read_vocabulary(vocabulary, **selection)
     if words is None and not selection:
         return splits
@@ -141,30 +134,15 @@ def read_as(
 
 def warn_of_overlap(text: Corpus) -> None:
     """Warn where a text and its vocabulary share few words; InputError where they share none."""
-    from hstree.data.splits import overlap
-
     if common := overlap(text):
         warn(f"{text.name}: {common}; they are read as <unk>")
 
 
 def warn_of_vocabulary(splits: Splits) -> None:
     """Warn of test lines that the words were chosen on."""
-    from hstree.data.splits import read_before
-
     record = splits.train.record.get("vocabulary")
     if chosen := read_before("vocabulary", record, splits.test):
         warn(f"{chosen} (`hstree vocab --train-split-only`)")
-
-
-def warn_of_trees(trees: Mapping[str, Tree], splits: Splits) -> None:
-    """Warn of test lines that trees were built from; the warning gives the trees' names."""
-    from hstree.data.splits import read_before
-
-    for name, tree in trees.items():
-        source = tree.meta.get("input")
-        if seen := read_before("tree", source, splits.test):
-            is_text = isinstance(source, dict) and source.get("kind") == "corpus"
-            warn(f"{name}: {seen}{' (--train-split-only)' if is_text else ''}")
 
 
 def refuse_options(reason: str, **values: Any) -> None:
@@ -175,8 +153,6 @@ def refuse_options(reason: str, **values: Any) -> None:
 
 def check_words_left(text: Corpus, name: str, options: Mapping[str, Any]) -> None:
     """Refuse options that leave a text no word but ``<unk>``."""
-    from hstree.data.splits import shared_words
-
     if options and not shared_words(text):
         typed = " and ".join(f"{flag(option)} {value}" for option, value in options.items())
         raise OptionError(f"{name}: {typed}: no word but <unk> is left; choose more words")
@@ -268,8 +244,7 @@ def warn_of_unknown(contexts: Sequence[Sequence[str]], vocabulary: Vocabulary) -
     """Warn of words that are read as ``<unk>``; without that label the model refuses them."""
     if vocabulary.unk is None:
         return
-    unknown = unknown_words((word for words in contexts for word in words), vocabulary)
-    if unknown:
+    if unknown := unknown_words(chain.from_iterable(contexts), vocabulary):
         named = ", ".join(map(repr, unknown[:NAMED]))
         more = f" and {len(unknown) - NAMED:,} more" if len(unknown) > NAMED else ""
         warn(f"not among the model's words, read as {UNK}: {named}{more}")

@@ -14,15 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from hstree_cli.options import UsageError, flag, option
 from hstree_cli.start import compare, demo, report
-from hstree_cli.terminal import (
-    BAD_INPUT,
-    INTERRUPTED,
-    WRONG_USAGE,
-    complain,
-    limited_threads,
-    quiet,
-    tracebacks,
-)
+from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, WRONG_USAGE, complain, running
 from hstree_cli.train import bootstrap, embed, evaluate
 from hstree_cli.trees import build, check, convert, methods, show, stats, vocab
 from hstree_cli.use import predict, sample, score
@@ -96,19 +88,9 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from hstree._version import __version__
-
-        typer.echo(f"hstree {__version__}")
-        raise typer.Exit
-
-
 @app.callback()
 def hstree(
-    version: Annotated[
-        bool, option("--version", "Print the version.", callback=_print_version, is_eager=True)
-    ] = False,
+    version: Annotated[bool, option("--version", "Print the version.")] = False,
     threads: Annotated[
         int | None, option("--threads", "Threads at most; all cores by default.", "N", min=1)
     ] = None,
@@ -142,13 +124,14 @@ def exit_status(arguments: Sequence[str]) -> int:
         if COMPLETE in os.environ:
             program.main(prog_name="hstree")  # exits
         # Not `main`, which prints errors, interruptions and closed pipes differently.
-        with (
-            program.make_context("hstree", list(arguments) or ["--help"]) as context,
-            tracebacks(context.params["debug"]),
-            limited_threads(context.params["threads"]),
-            quiet(context.params["quiet"]),
-        ):
-            program.invoke(context)
+        with program.make_context("hstree", list(arguments) or ["--help"]) as context:
+            if context.params.pop("version"):
+                from hstree._version import __version__
+
+                typer.echo(f"hstree {__version__}")
+                return 0
+            with running(**context.params):
+                program.invoke(context)
         sys.stdout.flush()
         return 0
     except typer.Exit as done:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -63,14 +64,8 @@ def argument(metavar: str, help: str, **more: Any) -> Any:
     return typer.Argument(metavar=metavar, help=help, show_default=False, readable=False, **more)
 
 
-def _training(flags: str, help: str, metavar: str, **more: Any) -> Any:
-    more = {"show_default": False} | more
-    return option(flags, help, metavar, rich_help_panel="Training", **more)
-
-
-def _reading(flags: str, help: str, metavar: str | None = None, **more: Any) -> Any:
-    return option(flags, help, metavar, rich_help_panel="Reading a corpus", **more)
-
+_training = partial(option, rich_help_panel="Training", show_default=False)
+_reading = partial(option, rich_help_panel="Reading a corpus")
 
 CorpusName = Annotated[str, argument("CORPUS", f"A corpus: {CORPUS_KINDS}; - for stdin.")]
 TreeFile = Annotated[Path, argument("TREE", "A tree: .json, .json.gz or .npz.")]
@@ -124,11 +119,14 @@ def _check_seed(seed: int) -> int:
 Seed = Annotated[int, option("--seed", "Random seed.", "S", callback=_check_seed)]
 Model = Annotated[
     str,
-    _training(
-        "--model", 'Model with its options, as in "cbow window=5".', "MODEL",
-        show_default=True, autocompletion=model_names,
+    option(
+        "--model",
+        'Model with its options, as in "cbow window=5".',
+        "MODEL",
+        autocompletion=model_names,
+        rich_help_panel="Training",
     ),
-]  # fmt: skip
+]
 Epochs = Annotated[int | None, _training("--epochs", "Train for at most N epochs.", "N", min=0)]
 Seconds = Annotated[float | None, _training("--seconds", "Train each row for S seconds.", "S")]
 Minutes = Annotated[
@@ -147,7 +145,14 @@ def flag(name: str) -> str:
     return "--seed" if name == "random_state" else f"--{name.replace('_', '-')}"
 
 
-def model_options(model: str, **typed: Any) -> dict[str, Any]:
+def model_options(
+    model: str,
+    seed: int,
+    dim: int | None,
+    batch_size: int | None,
+    learning_rate: float | None,
+    **more: Any,
+) -> dict[str, Any]:
     """Return the options of `hstree.models.new_model` from ``--model`` and plain options.
 
     Those that are None were not typed. Raises OptionError for one that the model does not have.
@@ -159,12 +164,12 @@ def model_options(model: str, **typed: Any) -> dict[str, Any]:
     name, *pairs = typed_words(model) or [""]
     known = MODELS.get(name).options
     values = parse_options(name, known, pairs)
-    for key, value in typed.items():
-        if value is None:
-            continue
-        if all(option.name != key for option in known):
+    typed = {"random_state": seed, "dim": dim, "batch_size": batch_size, **more}
+    for key, value in {**typed, "learning_rate": learning_rate}.items():
+        if value is not None and all(option.name != key for option in known):
             raise OptionError(f"the model {name} has no option {flag(key)}; leave it out")
-        values[key] = value
+        if value is not None:
+            values[key] = value
     return {"model": name, **values}
 
 
@@ -173,7 +178,7 @@ def stopping_rule(
 ) -> Stop | None:
     """Return the rule that was typed, None without one; several are refused."""
     from hstree.errors import OptionError
-    from hstree.experiments import results
+    from hstree.experiments.results import Epochs, Halving, Seconds
 
     if sum(rule is not None for rule in (epochs, seconds, minutes)) > 1:
         raise OptionError("--epochs, --seconds and --minutes are different rules; give one of them")
@@ -181,7 +186,7 @@ def stopping_rule(
         if value is not None and not 0 < value < 1e9:
             raise OptionError(f"{name} is {value:g}; it must be above 0")
     if epochs is not None:
-        return results.Epochs(epochs=epochs)
+        return Epochs(epochs=epochs)
     if seconds is not None:
-        return results.Seconds(seconds=seconds)
-    return None if minutes is None else results.Halving(minutes=minutes)
+        return Seconds(seconds=seconds)
+    return None if minutes is None else Halving(minutes=minutes)

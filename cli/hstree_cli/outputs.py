@@ -69,6 +69,7 @@ def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True)
     `reads` is all that the command reads, as for `check_apart`. Without `force` nothing that is
     there is replaced.
     """
+    from hstree._files import resolved
     from hstree.errors import FileFormatError, OptionError
 
     reads = list(reads)
@@ -81,7 +82,7 @@ def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True)
         if holds is None and path.is_dir():
             raise FileFormatError(f"{option} {path} is a folder; name a file in it")
         check_apart(path, option, reads)
-        targets = [path, *_companions(path)] if holds is None else [path / name for name in holds]
+        targets = _with_labels(path) if holds is None else [path / name for name in holds]
         for target in targets:
             check_apart(target, option, taken)
             if target.exists() and not force:
@@ -90,7 +91,17 @@ def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True)
                     f"{option}"
                 )
         taken += targets
-        _check_writable(path, option, is_folder=holds is not None)
+        # the nearest folder that is there must take a file
+        nearest = resolved(path).parent if holds is None else path
+        while holds is not None and not nearest.exists() and nearest != nearest.parent:
+            nearest = nearest.parent
+        try:
+            tempfile.TemporaryFile(dir=nearest).close()
+        except OSError as error:
+            raise FileFormatError(
+                f"cannot write {path}: {error.strerror or error}; choose another place with "
+                f"{option}"
+            ) from error
 
 
 def check_apart(output: Path, option: str, reads: Iterable[object]) -> None:
@@ -109,7 +120,7 @@ def check_apart(output: Path, option: str, reads: Iterable[object]) -> None:
         source = Path("/dev/stdin" if read == "-" else read)
         # A link to the output can lie in a folder that is read only where the output exists.
         inside = source.rglob("*") if output.exists() and source.is_dir() else ()
-        for path in chain([source, *_companions(source)], inside):
+        for path in chain(_with_labels(source), inside):
             theirs = _identities(path)
             if ours[0] in theirs or theirs[0] in ours:
                 raise FileFormatError(
@@ -140,25 +151,8 @@ def _identities(path: Path) -> list[tuple[int, int] | str]:
     return identities
 
 
-def _companions(path: Path) -> list[Path]:
-    """Files that are read with a matrix, unless other labels are named."""
+def _with_labels(path: Path) -> list[Path]:
+    """A file, and that of the labels of a matrix, which is read with it."""
     from hstree.data.word_files import labels_path
 
-    return [labels_path(path)] if path.suffix == ".npy" else []
-
-
-def _check_writable(path: Path, option: str, *, is_folder: bool) -> None:
-    """Refuse a path where no file can be written, or no folder made."""
-    from hstree._files import resolved
-    from hstree.errors import FileFormatError
-
-    nearest = path if is_folder else resolved(path).parent
-    while is_folder and not nearest.exists() and nearest != nearest.parent:
-        nearest = nearest.parent
-    try:
-        with tempfile.TemporaryFile(dir=nearest):
-            pass
-    except OSError as error:
-        raise FileFormatError(
-            f"cannot write {path}: {error.strerror or error}; choose another place with {option}"
-        ) from error
+    return [path, labels_path(path)] if path.suffix == ".npy" else [path]

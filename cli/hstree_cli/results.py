@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple
 from rich.console import Group
 
+from hstree._tables import figure
 from hstree._text import plural
 from hstree.experiments.results import shown_columns
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of
 from hstree.training.trainer import table_of
 from hstree.tree.statistics import code_length_line
-from hstree_cli.tables import Facts, facts, figure, percent, table, vocabulary_line
+from hstree_cli.tables import Facts, facts, percent, table, vocabulary_line
 from hstree_cli.terminal import say
 
 if TYPE_CHECKING:

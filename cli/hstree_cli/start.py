@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +11,10 @@ import typer
 from hstree_cli import options as opt
 from hstree_cli.options import argument, option
 from hstree_cli.outputs import Output, check_outputs
-from hstree_cli.tables import facts, figure, table
-from hstree_cli.terminal import going_on_in, say, showing_progress
+from hstree_cli.tables import facts, table
+from hstree_cli.terminal import say, showing_progress
 
 if TYPE_CHECKING:
-    from hstree.data.splits import Splits
-    from hstree.experiments.results import Comparison
     from hstree.experiments.row import Row
 
 ROWS_HELP = (
@@ -42,13 +39,10 @@ def demo(
     say(f"Comparing {', '.join(DEMO_ROWS)} on the text {DEMO_CORPUS}.")
     from hstree.experiments.results import Epochs
     from hstree.experiments.row import Row
-    from hstree_cli.inputs import read_splits
 
     rows = [Row.parse(text) for text in DEMO_ROWS]
-    with going_on_in(output):
-        splits = read_splits(DEMO_CORPUS, min_count=DEMO_MIN_COUNT)
-        results = _compared(splits, rows, output, stop=Epochs(2), speed_rounds=1, batch_size=1024)
-    _print(results, output)
+    options = {"stop": Epochs(2), "speed_rounds": 1, "batch_size": 1024}
+    _compare(rows, output, {"corpus": DEMO_CORPUS, "min_count": DEMO_MIN_COUNT}, options)
 
 
 def compare(
@@ -60,14 +54,24 @@ def compare(
     output: Annotated[Path, option("--output -o", "Folder for every run and the results.", "DIR")],
     plan: Annotated[bool, option("--plan", "List the jobs, done or to do, and stop.")] = False,
     force: opt.Replace = False,
-    valid: opt.Valid = None, test: opt.Test = None, min_count: opt.MinCount = 1,
-    lower: opt.Lower = False, text: opt.AsText = False, vocabulary: opt.VocabularyFile = None,
-    minutes: opt.Minutes = None, seconds: opt.Seconds = None, epochs: opt.Epochs = None,
+    valid: opt.Valid = None,
+    test: opt.Test = None,
+    min_count: opt.MinCount = 1,
+    lower: opt.Lower = False,
+    text: opt.AsText = False,
+    vocabulary: opt.VocabularyFile = None,
+    minutes: opt.Minutes = None,
+    seconds: opt.Seconds = None,
+    epochs: opt.Epochs = None,
     seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
     seed: opt.Seed = 0,
-    model: opt.Model = "lbl", dim: opt.Dim = None, context: opt.Width = None,
-    batch_size: opt.BatchSize = None, learning_rate: opt.Rate = None, dropout: opt.Dropout = None,
-) -> None:  # fmt: skip
+    model: opt.Model = "lbl",
+    dim: opt.Dim = None,
+    context: opt.Width = None,
+    batch_size: opt.BatchSize = None,
+    learning_rate: opt.Rate = None,
+    dropout: opt.Dropout = None,
+) -> None:
     """Train the same model with several trees and output layers; compare cost and perplexity.
 
     Without a row it compares Huffman, mixture and class trees, each with n-gram
@@ -81,55 +85,49 @@ def compare(
     itself. With a tree file and no option that chooses words, the words are its labels.
     """
     from hstree.experiments.row import parse_rows
-    from hstree_cli.inputs import read_splits, trees_of
 
-    options = opt.model_options(
-        model, random_state=seed, dim=dim, context=context, batch_size=batch_size,
-        learning_rate=learning_rate, dropout=dropout,
-    )  # fmt: skip
+    shared = {"context": context, "dropout": dropout}
+    options = opt.model_options(model, seed, dim, batch_size, learning_rate, **shared)
     stop = opt.stopping_rule(epochs, seconds, minutes)
     named = parse_rows(rows, options) if rows else None
     reads = [corpus, valid, test, vocabulary, *(file for row in named or () for file in row.files)]
     check_outputs(Output("-o", output, holds=()), reads=reads)
-    arguments: dict[str, Any] = {"stop": stop, "seeds": seeds, "force": force, **options}
-    with going_on_in(output):
-        splits = read_splits(
-            corpus, valid, test, lower=lower, text=text, vocabulary=vocabulary,
-            trees=trees_of(named or ()), **opt.selection(min_count),
-        )  # fmt: skip
-        if plan:
-            _print_plan(splits, named, output, arguments)
-            return
-        results = _compared(splits, named, output, **arguments)
-    _print(results, output)
+    how = {"lower": lower, "text": text, "vocabulary": vocabulary, **opt.selection(min_count)}
+    reading = {"corpus": corpus, "valid": valid, "test": test, **how}
+    options |= {"stop": stop, "seeds": seeds, "force": force}
+    _compare(named, output, reading, options, plan=plan)
 
 
-def _compared(splits: Splits, rows: list[Row] | None, output: Path, **options: Any) -> Comparison:
-    """Compare rows, and write the page after each."""
+def _compare(
+    rows: list[Row] | None,
+    output: Path,
+    reading: dict[str, Any],
+    options: dict[str, Any],
+    *,
+    plan: bool = False,
+) -> None:
+    """Compare rows, write the page after each, and print the results; or print the plan."""
+    from hstree._tables import figure
     from hstree.experiments.compare import compare as run
-    from hstree.report import write
-
-    def write_page(_: Comparison) -> None:
-        write(output)
-
-    return run(splits, rows, output, updated=write_page, **options)
-
-
-def _print(comparison: Comparison, output: Path) -> None:
-    from hstree.report import PAGE
+    from hstree.experiments.compare import plan_of
+    from hstree.report import PAGE, write_comparison
+    from hstree_cli.inputs import read_splits, trees_of
     from hstree_cli.results import print_comparison
 
-    print_comparison(comparison, output / PAGE)
-
-
-def _print_plan(
-    splits: Splits, rows: list[Row] | None, output: Path, options: dict[str, Any]
-) -> None:
-    from hstree.experiments.compare import plan_of
-
+    page = output / PAGE
+    with showing_progress(training=True, folder=output):
+        splits = read_splits(**reading, trees=trees_of(rows or ()))
+        if not plan:
+            options["updated"] = lambda so_far: write_comparison(so_far, output, page)
+            comparison = run(splits, rows, output, **options)
+    if not plan:
+        print_comparison(comparison, page)
+        return
     jobs = plan_of(splits, rows, output, **options)
-    seconds = ["to do" if job.seconds is None else figure(job.seconds, 1) for job in jobs]
-    lines = [(job.row, str(job.seed), spent) for job, spent in zip(jobs, seconds, strict=True)]
+    lines = [
+        (job.row, str(job.seed), "to do" if job.seconds is None else figure(job.seconds, 1))
+        for job in jobs
+    ]
     say(table(("row", "seed", "seconds"), lines, ("row",)))
     done = sum(job.seconds is not None for job in jobs)
     say(f"{done} of {len(jobs)} jobs are finished; without --plan the others are done")
@@ -147,7 +145,7 @@ def report(
     page, too, which names the rows that are pending.
     """
     from hstree.experiments import results
-    from hstree.report import write
+    from hstree.report import PAGE, write_comparison
 
     if folder.is_file():
         if folder.name != results.JSON:
@@ -156,30 +154,17 @@ def report(
         folder = folder.parent
     reads = [folder / name for name in (results.JSON, "runs", "trees")]
     check_outputs(Output("-o", output, (".html", ".htm")), reads=reads)
-
-    def write_page() -> None:
+    comparison = results.load(folder)
+    pending: list[tuple[str, str]] = []
+    while True:
         with showing_progress():
-            page = write(folder, output)
+            page = write_comparison(comparison, folder, output or folder / PAGE)
         size = page.stat().st_size / 1e6
-        say(facts([("written", f"{page}, {size:.1f} MB: open it in a browser")]))
-
-    write_page()
-    for pending in _rows_ended(folder / results.JSON) if follow else ():
-        write_page()
-        say(facts([("pending", ", ".join(pending) or "none")]))
-
-
-def _rows_ended(file: Path) -> Iterator[list[str]]:
-    """Yield the names of the pending rows whenever the results change, until none is."""
-    from hstree.experiments import results
-
-    def changed() -> tuple[int, int]:  # a new version is renamed
-        status = file.stat()
-        return status.st_mtime_ns, status.st_ino
-
-    pending, last = results.load(file).pending, changed()
-    while pending:
-        time.sleep(POLL)
-        if (now := changed()) != last:
-            pending, last = results.load(file).pending, now
-            yield pending
+        say(facts([("written", f"{page}, {size:.1f} MB: open it in a browser"), *pending]))
+        if not (follow and comparison.pending):
+            return
+        before = comparison
+        while comparison == before:
+            time.sleep(POLL)
+            comparison = results.load(folder)
+        pending = [("pending", ", ".join(comparison.pending) or "none")]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,7 @@ from rich.cells import cell_len
 from rich.console import Group
 from rich.table import Table
 
-from hstree_cli.terminal import console, printable
+from hstree_cli.terminal import printable
 
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
@@ -29,13 +31,6 @@ _GAP = 2
 
 
 # Numbers and words
-
-
-def figure(value: float | None, digits: int = 2) -> str:
-    """Return a number as `hstree._tables.figure` does."""
-    from hstree._tables import figure
-
-    return figure(value, digits)
 
 
 def percent(part: float, whole: float) -> str:
@@ -75,8 +70,8 @@ def table(
     `bold` is bold.
     """
     if width is None:
-        out = console()
-        width = out.width if out.is_terminal or "COLUMNS" in os.environ else 1 << 16
+        is_wrapped = sys.stdout.isatty() or "COLUMNS" in os.environ
+        width = shutil.get_terminal_size().columns if is_wrapped else 1 << 16
     # Width of each column's longest line, and the least: words of titles and names stay whole, and
     # so do numbers, but an interval may go below its number
     pieces = [re.split(r"\s", title) for title in columns]
@@ -121,7 +116,7 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
     return "\n".join(
         textwrap.fill(
             printable(value),
-            console().width,
+            shutil.get_terminal_size().columns,
             initial_indent=name.ljust(column),
             subsequent_indent=" " * column,
         )

@@ -10,7 +10,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -56,31 +56,26 @@ def note(message: str) -> None:
 
 
 @contextmanager
-def tracebacks(wanted: bool) -> Iterator[None]:
-    """Print the traceback of an error that the body raises, if `wanted`."""
+def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
+    """Run the body as the options of the program say.
+
+    It computes in at most `threads`: the libraries that compute are loaded later, and read the
+    environment variable. If `quiet` it shows no progress; if `debug` the traceback of its error.
+    """
+    before, token = os.environ.get("OMP_NUM_THREADS"), _is_quiet.set(quiet)
+    if threads is not None:
+        os.environ["OMP_NUM_THREADS"] = str(threads)
     try:
         yield
     except Exception as error:
-        if wanted and not isinstance(error, BrokenPipeError):
+        if debug and not isinstance(error, BrokenPipeError):
             from hstree.errors import HstreeError
 
             if isinstance(error, HstreeError | OSError | MemoryError):
                 sys.stderr.write(printable(traceback.format_exc(), keep="\n"))
         raise
-
-
-@contextmanager
-def limited_threads(number: int | None) -> Iterator[None]:
-    """Compute in at most so many threads while the body runs; None changes nothing.
-
-    The libraries that compute are loaded later, and read the environment variable.
-    """
-    before = os.environ.get("OMP_NUM_THREADS")
-    if number is not None:
-        os.environ["OMP_NUM_THREADS"] = str(number)
-    try:
-        yield
     finally:
+        _is_quiet.reset(token)
         os.environ.pop("OMP_NUM_THREADS", None)
         if before is not None:
             os.environ["OMP_NUM_THREADS"] = before
@@ -102,58 +97,38 @@ class Output(Console):
         raise BrokenPipeError
 
 
-def console() -> Console:
-    """Return standard output as a Rich console: 80 columns wide where it is no terminal."""
-    return Output(markup=False, highlight=False, emoji=False)
-
-
 def say(result: RenderableType) -> None:
-    """Print a result on standard output."""
-    console().print(result, crop=False)
+    """Print a result on standard output, in 80 columns where it is no terminal."""
+    Output(markup=False, highlight=False, emoji=False).print(result, crop=False)
 
 
 @contextmanager
-def quiet(wanted: bool) -> Iterator[None]:
-    """Show no progress while the body runs, if `wanted`."""
-    token = _is_quiet.set(wanted)
-    try:
-        yield
-    finally:
-        _is_quiet.reset(token)
+def showing_progress(
+    wanted: bool = True, *, training: bool = False, folder: Path | None = None
+) -> Iterator[None]:
+    """Show the library's progress while the body runs, as bars or lines, unless in `quiet`.
 
+    While `training`, say so, too, when Ctrl-C waits for the end of a long step. A training in a
+    `folder` goes on from there after Ctrl-C.
+    """
+    with ExitStack() as stack:
+        if training:
+            from hstree.training.interrupts import telling
 
-@contextmanager
-def showing_progress(wanted: bool = True) -> Iterator[None]:
-    """Show the library's progress while the body runs, unless in `quiet`: bars, or lines."""
-    if _is_quiet.get() or not wanted:
-        yield
-        return
-    from hstree._displays import new_display
-    from hstree.progress import shown_by
+            text = "interrupted: the training ends after the batch that is being computed"
+            stack.enter_context(telling(lambda: warn(text)))
+        if wanted and not _is_quiet.get():
+            from hstree._displays import new_display
+            from hstree.progress import shown_by
 
-    with shown_by(new_display(Output(stderr=True))):
-        yield
-
-
-@contextmanager
-def showing_training() -> Iterator[None]:
-    """Show progress; say so, too, when Ctrl-C waits for the end of a long step of a training."""
-    from hstree.training.interrupts import telling
-
-    text = "interrupted: the training ends after the batch that is being computed"
-    with telling(lambda: warn(text)), showing_progress():
-        yield
-
-
-@contextmanager
-def going_on_in(folder: Path) -> Iterator[None]:
-    """Train in a folder from which the same command goes on after Ctrl-C."""
-    try:
-        with showing_training():
+            stack.enter_context(shown_by(new_display(Output(stderr=True))))
+        try:
             yield
-    except KeyboardInterrupt:
-        complain(
-            f"interrupted; every finished run is kept in {folder}, and the same command goes on "
-            "from there"
-        )
-        raise typer.Exit(INTERRUPTED) from None
+        except KeyboardInterrupt:
+            if folder is None:
+                raise
+            complain(
+                f"interrupted; every finished run is kept in {folder}, and the same command goes "
+                "on from there"
+            )
+            raise typer.Exit(INTERRUPTED) from None

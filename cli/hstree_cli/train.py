@@ -13,14 +13,11 @@ from hstree_cli import options as opt
 from hstree_cli.options import argument, option
 from hstree_cli.outputs import Output, check_outputs, written
 from hstree_cli.tables import corpus_facts, facts
-from hstree_cli.terminal import INTERRUPTED, going_on_in, say, showing_training, warn
+from hstree_cli.terminal import INTERRUPTED, say, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
-    from hstree.data.vectors import WordVectors
-    from hstree.experiments.compare import Evaluation
     from hstree.experiments.results import Comparison
-    from hstree.experiments.row import Row
 
 ROUNDS_HELP = (
     'Rows of the rounds after the first, built from vectors: gmm, "classes cluster_by=vectors" '
@@ -40,13 +37,24 @@ def evaluate(
     vectors_out: Annotated[
         Path | None, option("--vectors-out", "Write each word's mean predicted vector.", "FILE.npy")
     ] = None,
-    json: opt.JsonFile = None, force: opt.Force = False,
-    valid: opt.Valid = None, test: opt.Test = None, min_count: opt.MinCount = 1,
-    lower: opt.Lower = False, text: opt.AsText = False, vocabulary: opt.VocabularyFile = None,
-    epochs: opt.Epochs = None, seconds: opt.Seconds = None, seed: opt.Seed = 0,
-    model: opt.Model = "lbl", dim: opt.Dim = None, context: opt.Width = None,
-    batch_size: opt.BatchSize = None, learning_rate: opt.Rate = None, dropout: opt.Dropout = None,
-) -> None:  # fmt: skip
+    json: opt.JsonFile = None,
+    force: opt.Force = False,
+    valid: opt.Valid = None,
+    test: opt.Test = None,
+    min_count: opt.MinCount = 1,
+    lower: opt.Lower = False,
+    text: opt.AsText = False,
+    vocabulary: opt.VocabularyFile = None,
+    epochs: opt.Epochs = None,
+    seconds: opt.Seconds = None,
+    seed: opt.Seed = 0,
+    model: opt.Model = "lbl",
+    dim: opt.Dim = None,
+    context: opt.Width = None,
+    batch_size: opt.BatchSize = None,
+    learning_rate: opt.Rate = None,
+    dropout: opt.Dropout = None,
+) -> None:
     """Train a model with one tree or output layer and print its perplexity.
 
     By default, the last 10% of CORPUS's lines are the test split and the 10% before
@@ -57,27 +65,19 @@ def evaluate(
     """
     from hstree._files import cache_folder, hash_of
     from hstree.errors import HstreeError
+    from hstree.experiments import results
     from hstree.experiments.compare import evaluate as train
     from hstree.experiments.row import Row
     from hstree.models.files import TREE_FILES
-    from hstree_cli.inputs import (
-        is_model,
-        is_tree,
-        limited,
-        read_splits,
-        refuse_swapped,
-        trees_of,
-    )
+    from hstree_cli.inputs import is_model, is_tree, limited, read_splits, refuse_swapped, trees_of
     from hstree_cli.results import print_evaluation
 
     refuse_swapped(ctx, Path(row), corpus, lambda path: is_tree(path) or is_model(path))
     if is_model(Path(row)):
         how = f"`hstree score {row} {corpus}` scores it"
         raise opt.UsageError(f"{row} is a trained model; {how}", ctx)
-    options = opt.model_options(
-        model, random_state=seed, dim=dim, context=context, batch_size=batch_size,
-        learning_rate=learning_rate, dropout=dropout,
-    )  # fmt: skip
+    shared = {"context": context, "dropout": dropout}
+    options = opt.model_options(model, seed, dim, batch_size, learning_rate, **shared)
     stop = opt.stopping_rule(epochs, seconds)
     one = Row.parse(row)
     check_outputs(
@@ -102,23 +102,24 @@ def evaluate(
                 trained.save(save)
                 unsaved = None
 
-    with showing_training():
+    with showing_progress(training=True):
         trees, choice = trees_of([one]), opt.selection(min_count)
         ways: dict[str, Any] = {"lower": lower, "text": text}
+        chosen = {"vocabulary": vocabulary, **choice}
         if trees:  # whose labels are the vocabulary, also where fewer words are read
             splits = read_splits(corpus, valid, test, **ways, trees=trees)
-            splits = limited(splits, vocabulary, **choice)
+            splits = limited(splits, **chosen)
         else:
-            chosen = {"vocabulary": vocabulary, **choice}
             splits = read_splits(corpus, valid, test, **ways, **chosen)
         texts = [part.record for part in splits]
         key = hash_of({"row": str(one), "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
         evaluation = train(one, splits, stop=stop, folder=work, trained=keep, **options)
+    head = {"format": results.FORMAT, "version": results.VERSION}
     with written(
         (unsaved, evaluation.model.save),
-        (json, lambda path: save_figures(evaluation, path)),
-        (vectors_out, lambda path: _save_mean_vectors(evaluation, splits.train, path)),
+        (json, lambda path: results.write_struct(path, evaluation.comparison, **head)),
+        (vectors_out, lambda path: _save_mean_vectors(evaluation.model, splits.train, path)),
     ):
         print_evaluation(evaluation)
     if evaluation.interrupted:
@@ -126,16 +127,8 @@ def evaluate(
     shutil.rmtree(work, ignore_errors=True)  # from which a stopped training would go on
 
 
-def save_figures(evaluation: Evaluation, path: Path) -> None:
-    """Write the figures of an evaluation: a comparison of one row."""
-    from hstree.experiments.results import FORMAT, VERSION, write_struct
-
-    write_struct(path, evaluation.comparison, format=FORMAT, version=VERSION)
-
-
-def _save_mean_vectors(evaluation: Evaluation, train: Corpus, path: Path) -> None:
-    model = evaluation.model
-    with showing_training():
+def _save_mean_vectors(model: Any, train: Corpus, path: Path) -> None:
+    with showing_progress(training=True):
         model.mean_predicted_vectors(model.reencode(train)).save(path)
 
 
@@ -155,12 +148,22 @@ def bootstrap(
     warm_start: Annotated[
         bool, option("--warm-start", "Begin later rounds with the best model's word vectors.")
     ] = False,
-    force: opt.Replace = False, valid: opt.Valid = None, test: opt.Test = None,
-    min_count: opt.MinCount = 1, lower: opt.Lower = False, text: opt.AsText = False,
-    epochs: opt.Epochs = None, seconds: opt.Seconds = None, seed: opt.Seed = 0,
-    model: opt.Model = "lbl", dim: opt.Dim = None, context: opt.Width = None,
-    batch_size: opt.BatchSize = None, learning_rate: opt.Rate = None, dropout: opt.Dropout = None,
-) -> None:  # fmt: skip
+    force: opt.Replace = False,
+    valid: opt.Valid = None,
+    test: opt.Test = None,
+    min_count: opt.MinCount = 1,
+    lower: opt.Lower = False,
+    text: opt.AsText = False,
+    epochs: opt.Epochs = None,
+    seconds: opt.Seconds = None,
+    seed: opt.Seed = 0,
+    model: opt.Model = "lbl",
+    dim: opt.Dim = None,
+    context: opt.Width = None,
+    batch_size: opt.BatchSize = None,
+    learning_rate: opt.Rate = None,
+    dropout: opt.Dropout = None,
+) -> None:
     """Grow trees from the word vectors of a model that was trained on a tree before.
 
     A random tree is trained first; its words' mean predicted vectors make the next
@@ -170,27 +173,34 @@ def bootstrap(
     """
     from hstree.experiments.bootstrap import bootstrap as rounds_of
     from hstree.experiments.row import Row
-    from hstree.report import PAGE, write
+    from hstree.report import PAGE, write_comparison
     from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
 
-    options = opt.model_options(
-        model, random_state=seed, dim=dim, context=context, batch_size=batch_size,
-        learning_rate=learning_rate, dropout=dropout,
-    )  # fmt: skip
+    shared = {"context": context, "dropout": dropout}
+    options = opt.model_options(model, seed, dim, batch_size, learning_rate, **shared)
     named = [Row.parse(text) for text in rows or ["gmm"]]
     reads = [corpus, valid, test, *(file for one in named for file in one.files)]
     check_outputs(Output("-o", output, holds=()), reads=reads)
     so_far: list[Comparison] = []
-    with going_on_in(output):
+    page = output / PAGE
+    with showing_progress(training=True, folder=output):
         how = {"lower": lower, "text": text, **opt.selection(min_count)}
         splits = read_splits(corpus, valid, test, **how)
         for _ in rounds_of(
-            splits, output, named, rounds=rounds, first=first, warm_start=warm_start,
-            stop=opt.stopping_rule(epochs, seconds), force=force, updated=so_far.append, **options,
-        ):  # fmt: skip
-            write(output)
-    print_comparison(so_far[-1], output / PAGE)
+            splits,
+            output,
+            named,
+            rounds=rounds,
+            first=first,
+            warm_start=warm_start,
+            stop=opt.stopping_rule(epochs, seconds),
+            force=force,
+            updated=so_far.append,
+            **options,
+        ):
+            write_comparison(so_far[-1], output, page)
+    print_comparison(so_far[-1], page)
 
 
 def embed(
@@ -202,12 +212,20 @@ def embed(
     output: Annotated[
         Path, option("--output -o", "A .vec, .txt, .bin, .npy, or gensim's .kv.", "FILE")
     ],
-    force: opt.Force = False, seed: opt.Seed = 0,
-    min_count: opt.MinCount = 1, max_size: opt.MaxSize = None, lower: opt.Lower = False,
-    as_text: opt.AsText = False, vocabulary: opt.VocabularyFile = None,
-    model: opt.Model = "cbow", dim: opt.Dim = None, batch_size: opt.BatchSize = None,
-    learning_rate: opt.Rate = None, epochs: opt.Epochs = None, seconds: opt.Seconds = None,
-) -> None:  # fmt: skip
+    force: opt.Force = False,
+    seed: opt.Seed = 0,
+    min_count: opt.MinCount = 1,
+    max_size: opt.MaxSize = None,
+    lower: opt.Lower = False,
+    as_text: opt.AsText = False,
+    vocabulary: opt.VocabularyFile = None,
+    model: opt.Model = "cbow",
+    dim: opt.Dim = None,
+    batch_size: opt.BatchSize = None,
+    learning_rate: opt.Rate = None,
+    epochs: opt.Epochs = None,
+    seconds: opt.Seconds = None,
+) -> None:
     """Train word vectors on every line of a corpus, as in word2vec.
 
     The words are in the order of their counts, most frequent first, with <eos> and,
@@ -216,24 +234,43 @@ def embed(
     that a tree built from the vectors warns of test lines among it.
     """
     from hstree._files import cache_folder
+    from hstree._plugins import require
     from hstree._text import plural
+    from hstree.data.corpus import Corpus
     from hstree.data.vector_files import check_words
+    from hstree.errors import OptionError
     from hstree.experiments.row import Row
-    from hstree.models import new_model
+    from hstree.interop import gensim
+    from hstree.models import kind_of, new_model
+    from hstree_cli.inputs import read_as, read_vocabulary, refuse_options, trees_of
     from hstree_cli.results import epochs_table
 
-    options = {"sample": SAMPLE} | opt.model_options(
-        model, random_state=seed, dim=dim, epochs=epochs, seconds=seconds,
-        batch_size=batch_size, learning_rate=learning_rate,
-    )  # fmt: skip
+    rule = {"epochs": epochs, "seconds": seconds}
+    typed = opt.model_options(model, seed, dim, batch_size, learning_rate, **rule)
+    options = {"sample": SAMPLE, **typed}
     one = Row.parse(row)
-    _check_embedding(one, options)
+    if kind_of(options).model.is_language_model:
+        raise OptionError(
+            f"--model {options['model']} is a language model; `hstree evaluate ROW CORPUS "
+            "--vectors-out FILE` writes its vectors"
+        )
+    if one.source is not None or not one.is_trained or one.models > 1:
+        instead = f"`hstree build --method '{one}' VECTORS -o tree.json`, then name tree.json"
+        raise OptionError(f"{one} is not one layer that a text alone makes; {instead}")
     reads = [corpus, vocabulary, *one.files]
     check_outputs(Output("-o", output, VECTOR_ENDINGS), reads=reads, force=force)
-    _require_gensim(output)
-    with showing_training():
-        how = {"lower": lower, "text": as_text}
-        text = _text_for(one, corpus, vocabulary, opt.selection(min_count, max_size), how)
+    if output.suffix == ".kv":
+        require("gensim.models", "gensim", at_least=gensim.OLDEST)
+    with showing_progress(training=True):
+        how: dict[str, Any] = {"lower": lower, "text": as_text}
+        choice = opt.selection(min_count, max_size)
+        tree = next(iter(trees_of([one]).values()), None)
+        if tree is not None:
+            refuse_options("the words are the tree's labels", **choice)
+            text = read_as(tree.labels, corpus, vocabulary, **how)
+        else:
+            words = read_vocabulary(vocabulary, **choice)
+            text = Corpus.read(corpus, vocabulary=words, unk=None, **how, **choice)
         spec = one.spec(text.counted_vocabulary(), one.build(text, seed, None))
         if output.suffix in (".vec", ".txt", ".bin"):
             check_words(str(output), spec.labels)
@@ -241,7 +278,10 @@ def embed(
         if trained.history_.interrupted:
             warn("interrupted: these vectors are of the weights so far, which are written now")
         vectors = trained.vectors(text)
-        _write(vectors, output)
+        if output.suffix == ".kv":
+            gensim.save_keyed_vectors(vectors, output)
+        else:
+            vectors.save(output)
         trained.remove_checkpoints()
     history = trained.history_
     if history.epochs:
@@ -255,50 +295,3 @@ def embed(
     say(facts([*corpus_facts(text), *rows]))
     if history.interrupted:
         raise typer.Exit(INTERRUPTED)
-
-
-def _check_embedding(row: Row, options: dict[str, Any]) -> None:
-    """Refuse models of a language, and rows that a text alone does not make."""
-    from hstree.errors import OptionError
-    from hstree.models import kind_of
-
-    if kind_of(options).model.is_language_model:
-        raise OptionError(
-            f"--model {options['model']} is a language model; `hstree evaluate ROW CORPUS "
-            "--vectors-out FILE` writes its vectors"
-        )
-    if row.source is not None or not row.is_trained or row.models > 1:
-        how = f"`hstree build --method '{row}' VECTORS -o tree.json`, then name tree.json"
-        raise OptionError(f"{row} is not one layer that a text alone makes; {how}")
-
-
-def _text_for(
-    row: Row, source: str, vocabulary: Path | None, choice: dict[str, Any], how: dict[str, Any]
-) -> Corpus:
-    """Return the corpus as ids of a tree's labels, or of the words that the options choose."""
-    from hstree.data.corpus import Corpus
-    from hstree_cli.inputs import read_as, read_vocabulary, refuse_options, trees_of
-
-    for tree in trees_of([row]).values():
-        refuse_options("the words are the tree's labels", **choice)
-        return read_as(tree.labels, source, vocabulary, **how)
-    words = read_vocabulary(vocabulary, **choice)
-    return Corpus.read(source, vocabulary=words, unk=None, **how, **choice)
-
-
-def _write(vectors: WordVectors, output: Path) -> None:
-    if output.suffix != ".kv":
-        vectors.save(output)
-        return
-    from hstree.interop.gensim import save_keyed_vectors
-
-    save_keyed_vectors(vectors, output)
-
-
-def _require_gensim(output: Path) -> None:
-    """Refuse a file that gensim must write if gensim is missing, before the training."""
-    if output.suffix == ".kv":
-        from hstree._plugins import require
-        from hstree.interop.gensim import OLDEST
-
-        require("gensim.models", "gensim", at_least=OLDEST)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
+from hstree._tables import figure
 from hstree._text import plural
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
-from hstree_cli.tables import figure, new_table, shortened
+from hstree_cli.tables import new_table, shortened
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

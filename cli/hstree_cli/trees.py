@@ -105,10 +105,15 @@ def vocab(
     corpus: opt.CorpusName,
     output: Annotated[Path, option("--output -o", "Vocabulary.", "FILE")] = Path("vocab.tsv"),
     *,
-    force: opt.Force = False, train_split_only: opt.TrainSplitOnly = False,
-    min_count: opt.MinCount = 1, max_size: opt.MaxSize = None, no_unk: opt.NoUnk = False,
-    lower: opt.Lower = False, text: opt.AsText = False, vocabulary: opt.VocabularyFile = None,
-) -> None:  # fmt: skip
+    force: opt.Force = False,
+    train_split_only: opt.TrainSplitOnly = False,
+    min_count: opt.MinCount = 1,
+    max_size: opt.MaxSize = None,
+    no_unk: opt.NoUnk = False,
+    lower: opt.Lower = False,
+    text: opt.AsText = False,
+    vocabulary: opt.VocabularyFile = None,
+) -> None:
     """Count the words of a corpus into a file of word<TAB>count lines.
 
     With --vocabulary, the words of that file are counted, in its order. The
@@ -127,7 +132,7 @@ def vocab(
         how: dict[str, Any] = {"lower": lower, "text": text, "unk": words is not None or not no_unk}
         read = Corpus.read(corpus, vocabulary=words, **how, **choice)
         if train_split_only:
-            read = training_split(read, words, choice, not no_unk)
+            read = training_split(read, words, **choice, unk=not no_unk)
         read.counted_vocabulary().save(output)
     say(facts([*corpus_facts(read), ("written", str(output))]))
 
@@ -141,10 +146,15 @@ def build(
     output: Annotated[Path, option("--output -o", TREE_HELP, "FILE")] = Path("tree.json"),
     seed: opt.Seed = 0,
     labels: Annotated[Path | None, option("--labels", "Words of a .npy, by line.", "FILE")] = None,
-    force: opt.Force = False, train_split_only: opt.TrainSplitOnly = False,
-    min_count: opt.MinCount = 1, max_size: opt.MaxSize = None, no_unk: opt.NoUnk = False,
-    lower: opt.Lower = False, text: opt.AsText = False, vocabulary: opt.VocabularyFile = None,
-) -> None:  # fmt: skip
+    force: opt.Force = False,
+    train_split_only: opt.TrainSplitOnly = False,
+    min_count: opt.MinCount = 1,
+    max_size: opt.MaxSize = None,
+    no_unk: opt.NoUnk = False,
+    lower: opt.Lower = False,
+    text: opt.AsText = False,
+    vocabulary: opt.VocabularyFile = None,
+) -> None:
     """Build a tree.
 
     `hstree methods gmm` shows the options of a method. With vectors, --vocabulary
@@ -236,7 +246,7 @@ def _open(
     if not train_split_only:
         return opened
     choice = {name: value for name, value in reading.items() if name not in ("lower", "text")}
-    return training_split(opened, words, choice, unk)
+    return training_split(opened, words, **choice, unk=unk)
 
 
 # Looking at trees
@@ -309,7 +319,7 @@ def convert(
         Path | None, option("--labels", "Labels of a linkage or a napkinXC tree, by line.", "FILE")
     ] = None,
     force: opt.Force = False,
-) -> None:  # fmt: skip
+) -> None:
     """Convert a tree to another format, or to a tree file.
 
     Formats and their extensions: tree (.json, .json.gz, .npz), dot (.dot, .gv),

@@ -15,7 +15,7 @@ from rich.text import Text
 from hstree_cli import options as opt
 from hstree_cli.options import argument, option
 from hstree_cli.outputs import Output, check_outputs, written
-from hstree_cli.tables import facts, figure, percent, shortened, table, vocabulary_line
+from hstree_cli.tables import facts, percent, shortened, table, vocabulary_line
 from hstree_cli.terminal import printable, say, showing_progress, warn
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ def predict(
     context: Annotated[str | None, argument("TEXT", "The words before.")] = None,
     k: Annotated[int, option("-k", "Number of words.", "K", min=1)] = 10,
     contexts: Annotated[str | None, option("--contexts", "Lines; - is stdin.", "FILE")] = None,
-    also: opt.With = None, json: opt.JsonFile = None,
-) -> None:  # fmt: skip
+    also: opt.With = None,
+    json: opt.JsonFile = None,
+) -> None:
     """Print the most probable next words, with their probabilities.
 
     The search is exact with every tree and every other output layer. TEXT begins a
@@ -141,8 +142,9 @@ def score(
     also: opt.With = None,
     per_word: Annotated[bool, option("--per-word", "Score words instead of lines.")] = False,
     output: Annotated[Path | None, option("--output -o", "Write lines to it.", "OUT")] = None,
-    json: opt.JsonFile = None, as_text: opt.AsText = False,
-) -> None:  # fmt: skip
+    json: opt.JsonFile = None,
+    as_text: opt.AsText = False,
+) -> None:
     """Print the natural log-probability of each line of a text, and a summary.
 
     Lines are log-prob<TAB>words<TAB>OOV<TAB>text, the <eos> at the line's end
@@ -239,6 +241,7 @@ def _write_lines(path: Path, lines: Iterator[str]) -> None:
 
 
 def _summary(results: dict[str, Any]) -> str:
+    from hstree._tables import figure
     from hstree._text import plural
 
     tokens, oov, words = results["tokens"], results["oov"], results["vocabulary"]

@@ -7,7 +7,6 @@ import hstree as library
 from hstree.data.vectors import WordVectors
 from hstree.errors import MissingExtraError
 from hstree.models import new_model
-from hstree_cli.train import _write
 
 QUICK = ["--epochs", "1", "--dim", "6"]
 
@@ -104,10 +103,12 @@ def test_an_interrupted_training_leaves_what_it_has(hstree, corpus, tmp_path, mo
 
 def test_keyed_vectors_are_one_file_whatever_their_size_and_the_same_bytes_again(tmp_path):
     models = pytest.importorskip("gensim.models")
+    from hstree.interop.gensim import save_keyed_vectors
+
     large = np.ones((200_000, 16), np.float32)  # gensim alone splits arrays of 10 MB off
     vectors = WordVectors([f"w{i}" for i in range(len(large))], large)
     for name in ("a", "b"):
-        _write(vectors, tmp_path / f"{name}.kv")
+        save_keyed_vectors(vectors, tmp_path / f"{name}.kv")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.kv", "b.kv"]
     assert (tmp_path / "a.kv").read_bytes() == (tmp_path / "b.kv").read_bytes()
     assert models.KeyedVectors.load(str(tmp_path / "a.kv")).vectors.shape == large.shape

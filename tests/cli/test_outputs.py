@@ -10,6 +10,7 @@ import pytest
 
 import hstree as library
 from hstree.errors import FileFormatError
+from hstree.experiments import results
 from hstree_cli.outputs import check_apart
 from tests.cli.conftest import figures
 
@@ -86,10 +87,13 @@ def test_every_command_saves_before_it_prints(piped, hstree, tree, tmp_path, arg
 def test_each_output_is_written_by_itself(hstree, tree, corpus, tmp_path, monkeypatch):
     """A figures file that cannot be written loses neither the model nor the table."""
 
-    def full(*_, **__):
-        raise FileFormatError("cannot write r.json: No space left on device")
+    def full(path, *figures, **head):
+        if path.name == "r.json":
+            raise FileFormatError("cannot write r.json: No space left on device")
+        write(path, *figures, **head)
 
-    monkeypatch.setattr("hstree_cli.train.save_figures", full)
+    write = results.write_struct
+    monkeypatch.setattr(results, "write_struct", full)
     saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
     ran = hstree("evaluate", tree, corpus, *QUICK, *saved)
     assert ran.status == 1

@@ -295,9 +295,9 @@ def test_no_thread_is_too_few(refused):
 def test_threads_are_limited_before_libraries_are_loaded():
     code = """
 import sys
-from hstree_cli.terminal import limited_threads
+from hstree_cli.terminal import running
 assert "numpy" not in sys.modules
-with limited_threads(1):
+with running(threads=1, quiet=False, debug=False):
     import numpy
     from threadpoolctl import threadpool_info
     assert {pool["num_threads"] for pool in threadpool_info()} == {1}
