@@ -21,7 +21,7 @@ from hstree.data.splits import Splits, overlap, read_before, shared_lines, share
 from hstree.data.vocabulary import UNK, Vocabulary
 from hstree.errors import OptionError
 from hstree_cli.options import UsageError, flag
-from hstree_cli.terminal import note, warn
+from hstree_cli.terminal import warn
 
 if TYPE_CHECKING:
     from hstree.experiments.row import Row
@@ -42,7 +42,7 @@ def read_vocabulary(file: Path | None, **selection: Any) -> Vocabulary | None:
     refuse_options("--vocabulary chooses the words already", **selection)
     words = Vocabulary.from_file(file)
     if columns := words.source.get("columns"):
-        note(f"{file}: {columns}")
+        warn(f"{file}: {columns}", kind="")
     return words
 
 

@@ -21,7 +21,7 @@ from hstree_cli.terminal import say
 
 if TYPE_CHECKING:
     from hstree.experiments.compare import Evaluation
-    from hstree.experiments.results import Column, Comparison, RowResult
+    from hstree.experiments.results import Comparison
     from hstree.experiments.significance import Ratio
     from hstree.training.trainer import Epoch
 
@@ -35,6 +35,11 @@ def print_evaluation(evaluation: Evaluation) -> None:
     epochs = row.jobs[0].epochs
     if epochs:
         say(epochs_table(epochs))
+    ended = "interrupted" if evaluation.interrupted else f"after {plural(len(epochs), 'epoch')}"
+    validated = [epoch for epoch in epochs if epoch.valid is not None]
+    if validated and not evaluation.interrupted:
+        best = min(validated, key=lambda epoch: epoch.valid or 0.0)
+        ended += f"; the weights of epoch {best.epoch} are kept"
     say(comparison_table(comparison))
     scored = {
         "training sample": evaluation.train,
@@ -47,8 +52,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
         lines.append(("tree", f"{row.method}, {plural(tree.nodes, 'node')}; code length {length}"))
     steps = zip(row.steps.__struct_fields__, astuple(row.steps), strict=True)
     spent = ", ".join(f"{name} {figure(seconds, 1)}" for name, seconds in steps if seconds != 0)
-    lines.append(("seconds", spent))
-    lines.append(("ended", "interrupted" if evaluation.interrupted else _ended(epochs)))
+    lines += [("seconds", spent), ("ended", ended)]
     say(facts([*lines, *_conditions(comparison)]))
 
 
@@ -56,12 +60,6 @@ def epochs_table(epochs: Sequence[Epoch]) -> Group:
     """Return the table of the epochs of a training."""
     source = table_of(epochs)
     return table(source.columns, source.rows)
-
-
-def _ended(epochs: Sequence[Epoch]) -> str:
-    after = f"after {plural(len(epochs), 'epoch')}"
-    scored = [(epoch.valid, epoch.epoch) for epoch in epochs if epoch.valid is not None]
-    return f"{after}; the weights of epoch {min(scored)[1]} are kept" if scored else after
 
 
 # Comparisons
@@ -93,20 +91,19 @@ def print_comparison(comparison: Comparison, page: Path) -> None:
 
 def comparison_table(comparison: Comparison) -> Group:
     """Return the table of the columns that rows have figures for; the chosen row is bold."""
-    columns = shown_columns(comparison.rows)
-
-    def cell(row: RowResult, column: Column) -> str:
-        if column.key in ("to_flat", "to_like"):
-            return ratio_text(getattr(row, column.key))
-        text = column.form(column.value(row))
-        if column.key in ("valid", "test"):
-            spread = row.perplexity[column.key]  # type: ignore[index]
-            text += "" if spread.sd is None else f" ± {figure(spread.sd, 1)}"
-            text += "*" if row.at_epoch_limit and column.key == "test" else ""
-        return text
-
+    columns, lines = shown_columns(comparison.rows), []
+    for row in comparison.rows:
+        cells = {column.key: column.form(column.value(row)) for column in columns}
+        for split in ("valid", "test"):
+            spread = row.perplexity[split]
+            if split in cells and spread.sd is not None:
+                cells[split] += f" ± {figure(spread.sd, 1)}"
+        if row.at_epoch_limit and "test" in cells:
+            cells["test"] += "*"
+        for key in cells.keys() & {"to_flat", "to_like"}:
+            cells[key] = ratio_text(getattr(row, key))
+        lines.append(list(cells.values()))
     titles = [column.title for column in columns]
-    lines = [[cell(row, column) for column in columns] for row in comparison.rows]
     chosen = comparison.choice.chosen if comparison.choice else None
     return table(titles, lines, titles[:1], bold=chosen)
 

@@ -11,7 +11,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.cells import cell_len
@@ -158,7 +158,13 @@ def input_facts(tree: Tree) -> Facts:
             rows.append((key.replace("_", " "), text))
     source = tree.meta.get("input")
     if isinstance(source, dict):
-        rows.append(("built from", _input(source)))
+        name = str(source.get("name", source.get("kind", "-")))
+        match source.get("lines"), source.get("sha256"):
+            case [int(first), int(last)], _:
+                name += f", lines {first + 1:,} to {last:,}"
+            case None, str(sha256):
+                name += f", sha256 {sha256[:16]}"
+        rows.append(("built from", name))
         if isinstance(columns := source.get("columns"), str):
             rows.append(("columns", columns))
         if isinstance(without := source.get("words_without_vector"), int):
@@ -181,13 +187,3 @@ def _recorded(value: object, depth: int = 0) -> str:
     if isinstance(value, float):
         return f"{value:,.4g}"
     return str(value) if isinstance(value, str | bool) else ""
-
-
-def _input(source: Mapping[str, Any]) -> str:
-    name = str(source.get("name", source.get("kind", "-")))
-    if "lines" not in source and isinstance(sha256 := source.get("sha256"), str):
-        return f"{name}, sha256 {sha256[:16]}"
-    match source.get("lines"):
-        case [int(first), int(last)]:
-            return f"{name}, lines {first + 1:,} to {last:,}"
-    return name

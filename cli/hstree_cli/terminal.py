@@ -38,21 +38,16 @@ def printable(text: str, keep: str = "") -> str:
     return printable(text, keep)
 
 
+def warn(message: str, kind: str = "warning: ") -> None:
+    """Print a message as one line on standard error, by default as a warning."""
+    print(f"hstree: {kind}{printable(' '.join(message.split()))}", file=sys.stderr)
+
+
 def complain(message: str) -> None:
     """Print an error as one line on standard error, with commands for the functions it names."""
-    line = re.sub(r"`hstree\.(bootstrap|build|compare|evaluate)`", r"`hstree \1`", message)
-    line = " ".join(line.split())
-    print(f"hstree: error: {printable(line)}", file=sys.stderr)
-
-
-def warn(message: str) -> None:
-    """Print a warning as one line on standard error."""
-    print(f"hstree: warning: {printable(' '.join(message.split()))}", file=sys.stderr)
-
-
-def note(message: str) -> None:
-    """Print what a command has chosen by itself as one line on standard error."""
-    print(f"hstree: {printable(' '.join(message.split()))}", file=sys.stderr)
+    warn(
+        re.sub(r"`hstree\.(bootstrap|build|compare|evaluate)`", r"`hstree \1`", message), "error: "
+    )
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -44,15 +45,11 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
     for _ in range(depth):
         below = []
         for node, node_drawing in level:
-            likeliest, others = _likeliest(branches.of(node))
-            for branch in likeliest:
-                text = f"{_percent(branch.share)}  {_content(tree, branch)}"
-                branch_drawing = node_drawing.add(_line(text))
-                if branch.node is not None:
-                    below.append((branch.node, branch_drawing))
-            if others:
-                rest = _percent(sum(branch.share for branch in others))
-                node_drawing.add(_line(f"{rest}  {len(others):,} more branches"))
+            for branch, share, content in _likeliest(tree, branches.of(node), BRANCHES):
+                line = Text(f"{share}  {content}", no_wrap=True, overflow="ellipsis")
+                drawing = node_drawing.add(line)
+                if branch is not None and branch.node is not None:
+                    below.append((branch.node, drawing))
         if not below:
             break
         level = below
@@ -83,49 +80,40 @@ def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> Renderab
     for column in rows.columns[:3]:  # the last one alone wraps where the terminal is narrow
         column.no_wrap = True
     for node, taken in decisions:
-        every = branches.of(node)
-        branch, others = every[taken], every[:taken] + every[taken + 1 :]
-        rows.add_row(
-            Text(_node(tree, node)),
-            f"> {taken}",
-            _percent(branch.share),
-            _line(_content(tree, branch)),
-            style="bold",
-        )
-        likeliest, rest = _likeliest(others, 2)
-        for branch in likeliest:
-            number = tree.edge_branch[branch.edge]
-            rows.add_row("", str(number), _percent(branch.share), _line(_content(tree, branch)))
-        if rest:
-            share = _percent(sum(branch.share for branch in rest))
-            rows.add_row("", "...", share, f"{len(rest):,} more branches")
+        others = branches.of(node)
+        chosen = others.pop(taken)
+        lines = chain(_likeliest(tree, [chosen], 1), _likeliest(tree, others, 2))
+        for branch, share, content in lines:
+            number = "..." if branch is None else str(tree.edge_branch[branch.edge])
+            line = Text(content, no_wrap=True, overflow="ellipsis")
+            if branch is chosen:
+                rows.add_row(Text(_node(tree, node)), f"> {number}", share, line, style="bold")
+            else:
+                rows.add_row("", number, share, line)
     return rows
 
 
-def _likeliest(branches: list[Branch], n: int = BRANCHES) -> tuple[list[Branch], list[Branch]]:
-    """Return the n most probable branches, in order if they are all, and the others."""
-    if len(branches) <= n:
-        return branches, []
-    by_share = sorted(branches, key=lambda branch: (-branch.share, branch.edge))
-    return by_share[:n], by_share[n:]
+def _likeliest(
+    tree: TreeArrays, branches: list[Branch], n: int
+) -> Iterator[tuple[Branch | None, str, str]]:
+    """Yield the n most probable branches, in order if they are all, with their shares and contents.
 
-
-def _content(tree: TreeArrays, branch: Branch) -> str:
-    """Return the node that a branch leads to, and its most frequent words."""
-    if branch.node is None:
-        return shortened(branch.words[0])
-    words = " ".join(shortened(word) for word in branch.words)
-    return f"{_node(tree, branch.node)}  {plural(branch.leaves, 'leaf', 'leaves')}: {words}"
+    The contents are the node that a branch leads to, and its most frequent words. The other
+    branches come last, as one.
+    """
+    if len(branches) > n:
+        branches = sorted(branches, key=lambda branch: (-branch.share, branch.edge))
+    for branch in branches[:n]:
+        content = " ".join(map(shortened, branch.words))
+        if branch.node is not None:
+            leaves = plural(branch.leaves, "leaf", "leaves")
+            content = f"{_node(tree, branch.node)}  {leaves}: {content}"
+        yield branch, f"{figure(100 * branch.share)}%", content
+    if rest := branches[n:]:
+        share = sum(branch.share for branch in rest)
+        yield None, f"{figure(100 * share)}%", f"{len(rest):,} more branches"
 
 
 def _node(tree: TreeArrays, node: int) -> str:
     name = None if tree.names is None else tree.names[node]
     return f"node {node}" if name is None else f"node {node} {shortened(name)}"
-
-
-def _percent(share: float) -> str:
-    return f"{figure(100 * share)}%"
-
-
-def _line(text: str) -> Text:
-    return Text(text, no_wrap=True, overflow="ellipsis")

@@ -18,8 +18,7 @@ from hstree_cli.tables import corpus_facts, facts, input_facts, origin
 from hstree_cli.terminal import BAD_INPUT, complain, say, showing_progress, warn
 
 if TYPE_CHECKING:
-    from hstree.builders import Builder, BuilderInput
-    from hstree.data.vocabulary import Vocabulary
+    from hstree.builders import Builder
 
 
 INPUT_HELP = (
@@ -31,15 +30,6 @@ METHOD_HELP = 'Method with its options, as in "gmm epsilon=0.4"; `hstree methods
 
 
 # What there is
-
-
-def _kinds() -> dict[str, Any]:
-    """Return the registries of builders, layers and models under their titles."""
-    from hstree.builders.registry import BUILDERS
-    from hstree.layers import LAYERS
-    from hstree.models import MODELS
-
-    return {"Builders of trees": BUILDERS, "Output layers": LAYERS, "Models (--model)": MODELS}
 
 
 def _all_names() -> list[str]:
@@ -58,9 +48,16 @@ def methods(
     output layer over words, or an n-gram model. Options follow as key=value.
     """
     from hstree._options import suggestion
+    from hstree.builders.registry import BUILDERS
     from hstree.errors import OptionError
+    from hstree.layers import LAYERS
+    from hstree.models import MODELS
 
-    kinds = _kinds()
+    kinds: dict[str, Any] = {
+        "Builders of trees": BUILDERS,
+        "Output layers": LAYERS,
+        "Models (--model)": MODELS,
+    }
     for name in names or ():
         known = [(title, kind) for title, kind in kinds.items() if name in kind.names()]
         if not known:
@@ -162,21 +159,32 @@ def build(
     tree beside the rest.
     """
     import hstree
+    from hstree.builders import open_input
     from hstree.data.corpus import Corpus
     from hstree.data.vectors import WordVectors
     from hstree.data.vocabulary import EOS
     from hstree.tree.files import ENDINGS
-    from hstree_cli.inputs import read_vocabulary
+    from hstree_cli.inputs import read_vocabulary, refuse_options, training_split
 
     chosen, options = _builder_of(method, seed)
     reads = [input, vocabulary, labels, *files_named(options)]
     check_outputs(Output("-o", output, ENDINGS), reads=reads, force=force)
-    reading = opt.selection(min_count, max_size)
+    choice = opt.selection(min_count, max_size)
+    how: dict[str, Any] = {**choice, "lower": lower, "text": text}
+    only = {"train_split_only": train_split_only, "no_unk": no_unk}
     with showing_progress():
-        words = read_vocabulary(vocabulary, **reading)
-        only = {"train_split_only": train_split_only, "no_unk": no_unk}
-        how = {**reading, "lower": lower, "text": text}
-        opened = _open(input, chosen, words, labels, how, **only)
+        words = read_vocabulary(vocabulary, **choice)
+        unk = words is not None or not no_unk
+        opened = open_input(input, chosen, vocabulary=words, labels=labels, unk=unk, **how)
+        if not isinstance(opened, WordVectors):
+            refuse_options(f"for vectors, and {input} holds none", labels=labels)
+        if not isinstance(opened, Corpus):
+            refuse_options(f"for a corpus, and {input} is none", **how, **only)
+        else:
+            if words is not None:
+                refuse_options("--vocabulary chooses the words already", no_unk=no_unk)
+            if train_split_only:
+                opened = training_split(opened, words, **choice, unk=unk)
         tree = hstree.build(chosen.name, opened, vocabulary=words, **options)
         tree.save(output)
     rows = [*tree.stats().facts(), *input_facts(tree)]
@@ -215,38 +223,6 @@ def _builder_of(method: str, seed: int) -> tuple[Builder, dict[str, Any]]:
     if any(option.name == "random_state" for option in chosen.options):
         options.setdefault("random_state", seed)
     return chosen, options
-
-
-def _open(
-    source: str,
-    method: Builder,
-    words: Vocabulary | None,
-    labels: Path | None,
-    reading: dict[str, Any],
-    *,
-    train_split_only: bool,
-    no_unk: bool,
-) -> BuilderInput:
-    """Open the input; refuse options that are for another kind of input."""
-    from hstree.builders import open_input
-    from hstree.data.corpus import Corpus
-    from hstree.data.vectors import WordVectors
-    from hstree_cli.inputs import refuse_options, training_split
-
-    unk = words is not None or not no_unk
-    opened = open_input(source, method, vocabulary=words, labels=labels, unk=unk, **reading)
-    if not isinstance(opened, WordVectors):
-        refuse_options(f"for vectors, and {source} holds none", labels=labels)
-    if not isinstance(opened, Corpus):
-        only = {"train_split_only": train_split_only, "no_unk": no_unk}
-        refuse_options(f"for a corpus, and {source} is none", **reading, **only)
-        return opened
-    if words is not None:
-        refuse_options("--vocabulary chooses the words already", no_unk=no_unk)
-    if not train_split_only:
-        return opened
-    choice = {name: value for name, value in reading.items() if name not in ("lower", "text")}
-    return training_split(opened, words, **choice, unk=unk)
 
 
 # Looking at trees

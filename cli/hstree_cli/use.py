@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.text import Text
 
 from hstree_cli import options as opt
@@ -62,7 +62,10 @@ def predict(
             answers = list(answers)
         with written((json, lambda path: write_json(path, _document(answers, k, loaded)))):
             for words, predicted in answers:
-                say(_answer_table(words, predicted, title))
+                lines = [(shortened(word), f"{probability:.6f}") for word, probability in predicted]
+                before = " ".join(map(shortened, words)) or "(no word)"
+                filled = table((title, "probability"), lines, (title,))
+                say(Group(Text(before, style="bold"), filled))
 
 
 def _answers(
@@ -74,15 +77,6 @@ def _answers(
     while batch := list(islice(contexts, BATCH)):
         warn_of_unknown(batch, model.vocabulary)
         yield from zip(batch, model.predict(batch, k), strict=True)
-
-
-def _answer_table(
-    words: list[str], predicted: list[tuple[str, float]], title: str
-) -> RenderableType:
-    lines = [(shortened(word), f"{probability:.6f}") for word, probability in predicted]
-    filled = table((title, "probability"), lines, (title,))
-    context = " ".join(shortened(word) for word in words) or "(no word)"
-    return Group(Text(context, style="bold"), filled)
 
 
 def _document(answers: Iterable[Answer], k: int, model: Model[Any] | Ensemble) -> dict[str, Any]:
