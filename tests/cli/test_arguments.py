@@ -38,14 +38,6 @@ def glove(tmp_path):
     return "glove.txt"
 
 
-def test_text_of_vectors_is_no_corpus(refused, glove, tmp_path):
-    refused("build", "-m", "huffman", glove, saying="looks like word vectors (6 numbers after")
-    word2vec = f"38 6\n{(tmp_path / glove).read_text()}"
-    (tmp_path / "word2vec.txt").write_text(word2vec)
-    ran = refused("vocab", "word2vec.txt", saying="looks like word vectors (6 numbers after")
-    assert "such as gmm and kmeans" in ran.err
-
-
 @pytest.mark.parametrize("line", ["1.5 2.5", "a 1 2 3 4 5 6", "the 5.5 6.5 of 1.5 2.5 3.5 4.5"])
 def test_numbers_in_a_text_do_not_make_it_vectors(hstree, tmp_path, line):
     (tmp_path / "text.txt").write_text(f"{line}\n" * 20)

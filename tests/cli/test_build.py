@@ -62,6 +62,10 @@ def test_options_of_the_method_reach_it(hstree, corpus, tmp_path):
     assert built(tmp_path / "tree.json").meta["options"] == {"order": "file", "arity": 3}
     hstree("build", corpus, "--seed", "7", "--force", "-m", "random")
     assert built(tmp_path / "tree.json").meta["random_state"] == 7
+    (tmp_path / "tree.json").rename(tmp_path / "first.json")
+    hstree("build", corpus, "--seed", "7", "-m", "random")
+    first, second = (tmp_path / name for name in ("first.json", "tree.json"))
+    assert first.read_bytes() == second.read_bytes()
 
 
 def test_switches_and_numbers_of_gmm(hstree, tmp_path):
@@ -72,15 +76,7 @@ def test_switches_and_numbers_of_gmm(hstree, tmp_path):
     assert ran.status == 0, ran.err
     meta = built(tmp_path / "tree.json").meta
     assert meta["random_state"] == 3
-    assert meta["options"] == {
-        "split": "adaptive",
-        "epsilon": 0.4,
-        "trees": 2,
-        "iterations": 10,
-        "shared_variance": True,
-        "weighted": False,
-        "max_codes": 64,
-    }
+    assert meta["options"].items() >= {"epsilon": 0.4, "trees": 2, "shared_variance": True}.items()
     assert "named by index" in ran.out
     assert "codes/label" in ran.out
 
@@ -116,22 +112,13 @@ def test_holdout_reads_what_evaluate_trains_on(hstree, corpus, tmp_path):
     assert (ran.status, ran.warnings) == (0, [])
 
 
-def test_the_same_command_gives_the_same_bytes(hstree, corpus, tmp_path):
-    for name in ("a.json.gz", "b.json.gz"):
-        hstree("build", "-m", "random", "--seed", "5", corpus, "-o", name)
-    assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
-
-
 def test_an_existing_file_is_kept_without_force(refused, hstree, corpus, tmp_path):
-    (tmp_path / "tree.json").write_text("mine")
+    for name in ("tree.json", "vocab.tsv"):
+        (tmp_path / name).write_text("mine")
+    refused("vocab", corpus, saying="--force")
     refused("build", "-m", "huffman", corpus, saying="--force")
     assert hstree("build", "-m", "huffman", corpus, "--force").status == 0
     assert json.loads((tmp_path / "tree.json").read_text())["format"] == "hstree"
-
-
-def test_an_existing_vocabulary_is_kept_without_force(refused, corpus, tmp_path):
-    (tmp_path / "vocab.tsv").write_text("mine")
-    refused("vocab", corpus, saying="--force")
 
 
 def test_a_place_is_refused_before_the_work(refused, corpus, monkeypatch):
@@ -168,26 +155,6 @@ def test_wrong_usage_is_one_line(refused, corpus, arguments, saying):
     refused("build", corpus, *arguments, status=2, saying=saying)
 
 
-@pytest.mark.parametrize("method", ["random", "balanced", "huffman", "kmeans"])
-def test_an_arity_beyond_all_bounds_is_a_flat_tree(method, hstree, tmp_path):
-    words = [f"w{i}" for i in range(9)]
-    library.WordVectors(words, np.eye(9, dtype=np.float32), counts=np.arange(9)).save(
-        tmp_path / "v.npy"
-    )
-    for arity in (9, 10, 10**29):
-        ran = hstree("build", "-m", f"{method} arity={arity}", "v.npy", "-o", f"{arity}.json")
-        assert ran.status == 0
-    trees = [library.load(tmp_path / f"{arity}.json") for arity in (9, 10, 10**29)]
-    assert {tree.sha256 for tree in trees} == {trees[0].sha256}
-    assert trees[0].n_nodes == 1
-
-
-def test_more_trees_than_can_stand_under_a_root(refused, tmp_path):
-    vectors = library.WordVectors(["a", "b"], np.eye(2, dtype=np.float32))
-    vectors.save(tmp_path / "v.npy")
-    refused("build", "-m", f"gmm trees={10**29}", "v.npy", status=2, saying="from 1 to 65536")
-
-
 def test_options_that_do_not_go_with_the_input(refused, hstree, corpus, tmp_path):
     hstree("vocab", corpus)
     for option in (["--train-split-only"], ["--lower"], ["--min-count", "2"], ["--max-size", "9"]):
@@ -197,35 +164,6 @@ def test_options_that_do_not_go_with_the_input(refused, hstree, corpus, tmp_path
     refused("build", "-m", "huffman", corpus, *both, status=2, saying="--min-count: --vocabulary")
 
 
-@pytest.mark.parametrize(
-    ("content", "saying"),
-    [
-        (b"", "empty"),
-        (b"a\t0\nb\t0\n", "zero"),
-        (b"a\t1\na\t2\n", "twice"),
-        (b"a 1\n", "line 1"),
-        (b"a\t1.5\n", "line 1"),
-        (b"a\t-1\n", "line 1"),
-        (b"a\t" + b"9" * 30 + b"\n", "line 1"),
-        (b"\xff\xfe\t1\n", "UTF-8"),
-        (bytes(range(256)), "vocab.tsv"),
-    ],
-)
-def test_bad_vocabularies(content, saying, refused, tmp_path):
-    (tmp_path / "vocab.tsv").write_bytes(content)
-    refused("build", "-m", "huffman", "vocab.tsv", saying=saying)
-
-
-@pytest.mark.parametrize(
-    ("content", "saying"),
-    [(b"", "empty"), (b"\xff\xfe word\n", "UTF-8"), (b"a\0b\n" * 9, "text.txt")],
-)
-@pytest.mark.parametrize("command", [["vocab"], ["build", "-m", "huffman"]])
-def test_bad_corpora(command, content, saying, refused, tmp_path):
-    (tmp_path / "text.txt").write_bytes(content)
-    refused(*command, "text.txt", saying=saying)
-
-
 def test_missing_inputs(refused):
     refused("vocab", "missing.txt", saying="missing.txt")
     refused("vocab", "builtin:cobol", saying="builtin:python")
@@ -233,46 +171,6 @@ def test_missing_inputs(refused):
     refused("build", "-m", "gmm", "missing.npy", saying="missing.npy")
     refused("build", "-m", "huffman", "missing.tsv", saying="missing.tsv")
     refused("build", "-m", "gmm", "builtin:python", saying="gmm takes word vectors")
-
-
-@pytest.mark.parametrize(
-    ("method", "saying"),
-    [
-        ("classes cluster_by=vectors", "cluster_by 'vectors' needs vectors_file"),
-        ("classes n_classes=0", "classes: n_classes is 0; it must be a whole"),
-        ("gmm epsilon=2", "gmm: epsilon is 2.0; it must be a number from 0 to 0.5"),
-        ("classes short_list=-1", "classes: short_list is -1; it must be a whole"),
-        ("classes short_list=few", "is 'few'; it must be a whole number, 0 or more, or 'auto'"),
-        ("classes short_list=auto", "short_list 'auto' needs scores"),
-    ],
-)
-def test_illegal_values_are_refused_with_the_legal_ones(method, saying, refused, corpus, tmp_path):
-    (tmp_path / "v.vec").write_text("2 2\na 0 1\nb 1 0\n")
-    source = "v.vec" if method.startswith("gmm") else corpus
-    refused("build", source, "-m", method, status=2, saying=saying)
-
-
-def test_a_short_list_is_said(hstree, corpus):
-    ran = hstree("build", "-m", "classes short_list=10 n_classes=3", corpus)
-    assert ran.status == 0
-    assert "short_list=10" in " ".join(ran.out.split())
-
-
-def test_vectors_with_pickles_are_refused(refused, tmp_path):
-    np.save(tmp_path / "vectors.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    refused("build", "-m", "gmm", "vectors.npy", saying="objects")
-
-
-@pytest.mark.parametrize("command", [["vocab"], ["build", "-m", "classes"], ["evaluate", "t.json"]])
-def test_a_vocabulary_is_no_corpus(command, refused, hstree, corpus):
-    hstree("build", "-m", "flat", corpus, "-o", "t.json")
-    hstree("vocab", corpus, "-o", "words.tsv")
-    refused(*command, "words.tsv", saying="words.tsv looks like a vocabulary")
-
-
-def test_a_vocabulary_is_no_vectors(refused, hstree, corpus):
-    hstree("vocab", corpus)
-    refused("build", "-m", "gmm", "vocab.tsv", saying="takes word vectors")
 
 
 def test_a_table_of_counts_is_a_vocabulary_and_no_text(hstree, refused, tmp_path):

@@ -36,18 +36,6 @@ def test_every_ending_gives_the_same_figures(ending, hstree, corpus, tmp_path):
     assert hstree("stats", f"tree{ending}", "--json", "stats.json").status == 0
     figures = json.loads((tmp_path / "stats.json").read_text())
     assert list(figures) == ["tree"]
-    assert set(figures["tree"]) >= {
-        "method",
-        "nodes",
-        "labels",
-        "codes_per_label",
-        "code_length",
-        "scores_per_target",
-        "entropy",
-        "huffman_length",
-        "depth",
-        "sha256",
-    }
     assert set(figures["tree"]["code_length"]) == {"uniform", "weighted"}
     # The corpus has 40 words, <eos> and <unk>; a binary tree has one node less than labels.
     assert (figures["tree"]["labels"], figures["tree"]["nodes"]) == (42, 41)
@@ -81,11 +69,6 @@ def test_show_stops_at_the_depth(hstree, odd_tree):
     assert len(hstree("show", "odd.npz", "--depth", "1").out.splitlines()) == 4
 
 
-def test_show_ends_with_the_tree_however_deep_it_may_go(hstree, odd_tree):
-    whole = hstree("show", odd_tree, "--depth", 50)
-    assert hstree("show", odd_tree, "--depth", 10**29) == whole
-
-
 def test_show_draws_every_code_of_a_word(hstree, odd_tree):
     ran = hstree("show", "odd.npz", "--word", "[bold]a\nb")
     assert ran.status == 0
@@ -93,12 +76,8 @@ def test_show_draws_every_code_of_a_word(hstree, odd_tree):
     assert "code 1 of 2: 2 decisions" in ran.out
     assert "code 2 of 2: 2 decisions" in ran.out
     taken = [line.split() for line in ran.out.splitlines() if ">" in line]
-    assert [(row[1], row[row.index(">") + 1]) for row in taken] == [
-        ("0", "0"),
-        ("1", "0"),
-        ("0", "2"),
-        ("2", "1"),
-    ]
+    decisions = [row[1] + row[row.index(">") + 1] for row in taken]
+    assert decisions == ["00", "10", "02", "21"]
 
 
 def test_show_says_how_many_branches_it_leaves_out(hstree, corpus):
@@ -114,9 +93,8 @@ def test_show_says_how_many_decisions_it_leaves_out(hstree, tmp_path):
     assert "99 decisions" in ran.out
     assert "59 more decisions" in ran.out
     assert ran.out.count(" > ") == 40
-    assert (
-        "more decisions" not in hstree("show", "chain.json", "--word", "w99", "--depth", "99").out
-    )
+    whole = hstree("show", "chain.json", "--word", "w99", "--depth", 10**29).out
+    assert "more decisions" not in whole
 
 
 def test_a_word_that_is_no_label(refused, tree):

@@ -96,11 +96,6 @@ def test_the_time_may_be_bounded_instead_of_the_epochs(hstree, corpus):
     assert results.load("c").stop == library.Halving(minutes=0.1)
 
 
-def test_a_row_of_cbow_that_needs_the_words_before_is_refused(refused, corpus):
-    given = ("compare", corpus, "huffman + ngrams", "-o", "d", "--model", "cbow", "--epochs", "1")
-    refused(*given, status=2, saying="huffman + ngrams needs the words before each target")
-
-
 def test_the_words_of_a_tree_are_taken_where_nothing_else_chooses_them(compare, tree):
     # Built with --train-split-only: <unk> is among its labels, and no word of this text is.
     ran = compare("flat", tree)
@@ -146,14 +141,11 @@ def test_a_tree_that_saw_the_test_lines_is_called_out(compare, hstree, corpus):
         (("flat", "--model", "cbow", "--dropout", "0.5"), 2, "cbow has no option --dropout"),
         (("flat", "--vocabulary", "v.tsv", "--min-count", "2"), 2, "--min-count"),
         (("none.json",), 1, "none.json"),
+        (("huffman + ngrams", "--model", "cbow"), 2, "huffman + ngrams needs the words before"),
     ],
 )
 def test_what_is_refused_is_one_line(refused, corpus, arguments, status, saying):
     refused("compare", corpus, "-o", "c", *arguments, status=status, saying=saying)
-
-
-def test_a_place_that_cannot_be_written(refused, corpus):
-    refused("compare", corpus, "flat", "-o", "corpus.txt/c", saying="-o")
 
 
 def test_ctrl_c_says_how_to_go_on(compare, tmp_path, monkeypatch):

@@ -74,16 +74,11 @@ def test_what_cannot_be_is_one_line(refused, tree, tmp_path):
     refused("convert", tree, "x.dot", "--to", "svg", status=2, saying="no format 'svg'")
     refused("convert", "x.dot", "x.json", status=2, saying="dot is only written")
     refused("convert", "none.paths", "x.json", saying="none.paths")
-    refused(
-        "convert", tree, "x.npz", "--labels", "w", status=2, saying="--labels is not for tree files"
-    )
+    said = "--labels is not for tree files"
+    refused("convert", tree, "x.npz", "--labels", "w", status=2, saying=said)
     refused("convert", tree, "no/x.dot", saying="cannot write no/x.dot")
     Tree.from_children(["a", "b", "c"], [[~0, ~1, ~2]]).save(tmp_path / "flat.json")
     refused("convert", "flat.json", "x.paths", saying="node 0 has 3 children")
     (tmp_path / "bad.nested.json").write_text('["a",\n3]')
-    refused(
-        "convert",
-        "bad.nested.json",
-        "x.json",
-        saying="bad.nested.json: child 1 of node 0 is of type int",
-    )
+    said = "bad.nested.json: child 1 of node 0 is of type int"
+    refused("convert", "bad.nested.json", "x.json", saying=said)

@@ -17,15 +17,8 @@ def test_evaluate_says_what_is_predicted_from_what(hstree, tree, corpus, tmp_pat
     assert found["predicts"].startswith("word given")
     assert "window" in found["predicts"]
     assert f"of each {found['predicts'][:24]}" in ran.out
-    assert found["options"] == {
-        "model": kind,
-        "dim": 4,
-        "window": 2,
-        "batch_size": 1024,
-        "learning_rate": {"cbow": 0.2, "skipgram": 0.05}[kind],
-        "sample": 0.1,
-        "online": False,
-    }
+    options = {"model": kind, "dim": 4, "window": 2, "batch_size": 1024, "sample": 0.1}
+    assert found["options"].items() >= options.items()
     assert found["seeds"] == [3]
     scored = hstree("score", "m", corpus, "-o", "lines.tsv", "--json", "s.json")
     assert json.loads((tmp_path / "s.json").read_text())["predicts"] == found["predicts"]
@@ -42,6 +35,8 @@ def test_the_log_bilinear_model_stays_what_it_was(hstree, tree, corpus, tmp_path
 
 
 def test_options_of_another_model_are_refused(refused, hstree, tree, corpus):
+    given = ["huffman", "kn3", "--model", "cbow", "-o", "runs"]
+    refused("compare", corpus, *given, status=2, saying="kn3 gives the perplexity of a word given")
     for given, said in (
         (["--model", "cbow", "--context", 3], "the model cbow has no option --context"),
         (["--model", "lbl window=3"], "lbl has no option 'window'"),
@@ -65,8 +60,3 @@ def test_compare_trains_any_model_and_says_of_what_its_figures_are(hstree, corpu
     assert found["options"]["model"] == "skipgram"
     assert [row["name"] for row in found["rows"]] == ["huffman", "gmm", "flat"]
     assert all(min(row["training"]["rounds"]) > 0 for row in found["rows"])
-
-
-def test_figures_of_other_things_stand_in_no_table(refused, corpus):
-    given = ["huffman", "kn3", "--model", "cbow", "-o", "runs"]
-    refused("compare", corpus, *given, status=2, saying="kn3 gives the perplexity of a word given")

@@ -241,19 +241,13 @@ REPLACED = [
 
 def test_an_input_is_never_replaced(refused, tree, corpus, tmp_path):
     files = [
-        "words.json",
-        "words.npy",
-        "words.tsv",
-        "words.labels.tsv",
-        "v.labels.tsv",
-        "results.csv",
-        "x.json",
+        *("words.json", "words.npy", "words.tsv", "words.labels.tsv", "v.labels.tsv"),
+        *("results.csv", "x.json", "linked.npy", "d/tree.json", "d/text.txt", "c/v.npy"),
+        *("m/tree.json", "m/config.json", "m/weights.safetensors", "mv/vocabulary.tsv"),
+        *("d/m/config.json", "d/m/weights.safetensors", "b/round-0/text.txt"),
+        *("c/runs/flat/seed-0/tree.json", "c/runs/flat/seed-0/vectors.labels.tsv"),
+        *("ens/ensemble.json", "ens/models/KEY/config.json"),
     ]
-    files += [f"m/{name}" for name in ("tree.json", "config.json", "weights.safetensors")]
-    files += [f"d/m/{name}" for name in ("config.json", "weights.safetensors")]
-    files += [f"c/runs/flat/seed-0/{name}" for name in ("tree.json", "vectors.labels.tsv")]
-    files += ["ens/ensemble.json", "ens/models/KEY/config.json", "mv/vocabulary.tsv"]
-    files += ["d/tree.json", "d/text.txt", "linked.npy", "c/v.npy", "b/round-0/text.txt"]
     for name in [*files, "c/results.json"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(tree.read_bytes() if "tree" in name else b"w0\t1\n")

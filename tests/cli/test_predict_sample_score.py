@@ -38,16 +38,6 @@ def typed(monkeypatch):
     return type_
 
 
-def test_where_no_unk_stands_for_a_word_it_is_refused_in_one_line(hstree, refused, tmp_path):
-    (tmp_path / "plain.txt").write_text("a b\n" * 30)
-    built = hstree("build", "-m", "huffman", "plain.txt", "--no-unk", "-o", "plain.json")
-    assert built.status == 0
-    ran = hstree("evaluate", "plain.json", "plain.txt", "--epochs", 0, "--dim", 4, "--save", "m")
-    assert ran.status == 0, ran.err
-    refused("predict", "m", "zebra", saying="'zebra' is not among the labels")
-    refused("sample", "m", "--context", "zebra", saying="'zebra' is not among the labels")
-
-
 def answers(path):
     return json.loads(path.read_text(), parse_constant=pytest.fail)["predictions"]
 
@@ -171,18 +161,7 @@ def test_what_cannot_be_asked_is_refused(refused, model, other, tmp_path):
     refused("score", model, other, "-o", "no/where.tsv", saying="no/where.tsv")
     (tmp_path / "latin.txt").write_bytes(b"w1\n\xe9t\xe9\n")
     refused("predict", model, "--contexts", "latin.txt", saying="latin.txt: byte 0xe9 at line 2")
-
     refused("predict", model, "--contexts", "/dev/zero", saying="it is a device or a socket")
-
-
-FILES_OF_A_MODEL = ["config.json", "tree.json", "vocabulary.tsv", "weights.safetensors"]
-
-
-@pytest.mark.parametrize("name", FILES_OF_A_MODEL)
-def test_no_file_of_a_model_is_overwritten(refused, model, other, name):
-    file = model / name
-    refused("predict", model, "w0", "--json", file, saying=name)
-    refused("score", model, other, "--json", file, saying=name)
 
 
 @pytest.fixture

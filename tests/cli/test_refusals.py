@@ -6,14 +6,9 @@ import os
 import resource
 import subprocess
 
-import numpy as np
 import pytest
 
-import hstree as library
 from hstree._text import printable
-from hstree.builders import build, builders
-from hstree.data.vocabulary import Vocabulary
-from hstree.errors import OptionError
 from hstree_cli.main import app
 
 TOO_LARGE = 2**32
@@ -113,11 +108,6 @@ def test_names_of_files_and_methods_are_printed_without_control_characters(hstre
     assert "\\x1b[2J.json" in ran.out
 
 
-def test_other_characters_are_printed_as_they_are():
-    text = "naïve\u00a0fi\u200cle 👩\u200d🔬 \\x"
-    assert printable(text) == text
-
-
 @pytest.mark.parametrize("seed", [-1, TOO_LARGE, 10**30])
 def test_a_seed_out_of_range_is_refused_by_every_command(refused, tree, corpus, seed):
     commands = [
@@ -135,22 +125,3 @@ def test_a_seed_out_of_range_is_refused_by_every_command(refused, tree, corpus, 
 def test_the_last_random_state_of_a_comparison_is_in_range_too(refused, corpus):
     command = ["compare", corpus, "flat", "--seed", 2**32 - 1, "--seeds", 2, "-o", "d"]
     refused(*command, status=2, saying="4294967295")
-
-
-def test_a_seed_out_of_range_is_refused_by_every_builder_and_trainer():
-    words = Vocabulary(["a", "b", "c", "<eos>"], [4, 3, 2, 1])
-    vectors = library.WordVectors(words.words, np.eye(4), counts=words.counts)
-    tree = build("huffman", words)
-    seeded = [b for b in builders().values() if any(o.name == "random_state" for o in b.options)]
-    assert len(seeded) >= 5
-    for chosen in seeded:
-        given = vectors if chosen.takes_text == "word vectors" else words
-        with pytest.raises(OptionError, match=r"random_state is .* 0 to 4294967295"):
-            build(chosen.name, given, random_state=TOO_LARGE)
-    build("random", words, random_state=TOO_LARGE - 1)
-    for model in (library.LanguageModel, library.CBOW):
-        with pytest.raises(OptionError, match=r"random_state .* 0 to 4294967295"):
-            model(tree, random_state=TOO_LARGE)
-        model(tree, random_state=TOO_LARGE - 1)
-    with pytest.raises(OptionError, match=r"random_state .* 0 to 4294967295"):
-        library.LanguageModel(tree, epochs=0).sample(3, random_state=TOO_LARGE)

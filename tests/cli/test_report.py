@@ -32,20 +32,13 @@ def test_the_page_may_go_elsewhere(hstree, comparison, tmp_path):
     assert not (comparison / "report.html").exists()
 
 
-def test_a_folder_without_results_is_refused(refused, tmp_path):
-    (tmp_path / "empty").mkdir()
-    refused("report", "empty", saying="hstree compare")
-
-
 def test_the_file_of_the_results_stands_for_its_folder(hstree, refused, comparison):
     ran = hstree("report", "compared/results.json")
     assert (ran.status, ran.err) == (0, "")
     assert (comparison / "report.html").exists()
     refused("report", "compared/report.html", status=2, saying="give the folder that")
-
-
-def test_a_page_of_another_ending_is_refused(refused, comparison):
     refused("report", "compared", "-o", "page.pdf", status=2, saying=".html")
+    refused("report", ".", saying="hstree compare")
 
 
 def test_the_page_follows_a_comparison_until_no_row_is_pending(hstree, comparison, monkeypatch):

@@ -45,17 +45,7 @@ def test_a_vocabulary_counted_anew_remembers_by_which_lines_it_was_chosen(done, 
     one(done("evaluate", "tree.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
     done("build", "-m", "huffman", "other.txt", "--vocabulary", "v.tsv", "-o", "corpus.json")
     one(done("evaluate", "corpus.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
-    classes = (
-        "build",
-        "-m",
-        "classes n_classes=2",
-        "other.txt",
-        "--vocabulary",
-        "v.tsv",
-        "-o",
-        "c.json",
-    )
-    done(*classes)
+    done("build", "-m", "classes n_classes=2", "other.txt", "--vocabulary", "v.tsv", "-o", "c.json")
     one(done("evaluate", "c.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
 
 

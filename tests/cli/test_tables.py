@@ -53,10 +53,6 @@ def test_a_pipe_is_as_wide_as_columns_says(monkeypatch):
 
 
 def test_the_row_of_the_answer_is_bold():
-    bold = [
-        line
-        for line in drawn(120, answer="flat", colours="standard").splitlines()[3:]
-        if "\x1b[1m" in line
-    ]
-    (line,) = bold
+    lines = drawn(120, answer="flat", colours="standard").splitlines()[3:]
+    (line,) = (line for line in lines if "\x1b[1m" in line)
     assert "flat" in line

@@ -43,9 +43,5 @@ def test_text_and_rows_stand_out(theme):
         assert contrast(colours["ink"], colours[ground]) >= 4.5
 
 
-def test_the_oracle_knows_black_and_white():
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-
-
 def test_every_colour_of_a_row_has_its_class():
     assert {int(n) for n in re.findall(r"^\.c(\d+) \{", CSS, re.M)} == set(range(COLOURS))
