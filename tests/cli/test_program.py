@@ -76,17 +76,6 @@ def test_what_methods_does_not_know_is_refused(refused):
     refused("methods", "hufman", status=2, saying="did you mean 'huffman'?")
 
 
-def test_a_broken_method_of_another_package_is_a_warning(hstree, monkeypatch):
-    from hstree.builders import registry
-    from hstree.errors import HstreeError
-
-    broken = HstreeError("the builder 'zigzag' cannot be loaded")
-    monkeypatch.setattr(registry.BUILDERS, "_plugins", lambda: [("zigzag", broken)])
-    ran = hstree("methods")
-    assert ran.status == 0
-    assert ran.warnings == ["hstree: warning: the builder 'zigzag' cannot be loaded"]
-
-
 def test_results_fit_80_columns(hstree, tree, corpus):
     for arguments in (
         ["stats", tree],
