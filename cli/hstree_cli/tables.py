@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Names and values, printed one below the other.
 Facts = list[tuple[str, str]]
-#: Columns between two cells, and at either edge of a table.
+#: Characters between two cells, and at both edges of a table together.
 _GAP = 2
 
 
@@ -88,26 +88,22 @@ def table(
     rest = list(range(1, len(columns)))
     while rest or not parts:
         shown = len(rest)
-        fits = _total([0, *rest], whole) <= width
-        while not fits and shown > 1 and _total([0, *rest[:shown]], least) > width:
+        fits = sum(whole[i] + _GAP for i in [0, *rest]) <= width
+        while not fits and shown > 1 and sum(least[i] + _GAP for i in [0, *rest[:shown]]) > width:
             shown -= 1
         chosen = [0, *rest[:shown]]
         part = new_table([columns[i] for i in chosen], text)
         for i, column in zip(chosen, part.columns, strict=True):
             column.width = whole[i] if fits else least[i]
         if not fits:  # the rest of the width is for names
-            space = width - _total(chosen, least)
+            space = width - sum(least[i] + _GAP for i in chosen)
             part.columns[0].width = min(whole[0], least[0] + max(space, 0))
-        part.width = _total(chosen, whole) if fits else None
+        part.width = sum(whole[i] + _GAP for i in chosen) if fits else None
         for line in lines:
             part.add_row(*(line[i] for i in chosen), style="bold" if line[0] == bold else None)
         parts.append(part)
         rest = rest[shown:]
     return Group(*parts)
-
-
-def _total(columns: Sequence[int], widths: Sequence[int]) -> int:
-    return sum(widths[i] for i in columns) + _GAP * (len(columns) - 1) + 2
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:

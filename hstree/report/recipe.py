@@ -94,32 +94,27 @@ def _commands(
         return
     tree = figures.tree_file
     if isinstance(row, BuilderRow):
-        yield _build(row, corpus, comparison)
+        made_by, values, seed = builder(row.method), dict(row.options), comparison.seeds[0]
+        vectors, seeded = values.pop("vectors_file", None), []
+        if "random_state=" not in str(row) and values.pop("random_state", None) is not None:
+            seeded = ["--seed", str(seed)] if seed else []
+        if row.source is not None:
+            vectors = f"vectors/{row.source.folder}/seed-{seed}/vectors.npy"
+        inputs = [WORDS]
+        if made_by.takes is WordVectors:
+            inputs = [str(vectors), *(["--vocabulary", WORDS] if row.source is None else [])]
+        elif made_by.takes is Corpus:
+            is_one_text = len({source.get("sha256") for source in comparison.corpus.values()}) == 1
+            only = ["--train-split-only"] if is_one_text else []
+            inputs = [corpus, *only, "--vocabulary", WORDS]
+            values["vectors_file"] = vectors
+        method = spelled(row.method, made_by.options, values)
+        yield ["hstree", "build", "--method", method, *inputs, *seeded, "-o", "tree.json"]
         tree = "tree.json"
     if row.layer is not None or not isinstance(row, BuilderRow):
         output = str(row) if tree is None else shlex.quote(tree)
         over = "" if row.layer is None else f" + {row.layer}"
         yield ["hstree", "evaluate", output + over, corpus, *training, "--save", "model"]
-
-
-def _build(row: BuilderRow, corpus: str, comparison: Comparison) -> list[str]:
-    """Return the command that builds a tree."""
-    made_by, values, seed = builder(row.method), dict(row.options), comparison.seeds[0]
-    vectors, seeded = values.pop("vectors_file", None), []
-    if "random_state=" not in str(row) and values.pop("random_state", None) is not None:
-        seeded = ["--seed", str(seed)] if seed else []
-    if row.source is not None:
-        vectors = f"vectors/{row.source.folder}/seed-{seed}/vectors.npy"
-    if made_by.takes is WordVectors:
-        inputs = [str(vectors), *(["--vocabulary", WORDS] if row.source is None else [])]
-    elif made_by.takes is Corpus:
-        is_one_text = len({source.get("sha256") for source in comparison.corpus.values()}) == 1
-        inputs = [corpus, *(["--train-split-only"] if is_one_text else []), "--vocabulary", WORDS]
-        values["vectors_file"] = vectors
-    else:
-        inputs = [WORDS]
-    method = spelled(row.method, made_by.options, values)
-    return ["hstree", "build", "--method", method, *inputs, *seeded, "-o", "tree.json"]
 
 
 def _training(figures: RowResult, comparison: Comparison) -> list[str]:
