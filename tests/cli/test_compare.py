@@ -101,7 +101,7 @@ def test_the_words_of_a_tree_are_taken_where_nothing_else_chooses_them(compare, 
     ran = compare("flat", tree)
     assert (ran.status, ran.err) == (0, "")
     assert "<unk>" in library.load(tree).labels
-    assert [row.tree.labels for row in results.load("c").rows] == [42, 42]
+    assert results.load("c").vocabulary.size == 42
     flat = library.load(f"c/{results.load('c').rows[0].tree_file}")
     counts = dict(zip(flat.labels, flat.counts.tolist(), strict=True))
     assert list(counts) == sorted(counts, key=lambda word: (-counts[word], word))
