@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hstree.builders.shared import tfidf
-from hstree.builders.shared.tfidf import tfidf_vectors
+from hstree.builders.wordnet import builder
+from hstree.builders.wordnet.builder import tfidf_vectors
 from tests.texts import corpus_of
 
 LINES = ["the cat sat", "the dog", "the the cat", "sat on on on the cat", "dog"]
@@ -15,7 +15,7 @@ LINES = ["the cat sat", "the dog", "the the cat", "sat on on on the cat", "dog"]
 
 @pytest.mark.parametrize("block", [1, 4, 7, 1000])
 def test_columns_are_what_the_definition_says(tmp_path, block, monkeypatch):
-    monkeypatch.setattr(tfidf, "_TOKENS_AT_ONCE", 3)
+    monkeypatch.setattr(builder, "_TOKENS_AT_ONCE", 3)
     corpus = corpus_of(tmp_path, LINES)
     tokens = " <eos> ".join([*LINES, ""]).split()
     documents = [Counter(tokens[at : at + block]) for at in range(0, len(tokens), block)]
@@ -38,7 +38,7 @@ def test_words_out_of_the_vocabulary_fill_their_block(tmp_path):
 
 def test_the_projection_keeps_what_is_near_near(tmp_path, monkeypatch):
     """Two topics in many blocks: within a topic vectors point the same way, across they do not."""
-    monkeypatch.setattr(tfidf, "DIMENSIONS", 4)
+    monkeypatch.setattr(builder, "DIMENSIONS", 4)
     rng = np.random.default_rng(0)
     topics = [[f"{name}{i}" for i in range(6)] for name in "ab"]
     lines = [" ".join(rng.choice(topics[i % 2], 9)) for i in range(60)]

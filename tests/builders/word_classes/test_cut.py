@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import hstree
 from hstree import Tree
-from hstree.builders.word_classes.cut import cut
+from hstree.builders.word_classes.clustering import cut
 from tests.strategies import trees
 from tests.texts import corpus_of
 
