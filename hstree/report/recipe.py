@@ -39,11 +39,8 @@ def recipe_of(row: RowResult, comparison: Comparison, folder: Path) -> Recipe:
         loaded = "".join(f"    hstree.load_model({model!r}),\n" for model in models)
         python = f"import hstree\nmodel = hstree.Ensemble([\n{loaded}])"
     elif row.is_flat:
-        size = comparison.vocabulary.size
-        python = (
-            "import torch\n"
-            f"layer = torch.nn.Linear(d, {size:_})  # and cross-entropy, without a tree"
-        )
+        layer = f"layer = torch.nn.Linear(d, {comparison.vocabulary.size:_})"
+        python = f"import torch\n{layer}  # and cross-entropy, without a tree"
     elif row.kind == "tree" and row.layer is None:
         python = (
             "import hstree\n"

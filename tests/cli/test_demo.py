@@ -1,19 +1,12 @@
 """The demo, on less text than it has for people."""
 
-import pytest
-
 import hstree as library
 from hstree.experiments import results
 from hstree_cli import start
 
 
-@pytest.fixture
-def small(corpus, monkeypatch):
+def test_it_compares_trees_and_leaves_them_behind(hstree, corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(start, "DEMO_CORPUS", str(corpus))
-
-
-@pytest.mark.usefixtures("small")
-def test_it_compares_trees_and_leaves_them_behind(hstree, tmp_path):
     ran = hstree("demo", "-o", "out/demo")
     assert (ran.status, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= 80
@@ -25,8 +18,3 @@ def test_it_compares_trees_and_leaves_them_behind(hstree, tmp_path):
             assert library.load(tmp_path / "out" / "demo" / row.tree_file).n_labels == 41
     assert ran.out.startswith("Comparing huffman,")
     assert "Use " in ran.out.splitlines()[-2]
-
-
-@pytest.mark.usefixtures("small")
-def test_a_place_that_cannot_be_written(refused):
-    refused("demo", "-o", "corpus.txt/demo", saying="-o")

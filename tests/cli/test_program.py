@@ -263,12 +263,6 @@ with running(threads=1, quiet=False, debug=False):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_option_of_the_program_after_the_command_is_placed(hstree):
-    ran = hstree("methods", "--threads", "1")
-    assert ran.status == 2
-    assert "--threads goes before the command: `hstree --threads methods ...`" in ran.err
-
-
 def test_quiet_goes_before_the_command(hstree, refused, corpus):
     assert hstree("--quiet", "vocab", corpus).status == 0
     refused("vocab", corpus, "-q", status=2, saying="`hstree -q vocab ...`")

@@ -1,10 +1,7 @@
 """Input that is refused in one line, and output that no terminal acts on."""
 
 import inspect
-import json
 import os
-import resource
-import subprocess
 
 import pytest
 
@@ -33,39 +30,6 @@ def test_no_command_leaves_it_to_typer_whether_a_file_can_be_read():
     ]
     assert len(described) > 20
     assert not any(one.readable for one in described)
-
-
-def nested(depth):
-    return json.loads("[" * depth + "]" * depth)
-
-
-@pytest.mark.parametrize("key", ["method", "options", "input", "mine"])
-def test_meta_that_is_nested_too_deep_is_refused(refused, hstree, tmp_path, key):
-    document = {"format": "hstree", "version": 1, "labels": ["a", "b"], "children": [[-1, -2]]}
-    for depth, name in ((90, "deep.json"), (900, "deeper.json")):
-        meta = {key: {"name": nested(depth)}}
-        (tmp_path / name).write_text(json.dumps(document | {"meta": meta}))
-    ran = hstree("stats", "deep.json", "--json", "figures.json")
-    assert ran.status == 0
-    assert json.loads((tmp_path / "figures.json").read_text())["tree"]["method"] is None
-    refused("stats", "deeper.json", "--json", "deeper.figures.json", saying="nested more than 100")
-
-
-def test_a_full_disk_names_the_file_that_did_not_fit(program, corpus, tmp_path):
-    command, environment = program
-    ran = subprocess.run(
-        [*command, "embed", corpus, "--dim", "200", "--epochs", "0", "-o", "v.npy"],
-        cwd=tmp_path,
-        # kernels would be compiled, and say so, as they cannot be kept
-        env=environment | {"HSTREE_CACHE": str(tmp_path / "cache"), "HSTREE_FAST": "0"},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
-        capture_output=True,
-        text=True,
-    )
-    assert ran.returncode == 1
-    assert ran.stderr.count("\n") == 1
-    assert ran.stderr.startswith("hstree: error: cannot write v.npy: ")
-    assert not list(tmp_path.glob("v.*"))
 
 
 #: Red, the title of a window, C1's version of the same, a bell, and a text from right to left.
