@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -127,15 +127,6 @@ def check_apart(output: Path, option: str, reads: Iterable[object]) -> None:
                     f"{option} {output} is, holds or lies in {path}, which this command "
                     f"reads or writes, too; choose another place with {option}"
                 )
-
-
-def files_named(options: Mapping[str, Any]) -> list[Path]:
-    """Files that options of a method or layer name: their paths, and words that name trees."""
-    from hstree.tree.files import ENDINGS
-
-    values = options.values()
-    trees = [Path(value) for value in values if isinstance(value, str) and value.endswith(ENDINGS)]
-    return [*(value for value in values if isinstance(value, Path)), *trees]
 
 
 def _identities(path: Path) -> list[tuple[int, int] | str]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hstree_cli import options as opt
 from hstree_cli.options import argument, option
-from hstree_cli.outputs import Output, check_outputs, files_named, written
+from hstree_cli.outputs import Output, check_outputs, written
 from hstree_cli.tables import corpus_facts, facts, input_facts, origin
 from hstree_cli.terminal import BAD_INPUT, complain, say, showing_progress, warn
 
@@ -167,7 +167,9 @@ def build(
     from hstree_cli.inputs import read_vocabulary, refuse_options, training_split
 
     chosen, options = _builder_of(method, seed)
-    reads = [input, vocabulary, labels, *files_named(options)]
+    values = options.values()
+    named = [v for v in values if isinstance(v, Path) or str(v).endswith(ENDINGS)]
+    reads = [input, vocabulary, labels, *named]
     check_outputs(Output("-o", output, ENDINGS), reads=reads, force=force)
     choice = opt.selection(min_count, max_size)
     how: dict[str, Any] = {**choice, "lower": lower, "text": text}
