@@ -76,16 +76,9 @@ class AdaptiveImportanceSampling(ImportanceSampling):
         exact_target: bool = True,
         memory: Annotated[float, Range(0, 1)] = 0.99,
     ) -> None:
-        super().__init__(
-            vocabulary,
-            dim,
-            counts=counts,
-            dtype=dtype,
-            samples=samples,
-            limit=limit,
-            effective=effective,
-            exact_target=exact_target,
-        )
+        options: dict[str, Any] = {"samples": samples, "limit": limit, "effective": effective}
+        options |= {"counts": counts, "dtype": dtype, "exact_target": exact_target}
+        super().__init__(vocabulary, dim, **options)
         self.proposal: NGramMixture = NGramMixture(vocabulary, counts, memory)
         self.needs_contexts = True
 
@@ -108,21 +101,14 @@ class AdaptiveImportanceSampling(ImportanceSampling):
 
 
 class NGramMixture(Proposal):
-    """Mixture of unigrams and Kneser-Ney models, with weights for each frequency of a word.
-
-    Attributes
-    ----------
-    weights : float64 array (groups, components)
-        Rows sum to one.
-    group : int64 array (V,)
-        Group of the contexts in which each word is the nearest.
-    """
+    """Mixture of unigrams and Kneser-Ney models, with weights for each frequency of a word."""
 
     needs_contexts = True
 
     def __init__(self, vocabulary: Vocabulary, counts: Integer | None, memory: float) -> None:
         counts = vocabulary.counts if counts is None else counts
         self.memory = memory
+        # (V,) group of the contexts in which each word is the nearest
         self.group: Int64 = np.log2(np.maximum(counts, 1)).astype(np.int64)
         self._components: list[Proposal] = [Unigram(counts)]
         # Of the last labels drawn: group (B,), posterior of components (components, B, k)
@@ -203,6 +189,7 @@ class NGramMixture(Proposal):
         """Start with equal weights."""
         # (groups, components) sums of posterior probabilities; at first, some for each component
         self.sums: Float64 = np.full((int(self.group.max()) + 1, len(self._components)), 10.0)
+        # (groups, components) rows sum to one
         self.weights: Float64 = np.empty_like(self.sums)
         self._last = None
         self.update()

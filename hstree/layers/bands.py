@@ -15,24 +15,17 @@ class Bands:
 
     Labels are split at some ranks of their counts (V,), ties by label id. Those of one band ascend,
     so that in a vocabulary sorted by count a label's column is its id.
-
-    Attributes
-    ----------
-    start : int64 array (n + 1,)
-        First column of each band, and V.
-    label, column : int64 arrays (V,)
-        Label of each column, and column of each label.
-    is_identity : bool
-        Whether every label's column is its id.
     """
 
     def __init__(self, counts: Integer, cutoffs: Sequence[int]) -> None:
         by_count = np.argsort(-np.asarray(counts, np.int64), kind="stable")
         label = np.concatenate([np.sort(band) for band in np.split(by_count, cutoffs)])
+        #: (V,) label of each column, and column of each label; whether all columns are the ids
         self.label: Int64 = label
         self.column: Int64 = np.argsort(label)
-        self.start: Int64 = np.array([0, *cutoffs, len(label)], np.int64)
         self.is_identity = bool(np.array_equal(label, np.arange(len(label))))
+        #: (n + 1,) first column of each band, and V
+        self.start: Int64 = np.array([0, *cutoffs, len(label)], np.int64)
 
 
 def check_cutoffs(cutoffs: Sequence[int], n_labels: int, option: str, value: str) -> None:

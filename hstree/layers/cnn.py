@@ -252,18 +252,11 @@ class _Spelling:
     """Characters of words: their distinct n-grams, and the prefix tree of all words.
 
     A word has a mark before and after it, and is filled up to `widest` characters with marks after.
-
-    Attributes
-    ----------
-    n_characters : int
-        Distinct characters with the two marks.
-    ngrams : dict of int to int64 array (U, n)
-        Distinct n-grams of each width n as numbers of characters.
-    levels : list of _Level
-        Prefixes of 1, 2, ... characters.
     """
 
-    ngrams: dict[int, Int64]
+    n_characters: int  # distinct characters with the two marks
+    ngrams: dict[int, Int64]  # (U, n) distinct n-grams of each width n as numbers of characters
+    levels: list[_Level]  # prefixes of 1, 2, ... characters
 
     def __init__(self, words: Sequence[str], widest: int) -> None:
         text = "".join(words).encode("utf-32-le", "surrogatepass")
@@ -272,7 +265,7 @@ class _Spelling:
         start = offsets(np.array([len(word) for word in words]))
         length = np.diff(start)
         n_places = np.maximum(length + 2, widest)
-        self.levels: list[_Level] = []
+        self.levels = []
         prefix = np.zeros(len(words), np.int64)  # prefix of each word in the level before
         alive = np.arange(len(words))  # words that are not shorter
         for place in range(int(n_places.max())):

@@ -216,16 +216,9 @@ def drawn_branches(
 
 
 class Pass:
-    """Forward and backward pass of one batch.
+    """Forward and backward pass of one batch, whose negative log-likelihoods are `nll` (B,)."""
 
-    Attributes
-    ----------
-    nll : float64 array (B,)
-    features : WideFeatures or None
-        What is added to the scores of wide nodes.
-    """
-
-    features: WideFeatures | None = None
+    features: WideFeatures | None = None  # what is added to the scores of wide nodes
 
     def __init__(self, layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> None:
         self.layer, self.hidden, tree = layer, hidden, layer.tree

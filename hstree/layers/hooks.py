@@ -17,22 +17,15 @@ class TrainingHooks:
 
     A layer that needs one inherits from this class too, and defines it. Trainers and models get the
     hooks of any layer from `hooks_of`.
-
-    Attributes
-    ----------
-    needs_contexts : bool
-        Whether the layer needs the words before each target, as language models have them.
-    period : int
-        Number of batches after which the costs of training repeat; speeds are of whole ones.
-    scores_in_threads : bool
-        Whether several threads may call `nll` at once, and gain by it.
-    adagrad : dict
-        Arguments of `RowAdagrad` by array: `rate`, `initial_accumulator`.
     """
 
+    #: whether the layer needs the words before each target, as language models have them
     needs_contexts: bool = False
+    #: number of batches after which the costs of training repeat; speeds are of whole ones
     period: int = 1
+    #: whether several threads may call `nll` at once, and gain by it
     scores_in_threads: bool = False
+    #: arguments of `RowAdagrad` by array: `rate`, `initial_accumulator`
     adagrad: Mapping[str, dict[str, float]] = MappingProxyType({})
     #: the layer whose hooks these are, where it does not inherit them
     _layer: OutputLayer | None = None

@@ -36,27 +36,17 @@ DENSE = 64
 
 @dataclass(frozen=True)
 class NgramFeatures:
-    """The features of a text: C contexts, of 1 to n words, and F pairs of a context and a row.
+    """The features of a text: C contexts, of 1 to n words, and F pairs of a context and a row."""
 
-    Attributes
-    ----------
-    contexts : int64 array (C,)
-        Keys of the contexts, ``shorter * V + word``: `word` is the farthest word, `shorter` the
-        number of the context of the others, 0 where there is none; sorted within a length.
-    start : int64 array (n + 1,)
-        Those of i + 1 words are ``contexts[start[i]:start[i + 1]]``. A context's number is its
-        index.
-    keys : int64 array (F,)
-        Sorted, ``context * R + row``.
-    n_labels, n_rows : int
-        V and R.
-    """
-
+    #: (C,) keys of the contexts, ``shorter * V + word``: `word` is the farthest word, `shorter` the
+    #: number of the context of the others, 0 where there is none; sorted within a length
     contexts: Int64
+    #: (n + 1,) those of i + 1 words are ``contexts[start[i]:start[i + 1]]``; their index is their
+    #: number
     start: Int64
-    keys: Int64
-    n_labels: int
-    n_rows: int
+    keys: Int64  #: (F,) sorted, ``context * R + row``
+    n_labels: int  #: V
+    n_rows: int  #: R
 
     @classmethod
     def none(cls, words: int, n_labels: int, n_rows: int) -> Self:

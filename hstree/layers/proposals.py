@@ -58,16 +58,11 @@ class Proposal(ABC):
     """Distribution over V labels to draw noise from; with or without context.
 
     Training asks of it, through its layer, what follows the first two methods.
-
-    Attributes
-    ----------
-    is_conditional : bool
-        Whether it depends on the hidden vectors or contexts; then it draws for each item.
-    needs_contexts : bool
-        Whether it depends on the words before each target.
     """
 
+    #: whether it depends on the hidden vectors or contexts; then it draws for each item
     is_conditional = True
+    #: whether it depends on the words before each target
     needs_contexts = False
 
     @abstractmethod

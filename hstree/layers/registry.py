@@ -106,35 +106,24 @@ class LayerSpec:
     source : Tree or Vocabulary
     options : mapping
         A value for every option of the kind.
-
-    Attributes
-    ----------
-    tree : Tree or None
-        The source, if it is a tree.
-    labels : tuple of str
-        The V labels; a label's id is its index.
-    counts : int64 array (V,) or None
-        Training counts of the labels, if they are known.
-    made_from : object
-        Record of what the source was made from (`hstree.data.provenance`), or None.
-    file : str
-        Name of the source's file in a model's folder: "tree.json" or "vocabulary.tsv".
-    is_plain_tree : bool
-        Whether this is the hierarchical softmax, which configs and keys do not name.
     """
 
     def __init__(
         self, kind: LayerKind, source: Tree | Vocabulary, options: Mapping[str, Any]
     ) -> None:
         self.kind, self.source, self.options = kind, source, options
-        self.tree: Tree | None = None
-        if isinstance(source, Tree):
-            self.tree, self.labels = source, source.labels
-            self.made_from: object = source.meta.get("input")
-        else:
-            self.labels, self.made_from = source.words, source.source
+        #: the source, if it is a tree
+        self.tree = source if isinstance(source, Tree) else None
+        #: the V labels; a label's id is its index; and their training counts (V,), if known
+        self.labels = source.labels if isinstance(source, Tree) else source.words
         self.counts = source.counts
+        #: record of what the source was made from (`hstree.data.provenance`), or None
+        self.made_from: object = (
+            source.meta.get("input") if isinstance(source, Tree) else source.source
+        )
+        #: name of the source's file in a model's folder: "tree.json" or "vocabulary.tsv"
         self.file = SOURCES[kind.takes][0]
+        #: whether this is the hierarchical softmax, which configs and keys do not name
         self.is_plain_tree = kind.name == TREE_LAYER and not options
 
     @cached_property

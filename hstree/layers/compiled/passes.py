@@ -383,30 +383,23 @@ def _losses(weight, bias, hidden, targets, codes, features, slot_of):
 
 
 class TreePass:
-    """Lays out the batches of a tree for passes.
-
-    Attributes
-    ----------
-    is_narrow : bool
-        Whether no node is wide.
-    most_scores : float
-        Largest number of scores of one target.
-    one_thread : context manager
-        Limits the threads of BLAS where there is anything for it to do.
-    """
+    """Lays out the batches of a tree for passes."""
 
     def __init__(self, codes: Codes) -> None:
         tree = codes.tree
         columns = codes.parent_edge, codes.edge_row, tree.edge_branch, tree.edge_width
         edges: Int32 = np.stack(columns, axis=1).astype(np.int32)
         self.codes = TreeCodes(codes.label_start, codes.leaf_edge, edges)
+        #: whether no node is wide
         self.is_narrow = int(tree.edge_width.max()) <= NARROW
+        #: limits the threads of BLAS where there is anything for it to do
         self.one_thread: AbstractContextManager[object] = (
             nullcontext() if self.is_narrow else ONE_BLAS_THREAD
         )
         scores = np.where(tree.edge_width == 2, 1, tree.edge_width).astype(np.float64)
         tree.sum_down(scores)
         of_labels = np.add.reduceat(scores[codes.leaf_edge], codes.label_start[:-1])
+        #: largest number of scores of one target
         self.most_scores = float(of_labels.max())
 
     def plan(
