@@ -46,18 +46,15 @@ __all__ = [
     "load_model",
 ]
 
+#: Modules of the names that are imported when they are first used.
 _LAZY = {
-    "CBOW": "hstree.models.cbow:CBOW",
-    "Ensemble": "hstree.models.ensemble:Ensemble",
-    "Epochs": "hstree.experiments.results:Epochs",
-    "Halving": "hstree.experiments.results:Halving",
-    "LanguageModel": "hstree.models.lbl:LanguageModel",
-    "Seconds": "hstree.experiments.results:Seconds",
-    "SkipGram": "hstree.models.skipgram:SkipGram",
-    "bootstrap": "hstree.experiments.bootstrap:bootstrap",
-    "compare": "hstree.experiments.compare:compare",
-    "evaluate": "hstree.experiments.compare:evaluate",
-    "load_model": "hstree.models.ensemble:load_model",
+    "bootstrap": "experiments.bootstrap",
+    **dict.fromkeys(("compare", "evaluate"), "experiments.compare"),
+    **dict.fromkeys(("Epochs", "Halving", "Seconds"), "experiments.results"),
+    **dict.fromkeys(("Ensemble", "load_model"), "models.ensemble"),
+    "CBOW": "models.cbow",
+    "LanguageModel": "models.lbl",
+    "SkipGram": "models.skipgram",
 }
 #: Packages that `import hstree` alone does not import.
 _PACKAGES = {
@@ -70,8 +67,7 @@ def __getattr__(name: str) -> object:
         return import_module(f"hstree.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _LAZY[name].split(":")
-    value = globals()[name] = getattr(import_module(module), attribute)
+    value = globals()[name] = getattr(import_module(f"hstree.{_LAZY[name]}"), name)
     return value
 
 

@@ -56,61 +56,19 @@ def children_of(tree: Tree) -> list[list[int]]:
 def random_children(
     random: Random, n_labels: int, *, wide: bool = True, extra_codes: int = 0
 ) -> list[list[int]]:
-    """Return the children of each node of a random tree, numbered in random order.
+    """Return the children of each node of a random tree, made by joining parts until one is left.
 
-    Every extra code puts a label in one more place: under a node that gets one more child (where
-    `wide`), or beside another label, where a node takes that one's place.
+    Every extra code puts a label in one more place. All nodes have two children unless `wide`.
     """
-    root = _split(random, [~label for label in range(n_labels)], wide)
-    for _ in range(extra_codes):
-        _add_code(random, root, ~random.randrange(n_labels), wide)
-    return _numbered(random, root) if n_labels > 1 else []
-
-
-def _split(random, leaves, wide):
-    """Return nested lists of leaves, by splitting a shuffled list at random points."""
-    root = list(leaves)
-    random.shuffle(root)
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        n = len(node)
-        if n < 3 or (wide and random.random() < 0.2):
-            continue
-        ways = random.randint(2, n) if wide else 2
-        cuts = sorted(random.sample(range(1, n), ways - 1))
-        parts = [node[a:b] for a, b in zip([0, *cuts], [*cuts, n], strict=True)]
-        node[:] = [part if len(part) > 1 else part[0] for part in parts]
-        pending += [part for part in node if isinstance(part, list)]
-    return root
-
-
-def _add_code(random, root, leaf, wide):
-    nodes = [root]
-    for node in nodes:
-        nodes += [part for part in node if isinstance(part, list)]
-    node = random.choice(nodes)
-    if wide and leaf not in node:
-        node.insert(random.randint(0, len(node)), leaf)
-        return
-    place = random.randrange(len(node))
-    if node[place] != leaf:
-        node[place] = [node[place], leaf]
-
-
-def _numbered(random, root):
-    """Number nested lists so that parents come before children, else in random order."""
-    children = []
-    pending = [(root, None)]
-    while pending:
-        node, place = pending.pop(random.randrange(len(pending)))
-        if place is not None:
-            parent, branch = place
-            children[parent][branch] = len(children)
-        pending += [
-            (part, (len(children), branch))
-            for branch, part in enumerate(node)
-            if isinstance(part, list)
-        ]
-        children.append(list(node))
-    return children
+    parts = [~label for label in range(n_labels)]
+    parts += [~random.randrange(n_labels) for _ in range(extra_codes)]
+    nodes: list[list[int]] = []
+    while len(unlike := sorted(set(parts))) > 1:
+        n_children = random.choice([2, 2, random.randint(2, len(unlike))]) if wide else 2
+        nodes.append(random.sample(unlike, n_children))
+        for part in nodes[-1]:
+            parts.remove(part)
+        parts.append(len(nodes) - 1)
+    # The last node is the root, number 0, and those that it joins come after it.
+    last = len(nodes) - 1
+    return [[c if c < 0 else last - c for c in children] for children in reversed(nodes)]
