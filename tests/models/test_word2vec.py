@@ -125,16 +125,10 @@ def test_a_folder_is_read_by_its_own_class(markov, kind, tmp_path):
     model = trained(kind, markov[0], sample=0.1)
     model.save(tmp_path / "one")
     again = type(model).load(tmp_path / "one")
-    assert again.config() == model.config() == json_config(tmp_path / "one")
+    assert again.config() == model.config()
     np.testing.assert_array_equal(again.nll(markov[2]), model.nll(markov[2]))
     with pytest.raises(FileFormatError, match=f"holds a model '{kind}', not 'lbl'"):
         LanguageModel.load(tmp_path / "one")
-
-
-def json_config(folder):
-    config = json.loads((folder / "config.json").read_text())
-    ours = {"format", "version", "tree_sha256", "weights_sha256", "texts"}
-    return {name: value for name, value in config.items() if name not in ours}
 
 
 def test_the_config_of_a_log_bilinear_model_is_as_it_always_was(markov):
@@ -176,9 +170,6 @@ def test_what_word2vec_cannot_have_is_refused(markov, tmp_path):
         ({"model": "glove"}, "there is no model 'glove'"),
         ({"window": 0}, "window is 0"),
         ({"sample": -1}, "sample is -1"),
-        ({"epochs": 1.5}, "epochs is 1.5"),
-        ({"learning_rate": 0}, "learning_rate is 0"),
-        ({"batch_size": 0}, "batch_size is 0"),
     ):
         with pytest.raises(OptionError, match=said):
             new_model(tree, **{"model": "cbow", **wrong})

@@ -33,12 +33,6 @@ def test_vectors_and_matrices_are_rows_too():
         np.testing.assert_array_equal(parameter[2], 0)
 
 
-def test_a_zero_gradient_moves_nothing():
-    parameter = np.ones((2, 2))
-    RowAdagrad(parameter).step(slice(None), np.zeros((2, 2)), 0.1)
-    np.testing.assert_array_equal(parameter, 1)
-
-
 def test_a_row_shrinks_by_the_weight_decay_since_its_last_touch():
     parameter = np.full((2, 2), 2.0)
     adagrad = RowAdagrad(parameter, weight_decay=0.01)
