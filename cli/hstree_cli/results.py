@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from hstree.experiments.compare import Evaluation
     from hstree.experiments.results import Comparison
     from hstree.experiments.significance import Ratio
-    from hstree.training.trainer import Epoch
 
 
 # Evaluations
@@ -34,7 +32,8 @@ def print_evaluation(evaluation: Evaluation) -> None:
     comparison, row = evaluation.comparison, evaluation.row
     epochs = row.jobs[0].epochs
     if epochs:
-        say(epochs_table(epochs))
+        source = table_of(epochs)
+        say(table(source.columns, source.rows))
     ended = "interrupted" if evaluation.interrupted else f"after {plural(len(epochs), 'epoch')}"
     validated = [epoch for epoch in epochs if epoch.valid is not None]
     if validated and not evaluation.interrupted:
@@ -54,12 +53,6 @@ def print_evaluation(evaluation: Evaluation) -> None:
     spent = ", ".join(f"{name} {figure(seconds, 1)}" for name, seconds in steps if seconds != 0)
     lines += [("seconds", spent), ("ended", ended)]
     say(facts([*lines, *_conditions(comparison)]))
-
-
-def epochs_table(epochs: Sequence[Epoch]) -> Group:
-    """Return the table of the epochs of a training."""
-    source = table_of(epochs)
-    return table(source.columns, source.rows)
 
 
 # Comparisons

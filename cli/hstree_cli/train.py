@@ -12,7 +12,7 @@ import typer
 from hstree_cli import options as opt
 from hstree_cli.options import argument, option
 from hstree_cli.outputs import Output, check_outputs, written
-from hstree_cli.tables import corpus_facts, facts
+from hstree_cli.tables import corpus_facts, facts, table
 from hstree_cli.terminal import INTERRUPTED, say, showing_progress, warn
 
 if TYPE_CHECKING:
@@ -242,8 +242,8 @@ def embed(
     from hstree.experiments.row import Row
     from hstree.interop import gensim
     from hstree.models import kind_of, new_model
+    from hstree.training.trainer import table_of
     from hstree_cli.inputs import read_as, read_vocabulary, refuse_options, trees_of
-    from hstree_cli.results import epochs_table
 
     rule = {"epochs": epochs, "seconds": seconds}
     typed = opt.model_options(model, seed, dim, batch_size, learning_rate, **rule)
@@ -285,7 +285,8 @@ def embed(
         trained.remove_checkpoints()
     history = trained.history_
     if history.epochs:
-        say(epochs_table(history.epochs))
+        source = table_of(history.epochs)
+        say(table(source.columns, source.rows))
     rows = [
         ("perplexity", f"of each {trained.predicts}, while training"),
         ("model", f"{trained.name} over {one}, {plural(len(spec.labels), 'label')}"),
