@@ -271,7 +271,8 @@ def embed(
         else:
             words = read_vocabulary(vocabulary, **choice)
             text = Corpus.read(corpus, vocabulary=words, unk=None, **how, **choice)
-        spec = one.spec(text.counted_vocabulary(), one.build(text, seed, None))
+        built = one.build(text, seed, None) if one.kind == "tree" else None
+        spec = one.spec(text.counted_vocabulary(), built)
         if output.suffix in (".vec", ".txt", ".bin"):
             check_words(str(output), spec.labels)
         trained = new_model(spec, **options).fit(text, checkpoints=cache_folder() / "checkpoints")
