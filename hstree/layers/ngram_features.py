@@ -112,10 +112,13 @@ class NgramFeatures:
 
     def at_rows(self, number: Int64, row: Int64) -> tuple[Int64, Int64]:
         """Return the features of pairs (P,) of contexts (P, n) and rows: pair and index."""
-        # pairs with a context, by the number of its words
-        length, pair = np.nonzero(number.T >= 0)
-        feature = find(self.keys, number[pair, length] * self.n_rows + row[pair])
-        return pair[feature >= 0], feature[feature >= 0]
+        pair, index = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for of_length in number.T:
+            known = np.flatnonzero(of_length >= 0)
+            feature = find(self.keys, of_length[known] * self.n_rows + row[known])
+            pair.append(known[feature >= 0])
+            index.append(feature[feature >= 0])
+        return np.concatenate(pair), np.concatenate(index)
 
     def in_range(
         self, number: Int64, first: int, stop: int
