@@ -161,7 +161,20 @@ def compare(
                     runner.tree(runner.jobs_of(row)[0][0])
             for row in runner.rows:
                 table.finish(row, runner.first_seconds)
-        table.measure(speed_rounds)
+        jobs = {str(row): runner.jobs_of(row)[0][0] for row in runner.rows if row.is_trained}
+        keys = {str(job.row): table.done[name][0][0].key for name, job in jobs.items()}
+        models = {str(job.row): runner.folder(job) / MODEL for job in jobs.values()}
+        file = runner.home / speed.FILE
+        kept = speed.kept_speeds(file, keys, models, runner.splits, speed_rounds)
+        # Several models are as fast as one of them by their number; together they have no top k.
+        table.speeds = {
+            measure: {
+                str(row): [one / row.models for one in rounds[str(row.single)]]
+                for row in runner.rows
+                if str(row.single) in rounds and (row.models == 1 or measure != "top_k")
+            }
+            for measure, rounds in kept.items()
+        }
         return table.save(words=True)
 
 
@@ -417,22 +430,6 @@ class Table:
         if len(self.done) < len(runner.rows):
             self.save()
 
-    def measure(self, rounds: int) -> None:
-        """Measure the speeds of all rows; of several models, that of one by their number."""
-        runner = self.runner
-        first = {row: runner.jobs_of(row)[0][0] for row in runner.rows if row.is_trained}
-        keys = {str(job.row): self.done[str(row)][0][0].key for row, job in first.items()}
-        models = {str(job.row): runner.folder(job) / MODEL for job in first.values()}
-        kept = speed.kept_speeds(runner.home / speed.FILE, keys, models, runner.splits, rounds)
-        self.speeds = {
-            measure: {
-                str(row): [one / row.models for one in of[str(row.single)]]
-                for row in first
-                if str(row.single) in of and (row.models == 1 or measure != "top_k")
-            }
-            for measure, of in kept.items()
-        }
-
     def save(self, *, words: bool = False) -> Comparison:
         """Write and return all figures so far."""
         comparison = self.comparison(words=words)
@@ -452,7 +449,9 @@ class Table:
         covered = None
         for row in done:
             if row.kind == "tree" and row.method == "wordnet":
-                covered = _covered_tokens(self._trees(row)[1][0], splits)
+                job = runner.jobs_of(row)[0][0]
+                file = runner.folder(Job(job.row.tree_row, job.seed), "trees") / "tree.json"
+                covered = _covered_tokens(load(file), splits)
                 break
         with progress.task("laying out the table", len(done)) as task:
             rows = []
@@ -602,12 +601,6 @@ class Table:
             steps.append(msgspec.structs.replace(result.steps, training=training))
         return results.mean_of(steps, row.models)
 
-    def _trees(self, row: Row) -> tuple[str, list[Tree]]:
-        """Return the path of the first tree of a row, and the trees of the first seed's models."""
-        jobs = [Job(job.row.tree_row, job.seed) for job in self.runner.jobs_of(row)[0]]
-        files = [self.runner.folder(job, "trees") / "tree.json" for job in jobs]
-        return files[0].relative_to(self.runner.home).as_posix(), [load(file) for file in files]
-
     def _tree_figures(self, row: Row) -> dict[str, Any]:
         """Return the fields of a row that are of its tree; costs are of the trees of all models.
 
@@ -616,7 +609,9 @@ class Table:
         """
         if row.kind != "tree":
             return dict.fromkeys(["tree", "tree_file", "code_lengths", "in_wordnet"])
-        file, trees = self._trees(row)
+        jobs = [Job(job.row.tree_row, job.seed) for job in self.runner.jobs_of(row)[0]]
+        files = [self.runner.folder(job, "trees") / "tree.json" for job in jobs]
+        trees = [load(file) for file in files]
         words = [Vocabulary(tree.labels, [0] * tree.n_labels) for tree in trees]
         counts = [self.runner.splits.train.with_vocabulary(one).counts for one in words]
         codes = Codes(trees[0], cache_limit=0)
@@ -629,7 +624,7 @@ class Table:
                 in_wordnet = share_of_tokens
         return {
             "tree": results.TreeFigures.of(*map(tree_statistics, trees, counts)),
-            "tree_file": file,
+            "tree_file": files[0].relative_to(self.runner.home).as_posix(),
             "code_lengths": [
                 results.LengthCount(length, codes=int(number[length]), tokens=float(tokens[length]))
                 for length in np.flatnonzero(number).tolist()

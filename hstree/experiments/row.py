@@ -399,17 +399,18 @@ def parse_rows(entries: Iterable[Row | str | Tree] | None, config: Mapping[str, 
         entries = [row for row in DEFAULT if is_language_model or not row.endswith(_OF_LANGUAGE)]
     rows: list[Row] = []
     for entry in entries:
-        if entry == "trees":
+        name = entry if isinstance(entry, str) else ""
+        if name == "trees":
             rows += map(Row.parse, _TREES)
-        elif entry == "approximations":
+        elif name == "approximations":
             layers = [
-                "cnn delay=32" if name == "cnn" else name
-                for name, kind in LAYERS.all().items()
+                "cnn delay=32" if layer == "cnn" else layer
+                for layer, kind in LAYERS.all().items()
                 if kind.takes is Vocabulary
-                and name != FLAT
+                and layer != FLAT
                 and (
                     is_language_model
-                    or not hooks_of(layer_spec(two_words, name).new(1)).needs_contexts
+                    or not hooks_of(layer_spec(two_words, layer).new(1)).needs_contexts
                 )
             ]
             rows += map(Row.parse, [*_SOME_TREES, *layers, FLAT])
