@@ -66,7 +66,7 @@ def measured(corpus: hstree.Corpus, rounds: int) -> Iterator[dict[str, Any]]:
 
 def batch_work(counts: Int64, short_list: int, n_classes: int) -> list[float]:
     """Return the scores, rows and nodes of a batch, and 1 for what every batch takes."""
-    scores, rows, nodes = work_of(counts, short_list, n_classes, BATCH)
+    scores, rows, nodes = work_of(counts, short_list, n_classes)
     return [BATCH * scores, rows, nodes, 1.0]
 
 

@@ -32,7 +32,6 @@ ROWS = (
     "classes cluster_by=vectors",
     "classes short_list=1000 n_classes=50",
     "classes short_list=1000 n_classes=50 cluster_by=vectors",
-    "classes short_list=1000 n_classes=60 trees=4 shared_list=true cluster_by=vectors",
     "classes short_list=1000 n_classes=50 trees=2 cluster_by=vectors",
     "classes short_list=500 n_classes=60 trees=4 cluster_by=vectors",
     "classes short_list=250 n_classes=60 trees=3 cluster_by=vectors",

@@ -45,9 +45,7 @@ from hstree.data.corpus import Corpus
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
 
-ClusterBy = Literal[
-    "exchange", "brown", "frequency", "sqrt-frequency", "vectors", "wordnet", "adaptive"
-]
+ClusterBy = Literal["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
 
 
 @checked_options
@@ -60,7 +58,6 @@ def classes(
     short_list: Annotated[int | Literal["auto"], Range(0)] = 0,
     scores: Annotated[float | None, Range(1)] = None,
     trees: Annotated[int, Range(1, 64)] = 1,
-    shared_list: bool = False,
     binary: bool = False,
     tolerance: Annotated[float, Range(0, 1, exclude_max=True)] = 0.001,
     price: Annotated[float, Range(0)] = 0.0,
@@ -74,12 +71,11 @@ def classes(
     ----------
     corpus : Corpus
         Its bigrams are what classes are made of, and what their perplexity is measured on.
-    cluster_by : {"exchange", "brown", "frequency", "sqrt-frequency", "vectors", "wordnet", \
-            "adaptive"}
+    cluster_by : {"exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"}
         How to find classes. exchange: those that best predict the next word's class from the
         previous word. brown: the same, merged into a binary tree by mutual information.
-        frequency, sqrt-frequency: bins of equal mass. vectors: k-means. wordnet: parts of its is-a
-        tree, and bins of the words outside. adaptive: frequent words beside clusters of rare ones.
+        frequency, sqrt-frequency: bins of equal mass. vectors: k-means. adaptive: frequent words
+        beside clusters of rare ones.
     n_classes : int, optional
         Number of classes under the root; by default sqrt(V), with three levels the cube root
         of V. Not with adaptive or a file, which determine it.
@@ -96,9 +92,6 @@ def classes(
     trees : int
         Number of trees side by side under one root, their classes from as many random starts: a
         word has a code in each. With exchange, brown and vectors.
-    shared_list : bool
-        Put the short list of several trees under the root once, beside the trees of the other
-        words, instead of into each: its words have one code then, and are scored once.
     binary : bool
         Make each wide node a binary Huffman tree. With brown and with bit strings, the words of a
         class are in a Huffman tree in any case.
@@ -122,12 +115,12 @@ def classes(
     Returns
     -------
     Tree
-        One code per label and tree, but for the words of a shared list. Nodes are wide (a softmax)
-        except for `binary` and the hierarchies.
-        Classes are numbered in the order of their most frequent words. Empty ones are dropped; a
-        class of one word is that word, directly under its parent. ``meta["classes"]`` has the
-        method, the number of classes, the perplexity of the class bigram model on the corpus, and
-        for exchange the number of moves and the perplexity by sweep; of several trees, the first.
+        One code per label and tree. Nodes are wide (a softmax) except for `binary` and the
+        hierarchies. Classes are numbered in the order of their most frequent words. Empty ones are
+        dropped; a class of one word is that word, directly under its parent. ``meta["classes"]``
+        has the method, the number of classes, the perplexity of the class bigram model on the
+        corpus, and for exchange the number of moves and the perplexity by sweep; of several trees,
+        the first.
 
     Raises
     ------
@@ -149,18 +142,17 @@ def classes(
     .. [2] Z. Yang, Z. Dai, R. Salakhutdinov & W. Cohen, "Breaking the softmax bottleneck", ICLR
        2018.
     """
-    by_file = classes_file is not None
+    n_words = len(corpus.vocabulary)
     wrong = _misfits(
-        len(corpus.vocabulary), cluster_by, n_classes, levels, short_list, scores, trees,
-        shared_list, binary, price, vectors_file is not None, by_file,
+        n_words, cluster_by, n_classes, levels, short_list, scores, trees, binary, price,
+        vectors_file is not None, classes_file is not None,
     )  # fmt: skip
     for option, reason in wrong:
         raise OptionError.about(option, reason)
-    n_words = len(corpus.vocabulary)
     by_frequency = np.argsort(-corpus.counts, kind="stable")
     if short_list == "auto" and scores is not None:
         ranked = corpus.counts[by_frequency]
-        short_list, n_classes = longest_list(ranked, scores, trees, n_classes, shared=shared_list)
+        short_list, n_classes = longest_list(ranked, scores, trees, n_classes)
     listed, others = by_frequency[:short_list], by_frequency[short_list:]
     text = ClusteredText(corpus, bigram_counts(corpus), others)
     arrange = huffman_shape if binary else lambda weights: wide(len(weights))
@@ -186,11 +178,7 @@ def classes(
     seeds: list[Seed] = [random_state, *np.random.SeedSequence(random_state).spawn(trees - 1)]
     clusterings = [clusters(seed) for seed in seeds]
     words = [leaf(word) for word in listed.tolist()]
-    if shared_list:
-        shape = node([*words, *(node(shapes) for shapes, _ in clusterings)])
-    else:
-        shape = node([node([*words, *shapes]) for shapes, _ in clusterings])
-
+    shape = node([node([*words, *shapes]) for shapes, _ in clusterings])
     class_of = clusterings[0][1]
     number = int(class_of[others].max()) + 1
     class_of[listed] = number + np.arange(len(listed))
@@ -275,7 +263,6 @@ def _misfits(
     short_list: int | Literal["auto"],
     scores: float | None,
     trees: int,
-    shared_list: bool,
     binary: bool,
     price: float,
     by_vectors: bool,
@@ -314,6 +301,3 @@ def _misfits(
         yield "short_list", reason
     if trees > 1 and (by_file or cluster_by not in ("exchange", "brown", "vectors")):
         yield "trees", f"is {trees}, and {way} gives them all the same classes; take exchange"
-    if shared_list and not (short_list and trees > 1):
-        reason = "is for several trees with a short list; give trees and short_list, or drop it"
-        yield "shared_list", reason

@@ -27,7 +27,7 @@ from tests.builders.oracle import children_of, code_lengths
 from tests.shared_data import shared
 from tests.texts import corpus_of
 
-METHODS = ["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "wordnet", "adaptive"]
+METHODS = ["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
 
 
 @pytest.fixture
@@ -239,9 +239,7 @@ def test_few_words(tmp_path, method, n_words):
     assert tree.n_nodes <= max(0, n_words - 1)
 
 
-@pytest.mark.parametrize(
-    "method", ["exchange", "brown", "frequency", "sqrt-frequency", "wordnet", "adaptive"]
-)
+@pytest.mark.parametrize("method", ["exchange", "brown", "frequency", "sqrt-frequency", "adaptive"])
 def test_words_that_the_text_lacks_are_placed(tmp_path, method):
     words = Vocabulary([f"w{i}" for i in range(20)], [1] * 20)
     corpus = corpus_of(tmp_path, ["w3 w4 w3 zz w5"], vocabulary=words)
@@ -278,9 +276,7 @@ def words_by_count(corpus):
     return [corpus.vocabulary.words[i] for i in order]
 
 
-@pytest.mark.parametrize(
-    "method", ["exchange", "frequency", "sqrt-frequency", "vectors", "wordnet"]
-)
+@pytest.mark.parametrize("method", ["exchange", "frequency", "sqrt-frequency", "vectors"])
 def test_a_short_list_is_under_the_root_beside_the_classes_of_the_others(corpus, vectors, method):
     more = {"vectors_file": vectors} if method == "vectors" else {}
     tree = classes(corpus, cluster_by=method, short_list=20, n_classes=6, **more)
@@ -347,22 +343,6 @@ def test_several_trees_have_other_classes_each_and_the_first_is_that_of_one(
     assert classes(corpus, **options, random_state=1).child.tolist() != forest.child.tolist()
 
 
-def test_a_shared_list_is_under_the_root_once_beside_the_trees_of_the_others(corpus):
-    options = {"short_list": 20, "n_classes": 9, "trees": 3}
-    own, shared = classes(corpus, **options), classes(corpus, shared_list=True, **options)
-    listed = [label for label, lengths in zip(shared.labels, code_lengths(shared), strict=True)
-              if lengths == [1]]  # fmt: skip
-    by_count = sorted(range(len(corpus.counts)), key=lambda i: (-corpus.counts[i], i))
-    assert sorted(listed) == sorted(corpus.vocabulary.words[i] for i in by_count[:20])
-    root = children_of(shared)[0]
-    assert [shared.labels[~c] for c in root[:20]] == [
-        corpus.vocabulary.words[i] for i in by_count[:20]
-    ]
-    below = [subtree(shared, c) for c in root[20:]]
-    assert below == [subtree(own, c)[20:] for c in children_of(own)[0]]
-    assert all(len(lengths) in (1, 3) for lengths in code_lengths(shared))
-
-
 def subtree(tree, node):
     """Nested lists of the labels under a node."""
     children = children_of(tree)
@@ -411,7 +391,6 @@ def test_auto_chooses_the_short_list_that_the_cost_allows(corpus, monkeypatch):
         ({"short_list": 5, "cluster_by": "adaptive"}, "short_list does not go with"),
         ({"trees": 2, "cluster_by": "frequency"}, "trees is 2, and cluster_by 'frequency' gives"),
         ({"trees": 2, "classes_file": "c.tsv"}, "trees is 2, and a file of classes gives"),
-        ({"shared_list": True, "trees": 2}, "shared_list is for several trees with a short list"),
         ({"price": 0.1, "cluster_by": "frequency"}, "price is for cluster_by 'exchange'"),
         ({"short_list": "auto"}, "'auto' needs scores"),
         ({"scores": 100}, "scores is for short_list 'auto'"),

@@ -50,7 +50,6 @@ SETTINGS = {
         {"cluster_by": "brown"},
         {"cluster_by": "frequency", "levels": 3, "binary": True},
         {"cluster_by": "sqrt-frequency"},
-        {"cluster_by": "wordnet"},
         {"cluster_by": "adaptive"},
     ],
 }

@@ -12,6 +12,7 @@ import pytest
 from hstree._compiled import numpy_alone
 from hstree.builders import build
 from hstree.builders.shared.join import join_under_root
+from hstree.data.vocabulary import Vocabulary
 from hstree.models.cbow import CBOW
 from hstree.models.lbl import LanguageModel
 from hstree.models.skipgram import SkipGram
@@ -47,7 +48,11 @@ def tree(kind, corpus):
         labels = [*vocabulary.words, *(f"other{i}" for i in range(drawn.n_labels))]
         return Tree(labels[: drawn.n_labels], drawn.child_start, drawn.child)
     if kind == "shared list":
-        return build("classes", corpus, short_list=60, n_classes=6, trees=3, shared_list=True)
+        n, words, counts = 60, vocabulary.words, vocabulary.counts
+        others = Vocabulary(words[n:], counts[n:])
+        trees = [Tree([word], [0], []) for word in words[:n]]
+        trees += [build("random", others, arity=9, random_state=i) for i in range(3)]
+        return join_under_root(trees, words, counts=counts)
     if kind == "forest":
         trees = [build("random", vocabulary, random_state=i) for i in range(2)]
         return join_under_root(trees, vocabulary.words)

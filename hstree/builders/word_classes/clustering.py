@@ -1,4 +1,4 @@
-"""Partitions of words into classes: by exchange, equal mass, k-means or WordNet, in levels.
+"""Partitions of words into classes: by exchange, equal mass or k-means, in levels.
 
 The clusters of the adaptive softmax are here too. Classes by bigrams are in `bigrams`.
 """
@@ -18,11 +18,9 @@ from threadpoolctl import threadpool_limits
 from hstree import progress
 from hstree._typing import Float64, Floating, Int64, Integer
 from hstree.builders.word_classes.bigrams import exchange
-from hstree.builders.wordnet.builder import wordnet
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError
-from hstree.tree import Tree
 
 #: Maximum number of rounds of k-means.
 ITERATIONS = 100
@@ -34,9 +32,6 @@ _ROWS = 1024
 CLUSTER_COST = 9.0
 #: Every rank up to this may be a boundary of clusters; further ones are 1% apart.
 EVERY_RANK = 1000
-
-#: Halvings of the interval that the limit is searched in.
-HALVINGS = 40
 
 #: What a tree's random numbers come from.
 Seed = int | np.random.SeedSequence
@@ -68,13 +63,11 @@ def partition_by(
     tolerance: float,
     price: float,
 ) -> Partition:
-    """Return the partition of a method: exchange, frequency, sqrt-frequency, vectors or wordnet."""
+    """Return the partition of a method: exchange, frequency, sqrt-frequency or vectors."""
     if vectors_file is not None:
         return _by_vectors(text, vectors_file, seed)
     if method == "exchange":
         return by_exchange(text, tolerance, seed, price)
-    if method == "wordnet":
-        return _by_wordnet(text)
     mass = text.counts if method == "frequency" else np.sqrt(text.counts)
     return lambda words, n: equal_mass_bins(mass[words], n)
 
@@ -127,19 +120,6 @@ def _by_vectors(text: ClusteredText, path: Path, seed: Seed) -> Partition:
             clusters = kmeans_clusters(rows, min(n - n_bins, n_with), seed)
             class_of[has_vector] = clusters + n_bins
         return class_of
-
-    return partition
-
-
-def _by_wordnet(text: ClusteredText) -> Partition:
-    """Return the partition into parts of WordNet's is-a tree, of about equal square-root mass."""
-    tree = wordnet(text.corpus, binarise="none")
-    text.notes["wordnet"] = {name: tree.meta[name] for name in ("wordnet", "coverage")}
-
-    def partition(words: Int64, n: int) -> Int64:
-        mass = np.zeros(tree.n_labels)
-        mass[words] = np.sqrt(text.counts[words])
-        return cut(tree, mass, n)[words]
 
     return partition
 
@@ -298,65 +278,3 @@ def _first_centres(X: Float64, k: int, rng: np.random.Generator) -> Float64:
             chosen.append(min(drawn, len(X) - 1))
             task.advance()
     return X[chosen]
-
-
-def cut(tree: Tree, mass: Float64, n_classes: int) -> Int64:
-    """Cut a tree of one code per label into at most `n_classes` classes of about the same mass.
-
-    Returns the class (V,) of each label, from 0. A node whose words weigh no more than a limit
-    stays whole. Where they weigh more, its children fill classes in their order, each up to the
-    limit; the last of these goes on with the parent's other children. The limit is the smallest
-    that gives so few classes. O(E) for each halving, and a Python loop over the nodes above it.
-
-    Bottom-up cutting is that of S. Kundu and J. Misra, "A linear tree partitioning algorithm", SIAM
-    Journal on Computing 6 (1), 1977, who cut the heaviest children off one by one.
-    """
-    low, high = 0.0, float(mass.sum())
-    best = _cut(tree, mass, np.inf)  # one class, whatever the rounding of sums
-    for _ in range(HALVINGS):
-        limit = (low + high) / 2
-        found = _cut(tree, mass, limit)
-        if found.max(initial=0) < n_classes:
-            best, high = found, limit
-        else:
-            low = limit
-    return best
-
-
-def _cut(tree: Tree, mass: Float64, limit: float) -> Int64:
-    """Return the class (V,) of each label for one limit."""
-    if tree.n_nodes == 0:
-        return np.zeros(tree.n_labels, np.int64)
-    # (E,) mass that goes on with the parent, and the class that an edge's words end in, or -1
-    weight, ended = mass[~np.minimum(tree.child, -1)], np.full(len(tree.child), -1)
-    n_classes = 1  # the first is that of what is left at the root
-    for level in reversed(tree.levels):
-        total = np.add.reduceat(weight[level.edge_index], level.edge_start[:-1])
-        for node in level.nodes[total > limit].tolist():
-            edges = np.arange(tree.child_start[node], tree.child_start[node + 1])
-            groups = _filled(weight[edges], limit)
-            last = groups[-1]
-            ended[edges] = np.where(groups == last, -1, n_classes + groups)
-            n_classes += int(last)
-            total[np.searchsorted(level.nodes, node)] = weight[edges[groups == last]].sum()
-        edge = tree.node_edge[level.nodes]
-        weight[edge[edge >= 0]] = total[edge >= 0]
-    for level in tree.levels:
-        goes_on = level.edges[ended[level.edges] < 0]
-        above = tree.parent_edge[goes_on]
-        ended[goes_on] = np.where(above < 0, 0, ended[above])
-    of_label = np.empty(tree.n_labels, np.int64)
-    is_leaf = tree.child < 0
-    of_label[~tree.child[is_leaf]] = ended[is_leaf]
-    return of_label
-
-
-def _filled(weight: Float64, limit: float) -> Int64:
-    """Return the group (n,) of each of a sequence of weights: groups are filled up to the limit."""
-    groups, group, filled = [], 0, 0.0
-    for one in weight.tolist():
-        if filled > 0 and filled + one > limit:
-            group, filled = group + 1, 0.0
-        filled += one
-        groups.append(group)
-    return np.array(groups)

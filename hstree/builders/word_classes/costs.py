@@ -20,52 +20,32 @@ ROW = 10.0
 STEP = 1.05
 
 
-def class_cost(
-    counts: Int64, short_list: int, n_classes: int, trees: int = 1, *, shared: bool = False
-) -> float:
+def class_cost(counts: Int64, short_list: int, n_classes: int, trees: int = 1) -> float:
     """Estimate the cost of a target in training, in scores.
 
     Counts (V,) are largest first. The words of the short list are under the root, the others in
-    classes of equal size and mass, anew in each tree; a list that is `shared` is scored once.
+    classes of equal size and mass, anew in each tree.
     """
-    if shared:
-        in_classes = _share(counts[short_list:], counts)
-        scores, rows, _ = work_of(counts[short_list:], 0, n_classes, BATCH * in_classes)
-        under_root = short_list + trees
-        scores, rows = under_root + trees * in_classes * scores, under_root + trees * rows
-    else:
-        scores, rows, _ = work_of(counts, short_list, n_classes, BATCH)
-        gates = {1: 0, 2: 1}.get(trees, trees)  # scored once for each code of a target
-        scores, rows = trees * (scores + gates), trees * rows
-    return (scores + ROW / BATCH * rows) / (1 + ROW / BATCH)
+    scores, rows, _ = work_of(counts, short_list, n_classes)
+    gates = {1: 0, 2: 1}.get(trees, trees)  # scored once for each code of a target
+    return trees * (scores + gates + ROW / BATCH * rows) / (1 + ROW / BATCH)
 
 
-def work_of(
-    counts: Int64, short_list: int, n_classes: int, batch: float
-) -> tuple[float, float, float]:
+def work_of(counts: Int64, short_list: int, n_classes: int) -> tuple[float, float, float]:
     """Return the scores of a target in one tree, and the rows and class nodes of a batch.
 
     A target has a score for every child of each node on its path. After a batch, the rows of the
     nodes that were visited are updated: those of a class with probability
-    ``1 - (1 - share)^batch``. Parameters are those of `class_cost`, and the targets of a batch.
+    ``1 - (1 - share)^BATCH``. Parameters are those of `class_cost`.
     """
-    in_classes = _share(counts[short_list:], counts)
+    in_classes = float(counts[short_list:].sum()) / max(int(counts.sum()), 1)
     size, under_root = (len(counts) - short_list) / n_classes, short_list + n_classes
-    visited = n_classes * (1 - (1 - in_classes / n_classes) ** batch)
+    visited = n_classes * (1 - (1 - in_classes / n_classes) ** BATCH)
     return under_root + in_classes * size, under_root + visited * size, visited
 
 
-def _share(some: Int64, counts: Int64) -> float:
-    return float(some.sum()) / max(int(counts.sum()), 1)
-
-
 def longest_list(
-    counts: Int64,
-    scores: float,
-    trees: int = 1,
-    n_classes: int | None = None,
-    *,
-    shared: bool = False,
+    counts: Int64, scores: float, trees: int = 1, n_classes: int | None = None
 ) -> tuple[int, int]:
     """Return the longest short list whose tree costs at most `scores`, and its number of classes.
 
@@ -77,7 +57,7 @@ def longest_list(
     for n in [*reversed(_spread(len(counts) - 1)), 0]:
         left = len(counts) - n
         tried = _spread(left) if n_classes is None else [min(n_classes, left)]
-        costs = [class_cost(counts, n, c, trees, shared=shared) for c in tried]
+        costs = [class_cost(counts, n, c, trees) for c in tried]
         least = min(costs)
         if least <= scores:
             return n, tried[int(np.argmin(costs))]

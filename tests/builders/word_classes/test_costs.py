@@ -1,7 +1,5 @@
 """Costs of class trees: against the scores and the touched rows of real trees; the longest list."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -9,10 +7,8 @@ from hstree.builders.classes import classes
 from hstree.builders.shared.join import join_under_root
 from hstree.builders.word_classes import costs
 from hstree.builders.word_classes.costs import class_cost, longest_list
-from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.statistics import tree_statistics
-from tests.strategies import children_of
 from tests.texts import corpus_of
 
 ZIPF = np.ceil(1e6 / np.arange(1, 3001)).astype(np.int64)
@@ -35,7 +31,6 @@ SHAPES = [
     {"short_list": 20, "n_classes": 8},
     {"short_list": 20, "n_classes": 8, "trees": 2},
     {"short_list": 20, "n_classes": 8, "trees": 3},
-    {"short_list": 40, "n_classes": 6, "trees": 3, "shared": True},
 ]
 
 
@@ -58,8 +53,7 @@ def test_the_rows_are_those_that_a_batch_touches(even, tmp_path, monkeypatch, sh
         int(rows_of[np.unique(tree.edge_node[codes.expand(targets).edge])].sum())
         for targets in rng.integers(0, len(even.vocabulary), (2000, 16))
     ]
-    # the root's rows, which are among those of the list where it is shared
-    gates = 3 * (shape.get("trees", 1) == 3 and not shape.get("shared"))
+    gates = 3 * (shape.get("trees", 1) == 3)  # the root's rows
     assert class_cost(even.counts, **shape) + gates == pytest.approx(np.mean(touched), rel=0.02)
 
 
@@ -73,30 +67,17 @@ def even_tree(corpus, folder, shape):
     file.write_text("".join(lines))
     single = classes(corpus, classes_file=file, short_list=shape["short_list"])
     n_trees = shape.get("trees", 1)
-    if n_trees == 1:
-        return single
-    if shape.get("shared"):
-        of_classes = children_of(single)
-        n, n_listed = len(of_classes), shape["short_list"]
-        below = [c for c in of_classes[0] if c >= 0]
-        root = [c for c in of_classes[0] if c < 0]
-        assert len(root) == n_listed
-        children = [[*root, *range(1, 1 + n_trees)]]
-        children += [[c + n_trees + (n - 1) * t for c in below] for t in range(n_trees)]
-        children += n_trees * of_classes[1:]
-        return Tree.from_children(words, children, counts=corpus.counts)
     return join_under_root([single] * n_trees, words, counts=corpus.counts)
 
 
-@pytest.mark.parametrize(("trees", "shared"), [(1, False), (4, False), (4, True)])
-def test_no_longer_list_costs_as_little(trees, shared):
-    class_cost = partial(costs.class_cost, trees=trees, shared=shared)
-    scores = 12 * costs.class_cost(ZIPF, 0, 55)
-    n, n_classes = longest_list(ZIPF, scores, trees, shared=shared)
-    assert class_cost(ZIPF, n, n_classes) <= scores
+@pytest.mark.parametrize("trees", [1, 4])
+def test_no_longer_list_costs_as_little(trees):
+    scores = 12 * class_cost(ZIPF, 0, 55)
+    n, n_classes = longest_list(ZIPF, scores, trees)
+    assert class_cost(ZIPF, n, n_classes, trees) <= scores
     for longer in range(int(n * costs.STEP) + 2, len(ZIPF), 97):
         for other in range(1, len(ZIPF) - longer, 41):
-            assert class_cost(ZIPF, longer, other) > scores
+            assert class_cost(ZIPF, longer, other, trees) > scores
 
 
 def test_of_lists_of_one_length_the_cheapest_is_taken():
