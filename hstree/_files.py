@@ -329,42 +329,38 @@ def temporary(parent: Path, make: Callable[[Path], object] = Path.mkdir) -> Iter
     Those that no living process has locked are removed first.
     """
     for left in parent.glob(f"{PREFIX}*{SUFFIX}"):
-        if (lock := _lock(left, wait=False)) is not None:
-            _remove(left, lock)
+        with _removed(left, wait=False):
+            pass
     while True:
         path = parent / f"{PREFIX}{uuid4().hex}{SUFFIX}"
         make(path)
-        lock = _lock(path, wait=True)
-        if path.exists():
-            break
-        _remove(path, lock)  # another process removed it before it was locked
+        with _removed(path, wait=True):
+            if path.exists():  # else another process removed it before it was locked
+                yield path
+                return
+
+
+@contextmanager
+def _removed(path: Path, *, wait: bool) -> Iterator[None]:
+    """Lock a path, then remove it after the body; without `wait`, only if no other has locked it.
+
+    Where there are no locks, it is removed only with `wait`.
+    """
+    lock, is_locked = None, False
+    with suppress(OSError):
+        if fcntl is not None:
+            lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = True
     try:
-        yield path
+        yield
     finally:
-        _remove(path, lock)
-
-
-def _lock(path: Path, *, wait: bool) -> int | None:
-    """Lock a path for this process; None if another has it, or there are no locks."""
-    if fcntl is None:
-        return None
-    with suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return descriptor
-        except OSError:
-            os.close(descriptor)
-    return None
-
-
-def _remove(path: Path, lock: int | None) -> None:
-    """Remove a temporary file or folder, if it is still there, and its lock."""
-    shutil.rmtree(path, ignore_errors=True)
-    with suppress(OSError):
-        path.unlink()
-    if lock is not None:
-        os.close(lock)
+        if wait or is_locked:
+            shutil.rmtree(path, ignore_errors=True)
+            with suppress(OSError):
+                path.unlink()
+        if lock is not None:
+            os.close(lock)
 
 
 def make_folder(folder: Path) -> None:

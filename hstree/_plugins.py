@@ -92,16 +92,13 @@ def unusable(noun: str, name: str, package: str, reason: str) -> PluginError:
     return PluginError(f"{titled(noun, name, package)} cannot be used: {reason}")
 
 
-def summary_of(target: Callable[..., Any]) -> str:
-    """Return the first line of a docstring."""
-    return (inspect.getdoc(target) or "").partition("\n")[0]
-
-
-def references_of(target: Callable[..., Any]) -> str:
-    """Return the section "References" of a numpydoc docstring on one line; "" if there is none."""
-    section = r"^References\n-+\n(.*?)(?=\n\n|\Z)"
-    match = re.search(section, inspect.getdoc(target) or "", re.M | re.S)
-    return " ".join(match[1].split()).replace("`", "") if match else ""
+def summary_of(target: Callable[..., Any]) -> tuple[str, str]:
+    """Return the first line of a numpydoc docstring, and its section "References" on one line."""
+    text = inspect.getdoc(target) or ""
+    references = re.search(r"^References\n-+\n(.*?)(?=\n\n|\Z)", text, re.M | re.S)
+    return text.partition("\n")[0], " ".join(
+        references[1].replace("`", "").split()
+    ) if references else ""
 
 
 def require(module: str, extra: str, *, at_least: str = "") -> ModuleType:

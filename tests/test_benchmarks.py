@@ -187,6 +187,15 @@ def test_morin_bengio_ends_with_a_trigram(monkeypatch, capsys, tmp_path):
     assert trigram["above flat"].endswith("%")
 
 
+def test_kneser_ney_measures_both_context_rules(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("benchmarks.kneser_ney.DISCOUNTS", ("modified",))
+    few = ("--ptb", ptb(tmp_path), "--orders", 2)
+    line, running = run("kneser_ney", monkeypatch, capsys, tmp_path, *few)
+    assert (line["contexts"], running["contexts"]) == ("line", "running")
+    assert line["test"] == running["test"]  # one word of context never reaches over a line end
+    assert line["fit s"] > 0
+
+
 def test_topk(monkeypatch, capsys, tmp_path):
     sizes = ("--labels", 300, "--dim", 4, "--contexts", 2, "--spread", 1)
     rows = run("topk", monkeypatch, capsys, tmp_path, *sizes)

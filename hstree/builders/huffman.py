@@ -66,7 +66,7 @@ def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> T
 
 def huffman_tree(labels: Sequence[str], counts: Int64, arity: int = 2) -> Tree:
     """Return the Huffman tree of any counts, even if all are zero; otherwise as `huffman`."""
-    merged = merge_order(counts, arity)[::-1]  # the last merge is the root
+    merged = merge_order(counts, arity)[0][::-1]  # the last merge is the root
     n_labels, n_nodes = len(labels), len(merged)
     is_item = merged >= 0
     item = merged[is_item]

@@ -22,7 +22,7 @@ import numpy as np
 
 from hstree._files import current_file, read_regular
 from hstree._options import Option, effective, options_of
-from hstree._plugins import PACKAGE, Registry, references_of, summary_of, unusable
+from hstree._plugins import PACKAGE, Registry, summary_of, unusable
 from hstree._typing import Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, owned_by
@@ -71,7 +71,8 @@ class LayerKind:
         if takes not in SOURCES or dim != "dim":
             expected = "its parameters must begin with one annotated Tree or Vocabulary, and `dim`"
             raise unusable("output layer", name, package, expected)
-        return cls(name, layer, takes, summary_of(layer), options, package, references_of(layer))
+        summary, references = summary_of(layer)
+        return cls(name, layer, takes, summary, options, package, references)
 
 
 LAYERS = Registry(

@@ -47,7 +47,7 @@ class ModelKind:
             options = options_of(model)
         except (TypeError, ValueError, NameError, AttributeError) as error:
             raise unusable("model", name, package, f"{error}") from error
-        return cls(name, model, summary_of(model), options, package)
+        return cls(name, model, summary_of(model)[0], options, package)
 
 
 MODELS = Registry(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hstree._compiled import in_parts, jit
+from hstree._ragged import offsets
 from hstree._typing import Int64
 
 #: Bits of a key that a pass of the sort orders by.
@@ -21,17 +22,6 @@ def _count(first, stop, keys, shift, count):
         of_digit[:] = 0
         for i in range(chunk * CHUNK, min(len(keys), (chunk + 1) * CHUNK)):
             of_digit[(keys[i] >> shift) & (len(of_digit) - 1)] += 1
-
-
-@jit
-def _to_offsets(count):
-    """Turn counts into the place of the first key of each chunk and digit, in place."""
-    place = 0
-    for digit in range(count.shape[1]):
-        for chunk in range(len(count)):
-            n = count[chunk, digit]
-            count[chunk, digit] = place
-            place += n
 
 
 @jit
@@ -80,8 +70,9 @@ def numbered(keys: Int64) -> tuple[Int64, Int64]:
     for n_pass, shift in enumerate(range(0, n_bits, DIGIT)):
         free = buffers[n_pass % 2]
         in_parts(n_chunks, _count, keys, shift, count, step=1)
-        _to_offsets(count)
-        in_parts(n_chunks, _move, keys, origin, shift, count, *free, step=1)
+        # (chunks, digits) the place of the first key of each chunk and digit
+        place = offsets(count.T.ravel())[:-1].reshape(count.T.shape).T.copy()
+        in_parts(n_chunks, _move, keys, origin, shift, place, *free, step=1)
         keys, origin = free
     n = np.empty(n_chunks, np.int64)
     in_parts(n_chunks, _count_different, keys, n, step=1)

@@ -74,9 +74,6 @@ class KneserNey:
     sentences : bool, default True
         Begin contexts anew at every line, as published figures do: no context reaches beyond the
         last ``<eos>``. Otherwise they cross line ends, as those of `LanguageModel`.
-    uniform : bool, default True
-        Discount unigrams too, and interpolate them with the uniform distribution. Otherwise words
-        that do not occur in the training text have probability 0.
 
     Attributes
     ----------
@@ -123,7 +120,6 @@ class KneserNey:
         *,
         discount: Literal["modified"] | float = "modified",
         sentences: bool = True,
-        uniform: bool = True,
     ) -> None:
         is_number = isinstance(discount, int | float | np.floating)
         is_modified = isinstance(discount, str) and discount == "modified"
@@ -134,8 +130,7 @@ class KneserNey:
         self.order: int = Option.of("order", Annotated[int, Range(ORDERS[0], ORDERS[-1])]).checked(
             order
         )
-        self.discount = discount
-        self.sentences, self.uniform = sentences, uniform
+        self.discount, self.sentences = discount, sentences
         self._orders: list[_Order] = []
 
     def fit(self, train: Corpus) -> KneserNey:
@@ -162,8 +157,6 @@ class KneserNey:
             self.discounts_ = np.array([modified_discounts(ngrams.counts) for ngrams in tables])
         else:
             self.discounts_ = np.full((self.order, 3), float(self.discount))
-        if not self.uniform:
-            self.discounts_[0] = 0
         self._orders = []
         for ngrams, discounts in zip(tables, self.discounts_, strict=True):
             context = ngrams.grams // len(words)  # (G,) context of each n-gram
@@ -214,7 +207,8 @@ class KneserNey:
             start = offsets(stop - first)
             gram = ranges(first, start)
             prob[np.repeat(row, stop - first), order.grams[gram] % n_words] += order.kept[gram]
-        return _log(prob)
+        log_prob: Float64 = np.log(prob)
+        return log_prob
 
     def log_prob_of(self, contexts: Integer, words: Integer) -> Float64:
         """Return the log-probabilities of some words (B, k) in each context of `log_prob`.
@@ -223,7 +217,7 @@ class KneserNey:
         """
         orders, n_words = self._fitted()
         ids = checked_ids(contexts, self.order - 1, n_words)
-        return _log(_prob_of(orders, ids, words, n_words))
+        return np.log(_prob_of(orders, ids, words, n_words))
 
     def sample(self, contexts: Integer, rng: np.random.Generator, k: int = 1) -> Int64:
         """Draw k words after each context of `log_prob`, with replacement: int64 array (B, k).
@@ -268,7 +262,7 @@ class KneserNey:
         with progress.task(f"scoring {corpus.name}", len(windows), "tokens") as task:
             for contexts, targets, oov in windows.batches(BATCH):
                 prob = _prob_of(orders, contexts, targets[:, None], n_words)
-                yield -_log(prob[:, 0]), oov
+                yield -np.log(prob[:, 0]), oov
                 task.advance(len(targets))
 
 
@@ -317,9 +311,3 @@ def _prob_of(orders: list[_Order], contexts: Integer, words: Integer, n_words: i
         kept = np.where(gram < 0, 0.0, order.kept[gram])
         prob[row] = kept + order.rest[context][:, None] * prob[row]
     return prob
-
-
-def _log(prob: Float64) -> Float64:
-    """Return the logarithm; minus infinity for words that unsmoothed unigrams rule out."""
-    with np.errstate(divide="ignore"):
-        return np.log(prob)

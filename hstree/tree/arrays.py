@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,21 +45,6 @@ class TreeArrays:
     (``docs/tree-format.md``).
     """
 
-    # Derived from `child_start` and `child` when one of them is first read
-    fan_out: Int64  #: (N,), the number of children of each node
-    row_start: Int64  #: (N + 1,), the weight rows of node n are ``row_start[n]:row_start[n + 1]``
-    row_edge: Int64  #: (rows,), the edge whose score each weight row gives; binary: the first
-    node_edge: Int64  #: (N,), the edge that leads to each node, -1 for the root
-    parent: Int64  #: (N,), the parent of each node, -1 for the root
-    depth: Int64  #: (N,), number of decisions before each node; 0 for the root
-    edge_node: Int64  #: (E,), the node that each edge leaves
-    edge_branch: Int64  #: (E,), position of each edge among those of its node, from 0
-    edge_width: Int64  #: (E,), the number of children of the node that each edge leaves
-    edge_row: Int64  #: (E,), the first weight row of the node that each edge leaves
-    parent_edge: Int64  #: (E,), the edge before each edge on its path, -1 at the root
-    codes_per_label: Int64  #: (V,), the number of codes of each label; 0 only where V = 1
-    has_single_codes: bool  #: whether no label has more than one code
-
     def __init__(
         self,
         labels: Sequence[str],
@@ -82,6 +67,40 @@ class TreeArrays:
         if broken:
             more = f" (and {len(broken) - 1} more broken rules)" if len(broken) > 1 else ""
             raise TreeError(f"not a valid tree: {broken[0]}{more}")
+        # What follows from `child_start` and `child`.
+        n_edges, n_nodes = len(self.child), self.n_nodes
+        inner = np.flatnonzero(self.child >= 0)  # edges to nodes
+        #: (N,), the number of children of each node
+        self.fan_out: Int64 = np.diff(self.child_start)
+        #: (N + 1,), the weight rows of node n are ``row_start[n]:row_start[n + 1]``
+        self.row_start = offsets(np.where(self.fan_out == 2, 1, self.fan_out))
+        #: (E,), the node that each edge leaves
+        self.edge_node = segment_ids(self.child_start)
+        #: (E,), position of each edge among those of its node, from 0
+        self.edge_branch: Int64 = np.arange(n_edges) - self.child_start[self.edge_node]
+        #: (E,), the number of children of the node that each edge leaves
+        self.edge_width: Int64 = self.fan_out[self.edge_node]
+        #: (E,), the first weight row of the node that each edge leaves
+        self.edge_row: Int64 = self.row_start[self.edge_node]
+        #: (rows,), the edge whose score each weight row gives; binary: the first
+        self.row_edge = np.flatnonzero((self.edge_width > 2) | (self.edge_branch == 0))
+        #: (N,), the edge that leads to each node, -1 for the root
+        self.node_edge: Int64 = np.full(n_nodes, -1)
+        self.node_edge[self.child[inner]] = inner
+        #: (N,), the parent of each node, -1 for the root
+        self.parent: Int64 = np.full(n_nodes, -1)
+        self.parent[self.child[inner]] = self.edge_node[inner]
+        #: (E,), the edge before each edge on its path, -1 at the root
+        self.parent_edge: Int64 = self.node_edge[self.edge_node]
+        #: (N,), number of decisions before each node; 0 for the root
+        self.depth: Int64 = sum_to_root((self.parent >= 0).astype(np.int64), self.parent)
+        #: (V,), the number of codes of each label; 0 only where V = 1
+        self.codes_per_label: Int64 = np.bincount(~self.child[self.child < 0], None, self.n_labels)
+        #: whether no label has more than one code
+        self.has_single_codes = bool(self.codes_per_label.max() <= 1)
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
 
     @classmethod
     def from_children(
@@ -107,41 +126,6 @@ class TreeArrays:
 
     def __hash__(self) -> int:
         return hash(self.sha256)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Compute the derived arrays, all at once, when one of them is first read."""
-            if name not in TreeArrays.__annotations__:
-                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-            fan_out = np.diff(self.child_start)
-            row_start = offsets(np.where(fan_out == 2, 1, fan_out))
-            edge_node = segment_ids(self.child_start)
-            edge_branch = np.arange(len(self.child)) - self.child_start[edge_node]
-            edge_width = fan_out[edge_node]
-            inner = np.flatnonzero(self.child >= 0)  # edges to nodes
-            node_edge, parent = np.full((2, self.n_nodes), -1)
-            node_edge[self.child[inner]] = inner
-            parent[self.child[inner]] = edge_node[inner]
-            codes_per_label = np.bincount(~self.child[self.child < 0], minlength=self.n_labels)
-            arrays = {
-                "fan_out": fan_out,
-                "row_start": row_start,
-                "row_edge": np.flatnonzero((edge_width > 2) | (edge_branch == 0)),
-                "node_edge": node_edge,
-                "parent": parent,
-                "depth": sum_to_root((parent >= 0).astype(np.int64), parent),
-                "edge_node": edge_node,
-                "edge_branch": edge_branch,
-                "edge_width": edge_width,
-                "edge_row": row_start[edge_node],
-                "parent_edge": node_edge[edge_node],
-                "codes_per_label": codes_per_label,
-            }
-            for array in arrays.values():
-                array.setflags(write=False)
-            vars(self).update(arrays, has_single_codes=bool(codes_per_label.max() <= 1))
-            return vars(self)[name]
 
     @cached_property
     def levels(self) -> list[Level]:

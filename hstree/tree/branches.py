@@ -23,43 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def most_frequent(tree: TreeArrays, k: int) -> Int64:
-    """Return the k most frequent labels below every node, one pass per level, O(k E log E).
-
-    int64 array (N, k): label ids by descending count, ties by id; -1 where a node has fewer.
-
-    Examples
-    --------
-    >>> from hstree import Tree
-    >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[2, 1, 3])
-    >>> most_frequent(tree, 2).tolist()
-    [[2, 0], [2, 1]]
-    """
-    n_labels = tree.n_labels
-    by_rank = (
-        np.arange(n_labels) if tree.counts is None else np.argsort(-tree.counts, kind="stable")
-    )
-    rank = np.empty(n_labels, np.int64)  # (V,) of each label; n_labels is the rank of none
-    rank[by_rank] = np.arange(n_labels)
-    best = np.full((tree.n_nodes, k), n_labels)  # ranks of the most frequent labels of each node
-    with progress.task("ranking words", total=tree.n_nodes, unit="nodes") as task:
-        for nodes, edges, edge_start, _ in reversed(tree.levels):
-            child, parent = tree.child[edges], segment_ids(edge_start)  # parent: index into nodes
-            is_leaf = child < 0
-            # Candidates of all nodes of the level: their own leaves, and the best below them
-            parents = np.concatenate([parent[is_leaf], np.repeat(parent[~is_leaf], k)])
-            ranks = np.concatenate([rank[~child[is_leaf]], best[child[~is_leaf]].ravel()])
-            # Without repeats, by node, then by rank
-            pairs = np.unique(parents * (n_labels + 1) + ranks)
-            parents, ranks = np.divmod(pairs, n_labels + 1)
-            column = np.arange(len(pairs)) - np.searchsorted(parents, parents)
-            kept = column < k
-            best[nodes[parents[kept]], column[kept]] = ranks[kept]
-            task.advance(len(nodes))
-    labels: Int64 = np.append(by_rank, -1)[best]
-    return labels
-
-
 @dataclass(frozen=True)
 class Branch:
     """One branch of a node and the labels below it."""
@@ -73,48 +36,63 @@ class Branch:
 
 
 class Branches:
-    """The branches of one tree, with the `words` most frequent words of each.
+    """The branches of one tree, with the `n_words` most frequent words of each.
 
     Examples
     --------
     >>> from hstree import Tree
     >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[2, 1, 1])
-    >>> [(branch.words, branch.share) for branch in Branches(tree).of(0)]
+    >>> branches = Branches(tree)
+    >>> [(branch.words, branch.share) for branch in branches.of(0)]
     [(('a',), 0.5), (('b', 'c'), 0.5)]
+    >>> branches.frequent.tolist()
+    [[0, 1, 2, -1, -1], [1, 2, -1, -1, -1]]
     """
 
-    def __init__(self, tree: TreeArrays, words: int = 5) -> None:
+    def __init__(self, tree: TreeArrays, n_words: int = 5) -> None:
         self.tree = tree
         mass = edge_mass(tree, tree.counts)
         self.share: Float64 = mass / mass[tree.edge_node == 0].sum()  # (E,)
-        self._leaves = tree.sum_up(np.ones(tree.n_labels, np.int64))  # (E,) leaves below each edge
-        self._frequent = most_frequent(tree, words)  # (N, words)
+        self.leaves = tree.sum_up(np.ones(tree.n_labels, np.int64))  # (E,) leaves below each edge
+        n_labels, counts = tree.n_labels, 0 if tree.counts is None else tree.counts
+        by_rank = np.argsort(np.broadcast_to(-np.int64(counts), n_labels), kind="stable")
+        rank = np.empty(n_labels, np.int64)  # (V,) of each label; n_labels is the rank of none
+        rank[by_rank] = np.arange(n_labels)
+        best = np.full((tree.n_nodes, n_words), n_labels)  # ranks of each node's frequent labels
+        with progress.task("ranking words", total=tree.n_nodes, unit="nodes") as task:
+            for nodes, edges, edge_start, _ in reversed(tree.levels):
+                child, parent = tree.child[edges], segment_ids(edge_start)  # parent: index in nodes
+                is_leaf = child < 0
+                # Candidates of all nodes of the level: their own leaves, and the best below them
+                parents = np.concatenate([parent[is_leaf], np.repeat(parent[~is_leaf], n_words)])
+                ranks = np.concatenate([rank[~child[is_leaf]], best[child[~is_leaf]].ravel()])
+                # Without repeats, by node, then by rank
+                pairs = np.unique(parents * (n_labels + 1) + ranks)
+                parents, ranks = np.divmod(pairs, n_labels + 1)
+                column = np.arange(len(pairs)) - np.searchsorted(parents, parents)
+                kept = column < n_words
+                best[nodes[parents[kept]], column[kept]] = ranks[kept]
+                task.advance(len(nodes))
+        #: (N, n_words) most frequent labels below each node, ties by id; -1 where it has fewer
+        self.frequent: Int64 = np.append(by_rank, -1)[best]
 
     def of(self, node: int) -> list[Branch]:
         """Return the branches of a node, in order."""
-        first, last = self.tree.child_start[node : node + 2].tolist()
-        return [self.at(edge) for edge in range(first, last)]
-
-    def at(self, edge: int) -> Branch:
-        """Return the branch of an edge."""
-        child, share = int(self.tree.child[edge]), float(self.share[edge])
-        if child < 0:
-            label = self.tree.labels[~child]
-            return Branch(edge, None, label, (label,), 1, share)
-        name = None if self.tree.names is None else self.tree.names[child]
-        return Branch(edge, child, name, self.words(child), int(self._leaves[edge]), share)
+        tree, branches = self.tree, []
+        for edge in range(*tree.child_start[node : node + 2].tolist()):
+            child, share = int(tree.child[edge]), float(self.share[edge])
+            if child < 0:
+                label = tree.labels[~child]
+                branches.append(Branch(edge, None, label, (label,), 1, share))
+            else:
+                name = None if tree.names is None else tree.names[child]
+                words, leaves = self.words(child), int(self.leaves[edge])
+                branches.append(Branch(edge, child, name, words, leaves, share))
+        return branches
 
     def words(self, node: int) -> tuple[str, ...]:
         """Return the most frequent labels below a node, in descending order."""
-        best = self._frequent[node]
-        return tuple(self.tree.labels[label] for label in best[best >= 0])
-
-    def left(self) -> Float64:
-        """Return the left end of each branch (E,) in a picture that is one unit wide."""
-        before = np.cumsum(self.share) - self.share  # (E,) shares of all edges before each edge
-        left: Float64 = before - before[self.tree.child_start[self.tree.edge_node]]  # in its node
-        self.tree.sum_down(left)
-        return left
+        return tuple(self.tree.labels[label] for label in self.frequent[node] if label >= 0)
 
 
 #: Colours of nodes, of labels, and of branches that are too narrow to be drawn one by one.
@@ -159,8 +137,13 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
     pyplot = require("matplotlib.pyplot", "notebook")
     collections = require("matplotlib.collections", "notebook")
 
-    branches = Branches(tree, words=3)
-    left, width = branches.left(), branches.share
+    branches = Branches(tree, n_words=3)
+    width = branches.share
+    before = np.cumsum(width) - width  # (E,) widths of all edges before each edge
+    left = (
+        before - before[tree.child_start[tree.edge_node]]
+    )  # (E,) left ends, from that of its node
+    tree.sum_down(left)
     depth = tree.depth[tree.edge_node] + 1  # (E,) the root is at depth 0
     drawn = np.flatnonzero((depth <= max_depth) & (width > NARROWEST))
     # The root, then the branches: (R,)

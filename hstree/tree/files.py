@@ -183,24 +183,21 @@ def _parse_document(data: bytes) -> dict[str, Any]:
     meta = document.setdefault("meta", {})
     if type(meta) is not dict:
         raise FileFormatError(f'has {brief(meta)} as "meta"; that wants a JSON object')
-    if nested_too_deep(meta):
-        raise FileFormatError(f'has "meta" nested more than {DEEPEST} deep; build it again')
-    try:
-        dump_meta(meta)
-    except FileFormatError as error:
-        raise FileFormatError(f'has a "meta" that no file can hold: {error.__cause__}') from error
+    dump_meta(meta, 'has a "meta" that no file can hold')
     return document
 
 
-def dump_meta(meta: Mapping[str, Any]) -> str:
-    """Return a tree's meta as one line of JSON; raises FileFormatError if it cannot be that."""
-    if nested_too_deep(meta):
-        raise FileFormatError(f"the tree's meta is nested more than {DEEPEST} deep")
+def dump_meta(
+    meta: Mapping[str, Any], refusal: str = "the tree's meta cannot be written as JSON"
+) -> str:
+    """Return a tree's meta as one line of JSON, or raise FileFormatError, begun by `refusal`."""
     try:
+        if nested_too_deep(meta):
+            raise ValueError(f"it is nested more than {DEEPEST} deep")
         text = json.dumps(meta, ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
     except (TypeError, ValueError) as error:
-        raise FileFormatError(f"the tree's meta cannot be written as JSON: {error}") from error
+        raise FileFormatError(f"{refusal}: {error}") from error
     return text
 
 

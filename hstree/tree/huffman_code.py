@@ -1,23 +1,23 @@
-"""Huffman's algorithm on weights: order of the merges, and mean length of the code."""
+"""Huffman's algorithm on weights: the merges, in their order, and what they weigh."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from hstree._typing import Int64, refuse_masked
-from hstree.errors import InputError, OptionError
+from hstree._typing import Int64
+from hstree.errors import InputError
 
 
-def merge_order(weights: ArrayLike, arity: int = 2) -> Int64:
+def merge_order(weights: Int64, arity: int = 2) -> tuple[Int64, NDArray[np.generic]]:
     """Return the merges of Huffman's algorithm, which joins the lightest items until one is left.
 
-    Row i of the result (M, k) is the i-th merge of V weights, lightest item first;
+    Row i of the first array (M, k) is the i-th merge of V weights, lightest item first;
     M = ceil((V - 1) / (arity - 1)), and k = arity, or V where that is smaller (but not below 2). An
     item below V is a weight, ``V + j`` is merge j. Only the first merge may join fewer than k
-    items, which keeps the result optimal; its row ends in -1. The last merge is the root. Sums are
-    exact. Raises OptionError when `arity` is below 2, InputError when a weight is not a whole
-    number from 0 to 2**63 - 1.
+    items, which keeps the result optimal; its row ends in -1. The last merge is the root. The
+    second array (M,) is the weight of each merge, exact: int64, or Python's integers. Raises
+    InputError when a weight is below zero, as is a sum beyond 64 bits.
 
     Notes
     -----
@@ -35,48 +35,13 @@ def merge_order(weights: ArrayLike, arity: int = 2) -> Int64:
 
     Examples
     --------
-    >>> merge_order([5, 1, 2]).tolist()
-    [[1, 2], [3, 0]]
-    >>> merge_order([1, 1, 1, 1], arity=3).tolist()
-    [[0, 1, -1], [2, 3, 4]]
+    >>> merged, weight = merge_order(np.array([5, 1, 2]))
+    >>> merged.tolist(), weight.tolist()
+    ([[1, 2], [3, 0]], [3, 8])
     """
-    refuse_masked(weights, "weights")
-    array = np.asarray(weights)
-    if array.size == 0:
-        array = array.astype(np.int64)
-    is_exact = np.issubdtype(array.dtype, np.integer) and np.can_cast(array.dtype, np.int64)
-    if array.ndim != 1 or not is_exact:
-        raise InputError(
-            f"weights must be a vector of int64, not of {array.dtype} and shape {array.shape}"
-        )
-    if array.size and array.min() < 0:
-        at = int(np.argmin(array))
-        raise InputError(f"weight {at} is {array[at]}; weights must be zero or more")
-    if arity < 2:
-        raise OptionError(f"arity must be 2 or more, not {arity}")
-    return _merge(array.astype(np.int64), arity)[0]
-
-
-def optimal_length(weights: ArrayLike) -> float:
-    """Return the mean code length of a binary Huffman tree, in decisions per label by weight.
-
-    It is the sum of all merges over the sum of the weights (V,), which are zero or more. Raises
-    InputError when all are zero.
-
-    Examples
-    --------
-    >>> optimal_length([5, 1, 2])
-    1.375
-    """
-    array = np.asarray(weights)
-    total = array.sum(dtype=np.float64)
-    if total == 0:
-        raise InputError("the optimal length needs a weight above zero; all weights are zero")
-    return float(_merge(array, 2)[1].astype(np.float64).sum() / total)
-
-
-def _merge(weights: Int64, arity: int) -> tuple[Int64, NDArray[np.generic]]:
-    """Return the merges (M, k) and their weights (M,): int64, or exact Python integers."""
+    if weights.min(initial=0) < 0:
+        at = int(np.argmin(weights))
+        raise InputError(f"weight {at} is {weights[at]}; weights must be zero or more")
     n = len(weights)
     arity = max(2, min(arity, n))
     order = np.argsort(weights, kind="stable")  # (V,) items, lightest first

@@ -12,7 +12,7 @@ from hstree._tables import TextTable, figure
 from hstree._typing import Float64, Int64
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
-from hstree.tree.huffman_code import optimal_length
+from hstree.tree.huffman_code import merge_order
 from hstree.tree.order import sum_to_root
 from hstree.tree.weight_rows import NARROW
 
@@ -114,7 +114,8 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
         share = weight / weight.sum()  # (V,)
         positive = share[share > 0]
         entropy = float(-(positive @ np.log2(positive))) + 0.0  # no -0.0
-        huffman_length = optimal_length(counts)
+        merges = merge_order(counts)[1].astype(np.float64)  # the code's decisions, by weight
+        huffman_length = float(merges.sum() / counts.sum(dtype=np.float64))
     method = tree.meta.get("method")
     return TreeStatistics(
         method=method if isinstance(method, str) else None,

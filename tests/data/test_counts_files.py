@@ -9,7 +9,6 @@ import hstree
 from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError
-from hstree.tree.huffman_code import merge_order
 from tests import needs
 
 
@@ -92,7 +91,6 @@ def test_parquet_is_read_where_pyarrow_is(tmp_path):
         lambda masked: hstree.WordVectors.from_keyed_vectors(keyed(masked.reshape(2, 1))),
         lambda masked: hstree.WordVectors.from_keyed_vectors(keyed(np.eye(2), count=masked)),
         lambda masked: hstree.Tree(["a", "b"], [0, 2], [-1, -2], counts=masked),
-        lambda masked: merge_order(masked),
         lambda masked: tree_from_linkage(masked.reshape(1, 2), ["a", "b"]),
     ],
 )

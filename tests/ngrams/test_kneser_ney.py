@@ -1,4 +1,4 @@
-"""Kneser-Ney models: by hand, against brute force, against NLTK, on the Penn Treebank."""
+"""Kneser-Ney models: by hand, against brute force, on the Penn Treebank."""
 
 import tempfile
 import tracemalloc
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nltk.lm import KneserNeyInterpolated
 from scipy.stats import chisquare
 
 from hstree.data.corpus import Corpus
@@ -112,35 +111,6 @@ def test_every_context_has_a_distribution(lines, order, sentences):
     np.testing.assert_allclose(np.exp(log_prob).sum(axis=1), 1, rtol=0, atol=1e-12)
     assert np.isfinite(log_prob).all()
     assert model.log_prob(contexts[:0]).shape == (0, 6)
-
-
-@pytest.mark.parametrize("order", [2, 3, 4])
-@pytest.mark.parametrize("discount", [0.1, 0.75])
-def test_one_discount_is_that_of_nltk(tmp_path, order, discount):
-    # NLTK has no uniform share below its unigrams, and divides by zero where nothing was seen
-    # before a context: so the text runs on, and every position gives n-grams of all orders.
-    lines = zipf_lines(25, 2, n_words=5)
-    corpus = corpus_of(tmp_path, lines)
-    model = KneserNey(order, discount=discount, sentences=False, uniform=False).fit(corpus)
-    words = corpus.vocabulary.words
-    stream = ["<eos>"] * (order - 1) + [word for line in lines for word in [*line.split(), "<eos>"]]
-    ends = range(order, len(stream) + 1)
-    theirs = KneserNeyInterpolated(order, discount=discount)
-    theirs.fit([[tuple(stream[e - k : e]) for e in ends for k in range(1, order + 1)]], words)
-    rng = np.random.default_rng(0)
-    contexts = rng.integers(0, len(words), (20, order - 1))
-    contexts[0] = corpus.vocabulary.index("<eos>")
-    names = [tuple(words[i] for i in row) for row in contexts]
-    expected = [[theirs.score(word, list(context)) for word in words] for context in names]
-    np.testing.assert_allclose(np.exp(model.log_prob(contexts)), expected, rtol=1e-10)
-
-
-def test_without_the_uniform_share_unseen_words_are_impossible(tmp_path):
-    vocabulary = Vocabulary(["a", "b", "<eos>"], [1, 1, 1])
-    train = corpus_of(tmp_path, ["a", "a"], vocabulary=vocabulary)
-    test = corpus_of(tmp_path, ["b"], "test.txt", vocabulary=vocabulary)
-    assert KneserNey(2, uniform=False).fit(train).perplexity(test) == np.inf
-    assert np.isfinite(KneserNey(2).fit(train).perplexity(test))
 
 
 @pytest.mark.parametrize("order", [2, 5])
@@ -254,10 +224,10 @@ def test_draws_have_the_probabilities_of_the_model(tmp_path, order, sentences):
 
 
 @settings(max_examples=25)
-@given(lines=line_lists, order=st.integers(2, 4), sentences=st.booleans(), uniform=st.booleans())
-def test_words_are_drawn_and_scored_in_any_context(lines, order, sentences, uniform):
+@given(lines=line_lists, order=st.integers(2, 4), sentences=st.booleans())
+def test_words_are_drawn_and_scored_in_any_context(lines, order, sentences):
     vocabulary = Vocabulary(["a", "b", "c", "never", "<unk>", "<eos>"], [1] * 6)
-    model = KneserNey(order, sentences=sentences, uniform=uniform)
+    model = KneserNey(order, sentences=sentences)
     model.fit(read(lines, vocabulary=vocabulary))
     contexts = np.array(list(product(range(6), repeat=order - 1)), np.int32)
     words = model.sample(contexts, np.random.default_rng(0), 7)

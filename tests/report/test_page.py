@@ -10,7 +10,7 @@ from hstree import report
 from hstree.builders import build
 from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
-from hstree.tree.branches import most_frequent
+from hstree.tree.branches import Branches
 from hstree.tree.weight_rows import edge_mass
 from tests.report import browser
 from tests.report.comparison import leave
@@ -393,7 +393,7 @@ def test_the_page_computes_what_the_library_does(opened, i):
     words = f"{nodes}.map((n) => tree.wordsOf(n).map((w) => words.text[w]))"
     mass, words = unpacked(opened, i, f"[[...tree.mass], {words}]")
     assert mass == pytest.approx(edge_mass(tree, tree.counts).tolist(), rel=1e-12)
-    ids = most_frequent(tree, 6).tolist()
+    ids = Branches(tree, 6).frequent.tolist()
     assert words == [[tree.labels[i] for i in best if i >= 0] for best in ids]
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from hstree.tree import Tree
-from hstree.tree.branches import Branches, most_frequent
+from hstree.tree.branches import Branches
 from tests.strategies import children_of, trees
 
 
@@ -27,7 +27,7 @@ def test_words_leaves_and_shares(tree):
         n_codes[label] += 1
     mass = [Fraction(max(2 * n, 1), 2) / max(k, 1) for n, k in zip(counts, n_codes, strict=True)]
     total = sum(mass[label] * n_codes[label] for label in range(tree.n_labels))
-    branches = Branches(tree, words=3)
+    branches = Branches(tree, 3)
     for node, of_node in enumerate(children):
         assert [branch.edge for branch in branches.of(node)] == list(
             range(tree.child_start[node], tree.child_start[node + 1])
@@ -47,6 +47,4 @@ def test_words_leaves_and_shares(tree):
 
 def test_a_node_with_fewer_words_than_asked_for():
     tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[0, 1, 2])
-    assert most_frequent(tree, 4).tolist() == [[2, 1, 0, -1], [2, 1, -1, -1]]
-
-    assert most_frequent(Tree(["only"], [0], []), 3).shape == (0, 3)
+    assert Branches(tree, 4).frequent.tolist() == [[2, 1, 0, -1], [2, 1, -1, -1]]

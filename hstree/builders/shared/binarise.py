@@ -33,7 +33,7 @@ def binarise_huffman(tree: Tree, counts: Int64) -> Tree:
         for node in np.flatnonzero(~is_pair).tolist():
             start, stop = tree.child_start[node], tree.child_start[node + 1]
             n = stop - start
-            item = merge_order(weight[start:stop])[::-1]  # the last merge is the root
+            item = merge_order(weight[start:stop])[0][::-1]  # the last merge is the root
             child[first[node] : first[node + 1]] = np.where(
                 item < n, ~(start + item), first[node] + n - 2 - (item - n)
             )

@@ -88,7 +88,7 @@ class Builder:
             raise refuse(str(error)) from error
         except OptionError as error:
             raise refuse(f"by default, {error}") from error
-        return cls(name, function, takes, summary_of(function), options, package)
+        return cls(name, function, takes, summary_of(function)[0], options, package)
 
 
 def open_input(

@@ -59,7 +59,7 @@ def leaf(word: int) -> Shape:
 
 def huffman_shape(weights: Int64) -> Shape:
     """Return the binary Huffman tree over weights, one for each leaf."""
-    return merged_shape(merge_order(weights), len(weights))
+    return merged_shape(merge_order(weights)[0], len(weights))
 
 
 def merged_shape(merges: Int64, n_leaves: int) -> Shape:
