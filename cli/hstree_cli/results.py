@@ -10,7 +10,7 @@ from rich.console import Group
 
 from hstree._tables import figure
 from hstree._text import plural
-from hstree.experiments.results import shown_columns
+from hstree.experiments.results import figure_at, shown_columns
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of
 from hstree.training.trainer import table_of
@@ -86,7 +86,7 @@ def comparison_table(comparison: Comparison) -> Group:
     """Return the table of the columns that rows have figures for; the chosen row is bold."""
     columns, lines = shown_columns(comparison.rows), []
     for row in comparison.rows:
-        cells = {column.key: column.form(column.value(row)) for column in columns}
+        cells = {column.key: column.form(figure_at(column.path, row)) for column in columns}
         for split in ("valid", "test"):
             spread = row.perplexity[split]
             if split in cells and spread.sd is not None:

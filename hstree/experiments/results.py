@@ -556,7 +556,7 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         Raises MissingExtraError when pandas is not installed.
         """
         pandas: Any = require("pandas", "notebook")
-        lines = [[column.value(row) for column in COLUMNS] for row in self.rows]
+        lines = [[figure_at(column.path, row) for column in COLUMNS] for row in self.rows]
         return pandas.DataFrame(lines, columns=[column.key for column in COLUMNS])
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
@@ -576,7 +576,7 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     def table(self) -> TextTable:
         """Return the main figures of each row, and which row to use."""
         columns = shown_columns(self.rows)
-        cells = [[c.form(c.value(row)) for c in columns] for row in self.rows]
+        cells = [[c.form(figure_at(c.path, row)) for c in columns] for row in self.rows]
         return TextTable([c.title for c in columns], cells, self.answer())
 
     def answer(self) -> str:
@@ -660,13 +660,14 @@ class Column(NamedTuple):
     title: str = ""
     form: Callable[[Any], str] = str
 
-    def value(self, row: RowResult) -> Any:
-        """Return the figure; None where it, or what it is of, is None."""
-        value: Any = row
-        for name in self.path.split("."):
-            if value is not None:
-                value = value[name] if isinstance(value, dict) else getattr(value, name)
-        return value
+
+def figure_at(path: str, row: RowResult) -> Any:
+    """Return a figure of a row, such as ``tree.depth``; None where the row has no such part."""
+    value: Any = row
+    for name in path.split("."):
+        if value is not None:
+            value = value[name] if isinstance(value, dict) else getattr(value, name)
+    return value
 
 
 _one = partial(figure, digits=1)
@@ -736,7 +737,7 @@ def shown_columns(rows: Sequence[RowResult]) -> list[Column]:
         column
         for column in COLUMNS
         if column.title
-        and (column.key in _ALWAYS or any(column.value(row) is not None for row in rows))
+        and (column.key in _ALWAYS or any(figure_at(column.path, row) is not None for row in rows))
     ]
 
 
@@ -753,7 +754,7 @@ def save(comparison: Comparison, folder: Path) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([column.key for column in COLUMNS])
     for row in comparison.rows:
-        cells = [column.value(row) for column in COLUMNS]
+        cells = [figure_at(column.path, row) for column in COLUMNS]
         writer.writerow(
             f"'{cell}" if isinstance(cell, str) and re.match(r"[=+\-@\t\r]", cell) else cell
             for cell in cells

@@ -10,33 +10,47 @@ import base64
 import gzip
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hstree.errors import InputError
+from hstree.errors import FileFormatError, HstreeError, InputError
 from hstree.experiments.results import Comparison
 from hstree.report.recipe import how_made
-from hstree.tree import Tree
+from hstree.tree import Tree, load
 
 #: Words with several senses; the first that is in the vocabulary is proposed.
 _EXAMPLES = ("bank", "returns", "plant", "spring", "light", "file", "table")
 
 
-def explorer_of(comparison: Comparison, trees: Mapping[str, Tree]) -> dict[str, Any]:
-    """Return the packed trees, a description of each, the tree to show first and a word to try."""
-    packed = pack(trees)
-    for entry in packed["trees"]:
-        entry["made"] = how_made(comparison.row(entry["name"]))
+def explorer_of(comparison: Comparison, folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
+    """Return the packed trees of the files in `folder`, and a sentence for each that is lacking.
+
+    With the trees are what made each, which to show first and a word to try; None without any tree.
+    """
+    trees: dict[str, Tree] = {}
+    lacking = []
+    for row in comparison.rows:
+        if row.tree is None or row.tree_file is None:
+            continue
+        try:
+            tree = load(folder / row.tree_file)
+            if tree.sha256 != row.tree.sha256:
+                raise FileFormatError(f"{row.tree_file} is not the tree that the results name")
+            trees[row.name] = tree
+        except (HstreeError, ValueError) as error:
+            lacking.append(f"{row.name}: {error}")
+    if not trees:
+        return None, lacking
+    packed, rows = pack(trees), [comparison.row(name) for name in trees]
+    for entry, row in zip(packed["trees"], rows, strict=True):
+        entry["made"] = how_made(row)
     # Where the answer has nothing to explore, as the flat softmax, the best tree comes first.
-    rows = [comparison.row(name) for name in trees]
     best = min(rows, key=lambda row: (row.is_flat, row is not comparison.best, row.valid))
     known = set(next(iter(trees.values())).labels)
-    return {
-        **packed,
-        "first": rows.index(best),
-        "example": next((word for word in _EXAMPLES if word in known), None),
-    }
+    example = next((word for word in _EXAMPLES if word in known), None)
+    return {**packed, "first": rows.index(best), "example": example}, lacking
 
 
 def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:

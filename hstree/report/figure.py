@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
 from hstree.experiments.results import RowResult
+from hstree.report.formats import rendered
 from hstree.report.scales import LINE, Scale, extent, spread, tick_label, ticks
-from hstree.report.templates import rendered
 
 Point = tuple[float, float]
 Side = Literal["right", "left"]
@@ -140,12 +140,6 @@ def pareto(points: Iterable[Point], better: Side = "right") -> list[Point]:
     return front
 
 
-def staircase(front: Sequence[Point]) -> list[Point]:
-    """Return the corners of the front: the lowest value of the points at least so far to a side."""
-    corners = [[(point[0], before[1]), point] for before, point in pairwise(front)]
-    return [*front[:1], *chain.from_iterable(corners)]
-
-
 def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
     """Return a figure as an ``svg`` element; rows are drawn in the styles of their numbers."""
     by_row: dict[int, list[Mark]] = {}
@@ -179,6 +173,8 @@ def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
         names = [(right + 9, y + 4) for y in spread(within, LINE, top - 8, bottom)]
     dots = {row: m.points[0] for row, marks in by_row.items() for m in marks if m.kind == "dot"}
     front = pareto(dots.values(), figure.front) if figure.front else []
+    corners = [[(point[0], before[1]), point] for before, point in pairwise(front)]
+    staircase = [*front[:1], *(point for corner in corners for point in corner)]
     groups = [
         {
             "style": styles[row],
@@ -198,7 +194,7 @@ def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
         x_ticks=x_ticks,
         y_ticks=y_ticks,
         groups=groups,
-        front=pixels(staircase(front)),
+        front=pixels(staircase),
         level=[]
         if figure.level is None
         else [(x, round(y_at(figure.level), 1)) for x in (left, right)],

@@ -1,19 +1,17 @@
-"""Figures as text, for the whole page; one that is not known is a dash."""
+"""Figures as text, where one that is not known is a dash, and the templates that they are for."""
 
 from __future__ import annotations
 
+import math
+from importlib.resources import files
 from typing import Any
 
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from hstree._text import plural
+
 DASH, TIMES = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
-
-
-def figure_at(path: str, row: Any) -> Any:
-    """Return a figure of a row, such as ``tree.depth``; None where the row has no such part."""
-    for name in path.split("."):
-        if row is None:
-            return None
-        row = row[name] if isinstance(row, dict) else getattr(row, name)
-    return row
 
 
 def number(value: float | None, digits: int = 0) -> str:
@@ -40,14 +38,6 @@ def perplexity(value: float | None) -> str:
     return number(value, 1 if value is None or value >= 99.95 else 2)
 
 
-def change(ratio: float, than: str = "") -> str:
-    """Describe a ratio: "3.5% higher", "1.4% lower than flat", "the same as flat to 0.1%"."""
-    per_cent = 100 * (ratio - 1)
-    if round(per_cent, 1) == 0:
-        return f"the same{than and f' as {than}'} to 0.1%"
-    return f"{abs(per_cent):.1f}% {'higher' if per_cent > 0 else 'lower'}{than and f' than {than}'}"
-
-
 def signed(ratio: float) -> str:
     """Format a ratio as a signed percentage: "+3.5%"."""
     per_cent = signed_number(100 * (ratio - 1), 1)
@@ -57,3 +47,28 @@ def signed(ratio: float) -> str:
 def signed_number(value: float, digits: int = 2) -> str:
     """Format a number with its sign: "+0.52"."""
     return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+# Templates, and scripts and styles, which are among the assets
+
+
+def asset(name: str) -> str:
+    """Return the text of an asset."""
+    return (files("hstree.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def rendered(name: str, **values: Any) -> Markup:
+    """Return a template with its values, which are escaped."""
+    return Markup(_ENVIRONMENT.get_template(name).render(values))
+
+
+_ENVIRONMENT = Environment(
+    loader=FunctionLoader(asset),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+for _format in (number, three_digits, perplexity, signed, signed_number, plural):
+    _ENVIRONMENT.filters[_format.__name__] = _format
+_ENVIRONMENT.filters["or_infinite"] = lambda value: math.inf if value is None else value

@@ -12,23 +12,23 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from markupsafe import Markup
+from scipy.stats import ttest_ind_from_stats
 
+from hstree._text import plural
 from hstree._version import __version__
-from hstree.errors import FileFormatError, HstreeError
 from hstree.experiments import results
-from hstree.experiments.results import Choice, Comparison
-from hstree.report.answer import answer_of, choosable, conditions_of, noun_of
+from hstree.experiments.results import Choice, Comparison, RowResult
+from hstree.models import config_of, kind_of
 from hstree.report.explorer import explorer_of
 from hstree.report.figure import draw, styles_of
+from hstree.report.formats import asset, rendered
 from hstree.report.plots import plots_of
 from hstree.report.recipe import Recipe, recipe_of
 from hstree.report.table import table_of
-from hstree.report.templates import asset, rendered
-from hstree.tree import Tree, load
 
 _SCRIPTS = ("trees.js", "explorer.js", "page.js")
 #: Content security policy: scripts of these hashes, inline styles, and nothing fetched.
@@ -36,6 +36,12 @@ _POLICY = (
     "default-src 'none'; script-src {}; style-src 'unsafe-inline'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
 )
+#: Speeds of a row, and what each is of.
+_SPEEDS = {
+    "training": "in training",
+    "nll": "for the probability of one word",
+    "top_k": "for the ten most probable words",
+}
 #: Furthest that the chosen row may be above the lowest perplexity, and the step of its slider.
 FURTHEST, STEP = 0.5, 0.001
 
@@ -65,11 +71,13 @@ def page_of(comparison: Comparison, folder: Path) -> str:
     """
     rows, choice = comparison.rows, comparison.choice
     styles = styles_of(rows)
-    trees, lacking = _trees(comparison, folder)
-    explorer = explorer_of(comparison, trees) if trees else None
-    offers = _offers(comparison, folder)
+    noun = "output layer" if any(row.kind == "layer" for row in rows) else "tree"
+    explorer, lacking = explorer_of(comparison, folder)
+    offers = _offers(comparison, folder, noun)
     columns, cells = table_of(rows, oov=bool(comparison.oov["test"]))
     within = 0.0 if choice is None else choice.within
+    options = config_of(comparison.options) | {"epochs": comparison.stop.max_epochs}
+    model, training = kind_of(options).model.describe(options)
     scripts = [asset(name) for name in _SCRIPTS]
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
@@ -80,7 +88,7 @@ def page_of(comparison: Comparison, folder: Path) -> str:
         scripts=[Markup(script) for script in scripts],
         style=Markup(asset("page.css")),
         title=str(comparison.corpus["train"].get("name") or "this text"),
-        question=f"Which {noun_of(rows)}",
+        noun=noun,
         comparison=comparison,
         warnings=comparison.read_before(),
         offers=offers,
@@ -89,28 +97,33 @@ def page_of(comparison: Comparison, folder: Path) -> str:
         styles=styles,
         columns=columns,
         cells=cells,
-        conditions=conditions_of(comparison),
+        model=model,
+        training=training.partition(", ")[2],  # without the limit, which the rule is
         plots=[(figure, draw(figure, styles)) for figure in plots_of(comparison)],
         words=sorted(comparison.words, key=lambda t: choice is None or t.row != choice.chosen),
         lacking=lacking,
-        has_explorer=bool(trees),
+        has_explorer=explorer is not None,
         # as JSON that no word in it can end
         explorer=Markup(json.dumps(explorer).replace("<", "\\u003c")),
     )
 
 
-def _offers(comparison: Comparison, folder: Path) -> list[Offer]:
+def _offers(comparison: Comparison, folder: Path, noun: str) -> list[Offer]:
     """Return the answer for every distance to the lowest perplexity at which it changes."""
-    stored, rows = comparison.choice, choosable(comparison)
+    stored, rows = comparison.choice, comparison.rows
+    choosable = [row for row in rows if row.is_trained and row.seen is None]
     if stored is None:
-        return [Offer(0.0, None, answer_of(comparison))]
+        return [Offer(0.0, None, _answer(comparison, choosable, noun))]
+    if len(choosable) != stored.among:  # of a halving, the rows that trained longest
+        named = {stored.chosen, stored.best, stored.rival, *stored.tied}
+        choosable = [row for row in choosable if row.name in named]
     # Steps of the slider at which another row is near enough.
     lowest = comparison.row(stored.best).valid
-    steps = {math.ceil(round((row.valid / lowest - 1) / STEP, 6)) for row in rows
+    steps = {math.ceil(round((row.valid / lowest - 1) / STEP, 6)) for row in choosable
              if row.valid < math.inf and lowest < math.inf}  # fmt: skip
     choices: dict[float, Choice] = {}
     for within in [0.0, *(STEP * n for n in sorted(steps) if 0 < STEP * n <= FURTHEST)]:
-        choice = results.choose(rows, within)
+        choice = results.choose(choosable, within)
         last = next(reversed(choices.values()), None)
         if choice and (last is None or choice != msgspec.structs.replace(last, within=within)):
             choices[within] = choice
@@ -119,12 +132,47 @@ def _offers(comparison: Comparison, folder: Path) -> list[Offer]:
     table, offers = _download(folder / results.CSV), []
     for within, choice in sorted(choices.items()):
         row = comparison.row(choice.chosen)
-        answer = answer_of(msgspec.structs.replace(comparison, choice=choice))
+        answer = _answer(msgspec.structs.replace(comparison, choice=choice), choosable, noun)
         tree = None if row.tree_file is None else _download(folder / row.tree_file)
         downloads = [file for file in (tree, table) if file is not None]
         recipe = recipe_of(row, comparison, folder)
-        offers.append(Offer(within, comparison.rows.index(row), answer, recipe, downloads))
+        offers.append(Offer(within, rows.index(row), answer, recipe, downloads))
     return offers
+
+
+def _answer(comparison: Comparison, choosable: Sequence[RowResult], noun: str) -> Markup:
+    """Return the questions that the results can answer, the main one first."""
+    # How many rows the answer was chosen from; flat is no tree.
+    flat = sum(row.tree is not None and row.tree.nodes <= 1 for row in choosable if noun == "tree")
+    among = plural(len(choosable) - flat, noun)
+    if flat:
+        among += " and the flat softmax" if flat == 1 else f" and {flat} flat softmaxes"
+    compared = sum(row.is_trained and row.seen is None for row in comparison.rows)
+    if len(choosable) < compared:
+        among += f", which trained longest of {compared} rows"
+    # For the fastest rows what is fast, its words/s, and these over the chosen's.
+    best, fastest = comparison.best, dict[str, list[tuple[str, float, Any]]]()
+    for name, what in _SPEEDS.items():
+        speeds = {row.name: s.median for row in comparison.rows if (s := getattr(row, name))}
+        if speeds and best is not None:
+            first = max(speeds, key=speeds.__getitem__)
+            ratio = speeds[first] / speeds[best.name] if best.name in speeds else None
+            fastest.setdefault(first, []).append((what, speeds[first], ratio))
+    # p value of the answer's difference from its rival over seeds
+    p, choice = None, comparison.choice
+    if choice is not None and choice.rival is not None:
+        one, other = (comparison.row(r).perplexity["test"] for r in (choice.chosen, choice.rival))
+        if one.mean and one.sd and other.mean and other.sd:
+            figures = (one.mean, one.sd, one.n, other.mean, other.sd, other.n)
+            p = float(ttest_ind_from_stats(*figures, equal_var=False).pvalue)
+    return rendered(
+        "answer.html",
+        comparison=comparison,
+        noun=noun,
+        among=among,
+        fastest=[(row, fastest[row.name]) for row in comparison.rows if row.name in fastest],
+        p=p,
+    )
 
 
 def _download(path: Path) -> Download | None:
@@ -136,20 +184,3 @@ def _download(path: Path) -> Download | None:
     kind = "application/json" if path.suffix == ".json" else "text/csv"
     encoded = base64.b64encode(content).decode()
     return Download(path.name, f"data:{kind};base64,{encoded}", len(content))
-
-
-def _trees(comparison: Comparison, folder: Path) -> tuple[dict[str, Tree], list[str]]:
-    """Return the trees by their rows, and a sentence for each that cannot be shown."""
-    trees, lacking = {}, []
-    for row in comparison.rows:
-        if row.tree is None or row.tree_file is None:
-            continue
-        try:
-            tree = load(folder / row.tree_file)
-            if tree.sha256 != row.tree.sha256:
-                raise FileFormatError(f"{row.tree_file} is not the tree that the results name")
-        except (HstreeError, ValueError) as error:
-            lacking.append(f"{row.name}: {error}")
-        else:
-            trees[row.name] = tree
-    return trees, lacking

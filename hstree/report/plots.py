@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree.experiments.results import Band, Comparison, RowResult
+from hstree.experiments.results import Band, Comparison, RowResult, figure_at
 from hstree.report.figure import Axis, Figure, Mark, Side
-from hstree.report.formats import figure_at, number, perplexity, three_digits
+from hstree.report.formats import number, perplexity, three_digits
 
 #: Validation perplexities above this multiple of the best are left out above the plot.
 _HIGHEST = 3.0

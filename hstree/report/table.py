@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from hstree.experiments.results import Published, RowResult, Speed, Spread, TreeFigures
+from hstree.experiments.results import Published, RowResult, Speed, Spread, TreeFigures, figure_at
 from hstree.experiments.significance import Ratio
 from hstree.report.formats import (
     DASH,
     TIMES,
-    figure_at,
     perplexity,
     short_number,
     signed,

@@ -1,13 +1,13 @@
 """The answer in words: it says what the results say, and no more than they tell."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from hstree.experiments.results import Halving, Steps
 from hstree.experiments.significance import Ratio
-from hstree.report.answer import answer_of, conditions_of
-from hstree.report.formats import change
+from hstree.report.page import page_of
 from tests.report.comparison import a_comparison, a_row, chosen
 
 FLAT = a_row("flat", test=100.0, speed=100.0, to_flat=Ratio(1, 1, 1, None, 82))
@@ -15,8 +15,11 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def said(comparison):
-    """The answers by their questions, without markup."""
-    pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", answer_of(comparison), re.S)
+    """The answers by their questions on the page, without markup."""
+    answers = page_of(comparison, Path("nowhere")).split('<div class="answer')[1:]
+    shown = next(text for text in answers if "hidden" not in text.partition(">")[0])
+    shown = shown.partition("</dl>")[0]
+    pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", shown, re.S)
     return {q: " ".join(re.sub("<[^>]+>", "", text).split()) for q, text in pairs}
 
 
@@ -137,23 +140,25 @@ def test_without_any_tree_none_is_named():
 
 
 def test_a_name_is_text_in_the_answer():
-    assert "<strong>&lt;b&gt;bold</strong>" in answer_of(a_comparison(a_row("<b>bold")))
+    page = page_of(a_comparison(a_row("<b>bold")), Path("nowhere"))
+    assert "<strong>&lt;b&gt;bold</strong>" in page
 
 
 def test_the_conditions_have_the_rule_and_the_sizes_of_the_samples():
-    text = re.sub("<[^>]+>", "", conditions_of(a_comparison(a_row("a", at_epoch_limit=1))))
+    page = page_of(a_comparison(a_row("a", at_epoch_limit=1)), Path("nowhere"))
+    text = re.sub("<[^>]+>", "", page)
     for part in ("at most 6 epochs", "test 8,243", "lines 1 to 1,000", "1 of 1 tree, marked *"):
         assert part in text
 
 
 @pytest.mark.parametrize(
-    ("ratio", "expected"),
+    ("test", "expected"),
     [
-        (1.035, "3.5% higher than flat"),
-        (0.986, "1.4% lower than flat"),
-        (1.0001, "the same as flat to 0.1%"),
+        (103.5, "has a test perplexity 3.5% higher"),
+        (98.6, "has a test perplexity 1.4% lower"),
+        (100.01, "has a test perplexity the same to 0.1%"),
     ],
 )
-def test_a_change_names_what_it_is_compared_with(ratio, expected):
-    assert change(ratio, "flat") == expected
-    assert change(ratio) == expected.replace(" than flat", "").replace(" as flat", "")
+def test_a_rival_is_compared_in_percent(test, expected):
+    rows = [a_row("a"), a_row("b", test=test, valid=112.0)]
+    assert expected in said(a_comparison(*rows))["How sure is that?"]

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from hstree.experiments.results import JobFigures, Steps
-from hstree.report.figure import draw, pareto, staircase, styles_of
+from hstree.report.figure import draw, pareto, styles_of
 from hstree.report.plots import plots_of
 from tests.report.comparison import a_comparison, a_row, epoch
 
@@ -46,7 +46,6 @@ def test_the_front_holds_just_the_points_that_none_beats():
         front = pareto(sorted(points))
         assert set(front) == unbeaten
         assert front == sorted(front, reverse=True)
-        assert staircase(front)[::2] == front
 
 
 def test_a_front_of_costs_is_the_mirror_image():
@@ -67,9 +66,12 @@ def test_rows_that_are_beaten_are_grey_by_the_cost_of_the_plot(plot, expected):
         trained("prepared", test=110.0, speed=950.0, each=1.0, before=50.0),
         trained("beaten", test=125.0, speed=90.0, each=10.0),
     ]
-    groups = drawn(figures(*rows)[plot], rows).iter("{s}g")
-    grey = [g.get("data-row") for g in groups if "beaten" in g.get("class", "").split()]
+    svg = drawn(figures(*rows)[plot], rows)
+    grey = [g.get("data-row") for g in svg.iter("{s}g") if "beaten" in g.get("class", "").split()]
     assert sorted(rows[int(row)].name for row in grey) == expected
+    (front,) = (line for line in svg.iter("{s}polyline") if line.get("class") == "front")
+    corners = [point.split(",") for point in front.get("points").split()]
+    assert all(a[0] == b[0] or a[1] == b[1] for a, b in pairwise(corners)), "a staircase"
 
 
 def test_curves_end_at_the_seconds_of_the_table():
