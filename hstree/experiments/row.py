@@ -35,7 +35,7 @@ from hstree.builders.registry import BUILDERS
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
-from hstree.errors import InputError, OptionError, owned_by
+from hstree.errors import InputError, OptionError
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec, layer_spec
 from hstree.models import kind_of
@@ -208,10 +208,8 @@ class OutputRow(Row):
     """A row that is trained: the output layer of a model."""
 
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
-        """Refuse a layer whose files cannot be read, or that the model gives no contexts to."""
+        """Refuse a layer that cannot be over these words, or has no contexts from the model."""
         hooks = hooks_of(self.spec(words, _SMALLEST).new(config["dim"]))
-        with owned_by(self.method):
-            hooks.check()
         if hooks.needs_contexts:
             need_language_model(
                 config,

@@ -414,7 +414,7 @@ class Runner:
         """
         depends = {
             "hstree": __version__,
-            **spec.key(),
+            **spec.config(),
             "text": self.content,
             "read": texts(spec.made_from),
             "model": dict(self.config),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,9 +15,10 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import InputError
 from hstree.layers.base import Gradients
+from hstree.layers.hooks import TrainingHooks
 from hstree.layers.importance import ImportanceSampling
-from hstree.layers.noise import Count
-from hstree.layers.proposals import Ids, NGram, Proposal, Rng, Samples, Unigram
+from hstree.layers.noise import Count, Ids, Rng, Samples, Unigram
+from hstree.ngrams.kneser_ney import KneserNey
 
 #: Orders of the n-gram models of a mixture, beside the unigrams.
 ORDERS = (2, 3)
@@ -23,7 +26,7 @@ ORDERS = (2, 3)
 LEAST = 0.02
 
 
-class AdaptiveImportanceSampling(ImportanceSampling):
+class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
     """Importance sampling from n-grams whose mixture follows the model.
 
     `importance` with the proposal ``Q(w | h) = sum_i a_i Q_i(w | h)``: Q_1 are the unigrams, Q_2
@@ -63,6 +66,8 @@ class AdaptiveImportanceSampling(ImportanceSampling):
     probabilistic language model", IEEE Transactions on Neural Networks 19, 2008.
     """
 
+    needs_contexts = True
+
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -79,41 +84,10 @@ class AdaptiveImportanceSampling(ImportanceSampling):
         options: dict[str, Any] = {"samples": samples, "limit": limit, "effective": effective}
         options |= {"counts": counts, "dtype": dtype, "exact_target": exact_target}
         super().__init__(vocabulary, dim, **options)
-        self.proposal: NGramMixture = NGramMixture(vocabulary, counts, memory)
-        self.needs_contexts = True
-
-    def training_state(self) -> dict[str, Array]:
-        """Return the mixture's weights, and the sums that they come from."""
-        return {"sums": self.proposal.sums, "mixture": self.proposal.weights}
-
-    def adapt(self, share: Array) -> None:
-        """Let the mixture see the normalised weights (B, k) of the labels that it drew last."""
-        self.proposal.observe(share)
-
-    def loss(
-        self, hidden: Array, targets: Integer, rng: Rng, contexts: Ids = None
-    ) -> tuple[Float64, Gradients]:
-        """Return what `ImportanceSampling.loss` does, then fit the mixture to the samples."""
-        result = super().loss(hidden, targets, rng, contexts)
-        # All samples of a batch are of the same mixture.
-        self.proposal.update()
-        return result
-
-
-class NGramMixture(Proposal):
-    """Mixture of unigrams and Kneser-Ney models, with weights for each frequency of a word."""
-
-    needs_contexts = True
-
-    def __init__(self, vocabulary: Vocabulary, counts: Integer | None, memory: float) -> None:
-        counts = vocabulary.counts if counts is None else counts
-        self.memory = memory
-        # (V,) group of the contexts in which each word is the nearest
-        self.group: Int64 = np.log2(np.maximum(counts, 1)).astype(np.int64)
-        self._components: list[Proposal] = [Unigram(counts)]
-        # Of the last labels drawn: group (B,), posterior of components (components, B, k)
-        self._last: tuple[Int64, Float64] | None = None
-        self._restart()
+        self.sampling = replace(self.sampling, shared=False)
+        self.mixture = NGramMixture(
+            self.noise, vocabulary.counts if counts is None else counts, memory
+        )
 
     def prepare(self, train: Windows) -> None:
         """Count the n-grams of the training text; InputError where no words come before."""
@@ -122,42 +96,86 @@ class NGramMixture(Proposal):
                 "the output layer adaptive-importance needs the words before each target; "
                 "train a language model, or take importance"
             )
-        models = [NGram(f"{n}-grams", n) for n in ORDERS if n <= train.context + 1]
-        for model in models:
-            model.prepare(train)
-        self._components[1:] = models
-        self._restart()
+        orders = [order for order in ORDERS if order <= train.context + 1]
+        self.mixture.restart([KneserNey(order).fit(train.corpus) for order in orders])
 
-    def sample(
-        self, k: int, rng: Rng, hidden: Array, contexts: Ids = None, *, shared: bool = True
-    ) -> Samples:
-        """Draw k labels for each item, each from a component that is drawn by its weight."""
+    def training_state(self) -> dict[str, Array]:
+        """Return the mixture's weights, and the sums that they come from."""
+        return {"sums": self.mixture.sums, "mixture": self.mixture.weights}
+
+    def samples(self, k: int, rng: Rng, contexts: Ids) -> Samples:
+        """Draw k labels for each context; for all items where there are none."""
         if contexts is None:
-            self._last = None
-            return self._components[0].sample(k, rng, hidden, shared=False)
+            return super().samples(k, rng, contexts)
+        return self.mixture.sample(k, rng, contexts)
+
+    def adapt(self, share: Array) -> None:
+        """Let the mixture see the normalised weights (B, k) of the labels that it drew last."""
+        self.mixture.observe(share)
+
+    def loss_in_context(
+        self, hidden: Array, targets: Integer, contexts: Integer, rng: Rng
+    ) -> tuple[Float64, Gradients]:
+        """Return what `loss` does, against labels drawn in contexts."""
+        return self.loss(hidden, targets, rng, contexts)
+
+    def loss(
+        self, hidden: Array, targets: Integer, rng: Rng, contexts: Ids = None
+    ) -> tuple[Float64, Gradients]:
+        """Return what `ImportanceSampling.loss` does, then fit the mixture to the samples."""
+        result = super().loss(hidden, targets, rng, contexts)
+        # All samples of a batch are of the same mixture.
+        self.mixture.update()
+        return result
+
+
+class NGramMixture:
+    """Mixture of unigrams and Kneser-Ney models, with weights for each frequency of a word."""
+
+    def __init__(self, unigrams: Unigram, counts: Integer, memory: float) -> None:
+        self.unigrams, self.memory = unigrams, memory
+        # (V,) group of the contexts in which each word is the nearest
+        self.group: Int64 = np.log2(np.maximum(counts, 1)).astype(np.int64)
+        # of the last labels drawn: group (B,), posterior of components (components, B, k)
+        self._last: tuple[Int64, Float64] | None = None
+        self.restart([])
+
+    def restart(self, models: Sequence[KneserNey]) -> None:
+        """Start with equal weights of the unigrams and of these models."""
+        self.models, n_components = models, 1 + len(models)
+        # (groups, components) sums of posterior probabilities; at first, some for each component
+        self.sums: Float64 = np.full((int(self.group.max()) + 1, n_components), 10.0)
+        # (groups, components) rows sum to one
+        self.weights: Float64 = np.empty_like(self.sums)
+        self.update()
+
+    def sample(self, k: int, rng: Rng, contexts: Integer) -> Samples:
+        """Draw k labels for each context, each from a component that is drawn by its weight."""
         group = self.group[contexts[:, -1]]
         cumulative = np.cumsum(self.weights[group], axis=1)[:, None, :-1]
         # (B, k) component of each draw
         chosen = (rng.random((len(contexts), k, 1)) >= cumulative).sum(axis=2)
         labels = np.empty(chosen.shape, np.int64)
-        for number, component in enumerate(self._components):
+        labels[chosen == 0] = self.unigrams.sample(int((chosen == 0).sum()), rng).labels
+        for number, model in enumerate(self.models, 1):
             item, draw = np.nonzero(chosen == number)
-            # No component reads the hidden vectors but for their number.
-            one = component.sample(1, rng, hidden[item, :0], contexts[item], shared=False)
-            labels[item, draw] = one.labels[:, 0]
+            nearest = contexts[item, contexts.shape[1] - model.order + 1 :]
+            labels[item, draw] = model.sample(nearest, rng, 1)[:, 0]
         labels.sort(axis=1)  # sorted keys are found faster
-        joint = self._joint(labels, hidden, contexts)
+        joint = self.joint(labels, contexts)
         log_prob: Float64 = logsumexp(joint, axis=0)
         self._last = group, np.exp(joint - log_prob)
         return Samples(labels, log_prob)
 
-    def log_prob(self, labels: Integer, hidden: Array, contexts: Ids = None) -> Float64:
-        """Return the log-probabilities of labels (B,) or (B, m), in their shape."""
-        if contexts is None:
-            return self._components[0].log_prob(labels, hidden)
-        columns = labels.reshape(len(contexts), -1)
-        log_prob: Float64 = logsumexp(self._joint(columns, hidden, contexts), axis=0)
-        return log_prob.reshape(labels.shape)
+    def joint(self, labels: Integer, contexts: Integer) -> Float64:
+        """Return the log-probabilities of component and label (B, k), (components, B, k)."""
+        log_weight = np.log(self.weights[self.group[contexts[:, -1]]])
+        log_prob = [self.unigrams.log_prob[labels]]
+        for model in self.models:
+            nearest = contexts[:, contexts.shape[1] - model.order + 1 :]
+            log_prob.append(model.log_prob_of(nearest, labels))
+        joint: Float64 = np.array(log_prob) + log_weight.T[:, :, None]
+        return joint
 
     def observe(self, share: Array) -> None:
         """Add to the sums of EM the labels drawn last, whose shares (B, k) sum to one, or are 0."""
@@ -167,7 +185,7 @@ class NGramMixture(Proposal):
         mean = np.einsum("bk,cbk->bc", share, posterior, optimize=True)
         present, slot = np.unique(group, return_inverse=True)
         self.sums[present] *= self.memory
-        for number in range(len(self._components)):
+        for number in range(mean.shape[1]):
             self.sums[present, number] += np.bincount(slot, mean[:, number])
 
     def update(self) -> None:
@@ -177,19 +195,4 @@ class NGramMixture(Proposal):
         np.divide(sums, sums.sum(axis=1, keepdims=True), out=self.weights)
         self.weights *= 1 - LEAST
         self.weights[:, 0] += LEAST
-
-    def _joint(self, labels: Integer, hidden: Array, contexts: Integer) -> Float64:
-        """Return the log-probabilities of component and label, (components, B, k)."""
-        log_weight = np.log(self.weights[self.group[contexts[:, -1]]])
-        log_prob = [component.log_prob(labels, hidden, contexts) for component in self._components]
-        joint: Float64 = np.array(log_prob) + log_weight.T[:, :, None]
-        return joint
-
-    def _restart(self) -> None:
-        """Start with equal weights."""
-        # (groups, components) sums of posterior probabilities; at first, some for each component
-        self.sums: Float64 = np.full((int(self.group.max()) + 1, len(self._components)), 10.0)
-        # (groups, components) rows sum to one
-        self.weights: Float64 = np.empty_like(self.sums)
         self._last = None
-        self.update()

@@ -30,9 +30,6 @@ class TrainingHooks:
     #: the layer whose hooks these are, where it does not inherit them
     _layer: OutputLayer | None = None
 
-    def check(self) -> None:
-        """Refuse options that name files which cannot be read; raises HstreeError."""
-
     def prepare(self, train: Windows) -> None:
         """Read the training text before the first batch, for noise or features from it.
 
@@ -56,14 +53,6 @@ class TrainingHooks:
     ) -> tuple[Float64, Gradients]:
         """Return `OutputLayer.loss` in contexts, which the layer or its noise may depend on."""
         return self.in_context(contexts).loss(hidden, targets, rng)
-
-    def training_parameters(self) -> dict[str, Array]:
-        """Return the arrays that a trainer updates, with the names that gradients give them.
-
-        They are `parameters` and what is trained beside the layer, such as a noise distribution,
-        which saved models do without. Read after `prepare`; `curvature` has their names.
-        """
-        return (self._layer or self).parameters()  # type: ignore[union-attr]
 
     def training_state(self) -> dict[str, Array]:
         """Return what else a training changes in place, for checkpoints; read after `prepare`."""

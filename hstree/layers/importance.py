@@ -15,7 +15,6 @@ from hstree.layers import noise
 from hstree.layers.base import Gradients, ParameterGradient
 from hstree.layers.dense import TABLE_LIMIT
 from hstree.layers.kernels import segment_sums, touched_rows
-from hstree.layers.proposals import Ids, Rng, Samples
 
 
 class ImportanceSampling(noise.NoiseLayer):
@@ -45,16 +44,13 @@ class ImportanceSampling(noise.NoiseLayer):
         Effective sample size that suffices.
     exact_target : bool
         Compute the target's term of Z exactly.
-    proposal : str
-        Distribution that labels are drawn from: "unigram", "uniform", "bigram", "kn", or the file
-        of a tree. Those that depend on the context draw for each target.
     alpha : float
-        Power of the counts in the unigram distribution.
+        Power of the counts in the distribution that labels are drawn from: 0 for the uniform one.
 
     Raises
     ------
     OptionError
-        When `limit` is below `samples`, or there is no such proposal.
+        When `limit` is below `samples`.
 
     References
     ----------
@@ -73,10 +69,9 @@ class ImportanceSampling(noise.NoiseLayer):
         limit: noise.Count = 1600,
         effective: Annotated[float, Range(1)] = 100.0,
         exact_target: bool = True,
-        proposal: str = "unigram",
         alpha: noise.Power = 1.0,
     ) -> None:
-        sampling = noise.Sampling(samples, unique=False, proposal=proposal, alpha=alpha)
+        sampling = noise.Sampling(samples, unique=False, alpha=alpha)
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
         if limit < samples:
             reason = f"is {limit}, below the {samples} samples that are drawn first; raise it"
@@ -94,17 +89,21 @@ class ImportanceSampling(noise.NoiseLayer):
         losses = (np.log(total) + largest)[:, 0] - target
         return losses.astype(np.float64), np.full_like(target, -1), share / total
 
+    def samples(self, k: int, rng: noise.Rng, contexts: noise.Ids) -> noise.Samples:
+        """Draw k labels with replacement, for all items or for each context."""
+        return self.noise.sample(k, rng)
+
     def adapt(self, share: Array) -> None:
         """Learn from the normalised weights (B, k) of the first samples of a batch."""
 
     def loss(
-        self, hidden: Array, targets: Integer, rng: Rng, contexts: Ids = None
+        self, hidden: Array, targets: Integer, rng: noise.Rng, contexts: noise.Ids = None
     ) -> tuple[Float64, Gradients]:
         """Return ``ln Z - s_t`` with Z estimated, or computed, and the gradients of the sum."""
         losses, grad_hidden = np.empty(len(targets)), np.zeros_like(hidden)
         parts: list[Sequence[ParameterGradient]] = []
         left = np.arange(len(targets))  # items without an estimate
-        drawn: Samples | None = None  # their samples; those of each, or of all
+        drawn: noise.Samples | None = None  # their samples; those of each, or of all
         n = 0
         while len(left):
             is_full = n >= self.limit
@@ -115,12 +114,12 @@ class ImportanceSampling(noise.NoiseLayer):
                 items = left
                 size = min(max(self.sampling.samples, n), self.limit - n)
                 before = None if contexts is None else contexts[items]
-                more = self.proposal.sample(size, rng, hidden[items], before)
+                more = self.samples(size, rng, before)
                 if drawn is None:
                     drawn = more
                 else:
                     both = zip(drawn, more, strict=True)
-                    drawn = Samples(*(np.concatenate(pair, axis=-1) for pair in both))
+                    drawn = noise.Samples(*(np.concatenate(pair, axis=-1) for pair in both))
                 n += size
             done, losses[items], gradients, share = self._estimate(
                 hidden[items], targets[items], drawn
@@ -131,12 +130,11 @@ class ImportanceSampling(noise.NoiseLayer):
             parts.append(gradients.parameters)
             left = np.concatenate([items[~done], left[len(items) :]])
             if drawn is not None and drawn.labels.ndim == 2:
-                drawn = Samples(drawn.labels[~done], drawn.log_prob[~done])
-        of_proposal = self.proposal.gradients(hidden, targets)
-        return losses, Gradients(grad_hidden, [*summed(parts, self.n_labels), *of_proposal])
+                drawn = noise.Samples(drawn.labels[~done], drawn.log_prob[~done])
+        return losses, Gradients(grad_hidden, summed(parts, self.n_labels))
 
     def _estimate(
-        self, hidden: Array, targets: Integer, drawn: Samples | None
+        self, hidden: Array, targets: Integer, drawn: noise.Samples | None
     ) -> tuple[Bool, Float64, Gradients, Array]:
         """Estimate losses and gradients from samples, or compute them without.
 

@@ -30,19 +30,15 @@ class NoiseContrastive(noise.NoiseLayer):
     samples : int
         k, the number of labels drawn.
     shared : bool
-        Draw them for the whole batch instead of for each target; a proposal that depends on the
-        context always draws for each.
+        Draw them for the whole batch instead of for each target.
     unique : bool
         Draw until k labels are different, or take all V where there are no more, as TensorFlow
         does; those drawn for each target leave repeats out. Then the expected number of times that
         a label is drawn is ``1 - (1 - Q)^n`` for n draws, Q being its probability.
     ranking : bool
         Rank the target among the samples instead of judging each by itself (Ma & Collins 2018).
-    proposal : str
-        Distribution that they are drawn from: "unigram", "uniform", "bigram", "kn" (n-grams of the
-        training text), or the file of a tree, whose hierarchical softmax is trained beside.
     alpha : float
-        Power of the counts in the unigram distribution.
+        Power of the counts in the distribution that they are drawn from: 0 for the uniform one.
 
     References
     ----------
@@ -63,10 +59,9 @@ class NoiseContrastive(noise.NoiseLayer):
         shared: bool = True,
         unique: bool = True,
         ranking: bool = False,
-        proposal: str = "unigram",
         alpha: noise.Power = 1.0,
     ) -> None:
-        sampling = noise.Sampling(samples, shared, unique, proposal, alpha)
+        sampling = noise.Sampling(samples, shared, unique, alpha)
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
         self.ranking = ranking
         # Ranking leaves Z free.

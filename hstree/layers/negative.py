@@ -10,7 +10,6 @@ from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers import noise
 from hstree.layers.base import Gradients
-from hstree.layers.proposals import Ids, Rng
 
 
 class NegativeSampling(noise.NoiseLayer):
@@ -35,7 +34,7 @@ class NegativeSampling(noise.NoiseLayer):
         Train a bias for each label. Without, z is the plain product of word2vec; then an untrained
         layer is the distribution of the noise, not that of the counts.
     alpha : float
-        Power of the counts in the unigram distribution, which the labels are drawn from.
+        Power of the counts in the distribution that they are drawn from: 0 for the uniform one.
 
     References
     ----------
@@ -62,19 +61,16 @@ class NegativeSampling(noise.NoiseLayer):
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
         self.biases = biases
         if not biases:
-            log_noise = self.proposal.log_prob(np.arange(self.n_labels), self.weight)
-            self.bias = (np.log(samples) + log_noise).astype(dtype)
+            self.bias = (np.log(samples) + self.noise.log_prob).astype(dtype)
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
         """Return the losses of telling targets from the samples that are not the target."""
         samples[hits] = -np.inf
         return noise.binary_objective(target, samples)
 
-    def loss(
-        self, hidden: Array, targets: Integer, rng: Rng, contexts: Ids = None
-    ) -> tuple[Float64, Gradients]:
+    def loss(self, hidden: Array, targets: Integer, rng: noise.Rng) -> tuple[Float64, Gradients]:
         """Return the losses against noise, and gradients without those of fixed biases."""
-        losses, gradients = super().loss(hidden, targets, rng, contexts)
+        losses, gradients = super().loss(hidden, targets, rng)
         if self.biases:
             return losses, gradients
         trained = [g for g in gradients.parameters if g.name != "bias"]

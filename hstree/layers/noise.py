@@ -1,4 +1,4 @@
-"""Base of the layers whose loss compares each target with labels drawn from a proposal.
+"""Base of the layers whose loss compares each target with labels drawn at random.
 
 `NoiseLayer` draws the labels, computes their logits and passes the gradients on; a subclass defines
 `NoiseLayer.objective`, a function of logits. `softmax_objective` and `binary_objective` are the two
@@ -18,23 +18,89 @@ from hstree._options import Range
 from hstree._text import plural
 from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.data.windows import Windows
 from hstree.errors import OptionError
 from hstree.layers import kernels
 from hstree.layers.base import Gradients
 from hstree.layers.dense import DenseLayer, row_gradients
-from hstree.layers.hooks import TrainingHooks
-from hstree.layers.proposals import Ids, Rng, Unigram, proposal_of
 
 #: Number of samples by default; a smaller vocabulary is drawn whole.
 SAMPLES = 100
-#: Smallest share of a label among the samples, for curvatures.
-TINY = 1e-12
+#: Distance of a probability from 1 that its logarithm needs.
+EPSILON = float(np.finfo(np.float64).eps)
+Rng = np.random.Generator
+#: The words before each target of a batch (B, n), label ids, the farthest first; None under models
+#: that have none.
+Ids = Integer | None
 # Types and ranges of options that several layers have.
 Count = Annotated[int, Range(1, 1 << 24)]
-Power = Annotated[float, Range(0, 1, exclude_min=True)]
+Power = Annotated[float, Range(0, 1)]
 #: Losses (B,), and their derivatives with respect to the logits of targets and samples.
 Objective = tuple[Float64, Array, Array]
+
+
+class Samples(NamedTuple):
+    """Labels drawn for a batch, and their log-probabilities, of one shape.
+
+    The shape is (k,) where all items of the batch share the labels, else (B, k).
+    """
+
+    labels: Int64
+    log_prob: Float64
+
+
+class Unigram:
+    """Counts to the power alpha: ``Q(w) = c(w)^alpha / sum_v c(v)^alpha``.
+
+    Draws by binary search in the cumulative distribution: O(log V) a sample. Many different labels
+    (`sample_unique`) take O(V) in all.
+
+    Parameters
+    ----------
+    counts : int array (V,)
+        A count of 0 is read as 1/2.
+    alpha : float, default 1
+        1 for the unigram distribution, 0 for the uniform one.
+    """
+
+    def __init__(self, counts: Integer, alpha: float = 1.0) -> None:
+        mass = np.maximum(counts, 0.5) ** alpha
+        #: (V,) log-probability of each label
+        self.log_prob: Float64 = np.log(mass / mass.sum())
+        self._cumulative: Float64 = np.cumsum(mass) / mass.sum()
+        # expected number of different labels among V / 8 drawn ones
+        miss = np.log1p(-np.minimum(np.exp(self.log_prob), 1 - EPSILON))
+        self.different = float(-np.expm1(len(miss) / 8 * miss).sum())
+
+    def sample(self, shape: int | tuple[int, int], rng: Rng) -> Samples:
+        """Draw labels of some shape, with replacement."""
+        labels: Int64 = np.searchsorted(self._cumulative, rng.random(shape), "right")
+        labels = np.minimum(labels, len(self._cumulative) - 1)
+        return Samples(labels, self.log_prob[labels])
+
+    def sample_unique(self, k: int, rng: Rng) -> tuple[Samples, float]:
+        """Draw until there are k different labels, in the order in which they were first drawn.
+
+        Also returns the number of labels that were drawn for them. Where there are no more than k,
+        all V labels are sampled, and the number is infinite.
+        """
+        if k >= len(self.log_prob):
+            return Samples(np.arange(len(self.log_prob)), self.log_prob), np.inf
+        if k > self.different:
+            # Labels arrive in Poisson processes of the rates Q(w), which is one of rate 1 whose
+            # arrivals are draws from Q. The first k labels are those of the k earliest first
+            # arrivals; how often they came again before the last of them is Poisson. O(V).
+            arrival = rng.standard_exponential(len(self.log_prob)) / np.exp(self.log_prob)
+            labels = np.argpartition(arrival, k - 1)[:k]
+            labels = labels[np.argsort(arrival[labels])]
+            since = arrival[labels[-1]] - arrival[labels]
+            again = rng.poisson(np.exp(self.log_prob[labels]) @ since)
+            return Samples(labels, self.log_prob[labels]), float(k + again)
+        drawn = self.sample(2 * k, rng).labels
+        while len(first := np.unique(drawn, return_index=True)[1]) < k:
+            drawn = np.concatenate([drawn, self.sample(len(drawn), rng).labels])
+        first = np.sort(first)[:k]
+        labels = drawn[first]
+        return Samples(labels, self.log_prob[labels]), float(first[-1] + 1)
 
 
 class Noise(NamedTuple):
@@ -58,14 +124,13 @@ class Sampling:
     """
 
     samples: int = SAMPLES  # k, the number of labels drawn
-    shared: bool = True  # by the batch; proposals that depend on the context draw for each item
+    shared: bool = True  # by the batch
     unique: bool = True  # shared ones until k are different, others k draws without repeats
-    proposal: str = "unigram"
-    alpha: float = 1.0  # power of the counts in the unigram distribution
+    alpha: float = 1.0  # power of the counts in the distribution that they are drawn from
 
 
-class NoiseLayer(DenseLayer, TrainingHooks):
-    """Softmax whose loss compares each target with labels drawn from a proposal.
+class NoiseLayer(DenseLayer):
+    """Softmax whose loss compares each target with labels drawn by their counts.
 
     Training costs O(B k d) a batch of B targets, and k + B rows of the parameters change; testing
     is that of the softmax, V scores.
@@ -83,11 +148,14 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         dtype: Any,
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
+        # The default number is legal for fewer labels, which are then drawn whole.
+        k = sampling.samples
+        if sampling.unique and k > self.n_labels and k != SAMPLES:
+            labels = plural(self.n_labels, "label")
+            reason = f"is {k}, but there are {labels} to draw from; draw fewer"
+            raise OptionError.about("samples", reason)
         self.sampling = sampling
-        self.proposal = proposal_of(
-            sampling.proposal, vocabulary, counts, alpha=sampling.alpha, dim=dim, dtype=dtype
-        )
-        self.needs_contexts = self.proposal.needs_contexts
+        self.noise = Unigram(vocabulary.counts if counts is None else counts, sampling.alpha)
 
     @abstractmethod
     def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
@@ -97,14 +165,13 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         leave out and may be changed; `hits` (B, k) are the samples that are the target.
         """
 
-    def draw(self, hidden: Array, targets: Integer, contexts: Ids, rng: Rng) -> Noise:
+    def draw(self, targets: Integer, rng: Rng) -> Noise:
         """Draw labels, and compute how often they and the targets are expected."""
         k, unique, shared = self.sampling.samples, self.sampling.unique, self.sampling.shared
-        of_target = self.proposal.log_prob(targets, hidden, contexts)
-        if unique and shared and isinstance(self.proposal, Unigram):
-            (labels, log_prob), tries = self.proposal.sample_unique(k, rng)
+        if unique and shared:
+            (labels, log_prob), tries = self.noise.sample_unique(k, rng)
         else:
-            labels, log_prob = self.proposal.sample(k, rng, hidden, contexts, shared=shared)
+            labels, log_prob = self.noise.sample(k if shared else (len(targets), k), rng)
             tries = k
         expected = self.log_expected(log_prob, tries)
         if unique and labels.ndim == 2:  # left out where the same label comes before in the row
@@ -112,7 +179,8 @@ class NoiseLayer(DenseLayer, TrainingHooks):
             in_order = np.take_along_axis(labels, order, axis=1)
             item, again = np.nonzero(in_order[:, 1:] == in_order[:, :-1])
             expected[item, order[item, again + 1]] = np.inf
-        return Noise(labels, expected, self.log_expected(of_target, tries))
+        of_targets = self.log_expected(self.noise.log_prob[targets], tries)
+        return Noise(labels, expected, of_targets)
 
     def log_expected(self, log_prob: Float64, tries: float) -> Float64:
         """Return from log Q how often labels are expected among n draws, as its logarithm.
@@ -126,29 +194,15 @@ class NoiseLayer(DenseLayer, TrainingHooks):
                 expected = np.log(-np.expm1(tries * miss))
         return expected
 
-    def loss(
-        self, hidden: Array, targets: Integer, rng: Rng, contexts: Ids = None
-    ) -> tuple[Float64, Gradients]:
-        """Return the losses (B,) against noise in contexts (B, n), and the sum's gradients."""
-        noise = self.draw(hidden, targets, contexts, rng)
+    def loss(self, hidden: Array, targets: Integer, rng: Rng) -> tuple[Float64, Gradients]:
+        """Return the losses (B,) against noise, and the gradients of their sum."""
+        noise = self.draw(targets, rng)
         logits = CandidateLogits(self.weight, self.bias, hidden, targets, noise.labels)
         target = logits.target - noise.log_expected_target.astype(hidden.dtype)
         samples = logits.samples - noise.log_expected.astype(hidden.dtype)
         hits = noise.labels == targets[:, None]
         losses, grad_target, grad_samples = self.objective(target, samples, hits)
-        gradients = logits.backward(grad_target, grad_samples)
-        of_proposal = self.proposal.gradients(hidden, targets)
-        return losses, Gradients(gradients.hidden, [*gradients.parameters, *of_proposal])
-
-    def loss_in_context(
-        self, hidden: Array, targets: Integer, contexts: Integer, rng: Rng
-    ) -> tuple[Float64, Gradients]:
-        """Return what `loss` does in contexts."""
-        return self.loss(hidden, targets, rng, contexts)
-
-    def training_parameters(self) -> dict[str, Array]:
-        """Return the trained arrays, and those of the proposal."""
-        return {**self.parameters(), **self.proposal.parameters()}
+        return losses, logits.backward(grad_target, grad_samples)
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Estimate the mean curvature of the loss along each row, per parameter.
@@ -156,16 +210,12 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         Where the batch shares its samples, that is the mean over the batches that hold the label.
         """
         share = counts / counts.sum()
-        # (V,) log Q; of a proposal that depends on the context, near its mean over targets
-        log_prob = np.log(np.maximum(share, TINY))
-        if not self.proposal.is_conditional:
-            log_prob = self.proposal.log_prob(np.arange(self.n_labels), self.weight)
         # (V,) how often each label is expected among the labels drawn for an item
-        expected = np.exp(self.log_expected(log_prob, self.sampling.samples))
+        expected = np.exp(self.log_expected(self.noise.log_prob, self.sampling.samples))
         rows = self.row_curvature(share, expected)
-        if self.sampling.shared and not self.proposal.is_conditional:
+        if self.sampling.shared:
             rows = np.minimum(rows / np.minimum(expected, 1), 0.25)
-        return {"weight": rows, "bias": rows, **self.proposal.curvature(counts)}
+        return {"weight": rows, "bias": rows}
 
     def row_curvature(self, share: Float64, expected: Float64) -> Float64:
         """Return the mean curvature along each label's row (V,).
@@ -174,22 +224,6 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         By default p (1 - p), which is that of the softmax.
         """
         return share * (1 - share)
-
-    def check(self) -> None:
-        """Refuse a proposal whose file cannot be used, and more different samples than labels.
-
-        The default number is legal for fewer labels, which are then drawn whole.
-        """
-        k = self.sampling.samples
-        if self.sampling.unique and k > self.n_labels and k != SAMPLES:
-            labels = plural(self.n_labels, "label")
-            reason = f"is {k}, but there are {labels} to draw from; draw fewer"
-            raise OptionError.about("samples", reason)
-        self.proposal.check()
-
-    def prepare(self, train: Windows) -> None:
-        """Let the proposal read the training text."""
-        self.proposal.prepare(train)
 
 
 class CandidateLogits:

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hstree._files import current_file, read_regular
+from hstree._files import current_file
 from hstree._options import Option, effective, options_of
 from hstree._plugins import PACKAGE, Registry, summary_of, unusable
 from hstree._typing import Integer
@@ -28,12 +28,14 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, owned_by
 from hstree.layers.base import OutputLayer
 from hstree.tree import Tree, load
-from hstree.tree.files import ENDINGS, to_json
+from hstree.tree.files import to_json
 
 #: Name of the hierarchical softmax, the default layer.
 TREE_LAYER = "tree"
 #: Keyword-only parameters of layers that are not options.
 RESERVED = frozenset(["counts", "dtype", "random_state"])
+#: Options that layers of saved models may have, and have no more.
+RETIRED = ("proposal",)
 #: Types of sources: file in the folder of a model, its reader, and name in a config.
 SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
     Tree: ("tree.json", load, "tree"),
@@ -164,22 +166,11 @@ class LayerSpec:
         """Return the shapes of a layer's parameters, which are not allocated."""
         return self.kind.layer.shapes(self.source, dim, **self.options)
 
-    def key(self) -> dict[str, Any]:
-        """Return JSON values that differ between different layers, for the key of a kept run.
-
-        An option that names a tree file enters with the hash of its content.
-        """
-        if self.is_plain_tree:
-            return {"tree": self.sha256}
-        options = {name: value for name, value in self.options.items() if value is not None}
-        for name, value in options.items():
-            is_name = isinstance(value, str | Path) and str(value).endswith(ENDINGS)
-            if is_name and Path(value).is_file():
-                options[name] = hashlib.sha256(read_regular(value)).hexdigest()
-        return {"layer": self.kind.name, "options": options, "source": self.sha256}
-
     def config(self) -> dict[str, Any]:
-        """Return the entries of a model's config that specify its layer: JSON values."""
+        """Return the entries of a model's config that specify its layer: JSON values.
+
+        They differ between different layers, and are part of the keys of kept runs.
+        """
         if self.is_plain_tree:
             return {"tree_sha256": self.sha256}
         options = {name: value for name, value in self.options.items() if value is not None}
@@ -203,6 +194,8 @@ class LayerSpec:
         match config.get("layer", {"name": TREE_LAYER, "options": {}}):
             case {"name": str(name), "options": dict(options)}:
                 file, read, _ = SOURCES[LAYERS.get(name).takes]
+                for retired in RETIRED:  # they change training alone
+                    options.pop(retired, None)
                 return layer_spec(read(current_file(folder, file)), name, **options)
         raise FileFormatError(f'{folder}: "layer" in the config is not a name and options')
 

@@ -1,4 +1,4 @@
-"""Sampled softmax: the softmax over the target and a few labels drawn from a proposal."""
+"""Sampled softmax: the softmax over the target and a few labels drawn at random."""
 
 from __future__ import annotations
 
@@ -27,15 +27,10 @@ class SampledSoftmax(noise.NoiseLayer):
     samples : int
         k, the number of labels drawn for each batch, which all its targets share.
     unique : bool
-        Draw until k labels are different, or take all V where there are no more. From a proposal
-        that depends on the context, k are drawn for each target and repeats left out. Without,
-        labels that are drawn more than once on average get too little weight as targets, as in
-        TensorFlow.
-    proposal : str
-        Distribution that they are drawn from: "unigram", "uniform", "bigram", "kn" (n-grams of the
-        training text), or the file of a tree, whose hierarchical softmax is trained beside.
+        Draw until k labels are different, or take all V where there are no more. Without, labels
+        that are drawn more than once on average get too little weight as targets, as in TensorFlow.
     alpha : float
-        Power of the counts in the unigram distribution.
+        Power of the counts in the distribution that they are drawn from: 0 for the uniform one.
 
     References
     ----------
@@ -53,10 +48,9 @@ class SampledSoftmax(noise.NoiseLayer):
         dtype: Any = np.float32,
         samples: noise.Count = noise.SAMPLES,
         unique: bool = True,
-        proposal: str = "unigram",
         alpha: noise.Power = 1.0,
     ) -> None:
-        sampling = noise.Sampling(samples, unique=unique, proposal=proposal, alpha=alpha)
+        sampling = noise.Sampling(samples, unique=unique, alpha=alpha)
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:

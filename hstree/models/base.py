@@ -33,7 +33,7 @@ from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
-from hstree.errors import FileFormatError, OptionError, owned_by
+from hstree.errors import FileFormatError, OptionError
 from hstree.layers.base import OutputLayer
 from hstree.layers.hooks import hooks_of
 from hstree.layers.kernels import segment_sums
@@ -269,8 +269,6 @@ class Model(Predictor, Generic[M]):
         self.context_model, self.texts = context_model, texts(read)
         counts = windows.corpus.counts
         self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
-        with owned_by(self.spec.kind.name):
-            hooks_of(self.layer).check()
         began = time.perf_counter()
         hooks_of(self.layer).prepare(windows)
         preparation = time.perf_counter() - began
@@ -326,7 +324,7 @@ class Model(Predictor, Generic[M]):
         read = [None if c is None else [c.sha256, list(c.lines)] for c in (train, valid)]
         limits = {"epochs", "seconds"} if pauses else set()
         config = {name: value for name, value in self.config().items() if name not in limits}
-        depends = {**self.spec.key(), "model": config, "texts": read}
+        depends = {**self.spec.config(), "model": config, "texts": read}
         if is_warm:
             depends["warm start"] = {
                 name: sha256(array.tobytes()).hexdigest()

@@ -255,7 +255,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         words = RowAdagrad(self.model.embedding, model.weight_decay)
         self.optimisers = {"embedding": words, "position": RowAdagrad(self.model.position)}
         options = self.hooks.adagrad
-        for name, array in self.hooks.training_parameters().items():
+        for name, array in self.layer.parameters().items():
             decay = model.weight_decay if array.ndim > 1 else 0.0  # biases do not decay
             self.optimisers[name] = RowAdagrad(array, decay, **options.get(name, {}))
         optimisers = self.optimisers.values()

@@ -199,7 +199,7 @@ class Word2VecTrainer(Trainer[WindowModel]):
         self.embedding = DampedSGD(self.model.embedding, counts / float(counts.sum()))
         self.output = {
             name: DampedSGD(array, curvature[name])
-            for name, array in self.hooks.training_parameters().items()
+            for name, array in self.layer.parameters().items()
         }
         most = self._batch_size * (2 * model.window if self.model.each else 1)
         self._compiled = window_step(self.layer, most, self.embedding, *self.output.values())

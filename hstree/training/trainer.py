@@ -461,8 +461,9 @@ class Trainer(ABC, Generic[M]):
 
     def _arrays(self) -> dict[str, Array]:
         """Return the arrays that a training changes in place, by names of a checkpoint."""
-        arrays = {**self._weights, **self.hooks.training_parameters()}
-        arrays |= {f"layer {name}": a for name, a in self.hooks.training_state().items()}
+        arrays = self._weights | {
+            f"layer {name}": a for name, a in self.hooks.training_state().items()
+        }
         for parameter, optimiser in self.optimisers.items():
             arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays().items()}
         return arrays

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp
 
-import hstree
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import InputError, OptionError
@@ -24,14 +23,14 @@ def new(name="importance", words=WORDS, dtype=np.float64, batch=6, **options):
 
 
 def as_drawn(monkeypatch, layer):
-    """Record what the proposal of a layer draws."""
-    every, sample = [], layer.proposal.sample
+    """Record what a layer draws."""
+    every, sample = [], layer.samples
 
     def recorded(*arguments, **options):
         every.append(sample(*arguments, **options))
         return every[-1]
 
-    monkeypatch.setattr(layer.proposal, "sample", recorded)
+    monkeypatch.setattr(layer, "samples", recorded)
     return every
 
 
@@ -112,19 +111,14 @@ def windows(tmp_path_factory):
     return Windows(corpus_of(tmp_path_factory.mktemp("text"), markov_lines(3_000, 0)[0]), 3)
 
 
-@pytest.mark.parametrize("kind", [("importance", "bigram"), ("importance", "kn"), NAMES[1:]])
-def test_gradients_agree_with_finite_differences_in_context(kind, windows):
-    name, *proposal = kind
-    options = {"proposal": proposal[0]} if proposal else {"memory": 0.5}
-    layer, hidden, _ = new(
-        name, windows.corpus.vocabulary, samples=5, limit=40, effective=7.5, batch=50, **options
-    )
+def test_gradients_agree_with_finite_differences_in_context(windows):
+    options = {"samples": 5, "limit": 40, "effective": 7.5, "batch": 50, "memory": 0.5}
+    layer, hidden, _ = new("adaptive-importance", windows.corpus.vocabulary, **options)
     layer.prepare(windows)
     contexts, targets, _ = next(windows.batches(50, np.random.default_rng(0)))
 
     def loss():
-        if name == "adaptive-importance":
-            layer.proposal._restart()
+        layer.mixture.restart(layer.mixture.models)
         return layer.loss_in_context(hidden, targets, contexts, np.random.default_rng(0))
 
     slopes = dense(layer, loss()[1])
@@ -136,29 +130,29 @@ def test_a_mixture_without_memory_survives_samples_that_are_all_the_target(windo
     """Such samples say nothing about the mixture: their weights are 0."""
     layer, *_ = new("adaptive-importance", windows.corpus.vocabulary, samples=1, memory=0.0)
     layer.prepare(windows)
-    mixture = layer.proposal
+    mixture = layer.mixture
     contexts = next(windows.batches(4, np.random.default_rng(0)))[0]
-    mixture.sample(1, np.random.default_rng(0), np.zeros((4, 3)), contexts)
+    mixture.sample(1, np.random.default_rng(0), contexts)
     mixture.observe(np.zeros((4, 1)))
     mixture.update()
     np.testing.assert_allclose(mixture.weights.sum(axis=1), 1)
-    mixture.sample(1, np.random.default_rng(0), np.zeros((4, 3)), contexts)
+    mixture.sample(1, np.random.default_rng(0), contexts)
 
 
 def test_the_mixture_draws_what_it_says(windows):
-    layer, hidden, _ = new("adaptive-importance", windows.corpus.vocabulary, batch=3)
+    layer, *_ = new("adaptive-importance", windows.corpus.vocabulary)
     layer.prepare(windows)
     n_words = layer.n_labels
     contexts, *_ = next(windows.batches(3, np.random.default_rng(0)))
-    mixture = layer.proposal
+    mixture = layer.mixture
     rng = np.random.default_rng(0)
     mixture.sums[...] = rng.random(mixture.sums.shape)
     mixture.update()
     np.testing.assert_allclose(mixture.weights.sum(axis=1), 1)
     everything = np.tile(np.arange(n_words), (3, 1))
-    prob = np.exp(mixture.log_prob(everything, hidden, contexts))
+    prob = np.exp(logsumexp(mixture.joint(everything, contexts), axis=0))
     np.testing.assert_allclose(prob.sum(axis=1), 1)
-    labels, log_prob = mixture.sample(100_000, rng, hidden, contexts)
+    labels, log_prob = mixture.sample(100_000, rng, contexts)
     np.testing.assert_allclose(np.exp(log_prob), np.take_along_axis(prob, labels, axis=1))
     for of_item, expected in zip(labels, prob, strict=True):
         share = np.bincount(of_item, minlength=n_words) / 100_000
@@ -168,26 +162,30 @@ def test_the_mixture_draws_what_it_says(windows):
 @pytest.mark.slow
 def test_the_mixture_comes_near_the_model(windows):
     """Where the model is one of the components, that gets the weight: the optimum of EM."""
-    layer, hidden, _ = new("adaptive-importance", windows.corpus.vocabulary, batch=64)
+    layer, *_ = new("adaptive-importance", windows.corpus.vocabulary)
     layer.prepare(windows)
-    mixture, rng = layer.proposal, np.random.default_rng(0)
+    mixture, rng = layer.mixture, np.random.default_rng(0)
 
     def divergence(contexts, log_p):
         everything = np.tile(np.arange(layer.n_labels), (64, 1))
-        return (np.exp(log_p) * (log_p - mixture.log_prob(everything, hidden, contexts))).sum()
+        log_q = logsumexp(mixture.joint(everything, contexts), axis=0)
+        return (np.exp(log_p) * (log_p - log_q)).sum()
+
+    def of_component(number, labels, contexts):
+        log_weight = np.log(mixture.weights[mixture.group[contexts[:, -1]]])
+        return mixture.joint(labels, contexts)[number] - log_weight[:, [number]]
 
     for truth in (0, 1):
-        mixture._restart()
+        mixture.restart(mixture.models)
         before = mixture.weights.copy()
         for _ in range(200):
             contexts, *_ = next(windows.batches(64, rng))
-            model = mixture._components[truth]
-            labels, log_q = mixture.sample(20, rng, hidden, contexts)
-            log_r = model.log_prob(labels, hidden, contexts) - log_q
+            labels, log_q = mixture.sample(20, rng, contexts)
+            log_r = of_component(truth, labels, contexts) - log_q
             mixture.observe(np.exp(log_softmax(log_r, axis=1)))
             mixture.update()
         words = np.tile(np.arange(layer.n_labels), (64, 1))
-        log_p = model.log_prob(words, hidden, contexts)
+        log_p = of_component(truth, words, contexts)
         after = divergence(contexts, log_p)
         fitted, mixture.weights = mixture.weights, before
         assert after < 0.4 * divergence(contexts, log_p)
@@ -196,23 +194,8 @@ def test_the_mixture_comes_near_the_model(windows):
             assert (fitted[used, 0] > 0.4).all()
 
 
-def test_n_grams_are_refused_without_the_words_before(windows):
+def test_it_is_refused_without_the_words_before(windows):
     around = SymmetricWindows(windows.corpus, 2)
     words = windows.corpus.vocabulary
-    with pytest.raises(OptionError, match="proposal is 'kn', which needs a training text"):
-        layer_spec(words, "importance", proposal="kn").new(3).prepare(around)
     with pytest.raises(InputError, match="adaptive-importance needs the words before"):
         layer_spec(words, "adaptive-importance").new(3).prepare(around)
-
-
-def test_a_tree_is_a_proposal(tmp_path):
-    """Its exact probabilities are those of the weights; it is trained beside the layer."""
-    hstree.build("huffman", WORDS).save(tmp_path / "tree.json")
-    options = {"samples": 50_000, "limit": 50_000, "proposal": str(tmp_path / "tree.json")}
-    layer, hidden, targets = new(effective=1, **options)
-    layer.check()
-    _, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
-    exact = softmax_gradients(layer, hidden, targets)["hidden"]
-    np.testing.assert_allclose(gradients.hidden, exact, atol=0.1)
-    arrays = layer.training_parameters()
-    assert {g.name for g in gradients.parameters} == arrays.keys() > {"weight", "bias"}

@@ -10,10 +10,10 @@ from tests.layers.test_noise import drawn
 
 def samples_of(layer, hidden, seed):
     """Return the labels (B, k) that a loss with this seed draws."""
-    labels = layer.proposal.sample(
-        layer.sampling.samples, np.random.default_rng(seed), hidden, shared=layer.sampling.shared
-    ).labels
-    return np.broadcast_to(labels, (len(hidden), layer.sampling.samples))
+    k = layer.sampling.samples
+    shape = k if layer.sampling.shared else (len(hidden), k)
+    labels = layer.noise.sample(shape, np.random.default_rng(seed)).labels
+    return np.broadcast_to(labels, (len(hidden), k))
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -25,13 +25,13 @@ def test_the_loss_is_that_of_tensorflow(unique):
     layer, hidden, targets = drawn("sampled", {"samples": 4, "unique": unique})
     losses, _ = layer.loss(hidden, targets, np.random.default_rng(3))
     # The same draw, and the expected counts of TensorFlow's candidate samplers.
-    q = np.exp(layer.proposal.log_prob(np.arange(8), hidden))
+    q = np.exp(layer.noise.log_prob)
     rng = np.random.default_rng(3)
     if unique:
-        (labels, _), tries = layer.proposal.sample_unique(4, rng)
+        (labels, _), tries = layer.noise.sample_unique(4, rng)
         count = 1 - (1 - q) ** tries
     else:
-        labels, count = layer.proposal.sample(4, rng, hidden).labels, 4 * q
+        labels, count = layer.noise.sample(4, rng).labels, 4 * q
     assert np.isin(labels, targets).any()
     expected = tensorflow_loss(
         layer.weight, layer.bias, hidden, targets, labels, count[labels], count[targets]

@@ -92,7 +92,7 @@ class RecencyTrainer(Trainer[WeightedSum]):
             model.context_model, model.layer, epochs=model.epochs, random_state=model.random_state
         )
         self.batch_size, self.rate = model.batch_size, model.learning_rate
-        arrays = self.model.parameters() | self.hooks.training_parameters()
+        arrays = self.model.parameters() | self.layer.parameters()
         self.optimisers = {name: RowAdagrad(array) for name, array in arrays.items()}
 
     def batches(self, train: Windows) -> Iterator[Any]:
