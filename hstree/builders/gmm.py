@@ -125,7 +125,7 @@ def gmm(
 
     def rule(words: Int64, start: Int64, drawn: Float64) -> Int64:
         nodes, weight = Nodes(start), weights[words]
-        X = centred_rows(vectors.vectors, words, nodes, weight, scale)
+        X = centred_rows(vectors.vectors, words, nodes, scale, weight)
         half = split_in_order(nodes, drawn) == 1
         odds = log_odds(nodes, X, half, weight, iterations, shared_variance)
         if split == "balanced":
@@ -148,14 +148,8 @@ def gmm(
     seeds = np.random.SeedSequence(random_state).spawn(trees)
     with progress.task("gmm", total=trees * n_words, unit="words") as task:
         divided = [
-            divide(
-                n_words,
-                rule,
-                draw=np.random.default_rng(seed).random,
-                max_codes=max_codes,
-                task=task,
-            )
-            for seed in seeds
+            divide(n_words, rule, draw=draw, max_codes=max_codes, task=task)
+            for draw in (np.random.default_rng(seed).random for seed in seeds)
         ]
     bounded = np.logical_or.reduce([tree.bounded for tree in divided])
     meta = {"max_codes_reached": int(np.count_nonzero(bounded))} if epsilon > 0 else {}

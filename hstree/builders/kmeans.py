@@ -87,11 +87,10 @@ def kmeans_noise(arity: int, random_state: int) -> Callable[[int], Float64]:
 def kmeans_split(vectors: Floating, balanced: bool = False, *, iterations: int) -> Split:
     """Return the rule of `kmeans` for vectors (V, d); it takes the noise of `kmeans_noise`."""
     scale = scale_of(vectors)
-    every = np.ones(len(vectors))
 
     def split(words: Int64, start: Int64, noise: Float64) -> Int64:
         nodes = Nodes(start)
-        X = centred_rows(vectors, words, nodes, every[: len(words)], scale)
+        X = centred_rows(vectors, words, nodes, scale)
         centres = _first_centres(nodes, X, noise)
         branch = clusters(nodes, X, centres, balanced, iterations)
         split_stuck(branch, nodes, X, len(noise))

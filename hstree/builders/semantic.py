@@ -88,7 +88,7 @@ def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10)
 
     def split(words: Int64, start: Int64, rng: np.random.Generator) -> Int64:
         nodes, weight, share = Nodes(start), weights[words], shares(length[words])
-        X = centred_rows(vectors.vectors, words, nodes, weight, scale)
+        X = centred_rows(vectors.vectors, words, nodes, scale, weight)
         branch = fill_half(nodes, along_principal_axis(nodes, X, weight), share)
         for _ in range(iterations):
             # (S, d) with rows centred, the sum of a half points from the other mean to its mean

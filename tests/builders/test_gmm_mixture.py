@@ -21,7 +21,7 @@ def two_clouds(rng, n, d):
 
 def fit(X, start, second, weight=None, dtype=np.float64, iterations=10, shared_variance=False):
     nodes, weight = Nodes(np.asarray(start)), np.ones(len(X)) if weight is None else weight
-    X = centred_rows(X.astype(dtype), np.arange(len(X)), nodes, weight, 1.0)
+    X = centred_rows(X.astype(dtype), np.arange(len(X)), nodes, 1.0, weight)
     return log_odds(nodes, X, second, weight, iterations, shared_variance)
 
 

@@ -103,7 +103,7 @@ def test_the_first_order_is_along_the_principal_axis(size):
     X = normal(320, 6) * [1, 1, 1, 1, 1, 5] @ np.linalg.qr(normal(6, 6, seed=1))[0]
     X[::3] *= 20  # which light rows make no difference to
     weight = np.where(np.arange(320) % 3 == 0, 1e-6, 2.0)
-    X = centred_rows((size * X).astype(np.float32), np.arange(320), nodes, weight, 1.0)
+    X = centred_rows((size * X).astype(np.float32), np.arange(320), nodes, 1.0, weight)
     value = along_principal_axis(nodes, X, weight)
     for rows in (slice(0, 300), slice(300, 320)):
         weighted = np.sqrt(weight[rows, None]) * X[rows].astype(np.float64)

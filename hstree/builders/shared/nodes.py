@@ -69,13 +69,13 @@ def normalised(vectors: Floating) -> Floating:
 
 
 def centred_rows(
-    vectors: Floating, words: Int64, nodes: Nodes, weight: Float64, scale: float
+    vectors: Floating, words: Int64, nodes: Nodes, scale: float, weight: Float64 | None = None
 ) -> Floating:
     """Return the rows of some words, scaled, and centred at the weighted means of their nodes."""
     rows = vectors.take(words, axis=0)
     rows *= vectors.dtype.type(scale)
-    total = np.add.reduceat(weight, nodes.start[:-1])
-    mean = nodes.weighted_sum(weight / total[nodes.node], rows)
+    weight = np.ones(len(words)) if weight is None else weight
+    mean = nodes.weighted_sum(weight / nodes.total(weight)[nodes.node], rows)
     rows -= mean if len(mean) == 1 else mean.take(nodes.node, axis=0)
     return rows
 
