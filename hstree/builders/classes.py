@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -35,7 +36,6 @@ from hstree.builders.word_classes.tree_shape import (
     class_shapes,
     graft,
     huffman_shape,
-    leaf,
     merged_shape,
     nested_shapes,
     prefix_shape,
@@ -154,7 +154,7 @@ def classes(
         ranked = corpus.counts[by_frequency]
         short_list, n_classes = longest_list(ranked, scores, trees, n_classes)
     listed, others = by_frequency[:short_list], by_frequency[short_list:]
-    text = ClusteredText(corpus, bigram_counts(corpus), others)
+    text = ClusteredText(corpus, corpus.counts, bigram_counts(corpus), others)
     arrange = huffman_shape if binary else lambda weights: wide(len(weights))
 
     def clusters(seed: Seed) -> _Clusters:
@@ -177,7 +177,7 @@ def classes(
 
     seeds: list[Seed] = [random_state, *np.random.SeedSequence(random_state).spawn(trees - 1)]
     clusterings = [clusters(seed) for seed in seeds]
-    words = [leaf(word) for word in listed.tolist()]
+    words = [replace(wide(1), leaves=listed[i : i + 1]) for i in range(len(listed))]
     shape = node([node([*words, *shapes]) for shapes, _ in clusterings])
     class_of = clusterings[0][1]
     number = int(class_of[others].max()) + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hstree.builders.shared.complete import complete_tree
 from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
 
@@ -26,6 +27,4 @@ def flat(vocabulary: Vocabulary) -> Tree:
     [-1, -2, -3]
     """
     n = len(vocabulary)
-    if n == 1:
-        return Tree(vocabulary.words, [0], [], counts=vocabulary.counts)
-    return Tree(vocabulary.words, [0, n], ~np.arange(n), counts=vocabulary.counts)
+    return complete_tree(vocabulary, np.arange(n), max(n, 2))

@@ -8,6 +8,7 @@ tests hold both to each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
@@ -208,7 +209,15 @@ def merges_of(X: Float64, criterion: Criterion, metric: Metric) -> Int64:
             joined = list(_by_spanning_tree(distance, task))
         else:
             joined = list(_by_chain(distance, UPDATES[criterion], task))
-    return _numbered(joined)
+    # merges of rows, sorted by distance, as merges of clusters
+    n = len(X)
+    number, sets = np.arange(n), DisjointSet(range(n))  # of the cluster of each set's first row
+    merges = np.empty((n - 1, 2), np.int64)
+    for made, (x, y, _) in enumerate(sorted(joined, key=itemgetter(2))):
+        merges[made] = sorted((number[sets[x]], number[sets[y]]))
+        sets.merge(x, y)
+        number[sets[x]] = n + made
+    return merges
 
 
 def _distances(X: Float64, metric: Metric) -> Float64:
@@ -311,18 +320,4 @@ def _by_closest_pair(distance: Float64, update: Update, task: progress.Task) -> 
         nearest[closer], bound[closer] = y, distance[closer, y]
         search(y)
         task.advance()
-    return merges
-
-
-def _numbered(joined: list[tuple[int, int, float]]) -> Int64:
-    """Return merges of rows, sorted by distance, as merges of clusters."""
-    n = len(joined) + 1
-    number, sets = np.arange(n), DisjointSet(range(n))  # of the cluster of each set's first row
-    order = np.argsort([between for *_, between in joined], kind="stable").tolist()
-    merges = np.empty((n - 1, 2), np.int64)
-    for made, at in enumerate(order):
-        x, y, _ = joined[at]
-        merges[made] = sorted((number[sets[x]], number[sets[y]]))
-        sets.merge(x, y)
-        number[sets[x]] = n + made
     return merges

@@ -121,6 +121,8 @@ def build(
 def _run_plugin(chosen: Builder, input: BuilderInput, **values: Any) -> Tree:
     """Run a builder of another package; raise PluginError for what is wrong with it."""
     title = titled("builder", chosen.name, chosen.package)
+    has_words = input.vocabulary if isinstance(input, Corpus) else input
+    words = has_words.labels if isinstance(has_words, WordVectors) else has_words.words
     try:
         tree: object = chosen.function(input, **values)
     except (OptionError, InputError, FileFormatError, MissingExtraError):
@@ -129,8 +131,6 @@ def _run_plugin(chosen: Builder, input: BuilderInput, **values: Any) -> Tree:
         raise PluginError(f"{title} failed: {named_error(error)}") from error
     if not isinstance(tree, Tree):
         raise PluginError(f"{title} returned a {type(tree).__name__}, not a Tree")
-    has_words = input.vocabulary if isinstance(input, Corpus) else input
-    words = has_words.labels if isinstance(has_words, WordVectors) else has_words.words
     if len(tree.labels) != len(words) or set(tree.labels) != set(words):
         raise PluginError(
             f"{title} returned a tree over other words: {tree.n_labels:,} labels for the "

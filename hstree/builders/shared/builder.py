@@ -99,15 +99,14 @@ def open_input(
     labels: str | os.PathLike[str] | None = None,
     **reading: Any,
 ) -> BuilderInput:
-    """Open a file or a named corpus as the input of a builder.
+    """Open a file or a named corpus as the input of a builder; InputError where it is not one.
 
     Parameters
     ----------
     source : str or path
         A file of vectors for a builder that takes vectors; a corpus for one that takes a corpus.
         For one that takes a vocabulary, the extension decides: `.tsv`, `.csv` and `.parquet` are
-        words with counts; `.npy`,
-        `.bin` and `.vec` are vectors; anything else is a corpus.
+        words with counts; `.npy`, `.bin` and `.vec` are vectors; anything else is a corpus.
     method : Builder
     vocabulary : Vocabulary, optional
         Words that a corpus is encoded with.
@@ -115,11 +114,6 @@ def open_input(
         Labels file of a `.npy`.
     **reading
         Options of `Corpus.read`: `min_count`, `max_size`, `unk`, `lower`, `text`, `cache`.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read as that.
     """
     name = os.fspath(source)
     named_corpus = name.startswith(("nltk:", "builtin:"))
@@ -160,8 +154,8 @@ def convert_input(input: object, method: Builder, vocabulary: Vocabulary | None)
     if isinstance(input, Vocabulary | WordVectors) and method.takes is Vocabulary:
         if vocabulary is not None:
             raise OptionError(
-                f"{method.name} takes a vocabulary: give that alone, as the input, "
-                "not beside another one"
+                f"{method.name} takes a vocabulary: give that alone, as the input, not beside "
+                "another one"
             )
         if isinstance(input, Vocabulary):
             return input

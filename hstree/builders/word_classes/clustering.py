@@ -45,14 +45,10 @@ class ClusteredText:
     """A corpus, what classes are made of, and what was noted while making them."""
 
     corpus: Corpus
+    counts: Int64  # (V,) of the words
     bigrams: csc_array  # (V, V), by `bigram_counts`
     by_frequency: Int64  # words to cluster, the most frequent first
     notes: dict[str, Any] = field(default_factory=dict)  # entries for the tree's meta["classes"]
-
-    @property
-    def counts(self) -> Int64:
-        """Counts of the words, int64 (V,)."""
-        return self.corpus.counts
 
 
 def partition_by(
@@ -234,18 +230,21 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, seed: Seed) -> Int64:
     """Return the clusters (n,) of vectors (n, d) by k-means, Lloyd's algorithm from k-means++.
 
     Those of equal vectors are equal, so that a cluster may be empty; a centre without vectors
-    stays. O(n n_clusters d) per round, until nothing moves or for `ITERATIONS` rounds. Runs on one
-    thread, so that sums do not depend on their number. The builder `kmeans` splits many small
-    nodes at once; this is for hundreds of centres over one set of vectors, with matrix products.
+    stays; of equally near centres the first is taken. O(n n_clusters d) per round, on one thread,
+    so that sums do not depend on their number. The builder `kmeans` splits many small nodes at
+    once; this is for hundreds of centres over one set of vectors, with matrix products.
     """
     X = vectors.astype(np.float64)
     X /= np.abs(X).max(initial=0) or 1.0
     X -= X.mean(axis=0)
     centres = _first_centres(X, n_clusters, np.random.default_rng(seed))
-    nearest = np.full(len(X), -1)
+    starts = range(0, len(X), _ROWS)
+    nearest = np.full(len(X), -1)  # (n,) centre of each row
     with threadpool_limits(1), progress.task("classes by k-means", total=ITERATIONS) as task:
         for _ in range(ITERATIONS):
-            before, nearest = nearest, _nearest(X, centres)
+            of_centre, before = np.vecdot(centres, centres) / 2, nearest
+            blocks = (of_centre - X[start : start + _ROWS] @ centres.T for start in starts)
+            nearest = np.concatenate([np.argmin(distance, axis=1) for distance in blocks])
             if np.array_equal(nearest, before):
                 break
             size = np.bincount(nearest, minlength=n_clusters)
@@ -256,13 +255,6 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, seed: Seed) -> Int64:
             centres = np.where(size[:, None] > 0, mean, centres)
             task.advance()
     return nearest
-
-
-def _nearest(X: Float64, centres: Float64) -> Int64:
-    """Return the nearest centre (n,) of each row, the first of equally near ones."""
-    of_centre = np.vecdot(centres, centres) / 2
-    blocks = (X[start : start + _ROWS] for start in range(0, len(X), _ROWS))
-    return np.concatenate([np.argmin(of_centre - rows @ centres.T, axis=1) for rows in blocks])
 
 
 def _first_centres(X: Float64, k: int, rng: np.random.Generator) -> Float64:

@@ -46,15 +46,10 @@ Arrange = Callable[[Int64], Shape]
 
 
 def wide(n_leaves: int) -> Shape:
-    """Return one node with all leaves under it."""
+    """Return one node with all leaves under it; of one leaf, that alone."""
     if n_leaves == 1:
         return _shape(np.empty(0, np.int64), np.empty(0, np.int64), 1)
     return _shape(np.array([n_leaves]), ~np.arange(n_leaves), n_leaves)
-
-
-def leaf(word: int) -> Shape:
-    """Return a word by itself, a shape without a node."""
-    return replace(wide(1), leaves=np.array([word]))
 
 
 def huffman_shape(weights: Int64) -> Shape:
@@ -114,10 +109,12 @@ def graft(top: Shape, below: Sequence[Shape], name: str | None = None) -> Shape:
         for shape, node, leaf in zip(below, first_node, first_leaf, strict=False)
     ]
     names = (*top.names, *(node for shape in below for node in shape.names))
+    if name is not None and names:
+        names = (name, *names[1:])
     return Shape(
         np.concatenate([top.fan_out, *(shape.fan_out for shape in below)]),
         np.concatenate([in_top, *moved]),
-        names if name is None else _root_named(names, name),
+        names,
         np.concatenate([shape.leaves for shape in below]),
     )
 
@@ -129,7 +126,9 @@ def class_shapes(
     shapes = []
     for words, name in zip(classes, names, strict=False):
         shape = arrange(counts[words])
-        shapes.append(replace(shape, leaves=words, names=_root_named(shape.names, name)))
+        shapes.append(
+            replace(shape, leaves=words, names=(name, *shape.names[1:])[: len(shape.names)])
+        )
     return shapes
 
 
@@ -143,7 +142,12 @@ def nested_shapes(
     members = class_members(nested[-1], by_frequency)
     first = np.array([words[0] for words in members])
     mass = np.array([counts[words].sum() for words in members])
-    names = _names(nested)
+    names = [[f"class {number}" for number in range(int(nested[0].max()) + 1)]]
+    for coarse, fine in pairwise(nested):
+        above = np.empty(int(fine.max()) + 1, np.int64)  # (classes,) class one level up
+        above[fine] = coarse
+        within = defaultdict[int, Iterator[int]](count)
+        names.append([f"{names[-1][parent]}.{next(within[parent])}" for parent in above.tolist()])
     shapes = class_shapes(members, counts, arrange, names[-1])
     for coarse, of_level in zip(nested[-2::-1], names[-2::-1], strict=True):
         groups = class_members(coarse[first], np.arange(len(first)))
@@ -154,21 +158,6 @@ def nested_shapes(
         first = np.array([first[group[0]] for group in groups])
         mass = np.array([mass[group].sum() for group in groups])
     return shapes
-
-
-def _names(nested: Sequence[Int64]) -> list[list[str]]:
-    """Name the classes of each level."""
-    names = [[f"class {number}" for number in range(int(nested[0].max()) + 1)]]
-    for coarse, fine in pairwise(nested):
-        above = np.empty(int(fine.max()) + 1, np.int64)  # (classes,) class one level up
-        above[fine] = coarse
-        within = defaultdict[int, Iterator[int]](count)
-        names.append([f"{names[-1][parent]}.{next(within[parent])}" for parent in above.tolist()])
-    return names
-
-
-def _root_named(names: tuple[str | None, ...], name: str) -> tuple[str | None, ...]:
-    return (name, *names[1:]) if names else ()
 
 
 def _shape(fan_out: Int64, child: Int64, n_leaves: int) -> Shape:

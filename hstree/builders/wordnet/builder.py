@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from threading import Thread
 from typing import Annotated, Any, Literal
@@ -32,7 +32,6 @@ from hstree.tree import Tree
 OUTSIDE = "not in WordNet"
 #: Number of dimensions to which longer vectors are projected by truncated SVD.
 DIMENSIONS = 100
-
 _TOKENS_AT_ONCE = 1 << 20
 
 
@@ -184,26 +183,18 @@ def tfidf_vectors(corpus: Corpus, words: Int64, block: int, *, random_state: int
     columns = weighted.T.tocsr()
     if min(columns.shape) <= DIMENSIONS:
         return np.asarray(columns.toarray())
-    with progress.task("projecting tf-idf vectors"):
-        svd = TruncatedSVD(DIMENSIONS, random_state=random_state)
-        return np.asarray(_interruptible(lambda: svd.fit_transform(columns)))
+    svd, result = TruncatedSVD(DIMENSIONS, random_state=random_state), Future[Float64]()
 
-
-def _interruptible(function: Callable[[], Any]) -> Any:
-    """Return what a function returns, computed in a thread, so that Ctrl-C need not wait for it.
-
-    The thread is left alone then, and ends with the program.
-    """
-    result = Future[Any]()
-
-    def run() -> None:
+    def project() -> None:
         try:
-            result.set_result(function())
+            result.set_result(np.asarray(svd.fit_transform(columns)))
         except BaseException as error:
             result.set_exception(error)
 
-    Thread(target=run, daemon=True).start()
-    return result.result()
+    # in a thread, so that Ctrl-C need not wait for it: it is left alone then, and ends with us
+    with progress.task("projecting tf-idf vectors"):
+        Thread(target=project, daemon=True).start()
+        return result.result()
 
 
 def _document_counts(corpus: Corpus, block: int) -> csr_array:

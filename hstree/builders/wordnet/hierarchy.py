@@ -108,7 +108,7 @@ def wide_tree(
     # Edges (E,) from each node to a child, a node or ~word
     node = np.concatenate([parent[1:], np.searchsorted(hierarchy.synset, synset) + n_top])
     child = np.concatenate([np.arange(1, n), ~word])
-    depth = _depth(parent)[node]
+    depth = sum_to_root((parent >= 0).astype(np.int64), parent)[node]
     order = np.argsort(-depth, kind="stable")
     child = collapse(node, child, np.split(order, np.flatnonzero(np.diff(depth[order])) + 1))
     left = child != GONE
@@ -120,7 +120,8 @@ def wide_tree(
     above = np.full(n, -1)
     above[child[child >= 0]] = node[order][child >= 0]
     nodes = np.unique(node)
-    nodes = nodes[np.lexsort((nodes, _depth(above)[nodes]))]
+    depth = sum_to_root((above >= 0).astype(np.int64), above)
+    nodes = nodes[np.lexsort((nodes, depth[nodes]))]
     start, child, _ = reorder(start, child, nodes)
     names = ["WordNet", *POS_NAMES, *(taxonomy.names[s] for s in hierarchy.synset.tolist())]
     node_names = [names[i] for i in nodes.tolist()] or None  # None for one word
@@ -132,7 +133,3 @@ def _leads_to(start: int, end: int, parent: Int64) -> bool:
     while start >= 0 and start != end:
         start = int(parent[start])
     return start == end
-
-
-def _depth(parent: Int64) -> Int64:
-    return sum_to_root((parent >= 0).astype(np.int64), parent)

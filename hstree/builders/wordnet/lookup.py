@@ -20,26 +20,19 @@ import numpy as np
 from hstree._typing import Bool, Int64
 from hstree.builders.wordnet.taxonomy import POS, Taxonomy
 
-_FUNCTION_WORDS = (
-    # articles and determiners
-    "a an the this that these those each every either neither some any no all both such "
-    "what which whose "
-    # pronouns
-    "i me my mine myself we us our ours ourselves you your yours yourself yourselves he "
-    "him his himself she her hers herself it its itself they them their theirs themselves "
-    "who whom whoever whatever whichever whomever anybody anyone anything everybody "
-    "everyone everything nobody none nothing somebody someone something "
-    # prepositions
-    "about above across after against along amid among around as at before behind below "
-    "beneath beside besides between beyond by despite during except for from in into of "
-    "off on onto out over per since through throughout till to toward towards under "
-    "underneath until unto upon versus via with within without "
-    # conjunctions
-    "and or nor but if because although though unless whereas while whether than so yet "
-    "how when where why that lest "
-    # auxiliaries
-    "can could may might must shall should will would ought cannot not "
-)
+#: Determiners, pronouns, prepositions, conjunctions and auxiliaries.
+_FUNCTION_WORDS = """
+a an the this that these those each every either neither some any no all both such what which
+whose i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his
+himself she her hers herself it its itself they them their theirs themselves who whom whoever
+whatever whichever whomever anybody anyone anything everybody everyone everything nobody none
+nothing somebody someone something about above across after against along amid among around as
+at before behind below beneath beside besides between beyond by despite during except for from
+in into of off on onto out over per since through throughout till to toward towards under
+underneath until unto upon versus via with within without and or nor but if because although
+though unless whereas while whether than so yet how when where why that lest can could may might
+must shall should will would ought cannot not
+"""
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 
 #: Part of speech -> endings and their replacements, in the order of morphy(7WN).
