@@ -38,17 +38,9 @@ def use_tree(model: Any, tree: Tree) -> None:
     model : gensim.models.Word2Vec
         Made with ``hs=1, negative=0``, after its `build_vocab` and before its `train`. Its output
         weights, `syn1`, are set to zero; row n becomes that of node n. Another `build_vocab`
-        restores gensim's own tree.
+        restores gensim's own tree. For other models, an OptionError.
     tree : Tree
-        Binary, with one code per label. Its labels are the words of the model, in any order.
-
-    Raises
-    ------
-    OptionError
-        When the model does not use hierarchical softmax alone.
-    InputError
-        When its words are not the labels, or the tree has a wide node or a label with several
-        codes.
+        Binary, with one code per label, the words of the model in any order; else an InputError.
 
     Examples
     --------

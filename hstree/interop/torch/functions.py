@@ -54,7 +54,8 @@ class Tiles(NamedTuple):
         rows = self.rows(weight, row).transpose(1, 2)
         gathered = take_rows(hidden, taken.item[self.decision])
         logits = torch.baddbmm(self.rows(bias, row)[:, None], gathered, rows)
-        past = self._branch() >= taken.width[self.decision[:, 0]][:, None]
+        branch = torch.arange(self.widest, device=self.decision.device)
+        past = branch >= taken.width[self.decision[:, 0]][:, None]
         return at_least_float32(logits.masked_fill_(past[:, None], -torch.inf))
 
     def rows(self, parameter: Tensor, row: Tensor) -> Tensor:
@@ -62,27 +63,25 @@ class Tiles(NamedTuple):
 
         Where a node has fewer than K, the rest are rows of others.
         """
-        if self._is_one_run(row, len(parameter)):
-            return parameter.narrow(0, int(row), self.widest)[None]
-        return take_rows(parameter, self._row_numbers(row, len(parameter)))
+        numbers = self._row_numbers(row, len(parameter))
+        if isinstance(numbers, slice):
+            return parameter[numbers][None]
+        return take_rows(parameter, numbers)
 
     def add_to_rows(self, total: Tensor, row: Tensor, values: Tensor) -> None:
         """Add values (n, K, ...) to the rows that `rows` returns; those past a node are zero."""
-        if self._is_one_run(row, len(total)):
-            total.narrow(0, int(row), self.widest).add_(values[0])
+        numbers = self._row_numbers(row, len(total))
+        if isinstance(numbers, slice):
+            total[numbers].add_(values[0])
         else:
-            numbers = self._row_numbers(row, len(total))
             total.index_add_(0, numbers.flatten(), values.flatten(0, 1))
 
-    def _is_one_run(self, row: Tensor, n_rows: int) -> bool:
-        """Whether the rows are consecutive, and need not be gathered."""
-        return len(row) == 1 and int(row) + self.widest <= n_rows
-
-    def _row_numbers(self, row: Tensor, n_rows: int) -> Tensor:
-        return (row[:, None] + self._branch()).clamp_(max=n_rows - 1)
-
-    def _branch(self) -> Tensor:
-        return torch.arange(self.widest, device=self.decision.device)[None]
+    def _row_numbers(self, row: Tensor, n_rows: int) -> Tensor | slice:
+        """Return the numbers (n, K) of the rows; a slice where they are one run."""
+        if len(row) == 1 and int(row) + self.widest <= n_rows:
+            return slice(int(row), int(row) + self.widest)
+        branch = torch.arange(self.widest, device=self.decision.device)
+        return (row[:, None] + branch).clamp_(max=n_rows - 1)
 
 
 def take_rows(values: Tensor, rows: Tensor) -> Tensor:

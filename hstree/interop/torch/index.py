@@ -38,8 +38,12 @@ class _RefuseLarge(torch.autograd.Function):
 
     @staticmethod
     def forward(hidden: Tensor) -> Tensor:
-        if hidden.numel() and (most := float(_largest(hidden))) > LARGEST[hidden.dtype]:
-            raise InputError(f"input holds {most:.3g} in magnitude, {_too_large(hidden)}")
+        most = float(_largest(hidden)) if hidden.numel() else 0.0
+        if most > (limit := LARGEST[hidden.dtype]):
+            raise InputError(
+                f"input holds {most:.3g} in magnitude, so that products may overflow "
+                f"{hidden.dtype}; scale it below {limit:.3g}"
+            )
         return hidden.new_empty(0)
 
     @staticmethod
@@ -59,11 +63,6 @@ def _largest(hidden: Tensor) -> Tensor:
     return hidden.abs().nan_to_num(0.0, 0.0).amax()
 
 
-def _too_large(hidden: Tensor) -> str:
-    scale = f"scale it below {LARGEST[hidden.dtype]:.3g}"
-    return f"so that products may overflow {hidden.dtype}; {scale}"
-
-
 def refuse_large(hidden: Tensor) -> None:
     """Raise InputError for finite hidden vectors above `LARGEST`; others are torch's to handle.
 
@@ -75,8 +74,10 @@ def refuse_large(hidden: Tensor) -> None:
     if not torch.compiler.is_compiling():
         _RefuseLarge.apply(hidden.detach())  # type: ignore[no-untyped-call]
     elif hidden.device.type == "cpu" and hidden.numel():
-        is_small = _largest(hidden.detach()) <= LARGEST[hidden.dtype]
-        torch._assert_async(is_small, f"input is large, {_too_large(hidden)}")
+        limit = LARGEST[hidden.dtype]
+        wrong = f"input is large, so that products may overflow {hidden.dtype}"
+        is_small = _largest(hidden.detach()) <= limit
+        torch._assert_async(is_small, f"{wrong}; scale it below {limit:.3g}")
 
 
 def offsets(length: Tensor) -> Tensor:

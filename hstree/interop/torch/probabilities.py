@@ -13,13 +13,7 @@ from torch.nn.functional import logsigmoid
 from hstree._ragged import offsets as array_offsets
 from hstree._typing import Int64
 from hstree.errors import InputError
-from hstree.interop.torch.functions import (
-    Decisions,
-    Inputs,
-    branch_log_prob,
-    pair_logits,
-    split,
-)
+from hstree.interop.torch.functions import Decisions, Inputs, branch_log_prob, pair_logits, split
 from hstree.interop.torch.index import (
     TreeIndex,
     at_least_float32,
@@ -132,8 +126,14 @@ class AllLabels:
         """Return the log-probabilities (N, V), at least float32; O(N (R d + E))."""
         refuse_large(hidden)
         logits = at_least_float32(torch.addmm(bias[:, None], weight, hidden.T))
+        # (slots, N) of the first children of all binary nodes, the second ones, and the groups
+        binary = logits.index_select(0, self._binary_row)
+        parts = [logsigmoid(binary), logsigmoid(-binary)]
+        if self._group_rows:  # which use row R as padding
+            logits = torch.cat([logits, logits.new_full((1, logits.shape[1]), -torch.inf)])
+        parts += [torch.log_softmax(logits[rows], 1).flatten(0, 1) for rows in self._group_rows]
         # (E, N) of each edge, then of the path to each edge, one level after another
-        path = self._of_edges(logits).index_select(0, self._slot)
+        path = torch.cat(parts).index_select(0, self._slot)
         for a, b in pairwise(self._level_bounds[1:]):
             path[a:b] += path.index_select(0, self._above[a:b])
         of_code = path.index_select(0, self._leaf)
@@ -141,22 +141,9 @@ class AllLabels:
             return of_code.T
         return log_sum_exp(of_code, self._code_label, self.n_labels).T
 
-    def _of_edges(self, logits: Tensor) -> Tensor:
-        """Return the log-probabilities (slots, N) of edges, from the logits (R, N) of all rows.
-
-        The first children of all binary nodes, the second ones, and the groups with their padding.
-        """
-        binary = logits.index_select(0, self._binary_row)
-        parts = [logsigmoid(binary), logsigmoid(-binary)]
-        if self._group_rows:  # which use row R as padding
-            logits = torch.cat([logits, logits.new_full((1, logits.shape[1]), -torch.inf)])
-        for rows in self._group_rows:
-            parts.append(torch.log_softmax(logits[rows], 1).flatten(0, 1))
-        return torch.cat(parts)
-
 
 def _slots(tree: TreeArrays) -> tuple[Int64, list[Int64], Int64]:
-    """Return the slot (E,) of each edge in the result of `AllLabels._of_edges`, after its parts.
+    """Return the slot (E,) of each edge in the parts of `AllLabels.log_prob`, after these.
 
     These are the binary nodes (n,), and the weight rows (n, K) of each group of nodes with a
     softmax, whose widths are between the same powers of two; R stands for rows past a node's.
@@ -198,22 +185,14 @@ def sample(index: TreeIndex, inputs: Inputs, generator: torch.Generator | None) 
         uniform = torch.rand(len(two), dtype=torch.float64, device=device, generator=generator)
         branch[two] = (uniform.log() >= logsigmoid(logits.double())).long()
         more = (width > 2).nonzero()[:, 0]
-        if len(more):
-            taken = Decisions(item[more], row[more], width[more])
-            branch[more] = _draw_branches(inputs, taken, generator)
+        taken = Decisions(item[more], row[more], width[more])
+        for tiles in split(taken, inputs.weight.shape[1]) if len(more) else ():
+            logits = tiles.logits(inputs.weight, inputs.bias, inputs.hidden, taken)
+            share = torch.softmax(logits, 2).flatten(0, 1)
+            drawn = torch.multinomial(share, 1, generator=generator).view_as(tiles.decision)
+            branch[more[tiles.decision[tiles.is_full]]] = drawn[tiles.is_full]
         child = index.child[first + branch]
         arrived = child < 0
         label[item[arrived]] = ~child[arrived]
         item, node = item[~arrived], child[~arrived]
     return label
-
-
-def _draw_branches(inputs: Inputs, taken: Decisions, generator: torch.Generator | None) -> Tensor:
-    """Draw a branch for each decision at nodes with a softmax, int64 (D,)."""
-    weight, bias, hidden, _ = inputs
-    branch = torch.empty_like(taken.row)
-    for tiles in split(taken, weight.shape[1]):
-        share = torch.softmax(tiles.logits(weight, bias, hidden, taken), 2)
-        drawn = torch.multinomial(share.flatten(0, 1), 1, generator=generator)
-        branch[tiles.decision[tiles.is_full]] = drawn.view_as(tiles.decision)[tiles.is_full]
-    return branch
