@@ -65,15 +65,19 @@ def read_splits(
     text: bool = False,
     vocabulary: Path | None = None,
     trees: Mapping[str, Tree] | None = None,
+    of_tree: bool = False,
     **selection: Any,
 ) -> Splits:
     """Read the three splits of a training over one vocabulary; warn of lines read before.
 
     The words are those of the vocabulary file, else the labels of the first tree in the order of
     the training split, else those of the training split and ``<unk>`` if another split needs it.
+    With `of_tree` they are a tree's labels in any case, and the options leave some of them out.
     """
-    words = read_vocabulary(vocabulary, **selection)
-    first = None if words or selection else next(iter((trees or {}).values()), None)
+    chosen = words = read_vocabulary(vocabulary, **selection)
+    first = next(iter((trees or {}).values()), None)
+    if (words or selection) and not of_tree:
+        first = None
     if first is not None:
         words = Vocabulary(first.labels, [0] * first.n_labels)
     read = partial(Corpus.read, vocabulary=words, lower=lower, text=text)
@@ -90,31 +94,23 @@ def read_splits(
         if words.unk is None and any(part.with_vocabulary(words).n_oov for part in held_out):
             words = splits.train.select_vocabulary(**selection, unk=True)
     splits = Splits(*(part.with_vocabulary(words) for part in splits))
-    check_words_left(splits.train, "training split", selection)
     for message in shared_lines(splits):
         warn(message)
-    if first is None:
-        warn_of_vocabulary(splits)
-    else:
-        for part in splits:
-            warn_of_overlap(part)
+    for part in splits if first is not None else ():
+        warn_of_overlap(part)
+    if first is not None and (vocabulary or selection):
+        kept = chosen or splits.train.select_vocabulary(**selection)
+        splits = Splits(*(part.limited_to(kept) for part in splits))
+        selection = selection or {"vocabulary": vocabulary}
+    check_words_left(splits.train, "training split", selection)
+    record = splits.train.record.get("vocabulary") if first is None or selection else None
+    if seen := read_before("vocabulary", record, splits.test):
+        warn(f"{seen} (`hstree vocab --train-split-only`)")
     for name, tree in (trees or {}).items():
         source = tree.meta.get("input")
         if seen := read_before("tree", source, splits.test):
             is_text = isinstance(source, dict) and source.get("kind") == "corpus"
             warn(f"{name}: {seen}{' (--train-split-only)' if is_text else ''}")
-    return splits
-
-
-def limited(splits: Splits, vocabulary: Path | None, **selection: Any) -> Splits:
-    """Return splits whose words outside the file, or those that options select, are ``<unk>``."""
-    words = read_vocabulary(vocabulary, **selection)
-    if words is None and not selection:
-        return splits
-    chosen = splits.train.select_vocabulary(**selection) if words is None else words
-    splits = Splits(*(part.limited_to(chosen) for part in splits))
-    check_words_left(splits.train, "training split", selection or {"vocabulary": vocabulary})
-    warn_of_vocabulary(splits)
     return splits
 
 
@@ -136,13 +132,6 @@ def warn_of_overlap(text: Corpus) -> None:
     """Warn where a text and its vocabulary share few words; InputError where they share none."""
     if common := overlap(text):
         warn(f"{text.name}: {common}; they are read as <unk>")
-
-
-def warn_of_vocabulary(splits: Splits) -> None:
-    """Warn of test lines that the words were chosen on."""
-    record = splits.train.record.get("vocabulary")
-    if chosen := read_before("vocabulary", record, splits.test):
-        warn(f"{chosen} (`hstree vocab --train-split-only`)")
 
 
 def refuse_options(reason: str, **values: Any) -> None:

@@ -13,14 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import typer
 
 from hstree_cli.terminal import BAD_INPUT, complain
-
-if TYPE_CHECKING:
-    pass
 
 
 @contextmanager

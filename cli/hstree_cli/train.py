@@ -69,7 +69,7 @@ def evaluate(
     from hstree.experiments.compare import evaluate as train
     from hstree.experiments.row import Row
     from hstree.models.files import TREE_FILES
-    from hstree_cli.inputs import is_model, is_tree, limited, read_splits, refuse_swapped, trees_of
+    from hstree_cli.inputs import is_model, is_tree, read_splits, refuse_swapped, trees_of
     from hstree_cli.results import print_evaluation
 
     refuse_swapped(ctx, Path(row), corpus, lambda path: is_tree(path) or is_model(path))
@@ -103,14 +103,10 @@ def evaluate(
                 unsaved = None
 
     with showing_progress(training=True):
-        trees, choice = trees_of([one]), opt.selection(min_count)
-        ways: dict[str, Any] = {"lower": lower, "text": text}
-        chosen = {"vocabulary": vocabulary, **choice}
-        if trees:  # whose labels are the vocabulary, also where fewer words are read
-            splits = read_splits(corpus, valid, test, **ways, trees=trees)
-            splits = limited(splits, **chosen)
-        else:
-            splits = read_splits(corpus, valid, test, **ways, **chosen)
+        how: dict[str, Any] = {"lower": lower, "text": text, "vocabulary": vocabulary}
+        choice = opt.selection(min_count)
+        trees = trees_of([one])
+        splits = read_splits(corpus, valid, test, **how, trees=trees, of_tree=True, **choice)
         texts = [part.record for part in splits]
         key = hash_of({"row": str(one), "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
