@@ -103,10 +103,10 @@ def evaluate(
                 unsaved = None
 
     with showing_progress(training=True):
-        how: dict[str, Any] = {"lower": lower, "text": text, "vocabulary": vocabulary}
+        ways: dict[str, Any] = {"lower": lower, "text": text, "vocabulary": vocabulary}
         choice = opt.selection(min_count)
         trees = trees_of([one])
-        splits = read_splits(corpus, valid, test, **how, trees=trees, of_tree=True, **choice)
+        splits = read_splits(corpus, valid, test, **ways, trees=trees, of_tree=True, **choice)
         texts = [part.record for part in splits]
         key = hash_of({"row": str(one), "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
