@@ -103,8 +103,8 @@ def steps_of(spec: LayerSpec, corpus: Corpus, dim: int, batch_size: int) -> dict
     parts = np.split(hidden, range(per_part, batch_size, per_part))
 
     def train() -> None:
-        contexts, of_contexts, _ = next(batches)
-        trainer.step(contexts, of_contexts, 0.1)
+        contexts, of_contexts, prepared = next(batches)
+        trainer.step(contexts, of_contexts, 0.1, prepared)
 
     def all_words() -> None:
         for part in parts:

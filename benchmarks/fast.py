@@ -332,8 +332,8 @@ def training(
                 running[kernels()] = trainer, endless_batches(trainer, windows)
             (trainer, batches), done = running[kernels()], 0
             while done < tokens:
-                contexts, targets, _ = next(batches)
-                trainer.step(contexts, targets, trainer.learning_rate(0))
+                contexts, targets, prepared = next(batches)
+                trainer.step(contexts, targets, trainer.learning_rate(0), prepared)
                 done += len(targets)
             return done
 

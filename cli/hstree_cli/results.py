@@ -133,8 +133,7 @@ def answer(comparison: Comparison) -> str:
 def _conditions(comparison: Comparison) -> Facts:
     """Return the text, the words, the model and the rule that all figures depend on."""
     tokens, oov, words = comparison.tokens, comparison.oov, comparison.vocabulary
-    options = {**comparison.options, "epochs": comparison.stop.max_epochs}
-    model, training = kind_of(options).model.describe(options)
+    model, training = kind_of(comparison.options).model.describe(comparison.options)
     shares = ", ".join(f"{split} {percent(oov[split], n)}" for split, n in tokens.items())
     sources = {str(source.get("name")) for source in comparison.corpus.values()}
     return [
@@ -144,6 +143,6 @@ def _conditions(comparison: Comparison) -> Facts:
         ("out of vocabulary", shares),
         ("vocabulary", vocabulary_line(words.size, words.sha256)),
         ("model", model),
-        ("training", f"{comparison.stop}; {training.partition(', ')[2]}"),
+        ("training", f"{comparison.stop}; {training}"),
         ("seeds", ", ".join(map(str, comparison.seeds))),
     ]

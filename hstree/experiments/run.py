@@ -361,7 +361,7 @@ class Runner:
             key=key,
             row=str(job.row),
             seed=job.seed,
-            parameters=model.n_parameters,
+            parameters=sum(array.size for array in model.parameters().values()),
             options=model.config(),
             steps=msgspec.structs.replace(
                 steps, preparation=history.preparation, training=history.seconds

@@ -24,7 +24,7 @@ from hstree._compiled import kernels, n_threads
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
-from hstree.data.windows import Batch, Windows
+from hstree.data.windows import Windows
 from hstree.experiments.results import Figures, Machine, Positive, kept_struct, write_struct
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
@@ -123,8 +123,8 @@ def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: An
     for array in model.parameters().values():
         np.multiply(array, 1, out=array)
     tokens, seconds, began = 0, 0.0, 0.0
-    for number, (contexts, targets, _) in enumerate(endless_batches(trainer, windows)):
-        trainer.step(contexts, targets, trainer.learning_rate(0))
+    for number, (contexts, targets, prepared) in enumerate(endless_batches(trainer, windows)):
+        trainer.step(contexts, targets, trainer.learning_rate(0), prepared)
         if number == 0:
             began = time.perf_counter()
             continue
@@ -136,7 +136,7 @@ def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: An
     return tokens / seconds * len(windows) / float(windows.training_counts().sum())
 
 
-def endless_batches(trainer: Trainer[Any], windows: Windows) -> Iterator[Batch]:
+def endless_batches(trainer: Trainer[Any], windows: Windows) -> Iterator[Any]:
     """Yield the batches of one shuffled epoch after the other."""
     for epoch in count(1):
         yield from trainer.epoch_batches(windows, epoch)

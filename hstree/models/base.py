@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import cached_property
 from hashlib import sha256
@@ -24,7 +26,7 @@ from hstree import progress
 from hstree._compiled import kernels, numpy_alone
 from hstree._files import hash_of, replacing_together
 from hstree._options import Option, Range, options_of
-from hstree._text import one_line, plural
+from hstree._text import one_line
 from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.contexts import Contexts
 from hstree.data.corpus import Corpus
@@ -193,7 +195,7 @@ class Model(Predictor, Generic[M]):
     @classmethod
     @abstractmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
-        """Describe a model and its training in words, from what `config` returns."""
+        """Describe a model and its training, without limits, from what `config` returns."""
 
     @abstractmethod
     def new_context_model(self, rng: np.random.Generator) -> M:
@@ -275,8 +277,22 @@ class Model(Predictor, Generic[M]):
         with numpy_alone(not fast):
             self._checkpoints = None
             if checkpoints is not None:
-                key = self._training_key(train, valid, warm_start is not None, pauses)
-                self._checkpoints = Checkpoints(checkpoints, key, checkpoint_minutes)
+                # All that the training depends on but versions and threads; one that pauses goes on
+                # with other limits.
+                limits = {"epochs", "seconds"} if pauses else set()
+                depends = {
+                    **self.spec.config(),
+                    "model": {name: v for name, v in self.config().items() if name not in limits},
+                    "texts": [
+                        None if c is None else [c.sha256, list(c.lines)] for c in (train, valid)
+                    ],
+                }
+                if warm_start is not None:
+                    depends["warm start"] = {
+                        name: sha256(array.tobytes()).hexdigest()
+                        for name, array in context_model.parameters().items()
+                    }
+                self._checkpoints = Checkpoints(checkpoints, hash_of(depends), checkpoint_minutes)
             trainer = self.trainer(windows)
             trainer.spent, trainer.pauses = preparation, pauses
             self.history_ = trainer.fit(windows, valid_windows, self._checkpoints)
@@ -287,7 +303,9 @@ class Model(Predictor, Generic[M]):
     def remove_checkpoints(self) -> None:
         """Remove the checkpoints of the last `fit`, when its result is in a safe place."""
         if self._checkpoints is not None and not self.history_.interrupted:
-            self._checkpoints.remove()
+            shutil.rmtree(self._checkpoints.folder, ignore_errors=True)
+            with suppress(OSError):  # others may be in the folder of all
+                self._checkpoints.folder.parent.rmdir()
 
     def _copy_vectors(self, source: Model[Any], new: M) -> None:
         """Copy the context model of another model into a new one; word vectors by their words."""
@@ -312,25 +330,6 @@ class Model(Predictor, Generic[M]):
                 array[known] = old_arrays[name][there[known]]
             else:
                 array[...] = old_arrays[name]
-
-    def _training_key(
-        self, train: Corpus, valid: Corpus | None, is_warm: bool, pauses: bool
-    ) -> str:
-        """Return a hash of all that a training depends on but versions and threads.
-
-        `is_warm` is whether the context model has been taken from another one. The limits of a
-        training that pauses are left out.
-        """
-        read = [None if c is None else [c.sha256, list(c.lines)] for c in (train, valid)]
-        limits = {"epochs", "seconds"} if pauses else set()
-        config = {name: value for name, value in self.config().items() if name not in limits}
-        depends = {**self.spec.config(), "model": config, "texts": read}
-        if is_warm:
-            depends["warm start"] = {
-                name: sha256(array.tobytes()).hexdigest()
-                for name, array in self.context_model.parameters().items()
-            }
-        return hash_of(depends)
 
     def reencode(self, corpus: Corpus) -> Corpus:
         """Return a corpus whose token ids are label ids."""
@@ -471,11 +470,6 @@ class Model(Predictor, Generic[M]):
         """Return the shapes of `parameters` from the options and the layer's source alone."""
         return {"embedding": (len(self.spec.labels), self.dim), **self.spec.shapes(self.dim)}
 
-    @property
-    def n_parameters(self) -> int:
-        """Number of trained parameters."""
-        return sum(array.size for array in self.parameters().values())
-
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""
         return {**self.context_model.parameters(), **self.layer.parameters()}
@@ -489,15 +483,6 @@ def as_config(model: str, values: Mapping[str, Any], options: Sequence[Option]) 
     unset = {option.name for option in options if option.default is None}
     config = {name: v for name, v in values.items() if v is not None or name not in unset}
     return config if model == DEFAULT_MODEL else {"model": model, **config}
-
-
-def limits(options: Mapping[str, Any]) -> str:
-    """Describe the limits of a training: "20 epochs", "20 epochs or 60 seconds"."""
-    epochs = plural(options["epochs"], "epoch")
-    if (seconds := options.get("seconds")) is None:
-        return epochs
-    by_time = f"{seconds:,g} second{'s' * (seconds != 1)} of training"
-    return by_time if options["epochs"] == MOST_EPOCHS else f"{epochs} or {by_time}"
 
 
 def in_sorted_order(words: Sequence[str], drawn: Array) -> Array:

@@ -49,10 +49,6 @@ class MeanOfWindow(WindowModel):
         drawn = (rng.random((len(words), dim), np.float32) - np.float32(0.5)) / np.float32(dim)
         self.embedding = in_sorted_order(words, drawn)
 
-    def parameters(self) -> dict[str, Array]:
-        """Return the trained arrays, by the names that a saved model gives them."""
-        return {"embedding": self.embedding}
-
     def hidden(self, contexts: Integer) -> Array:
         """Return the mean vectors (B, d) of windows (B, n), label ids in any order, -1 for none."""
         means, words = self._means(contexts)

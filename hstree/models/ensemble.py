@@ -107,11 +107,6 @@ class Ensemble(Predictor):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({plural(len(self.models), 'model')})"
 
-    @property
-    def n_parameters(self) -> int:
-        """Number of trained parameters of all models."""
-        return sum(model.n_parameters for model in self.models)
-
     def scored(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
         windows = [model.windows(corpus) for model in self.models]

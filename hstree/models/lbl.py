@@ -8,7 +8,7 @@ the random seed and the text alone, so that all output layers get the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -21,7 +21,7 @@ from hstree._text import plural
 from hstree._typing import Array, Int64, Integer
 from hstree.data.contexts import Contexts, ids_before
 from hstree.data.corpus import Corpus
-from hstree.data.windows import Batch, Windows
+from hstree.data.windows import Windows
 from hstree.errors import OptionError
 from hstree.layers.base import OutputLayer, ParameterGradient
 from hstree.layers.hooks import hooks_of
@@ -36,7 +36,6 @@ from hstree.models.base import (
     Size,
     Width,
     in_sorted_order,
-    limits,
 )
 from hstree.models.window_sums import window_sum, window_sum_backward
 from hstree.training.adagrad import RowAdagrad
@@ -132,12 +131,11 @@ class LanguageModel(Model["LogBilinear"]):
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
-        """Describe a model and its training in words, from what `config` returns."""
+        """Describe a model and its training, without limits, from what `config` returns."""
         matrices = "full" if options["full"] else "diagonal"
         return (
             f"log-bilinear, {plural(options['context'], 'word')} of context, "
             f"{options['dim']} numbers a word, {matrices} matrices",
-            f"at most {limits(options)}, "
             f"{options['batch_size']} positions a batch, Adagrad from {options['learning_rate']}, "
             f"dropout {options['dropout']}, weight decay {options['weight_decay']}",
         )
@@ -240,18 +238,12 @@ def log_bilinear_step(layer: OutputLayer, n_items: int, *optimisers: RowAdagrad)
 class LogBilinearTrainer(Trainer[LogBilinear]):
     """Trains a log-bilinear model and its output layer, in place."""
 
+    schedule: ClassVar[tuple[str, ...]] = ("_tokens", "rate", "_since_best")
     optimisers: dict[str, RowAdagrad]
 
     def __init__(self, model: LanguageModel) -> None:
-        super().__init__(
-            model.context_model,
-            model.layer,
-            epochs=model.epochs,
-            seconds=model.seconds,
-            random_state=model.random_state,
-        )
-        self._batch_size, self._dropout_rate = model.batch_size, np.float32(model.dropout)
-        self._rate, self._since_best, self._tokens = model.learning_rate, 0, 0
+        super().__init__(model)
+        self._dropout_rate, self._since_best, self._tokens = np.float32(model.dropout), 0, 0
         words = RowAdagrad(self.model.embedding, model.weight_decay)
         self.optimisers = {"embedding": words, "position": RowAdagrad(self.model.position)}
         options = self.hooks.adagrad
@@ -274,14 +266,6 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         for optimiser in optimisers:
             optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
 
-    def schedule(self) -> dict[str, Any]:
-        """Return the attributes that steps and validations change."""
-        return {name: getattr(self, name) for name in ("_tokens", "_rate", "_since_best")}
-
-    def batches(self, train: Windows) -> Iterator[Batch]:
-        """Yield the batches of one epoch, in random order."""
-        return train.batches(self._batch_size, self.rng)
-
     def prepare(self, contexts: Integer, targets: Integer) -> tuple[Array, Any]:
         """Draw the scale of every element of the hidden vectors (B, d); lay out the batch.
 
@@ -296,25 +280,23 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             keep = np.ones(shape if self._compiled else 1, np.float32)
         return keep, None if self._compiled is None else self._compiled.plan(contexts, targets)
 
-    def learning_rate(self, done: float) -> float:
-        """Return the learning rate, which is the same all through an epoch.
-
-        A budget of seconds that ends inside an epoch ends it at that rate, without another halving:
-        the steps of Adagrad shrink by themselves.
-        """
-        return self._rate
-
     def on_validation(self, valid: float, best: float) -> bool:
-        """Halve the learning rate at a stall; return True to stop after `PATIENCE` small falls."""
+        """Halve the learning rate at a stall; return True to stop after `PATIENCE` small falls.
+
+        A budget of seconds that ends inside an epoch ends it without another halving: the steps of
+        Adagrad shrink by themselves.
+        """
         if valid > best * (1 - STALL):
-            self._rate /= 2
+            self.rate /= 2
         self._since_best = 0 if valid < best * (1 - LEAST) else self._since_best + 1
         return self._since_best == PATIENCE
 
-    def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
+    def step(
+        self, contexts: Integer, targets: Integer, learning_rate: float, prepared: Any = None
+    ) -> float:
         """Train on one batch; return its summed loss in nats."""
         self._tokens += len(targets)
-        keep, plan = self.prepared(contexts, targets)
+        keep, plan = prepared or self.prepare(contexts, targets)
         if self._compiled is not None:
             loss: float = self._compiled(plan, keep, learning_rate, self._tokens)
             return loss

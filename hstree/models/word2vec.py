@@ -34,7 +34,6 @@ from hstree.models.base import (
     Seconds,
     Size,
     Width,
-    limits,
 )
 from hstree.training.scoring import ContextModel
 from hstree.training.sgd import DampedSGD, falling
@@ -135,15 +134,15 @@ class Word2Vec(Model[WindowModel]):
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
-        """Describe a model and its training in words, from what `config` returns."""
+        """Describe a model and its training, without limits, from what `config` returns."""
         moved = f"{options['batch_size']} positions a batch"
         if options.get("online"):
             moved = "one word after the other"
         return (
             f"{cls.name}, {plural(options['window'], 'word')} on either side, "
             f"{options['dim']} numbers a word",
-            f"{limits(options)}, {moved}, "
-            f"a rate falling from {options['learning_rate']}, sub-sampling {options['sample']}",
+            f"{moved}, a rate falling from {options['learning_rate']}, "
+            f"sub-sampling {options['sample']}",
         )
 
     def context_ids(self, contexts: Contexts) -> Int64:
@@ -186,14 +185,7 @@ class Word2VecTrainer(Trainer[WindowModel]):
     """
 
     def __init__(self, model: Word2Vec, train: Windows) -> None:
-        super().__init__(
-            model.context_model,
-            model.layer,
-            epochs=model.epochs,
-            seconds=model.seconds,
-            random_state=model.random_state,
-        )
-        self._batch_size, self._rate = model.batch_size, model.learning_rate
+        super().__init__(model)
         counts = train.training_counts()
         curvature = self.layer.curvature(counts)
         self.embedding = DampedSGD(self.model.embedding, counts / float(counts.sum()))
@@ -201,7 +193,7 @@ class Word2VecTrainer(Trainer[WindowModel]):
             name: DampedSGD(array, curvature[name])
             for name, array in self.layer.parameters().items()
         }
-        most = self._batch_size * (2 * model.window if self.model.each else 1)
+        most = self.batch_size * (2 * model.window if self.model.each else 1)
         self._compiled = window_step(self.layer, most, self.embedding, *self.output.values())
         if self._compiled is not None:
             # Compiled now, on a batch of nothing, so that no epoch's seconds are of that.
@@ -209,13 +201,9 @@ class Word2VecTrainer(Trainer[WindowModel]):
             _, plan = self.prepare(contexts, contexts[:, 0].copy())
             self._compiled(plan, 0.0)
 
-    def batches(self, train: Windows) -> Iterator[Batch]:
-        """Yield the batches of one epoch, in random order."""
-        return train.training_batches(self._batch_size, self.rng)
-
     def learning_rate(self, done: float) -> float:
         """Return the learning rate after `done` epochs."""
-        return falling(self._rate, done, self.epochs)
+        return falling(self.rate, done, self.epochs)
 
     def prepare(self, contexts: Integer, targets: Integer) -> Any:
         """Return the item of each prediction and the plan of the compiled step; None without it."""
@@ -224,11 +212,12 @@ class Word2VecTrainer(Trainer[WindowModel]):
         item, words = self.model.predictions(contexts)
         return item, self._compiled.plan(words, targets[item])
 
-    def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
+    def step(
+        self, contexts: Integer, targets: Integer, learning_rate: float, prepared: Any = None
+    ) -> float:
         """Train on one batch; return its summed loss in nats."""
-        prepared = self.prepared(contexts, targets)
-        if prepared is not None:
-            item, plan = prepared
+        if self._compiled is not None:
+            item, plan = prepared or self.prepare(contexts, targets)
             losses = self._compiled(plan, learning_rate)
             return float(mean_of_items(losses, item, len(targets)).sum())
         loss = self.model.loss(self.layer, contexts, targets, self.noise)
@@ -258,19 +247,13 @@ class OnlineTrainer(Trainer[ContextModel]):
     """
 
     def __init__(self, model: Word2Vec) -> None:
-        super().__init__(
-            model.context_model,
-            model.layer,
-            epochs=model.epochs,
-            seconds=model.seconds,
-            random_state=model.random_state,
-        )
+        super().__init__(model)
         module = backend("models")
         if module is None:
             require("numba", "fast")
             reason = "needs the compiled kernels, which HSTREE_FAST=0 or fast=False switches off"
             raise OptionError.about("online", reason)
-        self._train, self._rate = module.train_lines, model.learning_rate
+        self._train = module.train_lines
         self._windows = (model.window, model.context_model.each)
         layer: Any = model.layer  # hierarchical: the model refuses others
         # Decisions of each label: offsets, weight rows, and 1 where the first child is taken, else
@@ -293,13 +276,15 @@ class OnlineTrainer(Trainer[ContextModel]):
 
     def learning_rate(self, done: float) -> float:
         """Return the learning rate after `done` epochs."""
-        return falling(self._rate, done, self.epochs)
+        return falling(self.rate, done, self.epochs)
 
     def prepare(self, contexts: Any, targets: Any) -> int:
         """Return the seed of the lines' window sizes."""
         return int(self.rng.integers(1, 1 << 63))
 
-    def step(self, contexts: Any, targets: Any, learning_rate: float) -> float:
+    def step(
+        self, contexts: Any, targets: Any, learning_rate: float, prepared: int | None = None
+    ) -> float:
         """Train on lines, whose offsets are `contexts`; return the summed loss of their tokens."""
         loss: float = self._train(
             (contexts, targets),
@@ -307,6 +292,6 @@ class OnlineTrainer(Trainer[ContextModel]):
             self._paths,
             self._parameters,
             np.float32(learning_rate),
-            np.uint64(self.prepared(contexts, targets)),
+            np.uint64(prepared or self.prepare(contexts, targets)),
         )
         return loss

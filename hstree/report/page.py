@@ -76,7 +76,7 @@ def page_of(comparison: Comparison, folder: Path) -> str:
     offers = _offers(comparison, folder, noun)
     columns, cells = table_of(rows, oov=bool(comparison.oov["test"]))
     within = 0.0 if choice is None else choice.within
-    options = config_of(comparison.options) | {"epochs": comparison.stop.max_epochs}
+    options = config_of(comparison.options)
     model, training = kind_of(options).model.describe(options)
     scripts = [asset(name) for name in _SCRIPTS]
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
@@ -98,7 +98,7 @@ def page_of(comparison: Comparison, folder: Path) -> str:
         columns=columns,
         cells=cells,
         model=model,
-        training=training.partition(", ")[2],  # without the limit, which the rule is
+        training=training,
         plots=[(figure, draw(figure, styles)) for figure in plots_of(comparison)],
         words=sorted(comparison.words, key=lambda t: choice is None or t.row != choice.chosen),
         lacking=lacking,

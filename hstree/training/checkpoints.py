@@ -112,7 +112,11 @@ class Checkpoints:
         """
         for file in sorted(self.folder.glob(NAMES), reverse=True):
             try:
-                state = _read(file)
+                with open_regular(file) as content:
+                    checksum, line, tensors = content.readline(), content.readline(), content.read()
+                if checksum != _checksum(line, tensors):
+                    raise FileFormatError("its checksum is not that of its content")
+                state = State(tensors_from_bytes(tensors), json.loads(line))
                 if state.record.get("key") != self.key:
                     continue
                 before = dict(state.record["made_by"])
@@ -137,27 +141,12 @@ class Checkpoints:
             return result
         return None
 
-    def remove(self) -> None:
-        """Remove the folder, and the parent if nothing else is in it."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        with suppress(OSError):
-            self.folder.parent.rmdir()
-
 
 def _checksum(line: bytes, tensors: bytes) -> bytes:
     """Return the first line of a checkpoint, from the rest."""
     digest = hashlib.sha256(line)
     digest.update(tensors)
     return digest.hexdigest().encode() + b"\n"
-
-
-def _read(file: Path) -> State:
-    """Return the state that a file holds; raises an error of any kind where it is damaged."""
-    with open_regular(file) as content:
-        checksum, line, tensors = content.readline(), content.readline(), content.read()
-    if checksum != _checksum(line, tensors):
-        raise FileFormatError("its checksum is not that of its content")
-    return State(tensors_from_bytes(tensors), json.loads(line))
 
 
 def made_by() -> dict[str, Any]:

@@ -34,9 +34,9 @@ class ContextModel(ABC):
     def hidden(self, contexts: Integer) -> Array:
         """Return the hidden vectors of contexts (B, n), a float32 array (B, d)."""
 
-    @abstractmethod
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
+        return {"embedding": self.embedding}
 
     def nll(self, layer: OutputLayer, contexts: Integer, targets: Integer) -> Float64:
         """Return the negative log-likelihood in nats of each target in its context, (B,)."""

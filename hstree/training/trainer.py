@@ -11,11 +11,10 @@ import math
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -37,6 +36,8 @@ from hstree.training.scoring import ContextModel, score
 M = TypeVar("M", bound=ContextModel)
 #: Seconds of training after which its hours are known.
 WARN_AFTER = 5.0
+#: Positions of batches that a second thread hands over together.
+TOGETHER = 2048
 
 
 @dataclass(frozen=True)
@@ -165,27 +166,28 @@ class Trainer(ABC, Generic[M]):
 
     Parameters
     ----------
-    model : ContextModel
-    layer : OutputLayer
-    epochs : int
-        Maximum number of epochs.
-    seconds : float, optional
-        Budget of training in seconds of wall-clock time, the preparation of the output layer
-        counted, validations not; no limit by default. The batch in which it runs out is the last,
-        also inside an epoch; a validation follows as after every epoch. Schedules that fall until
-        the last epoch (`learning_rate`) fall until the budget's end instead if that comes first;
-        those that change after an epoch (`on_validation`) do not change inside one.
-    random_state : int
-        Random seed of batches and of the layer's loss.
+    model : hstree.models.Model
+        Its `context_model` and `layer` are trained. Its `seconds`, if it has that option, are a
+        budget of wall-clock time, the preparation of the output layer counted, validations not.
+        The batch in which it runs out is the last, also inside an epoch; a validation follows as
+        after every epoch. Schedules that fall until the last epoch (`learning_rate`) fall until the
+        budget's end instead if that comes first; those that change after an epoch (`on_validation`)
+        do not change inside one.
 
     Attributes
     ----------
+    model, layer
+        The context model and the output layer.
+    rate : float
+        The learning rate, at first that of the model's options.
     hooks : TrainingHooks
         What the layer needs of the training beside its loss.
     rng, noise : numpy.random.Generator
         What batches, and what losses draw from; seeded anew at each epoch.
     optimisers : mapping of str to Optimiser
         By the names of their parameters; checkpoints keep their arrays.
+    schedule : tuple of str
+        Names of the attributes that steps and validations change; checkpoints keep these, too.
     spent : float
         Seconds of the budget that are spent before the first batch.
     pauses : bool
@@ -193,69 +195,35 @@ class Trainer(ABC, Generic[M]):
         on.
     """
 
+    schedule: ClassVar[tuple[str, ...]] = ()
     spent: float = 0.0
     pauses: bool = False
 
-    def __init__(
-        self,
-        model: M,
-        layer: OutputLayer,
-        *,
-        epochs: int,
-        seconds: float | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.model, self.layer, self.epochs, self.seconds = model, layer, epochs, seconds
-        self.hooks = hooks_of(layer)
+    def __init__(self, model: Any) -> None:
+        self.model: M = model.context_model
+        self.layer: OutputLayer = model.layer
+        self.epochs: int = model.epochs
+        self.seconds: float | None = getattr(model, "seconds", None)
+        self.batch_size: int = model.batch_size
+        self.rate: float = model.learning_rate
+        self.hooks = hooks_of(self.layer)
         self.optimisers: Mapping[str, Optimiser] = {}
-        self.rng, self.noise = (np.random.default_rng([random_state, n, 1]) for n in (1, 2))
-        self._random_state = random_state
-        #: the targets of batches that come next, and what was prepared for these
-        self._ready: deque[tuple[Integer, Any]] = deque()
+        self._random_state: int = model.random_state
+        self.rng, self.noise = (np.random.default_rng([model.random_state, n, 1]) for n in (1, 2))
 
     @abstractmethod
+    def step(
+        self, contexts: Integer, targets: Integer, learning_rate: float, prepared: Any = None
+    ) -> float:
+        """Train on one batch; return its summed loss in nats.
+
+        `prepared` is what `prepare` returned for it; None for a batch that is none of
+        `epoch_batches`, or where there is nothing to prepare.
+        """
+
     def batches(self, train: Windows) -> Iterator[Batch]:
         """Yield the batches of one epoch, in random order."""
-
-    @abstractmethod
-    def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
-        """Train on one batch; return its summed loss in nats."""
-
-    @abstractmethod
-    def learning_rate(self, done: float) -> float:
-        """Return the learning rate after `done` epochs, a fraction in the middle of one.
-
-        Under a budget of seconds, `done` is at least the spent share of it times all epochs.
-        """
-
-    def on_validation(self, valid: float, best: float) -> bool:
-        """Update the schedule after a validation; return True to stop.
-
-        `valid` is the validation perplexity, `best` the lowest one before it, infinity at first.
-        """
-        return False
-
-    def schedule(self) -> dict[str, Any]:
-        """Return the attributes that steps and validations change, for checkpoints."""
-        return {}
-
-    def epoch_batches(self, train: Windows, epoch: int = 1) -> Iterator[Batch]:
-        """Yield the batches of one epoch, with what steps on them need prepared.
-
-        Batches and what is drawn for them depend on the random seed and the epoch alone.
-        """
-        self._ready.clear()
-        self.rng, self.noise = (
-            np.random.default_rng([self._random_state, n, epoch]) for n in (1, 2)
-        )
-        return self.hooks.arrange(ahead(self._announced(self.batches(train))))
-
-    def _announced(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield batches, each with what its step needs prepared."""
-        for batch in batches:
-            contexts, targets, _ = batch
-            self._ready.append((targets, self.prepare(contexts, targets)))
-            yield batch
+        return train.training_batches(self.batch_size, self.rng)
 
     def prepare(self, contexts: Integer, targets: Integer) -> Any:
         """Return what a step needs of a batch beside parameters: what it draws, how it is laid out.
@@ -264,11 +232,35 @@ class Trainer(ABC, Generic[M]):
         """
         return None
 
-    def prepared(self, contexts: Integer, targets: Integer) -> Any:
-        """Return what was prepared for a batch, or prepare it now."""
-        if self._ready and self._ready[0][0] is targets:
-            return self._ready.popleft()[1]
-        return self.prepare(contexts, targets)
+    def learning_rate(self, done: float) -> float:
+        """Return the learning rate after `done` epochs, a fraction in the middle of one.
+
+        Under a budget of seconds, `done` is at least the spent share of it times all epochs.
+        """
+        return self.rate
+
+    def on_validation(self, valid: float, best: float) -> bool:
+        """Update the schedule after a validation; return True to stop.
+
+        `valid` is the validation perplexity, `best` the lowest one before it, infinity at first.
+        """
+        return False
+
+    def epoch_batches(
+        self, train: Windows, epoch: int = 1
+    ) -> Iterator[tuple[Integer, Integer, Any]]:
+        """Yield the contexts and targets of each batch of an epoch, and what `prepare` returned.
+
+        Batches and what is drawn for them depend on the random seed and the epoch alone.
+        """
+        seeds = ([self._random_state, n, epoch] for n in (1, 2))
+        self.rng, self.noise = map(np.random.default_rng, seeds)
+        prepared = (
+            (contexts, targets, self.prepare(contexts, targets))
+            for contexts, targets, _ in self.batches(train)
+        )
+        # Some thousand positions are handed over together: each batch alone would cost more.
+        return self.hooks.arrange(ahead(prepared, max(1, TOGETHER // self.batch_size)))
 
     def fit(
         self,
@@ -336,14 +328,13 @@ class Trainer(ABC, Generic[M]):
             batches = self.epoch_batches(train, place.epoch)
             if place.batches:  # went on from here: draw what was drawn for them once more
                 place.is_whole = False
-                for contexts, targets, _ in islice(batches, place.batches):
-                    self.prepared(contexts, targets)
+                for _, targets, _ in islice(batches, place.batches):
                     task.advance(len(targets))
                 self.noise.bit_generator.state = place.noise
                 place.is_whole = True
                 start = time.perf_counter() - place.seconds
             with held_back() as is_stopped:
-                for contexts, targets, _ in batches:
+                for contexts, targets, prepared in batches:
                     # A budget that has not grown since a pause has nothing left.
                     if is_stopped() or (place.batches and spent + place.seconds >= limit):
                         break
@@ -351,7 +342,7 @@ class Trainer(ABC, Generic[M]):
                     done = place.epoch - 1 + min(1.0, place.tokens / expected)
                     rate = self.learning_rate(max(done, self.epochs * min(1.0, elapsed / limit)))
                     place.is_whole = False
-                    place.nll += self.step(contexts, targets, rate)
+                    place.nll += self.step(contexts, targets, rate, prepared)
                     place.is_whole = True
                     place.batches += 1
                     place.tokens += len(targets)
@@ -433,7 +424,7 @@ class Trainer(ABC, Generic[M]):
             "history": asdict(replace(history, before=before)),
             "place": asdict(self._place) | {"noise": self.noise.bit_generator.state},
             "best": self._best.valid,
-            "schedule": self.schedule(),
+            "schedule": {name: getattr(self, name) for name in self.schedule},
         }
         best = {f"best {name}": array for name, array in self._best.weights.items()}
         return State({**self._arrays(), **best}, record)
@@ -446,7 +437,7 @@ class Trainer(ABC, Generic[M]):
         best = Best(float(record["best"]))
         if math.isfinite(best.valid):
             best.weights = {name: state.arrays[f"best {name}"] for name in weights}
-        schedule = {name: record["schedule"][name] for name in self.schedule()}
+        schedule = {name: record["schedule"][name] for name in self.schedule}
         np.random.default_rng().bit_generator.state = place.noise
         kept = [(array, state.arrays[name]) for name, array in self._arrays().items()]
         for array, saved in [*kept, *((weights[name], a) for name, a in best.weights.items())]:

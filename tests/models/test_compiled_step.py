@@ -76,7 +76,7 @@ def trained(corpus, kind, *, steps=5, fast=True, of=LanguageModel, batch_size=50
         trainer = model.trainer(windows)
         assert (trainer._compiled is not None) == fast
         batches = trainer.epoch_batches(windows)
-        losses = [trainer.step(c, t, 0.1) for c, t, _ in islice(batches, steps)]
+        losses = [trainer.step(c, t, 0.1, p) for c, t, p in islice(batches, steps)]
         batches.close()
     return model.parameters(), losses
 
@@ -139,13 +139,12 @@ def test_without_kernels_a_fit_has_the_bytes_of_numpy(corpus, monkeypatch):
     assert by_option == embedding() != fast
 
 
-def test_a_batch_that_was_not_announced_is_trained_on_too(corpus):
+def test_a_batch_that_was_not_prepared_is_trained_on_too(corpus):
     """A caller may take batches from anywhere: dropout and layout are of the batch at hand."""
     model = LanguageModel(tree("huffman", corpus), dim=5, batch_size=50)
     windows = model.windows(corpus)
     trainer = model.trainer(windows)
-    announced = trainer.batches(windows)
-    contexts, targets, _ = next(announced)
+    contexts, targets, _ = next(trainer.batches(windows))
     loss = trainer.step(contexts[:7].copy(), targets[:7].copy(), 0.1)
     assert 0 < loss < 7 * 2 * np.log(len(corpus.vocabulary))
     assert trainer.step(contexts, targets, 0.1) > loss
@@ -229,8 +228,8 @@ def test_a_trainer_compiles_before_its_first_step_and_moves_nothing(corpus, of):
     for name, array in model.parameters().items():
         np.testing.assert_array_equal(array, before[name])
     before = n_compiled()
-    for contexts, targets, _ in islice(trainer.epoch_batches(windows), 3):
-        trainer.step(contexts, targets, 0.1)
+    for contexts, targets, prepared in islice(trainer.epoch_batches(windows), 3):
+        trainer.step(contexts, targets, 0.1, prepared)
     assert n_compiled() == before > 0
 
 

@@ -75,7 +75,7 @@ def test_an_epoch_is_that_of_a_plain_loop(of, tree, tmp_path):
     windows = fast.windows(some)
     fast.layer = fast.spec.new(9, counts=some.counts)
     trainer = fast.trainer(windows)
-    loss = sum(trainer.step(c, t, 0.1) for c, t, _ in trainer.epoch_batches(windows))
+    loss = sum(trainer.step(c, t, 0.1, p) for c, t, p in trainer.epoch_batches(windows))
     assert loss == pytest.approx(one_epoch(plain, some), rel=1e-4)
     for name, parameter in fast.parameters().items():
         expected = plain.parameters()[name]
@@ -116,7 +116,7 @@ def test_words_are_left_out_by_sub_sampling(corpus, tree):
     trainer = model.trainer(model.windows(corpus))
     model.layer.bias[:] = 0  # each decision costs ln 2
     batches = list(trainer.epoch_batches(model.windows(corpus)))
-    loss = sum(trainer.step(c, t, 0.0) for c, t, _ in batches)
+    loss = sum(trainer.step(c, t, 0.0, p) for c, t, p in batches)
     n_kept = sum(len(t) for _, t, _ in batches)
     assert loss / n_kept == pytest.approx(expected, rel=0.05)
     assert n_kept == pytest.approx(counts @ kept, rel=0.05)

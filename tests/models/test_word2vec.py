@@ -215,7 +215,7 @@ def test_the_curvature_of_rows_is_that_of_an_untrained_layer(children):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, ("log-bilinear, 5 words of context", "at most 20 epochs")),
+        ({}, ("log-bilinear, 5 words of context", "256 positions a batch")),
         ({"context": 1, "full": True}, ("1 word of context", "full matrices")),
         ({"model": "cbow", "window": 1}, ("cbow, 1 word on either side", "falling from 0.2")),
         ({"model": "skipgram", "sample": 0.001}, ("skipgram, 5 words", "sub-sampling 0.001")),

@@ -6,7 +6,9 @@ import time
 import pytest
 
 from hstree.training import ahead
-from hstree.training.ahead import ENOUGH, TOGETHER, WAITING
+from hstree.training.ahead import WAITING
+
+TOGETHER = 8
 
 
 @pytest.fixture(params=[1, 2], ids=["one core", "two cores"])
@@ -23,23 +25,25 @@ def running():
 
 @pytest.mark.parametrize("n", [0, 1, TOGETHER, 10 * TOGETHER + 3])
 def test_the_order_is_the_same(cores, n):
-    assert list(ahead.ahead(iter(range(n)))) == list(range(n))
+    assert list(ahead.ahead(iter(range(n)), TOGETHER)) == list(range(n))
     assert not running()
 
 
-def test_an_error_is_raised_in_its_place(cores):
+def test_an_error_is_raised(cores):
     def faulty():
         yield from range(TOGETHER)
         raise ValueError("no more")
 
-    items = ahead.ahead(faulty())
+    items = ahead.ahead(faulty(), TOGETHER)
     assert [next(items) for _ in range(TOGETHER)] == list(range(TOGETHER))
     with pytest.raises(ValueError, match="no more"):
         next(items)
     assert not running()
 
 
-def test_a_reader_that_leaves_stops_the_thread_and_the_items(cores):
+@pytest.mark.parametrize("together", [1, TOGETHER])
+def test_a_reader_that_leaves_stops_the_thread_and_the_items(cores, together):
+    """Few items are in memory: those that wait, those at hand and the next."""
     made, closed = [], []
 
     def endless():
@@ -50,32 +54,13 @@ def test_a_reader_that_leaves_stops_the_thread_and_the_items(cores):
         finally:
             closed.append(True)
 
-    items = ahead.ahead(endless())
+    items = ahead.ahead(endless(), together)
     assert next(items) == 0
     time.sleep(0.05)
-    assert len(made) <= TOGETHER * (WAITING + 3)
+    assert len(made) <= together * (WAITING + 2)
     items.close()
     assert not running()
     assert closed
-
-
-def test_items_that_take_long_are_handed_over_one_by_one(monkeypatch):
-    """So that few of them are in memory: those that wait, the one at hand and the next."""
-    monkeypatch.setattr(ahead, "kernels", lambda: "numba 1")
-    monkeypatch.setattr(ahead, "n_threads", lambda: 2)
-    made = []
-
-    def slow():
-        while True:
-            time.sleep(2 * ENOUGH)
-            made.append(len(made))
-            yield made[-1]
-
-    items = ahead.ahead(slow())
-    assert next(items) == 0
-    time.sleep(40 * ENOUGH)
-    assert len(made) <= WAITING + 3
-    items.close()
 
 
 def test_numpy_makes_nothing_ahead(monkeypatch):

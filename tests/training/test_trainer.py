@@ -36,14 +36,17 @@ class Counting(Trainer):
             parameters=lambda: {"weight": weight, "bias": bias},
             is_likelihood=True,
         )
-        super().__init__(model, layer, epochs=epochs, seconds=seconds)
+        options = {"epochs": epochs, "seconds": seconds, "batch_size": 4, "random_state": 0}
+        super().__init__(
+            SimpleNamespace(context_model=model, layer=layer, learning_rate=1.0, **options)
+        )
         self.rates, self.interrupt_at = [], interrupt_at
 
     def batches(self, train):
         for size in SIZES:
             yield np.zeros((size, 1), int), np.zeros(size, int), np.zeros(size, bool)
 
-    def step(self, contexts, targets, learning_rate):
+    def step(self, contexts, targets, learning_rate, prepared=None):
         if len(self.rates) == self.interrupt_at:
             raise KeyboardInterrupt
         self.rates.append(learning_rate)
@@ -119,7 +122,7 @@ def test_an_interrupt_leaves_the_best_so_far_or_what_there_is(batch, left):
 class Diverging(Counting):
     """One whose numbers overflow."""
 
-    def step(self, contexts, targets, learning_rate):
+    def step(self, contexts, targets, learning_rate, prepared=None):
         huge = np.full(1, 1e308) * 10
         return float(((huge - huge) / np.zeros(1) + huge / np.zeros(1))[0])
 
@@ -139,7 +142,7 @@ class Clocked(Counting):
         self.now = 100.0
         monkeypatch.setattr("hstree.training.trainer.time.perf_counter", lambda: self.now)
 
-    def step(self, contexts, targets, learning_rate):
+    def step(self, contexts, targets, learning_rate, prepared=None):
         self.now += 1
         return super().step(contexts, targets, learning_rate)
 

@@ -1,6 +1,6 @@
 """Language model whose hidden vector is a sum of word vectors, recent words weighing more."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -56,7 +56,7 @@ class RecencyModel(Model["WeightedSum"]):
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
         """Describe a model and its training in words."""
         model = f"sum of {options['context']} words, decay {options['decay']}, d {options['dim']}"
-        return model, f"{options['epochs']} epochs, Adagrad from {options['learning_rate']}"
+        return model, f"Adagrad from {options['learning_rate']}"
 
     def new_context_model(self, rng: np.random.Generator) -> "WeightedSum":
         """Return an untrained context model."""
@@ -75,10 +75,6 @@ class WeightedSum(ContextModel):
     def __init__(self, embedding: Any, weight: Any) -> None:
         self.embedding, self.weight = embedding, weight
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the trained arrays."""
-        return {"embedding": self.embedding}
-
     def hidden(self, contexts: Any) -> Any:
         """Return the hidden vectors of contexts (B, n), a float32 array (B, d)."""
         return np.einsum("bnd,n->bd", self.embedding[contexts], self.weight)
@@ -88,22 +84,13 @@ class RecencyTrainer(Trainer[WeightedSum]):
     """Adagrad on the word vectors and the output layer."""
 
     def __init__(self, model: RecencyModel) -> None:
-        super().__init__(
-            model.context_model, model.layer, epochs=model.epochs, random_state=model.random_state
-        )
-        self.batch_size, self.rate = model.batch_size, model.learning_rate
+        super().__init__(model)
         arrays = self.model.parameters() | self.layer.parameters()
         self.optimisers = {name: RowAdagrad(array) for name, array in arrays.items()}
 
-    def batches(self, train: Windows) -> Iterator[Any]:
-        """Yield the batches of one epoch, in random order."""
-        return train.batches(self.batch_size, self.rng)
-
-    def learning_rate(self, done: float) -> float:
-        """Return the learning rate."""
-        return self.rate
-
-    def step(self, contexts: Any, targets: Any, learning_rate: float) -> float:
+    def step(
+        self, contexts: Any, targets: Any, learning_rate: float, prepared: Any = None
+    ) -> float:
         """Train on one batch; return its summed loss in nats."""
         hidden = self.model.hidden(contexts)
         losses, gradients = self.hooks.loss_in_context(hidden, targets, contexts, self.noise)
