@@ -137,19 +137,11 @@ class LogBilinearPlan(NamedTuple):
     tree: Plan
 
 
-class NodeSums(NamedTuple):
-    """Sums of squares of nodes and their biases, and tokens up to which the nodes decayed."""
+class Sums(NamedTuple):
+    """Sums of squares of rows and of what goes with them, and tokens up to which rows decayed."""
 
-    squares: Array
-    squares_of_bias: Array
-    decayed: Array
-
-
-class WordSums(NamedTuple):
-    """Sums of squares of words and positions, and tokens up to which words decayed."""
-
-    squares: Array
-    squares_of_position: Array
+    squares: Array  # of words, or of nodes
+    squares_of_more: Array  # of positions, or of the biases of nodes
     decayed: Array
 
 
@@ -190,8 +182,8 @@ def _update_node(nodes, sums, row, grad, grad_bias, moves):
     weight, bias = nodes
     owed = _owed(sums.decayed, row, moves.decay_of_nodes, moves.tokens)
     adagrad_row(weight, sums.squares, row, grad, moves.rate, owed)
-    sums.squares_of_bias[row] += grad_bias * grad_bias
-    bias[row] -= moves.rate / np.sqrt(sums.squares_of_bias[row] + TINY32) * grad_bias
+    sums.squares_of_more[row] += grad_bias * grad_bias
+    bias[row] -= moves.rate / np.sqrt(sums.squares_of_more[row] + TINY32) * grad_bias
 
 
 @jit
@@ -227,7 +219,7 @@ def _update_words(words, sums, by_word, grad_hidden, moves):
         owed = _owed(sums.decayed, word, moves.decay_of_words, moves.tokens)
         adagrad_row(embedding, sums.squares, word, grad, moves.rate, owed)
     for i in range(len(position)):
-        adagrad_row(position, sums.squares_of_position, i, grad_position[i], moves.rate, ZERO)
+        adagrad_row(position, sums.squares_of_more, i, grad_position[i], moves.rate, ZERO)
 
 
 @jit
@@ -520,7 +512,7 @@ class LogBilinearStep(NamedTuple):
     tree: TreePass
     words: tuple[Array, Array]  # vectors of words, and of positions
     nodes: tuple[Array, Array]  # vectors of nodes, and biases
-    sums: tuple[WordSums, NodeSums]
+    sums: tuple[Sums, Sums]  # of words, and of nodes
     decays: tuple[float, float]  # weight decay of words, and of nodes
 
     def plan(self, contexts: Integer, targets: Integer) -> LogBilinearPlan:
@@ -569,8 +561,8 @@ def log_bilinear_step(
         words=(embedding.parameter, position.parameter),
         nodes=(weight.parameter, bias.parameter),
         sums=(
-            WordSums(embedding.squares, position.squares, embedding.decayed),
-            NodeSums(weight.squares, bias.squares, weight.decayed),
+            Sums(embedding.squares, position.squares, embedding.decayed),
+            Sums(weight.squares, bias.squares, weight.decayed),
         ),
         decays=(embedding.weight_decay, weight.weight_decay),
     )

@@ -141,8 +141,12 @@ class LanguageModel(Model["LogBilinear"]):
         )
 
     def new_context_model(self, rng: np.random.Generator) -> LogBilinear:
-        """Return an untrained context model."""
-        return LogBilinear(self.spec.labels, self.dim, self.context, rng, full=self.full)
+        """Return an untrained context model: small vectors, and the sum of words."""
+        labels, d = self.spec.labels, self.dim
+        drawn = rng.standard_normal((len(labels), d), np.float32) * np.float32(EMBEDDING_SCALE)
+        one = np.eye(d, dtype=np.float32) if self.full else np.ones(d, np.float32)
+        position = np.repeat(one[None], self.context, axis=0)
+        return LogBilinear(in_sorted_order(labels, drawn), position)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of all parameters from the options and the layer's source alone."""
@@ -154,42 +158,19 @@ class LanguageModel(Model["LogBilinear"]):
         return ids_before(contexts, self.context, self.vocabulary)
 
 
+@dataclass(eq=False)
 class LogBilinear(ContextModel):
     """Hidden vectors from the n words before a position.
-
-    Parameters
-    ----------
-    words : sequence of str, length V
-        The labels in their order.
-    dim : int
-        d, the length of the vectors.
-    context : int
-        n, the number of words before the target.
-    rng : numpy.random.Generator
-    full : bool, default False
-        Full position matrices (d, d) instead of diagonal ones.
 
     Attributes
     ----------
     embedding : float32 array (V, d)
-    position : float32 array (n, d) or (n, d, d)
+    position : float32 array (n, d), or (n, d, d) where they are full
         Position matrices; the first belongs to the farthest word.
     """
 
-    def __init__(
-        self,
-        words: Sequence[str],
-        dim: int,
-        context: int,
-        rng: np.random.Generator,
-        *,
-        full: bool = False,
-    ) -> None:
-        drawn = rng.standard_normal((len(words), dim), np.float32) * np.float32(EMBEDDING_SCALE)
-        self.embedding = in_sorted_order(words, drawn)
-        one = np.eye(dim, dtype=np.float32) if full else np.ones(dim, np.float32)
-        self.position: Array = np.repeat(one[None], context, axis=0)
-        self.full = full
+    embedding: Array
+    position: Array
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
@@ -201,7 +182,7 @@ class LogBilinear(ContextModel):
 
     def forward(self, contexts: Integer) -> tuple[Array, Array]:
         """Return the hidden vectors (B, d), and what `backward` takes beside them."""
-        if not self.full:
+        if self.position.ndim == 2:
             return window_sum(self.embedding, self.position, contexts)
         vectors = self.embedding.take(contexts, axis=0)
         return np.einsum("bnd,ned->be", vectors, self.position, optimize=True), vectors
@@ -214,7 +195,7 @@ class LogBilinear(ContextModel):
         `vectors` are those that `forward` returned for the contexts (B, n); `grad_hidden` (B, d)
         is the gradient with respect to the hidden vectors.
         """
-        if self.full:
+        if self.position.ndim > 2:
             grad_position = np.einsum("be,bnd->ned", grad_hidden, vectors, optimize=True)
             by_place = np.einsum("be,ned->bnd", grad_hidden, self.position, optimize=True)
             words, grad_words = sum_by_word(contexts, by_place, len(self.embedding))

@@ -14,34 +14,10 @@ import numpy as np
 from hstree._typing import Float64, Int64, Integer
 from hstree.layers.base import OutputLayer
 from hstree.models.base import LearningRate
-from hstree.models.cbow import MeanOfWindow
-from hstree.models.word2vec import WindowLoss, Word2Vec, mean_of_items
+from hstree.models.word2vec import WindowLoss, WindowModel, Word2Vec, mean_of_items
 
 
-@dataclass(eq=False, kw_only=True)
-class SkipGram(Word2Vec):
-    """Skip-gram of word2vec: a word from each word of its window by itself.
-
-    The nll of a token is the mean over the words of its window of its nll given that one word.
-    The biases alone predict a token without a window.
-
-    Examples
-    --------
-    >>> model = SkipGram(tree, sample=1e-3).fit(train)               # doctest: +SKIP
-    >>> model.vectors(train).save("vectors.vec")                     # doctest: +SKIP
-    """
-
-    name: ClassVar[str] = "skipgram"
-    predicts: ClassVar[str] = "word given one word of its window, mean over the window"
-
-    learning_rate: LearningRate = 0.05
-
-    def new_context_model(self, rng: np.random.Generator) -> EachOfWindow:
-        """Return an untrained context model."""
-        return EachOfWindow(self.spec.labels, self.dim, rng)
-
-
-class EachOfWindow(MeanOfWindow):
+class EachOfWindow(WindowModel):
     """Vectors of the words around a position, each by itself.
 
     `hidden`, from which words are predicted, is the mean over a context: exact for a context of one
@@ -78,3 +54,24 @@ class EachOfWindow(MeanOfWindow):
         item, single = self.predictions(contexts)
         of_pairs = super().loss(layer, single, targets[item], rng)
         return replace(of_pairs, nll=mean_of_items(of_pairs.nll, item, len(targets)))
+
+
+@dataclass(eq=False, kw_only=True)
+class SkipGram(Word2Vec):
+    """Skip-gram of word2vec: a word from each word of its window by itself.
+
+    The nll of a token is the mean over the words of its window of its nll given that one word.
+    The biases alone predict a token without a window.
+
+    Examples
+    --------
+    >>> model = SkipGram(tree, sample=1e-3).fit(train)               # doctest: +SKIP
+    >>> model.vectors(train).save("vectors.vec")                     # doctest: +SKIP
+    """
+
+    name: ClassVar[str] = "skipgram"
+    predicts: ClassVar[str] = "word given one word of its window, mean over the window"
+
+    window_model: ClassVar[type[WindowModel]] = EachOfWindow
+
+    learning_rate: LearningRate = 0.05

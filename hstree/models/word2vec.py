@@ -7,12 +7,12 @@ given its window, which holds words after it too: it does not compare with that 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import scipy.sparse
 
 from hstree._compiled import backend, twin
 from hstree._options import RandomState, Range
@@ -25,6 +25,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, SymmetricWindows, Windows
 from hstree.errors import InputError, OptionError
 from hstree.layers.base import OutputLayer, ParameterGradient
+from hstree.layers.kernels import touched_rows
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
     BatchSize,
@@ -34,15 +35,18 @@ from hstree.models.base import (
     Seconds,
     Size,
     Width,
+    in_sorted_order,
 )
 from hstree.training.scoring import ContextModel
-from hstree.training.sgd import DampedSGD, falling
+from hstree.training.sgd import DampedSGD
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree
 
 #: Tokens between two looks at the learning rate and the clock where words are trained on one by
 #: one, and least looks in a training.
 TOKENS, LEAST_LOOKS = 10_000, 100
+#: The learning rate does not fall below this share of its start.
+LOWEST = 1e-4
 
 
 @dataclass(frozen=True)
@@ -61,21 +65,58 @@ class WindowLoss:
     shares: float  # sum of the squared shares that words have in hidden vectors
 
 
+@dataclass(eq=False)
 class WindowModel(ContextModel):
-    """Context model of the words around a position; -1 in a context means no word."""
+    """Mean vectors of the words around a position; -1 in a context means no word.
+
+    Attributes
+    ----------
+    embedding : float32 array (V, d)
+    """
+
+    embedding: Array
+    #: Whether each word of a window is a prediction by itself.
+    each: ClassVar[bool] = False
 
     def predictions(self, contexts: Integer) -> tuple[Int64, Integer]:
         """Return the item of each prediction (P,), and the words that it is made from (P, m)."""
         return np.arange(len(contexts)), contexts
 
-    #: Whether each word of a window is a prediction by itself.
-    each: ClassVar[bool] = False
+    def hidden(self, contexts: Integer) -> Array:
+        """Return the mean vectors (B, d) of windows (B, n), label ids in any order, -1 for none."""
+        means, words = self._means(contexts)
+        mean: Array = means @ self.embedding[words]
+        return mean
 
-    @abstractmethod
     def loss(
         self, layer: OutputLayer, contexts: Integer, targets: Integer, rng: np.random.Generator
     ) -> WindowLoss:
-        """Return the layer's loss of each target, and the gradients of their sum."""
+        """Return the layer's loss of each target, and the gradients of their sum.
+
+        Rong (2014), section 3.1, with equation 20 for the words of the window: each gets the
+        gradient with respect to the hidden vector times 1/C.
+        """
+        means, words = self._means(contexts)
+        hidden = means @ self.embedding[words]
+        nll, gradients = layer.loss(hidden, targets, rng)
+        return WindowLoss(
+            nll=nll,
+            embedding=ParameterGradient("embedding", words, means.T @ gradients.hidden),
+            output=gradients.parameters,
+            items=len(targets),
+            squares=float(np.vdot(hidden, hidden)),
+            shares=float(np.vdot(means.data, means.data)),
+        )
+
+    def _means(self, contexts: Integer) -> tuple[scipy.sparse.csr_array, Array]:
+        """Return the means as a matrix (B, words), and the words that occur, ascending."""
+        is_word = contexts >= 0
+        count = is_word.sum(axis=1)
+        words, slot = touched_rows(contexts[is_word], len(self.embedding))
+        share = np.repeat((1 / np.maximum(count, 1)).astype(np.float32), count)
+        start = offsets(count).astype(np.int32)
+        shape = (len(contexts), len(words))
+        return scipy.sparse.csr_array((share, slot, start), shape=shape), words
 
 
 @dataclass(eq=False)
@@ -101,6 +142,8 @@ class Word2Vec(Model[WindowModel]):
         When `online` is asked for with another output layer.
     """
 
+    window_model: ClassVar[type[WindowModel]] = WindowModel
+
     output: InitVar[Tree | LayerSpec]
     _: KW_ONLY
     dim: Size = 100
@@ -123,6 +166,12 @@ class Word2Vec(Model[WindowModel]):
                     "is for trees of two children a node and one code a word, such as huffman; "
                     "other output layers train in batches",
                 )
+
+    def new_context_model(self, rng: np.random.Generator) -> WindowModel:
+        """Return an untrained context model, drawn from -0.5/d to 0.5/d as in word2vec."""
+        words, d = self.spec.labels, self.dim
+        drawn = (rng.random((len(words), d), np.float32) - np.float32(0.5)) / np.float32(d)
+        return self.window_model(in_sorted_order(words, drawn))
 
     def windows(self, corpus: Corpus) -> SymmetricWindows:
         """Return the windows and targets of a corpus, as label ids."""
@@ -176,7 +225,15 @@ def window_step(layer: OutputLayer, n_items: int, *optimisers: DampedSGD) -> Any
     return None
 
 
-class Word2VecTrainer(Trainer[WindowModel]):
+class FallingTrainer(Trainer[WindowModel]):
+    """A training whose learning rate falls linearly with the share of it that is done."""
+
+    def learning_rate(self, done: float) -> float:
+        """Return the learning rate after `done` epochs."""
+        return self.rate * max(1 - done / max(1, self.epochs), LOWEST)
+
+
+class Word2VecTrainer(FallingTrainer):
     """Trains CBOW or skip-gram and its output layer, in place.
 
     Minibatches of damped gradient descent (`hstree.training.sgd`), at a learning rate that falls
@@ -200,10 +257,6 @@ class Word2VecTrainer(Trainer[WindowModel]):
             contexts = np.empty((0, 2 * model.window), np.int32)
             _, plan = self.prepare(contexts, contexts[:, 0].copy())
             self._compiled(plan, 0.0)
-
-    def learning_rate(self, done: float) -> float:
-        """Return the learning rate after `done` epochs."""
-        return falling(self.rate, done, self.epochs)
 
     def prepare(self, contexts: Integer, targets: Integer) -> Any:
         """Return the item of each prediction and the plan of the compiled step; None without it."""
@@ -235,7 +288,7 @@ class Word2VecTrainer(Trainer[WindowModel]):
         return float(loss.nll.sum())
 
 
-class OnlineTrainer(Trainer[ContextModel]):
+class OnlineTrainer(FallingTrainer):
     """Trains CBOW or skip-gram over a binary tree word by word, in place.
 
     Each word moves the weights before the next one is read: gradient descent at a learning rate
@@ -254,7 +307,7 @@ class OnlineTrainer(Trainer[ContextModel]):
             reason = "needs the compiled kernels, which HSTREE_FAST=0 or fast=False switches off"
             raise OptionError.about("online", reason)
         self._train = module.train_lines
-        self._windows = (model.window, model.context_model.each)
+        self._windows = (model.window, self.model.each)
         layer: Any = model.layer  # hierarchical: the model refuses others
         # Decisions of each label: offsets, weight rows, and 1 where the first child is taken, else
         # -1; and room for those of the longest path
@@ -273,10 +326,6 @@ class OnlineTrainer(Trainer[ContextModel]):
         size = min(TOKENS, len(train) * self.epochs // LEAST_LOOKS)
         batches: Iterator[Batch] = train.line_batches(max(1, size), self.rng)
         return batches
-
-    def learning_rate(self, done: float) -> float:
-        """Return the learning rate after `done` epochs."""
-        return falling(self.rate, done, self.epochs)
 
     def prepare(self, contexts: Any, targets: Any) -> int:
         """Return the seed of the lines' window sizes."""

@@ -16,8 +16,6 @@ from hstree._typing import Array, Float64, Int64
 
 #: Rows moved at a time: all that is computed from them stays in cache.
 CHUNK = 512
-#: The learning rate does not fall below this share of its start.
-LOWEST = 1e-4
 
 
 class DampedSGD:
@@ -53,11 +51,6 @@ class DampedSGD:
         for a in range(0, len(rows), CHUNK):
             some = slice(a, a + CHUNK)
             self.parameter[rows[some]] -= rate[some] * gradient[some]
-
-
-def falling(rate: float, done: float, epochs: int) -> float:
-    """Return the learning rate after `done` epochs, which falls linearly from `rate`."""
-    return rate * max(1 - done / max(1, epochs), LOWEST)
 
 
 def damping(s: Float64) -> Float64:

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -146,21 +146,6 @@ class Place:
     is_whole: bool = True
 
 
-@dataclass
-class Best:
-    """Lowest validation perplexity so far, and copies of its weights by name."""
-
-    valid: float = math.inf
-    weights: dict[str, Array] = field(default_factory=dict)
-
-
-class Optimiser(Protocol):
-    """Changes one parameter in place, and keeps arrays of its own."""
-
-    def arrays(self) -> dict[str, Array]:
-        """Return the arrays that steps change beside the parameter, by name."""
-
-
 class Trainer(ABC, Generic[M]):
     """Trains a context model and an output layer together, in place.
 
@@ -184,8 +169,8 @@ class Trainer(ABC, Generic[M]):
         What the layer needs of the training beside its loss.
     rng, noise : numpy.random.Generator
         What batches, and what losses draw from; seeded anew at each epoch.
-    optimisers : mapping of str to Optimiser
-        By the names of their parameters; checkpoints keep their arrays.
+    optimisers : mapping
+        By the names of their parameters; checkpoints keep what their `arrays` return.
     schedule : tuple of str
         Names of the attributes that steps and validations change; checkpoints keep these, too.
     spent : float
@@ -207,7 +192,7 @@ class Trainer(ABC, Generic[M]):
         self.batch_size: int = model.batch_size
         self.rate: float = model.learning_rate
         self.hooks = hooks_of(self.layer)
-        self.optimisers: Mapping[str, Optimiser] = {}
+        self.optimisers: Mapping[str, Any] = {}
         self._random_state: int = model.random_state
         self.rng, self.noise = (np.random.default_rng([model.random_state, n, 1]) for n in (1, 2))
 
@@ -278,7 +263,9 @@ class Trainer(ABC, Generic[M]):
         TrainingError
             When an epoch ends with a perplexity that is not finite, or had no token.
         """
-        self._began, self._best, self._place = time.perf_counter(), Best(), Place()
+        self._began, self._place = time.perf_counter(), Place()
+        #: lowest validation perplexity so far, and copies of its weights by name
+        self._best, self._best_weights = math.inf, dict[str, Array]()
         #: what the best epoch is kept of
         self._weights = {**self.model.parameters(), **self.layer.parameters()}
         #: tokens and seconds of the batches that compile kernels; None before the first
@@ -304,7 +291,7 @@ class Trainer(ABC, Generic[M]):
             if checkpoints is not None and self._place.is_whole:
                 checkpoints.save(self._state(history))
             history.interrupted = True
-        for name, best in self._best.weights.items():
+        for name, best in self._best_weights.items():
             self._weights[name][...] = best
         return history
 
@@ -384,10 +371,10 @@ class Trainer(ABC, Generic[M]):
         history.out_of_time = self.seconds is not None and spent >= self.seconds
         if valid is not None:
             if not history.out_of_time:
-                history.converged = self.on_validation(valid, self._best.valid)
-            if valid < self._best.valid:
-                weights = {name: array.copy() for name, array in self._weights.items()}
-                self._best = Best(valid, weights)
+                history.converged = self.on_validation(valid, self._best)
+            if valid < self._best:
+                self._best = valid
+                self._best_weights = {name: a.copy() for name, a in self._weights.items()}
         self._place = Place(place.epoch + 1)
         # The seconds left are those of all epochs, by the last, or of the budget.
         left = (self.epochs - place.epoch) * place.seconds
@@ -423,10 +410,10 @@ class Trainer(ABC, Generic[M]):
         record = {
             "history": asdict(replace(history, before=before)),
             "place": asdict(self._place) | {"noise": self.noise.bit_generator.state},
-            "best": self._best.valid,
+            "best": self._best,
             "schedule": {name: getattr(self, name) for name in self.schedule},
         }
-        best = {f"best {name}": array for name, array in self._best.weights.items()}
+        best = {f"best {name}": array for name, array in self._best_weights.items()}
         return State({**self._arrays(), **best}, record)
 
     def _restore(self, state: State) -> History:
@@ -434,20 +421,20 @@ class Trainer(ABC, Generic[M]):
         record, weights = state.record, self._weights
         history = msgspec.convert(record["history"], History)
         place = msgspec.convert(record["place"], Place)
-        best = Best(float(record["best"]))
-        if math.isfinite(best.valid):
-            best.weights = {name: state.arrays[f"best {name}"] for name in weights}
+        best, best_weights = float(record["best"]), dict[str, Array]()
+        if math.isfinite(best):
+            best_weights = {name: state.arrays[f"best {name}"] for name in weights}
         schedule = {name: record["schedule"][name] for name in self.schedule}
         np.random.default_rng().bit_generator.state = place.noise
         kept = [(array, state.arrays[name]) for name, array in self._arrays().items()]
-        for array, saved in [*kept, *((weights[name], a) for name, a in best.weights.items())]:
+        for array, saved in [*kept, *((weights[name], a) for name, a in best_weights.items())]:
             if (array.shape, array.dtype) != (saved.shape, saved.dtype):
                 raise FileFormatError("its arrays are not those of this training")
         for array, saved in kept:
             array[...] = saved
         for name, value in schedule.items():
             setattr(self, name, value)
-        self._best, self._place = best, place
+        self._best, self._best_weights, self._place = best, best_weights, place
         return history
 
     def _arrays(self) -> dict[str, Array]:

@@ -3,16 +3,20 @@
 import numpy as np
 import pytest
 
-from hstree.models.lbl import LogBilinear
+import hstree
+from hstree.models.lbl import LanguageModel, LogBilinear
 from tests.layers.gradients import assert_slopes
 
 
-def random_model(full, n_words=7, dim=4, context=3):
+def random_model(full):
     rng = np.random.default_rng(1)
-    model = LogBilinear([str(i) for i in range(n_words)], dim, context, rng, full=full)
-    model.embedding = rng.standard_normal(model.embedding.shape)
-    model.position = rng.standard_normal(model.position.shape)
-    return model, rng
+    position = rng.standard_normal((3, 4, 4) if full else (3, 4))
+    return LogBilinear(rng.standard_normal((7, 4)), position), rng
+
+
+def untrained(words, **options):
+    tree = hstree.build("balanced", dict.fromkeys(words, 1))
+    return LanguageModel(tree, **options).context_model
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -44,17 +48,17 @@ def test_gradients_agree_with_finite_differences(full):
 
 
 def test_vectors_are_drawn_small_and_positions_start_as_the_sum_of_words():
-    model = LogBilinear([str(i) for i in range(1000)], 20, 3, np.random.default_rng(0))
+    model = untrained([str(i) for i in range(1000)], dim=20, context=3)
     assert model.embedding.std() == pytest.approx(0.1, rel=0.02)
     assert model.embedding.mean() == pytest.approx(0, abs=0.005)
-    np.testing.assert_array_equal(model.position, 1)
-    full = LogBilinear(["a", "b"], 4, 3, np.random.default_rng(0), full=True)
+    np.testing.assert_array_equal(model.position, np.ones((3, 20)))
+    full = untrained(["a", "b"], dim=4, context=3, full=True)
     np.testing.assert_array_equal(full.position, [np.eye(4)] * 3)
 
 
 @pytest.mark.parametrize("full", [False, True])
 def test_gradients_have_the_precision_of_the_parameters(full):
-    model = LogBilinear(list("abc"), 4, 2, np.random.default_rng(0), full=full)
+    model = untrained("abc", dim=4, context=2, full=full)
     contexts = np.array([[0, 2]])
     hidden, vectors = model.forward(contexts)
     by_word, by_position = model.backward(contexts, vectors, hidden)
@@ -62,7 +66,5 @@ def test_gradients_have_the_precision_of_the_parameters(full):
 
 
 def test_a_word_starts_alike_whatever_the_order_of_the_labels():
-    words = ["b", "a", "c"]
-    one = LogBilinear(words, 4, 2, np.random.default_rng(0))
-    two = LogBilinear(words[::-1], 4, 2, np.random.default_rng(0))
-    np.testing.assert_array_equal(one.embedding, two.embedding[::-1])
+    one, two = (untrained(words, dim=4).embedding for words in ("bac", "cab"))
+    np.testing.assert_array_equal(one, two[::-1])

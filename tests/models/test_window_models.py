@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.models.cbow import MeanOfWindow
-from hstree.models.skipgram import EachOfWindow
+from hstree.models.cbow import CBOW
+from hstree.models.skipgram import EachOfWindow, SkipGram
+from hstree.models.word2vec import WindowModel
 from hstree.tree import Tree
 from tests.layers.gradients import assert_slopes
 
@@ -22,8 +23,7 @@ RNG = np.random.default_rng(0)
 def random_model(kind, tree):
     """Return a model and a layer with weights drawn in float64."""
     rng = np.random.default_rng(2)
-    model = kind(WORDS, 4, rng)
-    model.embedding = rng.standard_normal((6, 4))
+    model = kind(rng.standard_normal((6, 4)))
     layer = HierarchicalSoftmax(tree, 4, dtype=np.float64)
     layer.weight[...] = rng.standard_normal(layer.weight.shape)
     layer.bias[...] = rng.standard_normal(layer.bias.shape)
@@ -34,7 +34,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-@pytest.mark.parametrize("kind", [MeanOfWindow, EachOfWindow])
+@pytest.mark.parametrize("kind", [WindowModel, EachOfWindow])
 def test_the_gradients_are_those_of_rong(kind):
     """A plain loop over his equations, section 3.1 (and 20 for CBOW, the pairs for skip-gram)."""
     model, layer = random_model(kind, BINARY)
@@ -66,7 +66,7 @@ def test_the_gradients_are_those_of_rong(kind):
 
 
 @pytest.mark.parametrize("tree", [BINARY, WIDE])
-@pytest.mark.parametrize("kind", [MeanOfWindow, EachOfWindow])
+@pytest.mark.parametrize("kind", [WindowModel, EachOfWindow])
 def test_gradients_agree_with_finite_differences(kind, tree):
     model, layer = random_model(kind, tree)
     # The trained loss is the sum over pairs, the reported nll of a target their mean.
@@ -84,14 +84,14 @@ def test_gradients_agree_with_finite_differences(kind, tree):
 
 
 def test_a_window_without_words_leaves_the_biases_alone_to_predict():
-    for kind in (MeanOfWindow, EachOfWindow):
+    for kind in (WindowModel, EachOfWindow):
         model, layer = random_model(kind, BINARY)
         expected = layer.nll(np.zeros((1, 4)), np.array([5]))
         np.testing.assert_allclose(model.nll(layer, CONTEXTS, TARGETS)[3:], expected)
 
 
 def test_the_figures_of_a_loss_say_how_much_it_is_made_of():
-    model, layer = random_model(MeanOfWindow, BINARY)
+    model, layer = random_model(WindowModel, BINARY)
     loss = model.loss(layer, CONTEXTS, TARGETS, RNG)
     assert (loss.items, loss.shares) == (4, pytest.approx(3 / 9 + 1 + 4 / 16))
     assert loss.squares == pytest.approx((model.hidden(CONTEXTS) ** 2).sum())
@@ -100,8 +100,8 @@ def test_the_figures_of_a_loss_say_how_much_it_is_made_of():
 
 
 def test_vectors_are_drawn_as_by_word2vec_and_alike_for_every_order_of_words():
-    one = MeanOfWindow(WORDS, 50, np.random.default_rng(0))
-    two = EachOfWindow(WORDS[::-1], 50, np.random.default_rng(0))
+    trees = (Tree.from_children(words, [range(-6, 0)]) for words in (WORDS, WORDS[::-1]))
+    one, two = (k(t, dim=50).context_model for k, t in zip((CBOW, SkipGram), trees, strict=True))
     np.testing.assert_array_equal(one.embedding, two.embedding[::-1])
     assert np.abs(one.embedding).max() <= 0.5 / 50
     assert one.embedding.std() == pytest.approx(1 / 50 / np.sqrt(12), rel=0.1)
