@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import hstree
+from hstree import errors
 from hstree.data.splits import Splits
 from tests.texts import corpus_of
 
@@ -25,6 +26,13 @@ def test_every_public_name_is_there_and_listed():
         assert getattr(hstree, name) is not None, name
     with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
         hstree.no_such_name  # noqa: B018
+
+
+def test_errors_are_of_the_standard_kinds_too():
+    for kind in (errors.TreeError, errors.InputError, errors.OptionError):
+        assert issubclass(kind, ValueError)
+        assert issubclass(kind, hstree.HstreeError)
+    assert issubclass(errors.MissingExtraError, ImportError)
 
 
 def test_importing_hstree_does_not_import_models_and_experiments():

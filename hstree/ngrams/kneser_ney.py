@@ -25,11 +25,17 @@ from hstree.data.corpus import Corpus
 from hstree.data.text_score import TextScore
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import Windows
-from hstree.errors import InputError, OptionError
+from hstree.errors import InputError
 from hstree.ngrams.counts import count_ngrams, find
 
 #: Orders that a model may have.
 ORDERS = range(2, 8)
+
+_ORDER = Option.of("order", Annotated[int, Range(ORDERS[0], ORDERS[-1])])
+_DISCOUNT = Option.of(
+    "discount",
+    Annotated[float | Literal["modified"], Range(0, 1, exclude_min=True, exclude_max=True)],
+)
 
 #: Positions read or scored at a time.
 BATCH = 1 << 16
@@ -121,16 +127,9 @@ class KneserNey:
         discount: Literal["modified"] | float = "modified",
         sentences: bool = True,
     ) -> None:
-        is_number = isinstance(discount, int | float | np.floating)
-        is_modified = isinstance(discount, str) and discount == "modified"
-        if not is_modified and not (is_number and 0 < float(discount) < 1):
-            raise OptionError(
-                f'discount is {discount!r}; it must be "modified" or a number between 0 and 1'
-            )
-        self.order: int = Option.of("order", Annotated[int, Range(ORDERS[0], ORDERS[-1])]).checked(
-            order
-        )
-        self.discount, self.sentences = discount, sentences
+        self.order: int = _ORDER.checked(order)
+        self.discount: Literal["modified"] | float = _DISCOUNT.checked(discount)
+        self.sentences = sentences
         self._orders: list[_Order] = []
 
     def fit(self, train: Corpus) -> KneserNey:

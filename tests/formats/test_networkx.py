@@ -78,13 +78,6 @@ def test_branches_say_the_order_of_children():
     assert from_networkx(graph).child.tolist() == [~1, ~0]
 
 
-def test_a_graph_of_one_node_is_a_label():
-    graph = nx.DiGraph()
-    graph.add_node("only", count=4)
-    tree = from_networkx(graph)
-    assert (tree.labels, tree.n_nodes, tree.counts.tolist()) == (("only",), 0, [4])
-
-
 @pytest.mark.parametrize(
     ("edges", "saying"),
     [

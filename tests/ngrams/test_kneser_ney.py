@@ -170,7 +170,9 @@ def test_orders_that_are_none(order):
     "discount", [0, 1, 0.0, 1.0, -0.5, float("nan"), "0.5", "", None, True, [0.5, 0.5]]
 )
 def test_discounts_that_are_none(discount):
-    with pytest.raises(OptionError, match=r'discount is .* "modified" or a number between 0 and 1'):
+    with pytest.raises(
+        OptionError, match=r"discount is .* a number, above 0 and below 1, or 'modified'"
+    ):
         KneserNey(discount=discount)
 
 

@@ -58,12 +58,6 @@ def test_sums_up_and_down_agree_with_a_walk(tree):
         assert total[edge] == above[edge] + (total[before] if before >= 0 else 0)
 
 
-def test_one_label_needs_no_node():
-    tree = Tree(["only"], [0], [])
-    assert (tree.n_labels, tree.n_nodes, tree.levels) == (1, 0, [])
-    assert tree.depth.shape == tree.parent.shape == tree.edge_node.shape == (0,)
-
-
 def test_a_chain_of_100_000_labels_has_its_depth():
     tree = chain(100_000)
     assert np.array_equal(tree.depth, np.arange(tree.n_nodes))

@@ -5,7 +5,6 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 
-from hstree.tree import Tree
 from hstree.tree.branches import Branches
 from tests.strategies import children_of, trees
 
@@ -43,8 +42,3 @@ def test_words_leaves_and_shares(tree):
                 assert branch.name == tree.labels[~child]
             else:
                 assert branch.name == (None if tree.names is None else tree.names[child])
-
-
-def test_a_node_with_fewer_words_than_asked_for():
-    tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[0, 1, 2])
-    assert Branches(tree, 4).frequent.tolist() == [[2, 1, 0, -1], [2, 1, -1, -1]]

@@ -95,12 +95,3 @@ def test_a_chain_of_100_000_labels():
     assert np.array_equal(expansion.edge[: n - 2], np.arange(1, 2 * n - 4, 2))
     assert expansion.edge[n - 1] == 0
     assert codes.kraft_sum() == pytest.approx(1, abs=1e-12)
-
-
-def test_one_label_has_no_code_and_all_the_mass():
-    codes = Codes(Tree(["only"], [0], []))
-    assert codes.of(0) == []
-    assert codes.kraft_sum() == 1
-    expansion = codes.expand(np.array([0, 0]))
-    assert expansion.code_start.tolist() == [0, 0, 0]
-    assert expansion.edge.size == 0

@@ -66,14 +66,6 @@ def test_paddles_loss_over_the_tables_is_the_layers_nll(tree):
     np.testing.assert_allclose(losses, expected, atol=1e-12)
 
 
-def test_one_label_has_an_empty_path():
-    paths = paths_of(Tree(["only"], [0], []))
-    assert paths.path_table.shape == (1, 0)
-    assert [p.tolist() for p in paths.point] == [[]]
-    assert paths.strings == [""]
-    assert paths.num_classes == 0
-
-
 def test_no_labels_have_no_paths():
     for tree in (Tree(["only"], [0], []), Tree.from_children(["a", "b"], [[~0, ~1]])):
         paths = paths_of(tree, [])
