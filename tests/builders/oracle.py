@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import heapq
-import itertools
 import math
 import warnings
 
 import numpy as np
+from scipy.special import expit, softmax
 from sklearn.mixture import GaussianMixture
+
+from tests.strategies import children_of
 
 
 def em_responsibilities(X, second, floor, iterations):
@@ -27,12 +29,6 @@ def em_responsibilities(X, second, floor, iterations):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it has not converged
         return mixture.fit(X).predict_proba(X)[:, 1]
-
-
-def children_of(tree):
-    """The children of each node, as lists."""
-    start = tree.child_start.tolist()
-    return [tree.child[a:b].tolist() for a, b in itertools.pairwise(start)]
 
 
 def code_lengths(tree):
@@ -76,7 +72,7 @@ def leaf_probabilities(tree, weights, hidden):
         node, reach = waiting.pop()
         row = first_row[node]
         if len(children[node]) == 2:
-            branch = [sigmoid(score[row]), sigmoid(-score[row])]
+            branch = [expit(score[row]), expit(-score[row])]
         else:
             branch = softmax(score[row : first_row[node + 1]])
         for child, share in zip(children[node], branch, strict=True):
@@ -89,17 +85,6 @@ def leaf_probabilities(tree, weights, hidden):
 
 def n_rows(tree):
     return sum(1 if len(of_node) == 2 else len(of_node) for of_node in children_of(tree))
-
-
-def sigmoid(z):
-    return 1 / (1 + math.exp(-z)) if z >= 0 else math.exp(z) / (1 + math.exp(z))
-
-
-def softmax(scores):
-    top = max(scores)
-    exps = [math.exp(score - top) for score in scores]
-    total = math.fsum(exps)
-    return [e / total for e in exps]
 
 
 def shortest_by_heap(counts, arity):

@@ -9,7 +9,8 @@ from hstree.builders.balanced import balanced
 from hstree.builders.shared.complete import complete_tree
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from tests.builders.oracle import children_of, code_lengths
+from tests.builders.oracle import code_lengths
+from tests.strategies import children_of
 
 
 def leaves(tree):

@@ -23,8 +23,9 @@ from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.tree.statistics import tree_statistics
 from tests.builders.label_sets import label_sets
-from tests.builders.oracle import children_of, code_lengths
+from tests.builders.oracle import code_lengths
 from tests.shared_data import shared
+from tests.strategies import children_of
 from tests.texts import corpus_of
 
 METHODS = ["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
@@ -226,17 +227,12 @@ def test_real_brown_clusters_keep_their_bits(n):
     assert "classes_file" in tree.meta["input"]["files"]
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("n_words", [1, 2, 3])
-def test_few_words(tmp_path, method, n_words):
-    corpus = corpus_of(tmp_path, ["a"] * (n_words - 1) or [""])
-    if n_words == 3:
-        corpus = corpus_of(tmp_path, ["a b", "a a b"])
+@pytest.mark.parametrize("words", [[EOS], [EOS, "a"], [EOS, "a", "b"]])
+def test_vectors_of_few_words_make_a_tree(tmp_path, words):
     WordVectors(["a", "b", EOS], np.eye(3)).save(tmp_path / "v.npy")
-    more = {"vectors_file": tmp_path / "v.npy"} if method == "vectors" else {}
-    tree = classes(corpus, cluster_by=method, **more)
-    assert tree.n_labels == n_words == len(code_lengths(tree))
-    assert tree.n_nodes <= max(0, n_words - 1)
+    corpus = corpus_of(tmp_path, [" ".join(words[1:])])
+    tree = classes(corpus, cluster_by="vectors", vectors_file=tmp_path / "v.npy")
+    assert tree.n_labels == len(words) == len(code_lengths(tree))
 
 
 @pytest.mark.parametrize("method", ["exchange", "brown", "frequency", "sqrt-frequency", "adaptive"])

@@ -70,13 +70,6 @@ def test_words_go_where_their_responsibilities_send_them(epsilon):
     assert left == named(np.flatnonzero((second <= 0.5) | both))
 
 
-def test_em_takes_10_rounds_unless_told_otherwise():
-    X = words(normal(500, 8))
-    tree = gmm(X)
-    assert tree == gmm(X, iterations=10)
-    assert tree != gmm(X, iterations=11)
-
-
 def test_balanced_halves_every_node():
     tree = gmm(words(normal(1000, 5)), split="balanced")
     left, right = child_sizes(tree).reshape(-1, 2).T

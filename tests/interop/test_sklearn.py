@@ -12,6 +12,7 @@ from hstree import HstreeError, Tree, build
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
+from tests.builders.label_sets import child_sets
 from tests.scripts import run_python
 
 SEVERAL_CODES = {"builder_options": {"epsilon": 0.4, "trees": 3}}
@@ -25,12 +26,8 @@ CONFIGURATIONS = {
     "adagrad, several codes": {"solver": "adagrad", **SEVERAL_CODES},
 }
 CHECKED = [
-    CONFIGURATIONS["gmm"] | {"solver": "lbfgs"},
-    CONFIGURATIONS["gmm"] | {"solver": "adagrad"},
-    CONFIGURATIONS["flat"],
-    CONFIGURATIONS["flat"] | {"solver": "adagrad"},
-    CONFIGURATIONS["several codes"],
-    CONFIGURATIONS["adagrad"],
+    *({"builder": b, "solver": solver} for b in ("gmm", "flat") for solver in ("lbfgs", "adagrad")),
+    *(CONFIGURATIONS["several codes"], CONFIGURATIONS["adagrad"]),
 ]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -324,13 +321,7 @@ def test_the_tree_follows_the_centroids_of_wide_sparse_rows():
     X[:, 10] = np.isin(y, (0, 1, 2, 5))  # what parts the classes most
     X[np.arange(80), rng.integers(20, 400, 80)] = 0.1
     tree = Classifier("kmeans").fit(scipy.sparse.csr_array(X), y).tree_
-    first, second = (set(), set())
-    for edge in np.flatnonzero(tree.child < 0):
-        node, top = tree.edge_node[edge], edge
-        while node:
-            top, node = tree.node_edge[node], tree.parent[node]
-        (first if top == 0 else second).add(tree.labels[~tree.child[edge]])
-    assert {frozenset(first), frozenset(second)} == {frozenset("0125"), frozenset("3467")}
+    assert set(child_sets(tree, 0)) == {frozenset("0125"), frozenset("3467")}
 
 
 @pytest.mark.parametrize(

@@ -141,9 +141,3 @@ def test_kmeans_of_equal_vectors_and_single_ones():
     assert kmeans_clusters(np.ones((5, 2)), 3, 0).tolist() == [0] * 5
     assert kmeans_clusters(np.zeros((1, 3)), 1, 0).tolist() == [0]
     assert len(set(kmeans_clusters(np.eye(4), 4, 0).tolist())) == 4
-
-
-def test_the_seed_of_kmeans_decides():
-    X = np.random.default_rng(2).normal(size=(100, 2))
-    assert kmeans_clusters(X, 9, 1).tolist() == kmeans_clusters(X, 9, 1).tolist()
-    assert kmeans_clusters(X, 9, 1).tolist() != kmeans_clusters(X, 9, 2).tolist()

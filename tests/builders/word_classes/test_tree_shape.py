@@ -14,7 +14,8 @@ from hstree.builders.word_classes.tree_shape import (
 )
 from hstree.tree import Tree
 from hstree.tree.huffman_code import merge_order
-from tests.builders.oracle import children_of, code_lengths
+from tests.builders.oracle import code_lengths
+from tests.strategies import children_of
 
 BY_FREQUENCY = np.array([2, 0, 1, 5, 4, 3, 6, 7])
 COUNTS = np.array([8, 7, 9, 3, 4, 5, 2, 1])

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hstree.builders.wordnet.hierarchy import resolve, wide_tree
 from hstree.builders.wordnet.lookup import look_up
 from hstree.builders.wordnet.taxonomy import TableSynset
-from tests.builders.oracle import children_of
 from tests.builders.wordnet.small import SYNSETS, taxonomy_of
+from tests.strategies import children_of
 
 SMALL = taxonomy_of(SYNSETS)
 
