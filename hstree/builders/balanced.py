@@ -1,7 +1,5 @@
 """Complete trees over the words in order: the baseline for trees that use counts."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import numpy as np

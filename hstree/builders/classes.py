@@ -1,7 +1,5 @@
 """Class trees (Goodman 2001): the class of the next word, then the word within its class."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compiled loops of builders: exchange of words between classes, mixtures of Gaussians, k-means."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The flat softmax as a tree of depth one."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hstree.builders.shared.complete import complete_tree

@@ -4,8 +4,6 @@ Words with similar vectors end up under the same nodes. The paper's vectors, the
 vectors of a model, come from the bootstrap.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import numpy as np

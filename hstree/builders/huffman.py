@@ -1,7 +1,5 @@
 """Huffman's tree: the shortest mean code of all trees with one code per word."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 

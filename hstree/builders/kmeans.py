@@ -1,7 +1,5 @@
 """Trees by hierarchical k-means, also balanced as in probabilistic label trees and Parabel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Annotated

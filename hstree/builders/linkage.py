@@ -5,8 +5,6 @@ The algorithms, and the order among equal distances, are those of `scipy.cluster
 tests hold both to each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Literal

@@ -1,7 +1,5 @@
 """Random trees: the baseline for trees that use counts or vectors."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

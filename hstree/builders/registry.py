@@ -6,8 +6,6 @@ Another package adds its own through the entry-point group ``hstree.builders``::
     zigzag = "their_package.trees:zigzag"
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping

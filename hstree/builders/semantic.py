@@ -4,8 +4,6 @@ The counts fix the code lengths; the vectors decide which words share a node. A 
 follows the vectors is what `gmm` builds.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -3,8 +3,6 @@
 They compute in the order of NumPy, float32 or float64, so that results have the same bits.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -7,8 +7,6 @@ called, which raises MissingExtraError when it is missing or too old. A model is
 OptionError (no hierarchical softmax) or InputError (no vocabulary).
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

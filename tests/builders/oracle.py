@@ -1,7 +1,5 @@
 """Slow and plain answers to hold trees against; nothing here is shared with hstree."""
 
-from __future__ import annotations
-
 import heapq
 import math
 import warnings

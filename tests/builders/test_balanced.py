@@ -1,7 +1,5 @@
 """Complete trees: their shape, and the order of their leaves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

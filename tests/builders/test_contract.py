@@ -3,8 +3,6 @@
 A new builder is held to it without a change here. Its options get their turn by a line in SETTINGS.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

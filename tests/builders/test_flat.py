@@ -1,7 +1,5 @@
 """The flat tree is a softmax: held to scipy's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import log_softmax

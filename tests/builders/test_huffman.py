@@ -1,7 +1,5 @@
 """Huffman's trees are as short as those of the textbook's heap."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

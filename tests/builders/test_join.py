@@ -1,7 +1,5 @@
 """Trees side by side, and vectors that do not cover a vocabulary."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

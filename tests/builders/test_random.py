@@ -1,7 +1,5 @@
 """Random trees: the shape of a complete tree, words anywhere in it with equal chances."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Huffman's lengths to the last word, and neighbours that mean something."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -7,8 +7,6 @@ Where other programs keep the cores busy, the seconds on the clock say little: a
 quick if the process computed for less than `LIMIT` after the signal.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

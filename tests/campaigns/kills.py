@@ -5,8 +5,6 @@ renamed, removed, ...), where most of what can go wrong goes wrong. `python -m
 tests.campaigns --only kills --full` kills 200 times.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import io

@@ -1,7 +1,5 @@
 """Binarisation: replace each wide node by a binary sub-tree, by Huffman or by two-means."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hstree import progress

@@ -1,14 +1,12 @@
 """A builder as a record (name, input, options), and its input from files and other objects."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -65,7 +63,7 @@ class Builder:
         return _INPUTS[self.takes][0]
 
     @classmethod
-    def of(cls, name: str, function: Callable[..., Tree], package: str = PACKAGE) -> Builder:
+    def of(cls, name: str, function: Callable[..., Tree], package: str = PACKAGE) -> Self:
         """Return the record of a function; PluginError where it is not a builder."""
         refuse = partial(unusable, "builder", name, package)
         try:

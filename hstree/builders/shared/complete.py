@@ -1,7 +1,5 @@
 """Complete trees: every level full but the last."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hstree._ragged import offsets

@@ -1,7 +1,5 @@
 """Divisive clustering: from a rule that splits nodes to a tree, all nodes of a level at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 

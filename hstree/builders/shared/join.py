@@ -1,7 +1,5 @@
 """Joining trees under a new root, as for the words of a vocabulary without a vector."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ The rows of a node are consecutive rows of one matrix, so that thousands of node
 take as long as one node of as many words.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import csr_array
 

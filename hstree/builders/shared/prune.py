@@ -1,7 +1,5 @@
 """Removal of labels and of nodes without a choice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bigram counts, and classes of words by them: predictive exchange and Brown's merging."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 r"""Files of word classes: ``word<TAB>class`` lines, or the ``paths`` of Brown clustering."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from itertools import pairwise

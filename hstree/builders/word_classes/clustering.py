@@ -3,8 +3,6 @@
 The clusters of the adaptive softmax are here too. Classes by bigrams are in `bigrams`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ A cost is in scores, with the update of the row that a score needs: that of the 
 S words is S.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hstree._typing import Int64

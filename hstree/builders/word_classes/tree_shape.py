@@ -3,8 +3,6 @@
 A shape has no labels and is not checked; the `Tree` made of it is.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Trees from WordNet: words under their synsets, nodes split by tf-idf vectors or by counts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import Future
 from threading import Thread

@@ -4,8 +4,6 @@ A synset may have several parents, and the graph may have cycles. Nodes are as w
 `hstree.builders.shared.binarise` splits them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

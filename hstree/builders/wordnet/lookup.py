@@ -9,8 +9,6 @@ folded before, so that "May" and "US" go with "may" and "us". Verbs that may be 
 have, do) are not function words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import count
 from typing import Literal, NamedTuple

@@ -3,8 +3,6 @@
 All of them give the same taxonomy of the same WordNet.
 """
 
-from __future__ import annotations
-
 import lzma
 from functools import cache
 from importlib.resources import as_file, files

@@ -12,8 +12,6 @@ a parent is a pointer symbol (``@`` hypernym, ``@i`` instance hypernym, ``&`` he
 ``part of speech<TAB>form<TAB>lemmas``.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The label of a class is ``str(class)``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

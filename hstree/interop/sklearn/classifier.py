@@ -1,7 +1,5 @@
 """Classifier: a linear model over the tree of its classes, as a scikit-learn estimator."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable, Mapping

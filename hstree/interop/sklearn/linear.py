@@ -5,8 +5,6 @@ there is no gradient with respect to X. Nodes of up to `NARROW` children are com
 sample and a weight row; a wider node is one matrix product over its samples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple

@@ -7,8 +7,6 @@ objective is a sum of convex problems, one per node over the samples that pass i
 each by itself. Where labels have several codes all weights move together, to a local optimum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple

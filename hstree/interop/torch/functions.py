@@ -12,8 +12,6 @@ and N items are one over B R rows and B N items, with indices shifted by R and N
 next.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 The arrays are those of `hstree.tree.codes`, laid out flat; there is no padded table of codes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 

@@ -1,7 +1,5 @@
 """The module: parameters, the public methods and the checks of their input."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Log-probabilities of targets and of all labels, and samples, on the tree's index tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 

@@ -4,8 +4,6 @@ A cycle (restrain, inhibit), synsets with two parents (dog, decoy), two roots of
 artifact) and a word of three senses (cat).
 """
 
-from __future__ import annotations
-
 import lzma
 import runpy
 from pathlib import Path
