@@ -63,13 +63,3 @@ def test_vectors_with_eos_are_not_warned_of(hstree, corpus, tree):
     arguments = ["--epochs", 0, "--dim", 4, "--vectors-out", "v.npy"]
     assert hstree("evaluate", tree, corpus, *arguments).status == 0
     assert hstree("build", "-m", "gmm", "v.npy").err == ""
-
-
-def test_the_vocabulary_of_the_training_split_has_no_test_lines(hstree, corpus, tmp_path):
-    assert hstree("vocab", corpus, "--train-split-only", "-o", "train.tsv").status == 0
-    assert hstree("vocab", corpus, "-o", "all.tsv").status == 0
-    common = ["evaluate", "flat", corpus, "--epochs", 0, "--dim", 4]
-    assert hstree(*common, "--vocabulary", "train.tsv").err == ""
-    (warning,) = hstree(*common, "--vocabulary", "all.tsv").warnings
-    assert "test split" in warning
-    assert "(`hstree vocab --train-split-only`)" in warning

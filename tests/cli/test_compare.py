@@ -181,12 +181,8 @@ def test_killed_in_the_middle_it_ends_with_the_same_table(hstree, corpus, tmp_pa
         if first.exists() or running.poll() is not None:
             break
         time.sleep(0.01)
-    running.send_signal(signal.SIGSTOP)
-    ran = hstree(*given, "-o", "killed")
     running.kill()
     assert running.wait() == -signal.SIGKILL
-    assert ran.status == 1
-    assert "another process is at work" in ran.errors[0]
     finished = list((tmp_path / "killed").glob("runs/*/*/result.json"))
     kept = {place: place.stat().st_mtime_ns for place in finished}
     assert first in finished

@@ -201,7 +201,9 @@ def test_an_interrupted_evaluation_goes_on(hstree, tree, corpus, tmp_path, monke
     assert len(drawn) == 10 + 6 + 12  # the second epoch again, as far as it was not done
 
 
-def test_places_are_refused_before_the_training(refused, tree, corpus, monkeypatch):
+def test_places_are_refused_before_the_training(
+    refused, tree, corpus, monkeypatch, tmp_path_factory
+):
     def no_work(*_, **__):
         raise RuntimeError("it trained")
 
@@ -214,15 +216,6 @@ def test_places_are_refused_before_the_training(refused, tree, corpus, monkeypat
     refused("evaluate", tree, corpus, "--save", corpus, saying="--save")
     refused("evaluate", tree, corpus, "--json", ".", saying="folder")
     refused("evaluate", tree, corpus, "--vectors-out", "v.txt", status=2, saying=".npy")
-
-
-def test_a_pipe_is_refused_before_the_training(
-    refused, tree, corpus, monkeypatch, tmp_path_factory
-):
-    def no_work(*_, **__):
-        raise RuntimeError("it trained")
-
-    monkeypatch.setattr(LogBilinearTrainer, "fit", no_work)
     pipe = tmp_path_factory.mktemp("pipes") / "figures.json"
     os.mkfifo(pipe)
     said = "is not a regular file; choose"

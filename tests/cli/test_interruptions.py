@@ -9,22 +9,22 @@ import hstree as library
 
 SIGNALS = ["SIGINT", "SIGTERM"]
 
-#: Starts the program, which gets a signal when it imports a module.
-WHILE_IMPORTING = """
-import os, runpy, signal, sys
+BEFORE = """import os, runpy, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
+"""
+AFTER = 'runpy.run_module("hstree_cli", run_name="__main__")'
+
+#: Sends the program a signal when it imports a module.
+WHILE_IMPORTING = """
 name, number = sys.argv.pop(1), getattr(signal, sys.argv.pop(1))
 def interrupt(event, arguments):
     if event == "import" and arguments[0] == name:
         os.kill(os.getpid(), number)
 sys.addaudithook(interrupt)
-runpy.run_module("hstree_cli", run_name="__main__")
 """
 
-#: Starts the program, which gets a signal at its twentieth training step.
+#: Sends the program a signal at its twentieth training step.
 WHILE_TRAINING = """
-import os, runpy, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
 from hstree.models.lbl import LogBilinearTrainer
 number, steps, step = getattr(signal, sys.argv.pop(1)), [], LogBilinearTrainer.step
 def interrupted(*arguments):
@@ -33,14 +33,11 @@ def interrupted(*arguments):
         os.kill(os.getpid(), number)
     return step(*arguments)
 LogBilinearTrainer.step = interrupted
-runpy.run_module("hstree_cli", run_name="__main__")
 """
 
 
-#: Starts the program, which gets a signal in a finaliser, where Python discards what is raised.
+#: Sends the program a signal in a finaliser, where Python discards what is raised.
 IN_A_FINALISER = """
-import os, runpy, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
 from hstree.models.base import Model
 number, fit = getattr(signal, sys.argv.pop(1)), Model.fit
 class Finalised:
@@ -52,13 +49,10 @@ def finalised(*args, **options):
     Finalised()
     return fit(*args, **options)
 Model.fit = finalised
-runpy.run_module("hstree_cli", run_name="__main__")
 """
 
-#: Starts the program, which gets a signal that other code catches at the end of its work.
+#: Sends the program a signal that other code catches at the end of its work.
 CAUGHT = """
-import os, runpy, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
 number = getattr(signal, sys.argv.pop(1))
 from hstree_cli import main
 run = main.run
@@ -69,7 +63,6 @@ def caught():
         pass
     run()
 main.run = caught
-runpy.run_module("hstree_cli", run_name="__main__")
 """
 
 
@@ -80,7 +73,7 @@ def started(program, tmp_path):
 
     def run(script, *arguments):
         return subprocess.run(
-            [sys.executable, "-c", script, *map(str, arguments)],
+            [sys.executable, "-c", BEFORE + script + AFTER, *map(str, arguments)],
             cwd=tmp_path,
             env=environment,
             capture_output=True,
