@@ -33,27 +33,20 @@ def axis(scale, one, other):
 @given(ranges)
 @example(("log", 0.0625, 0.0625, 160.0, False))
 @example(("linear", 5.0, 5.0, 262.0, False))
-def test_every_axis_has_two_ticks_or_more_within_its_range(drawn):
+def test_every_axis_has_two_ticks_or_more_and_these_have_room_for_their_labels(drawn):
     scale, one, other, length, vertical = drawn
     low, high = axis(scale, one, other)
-    found = ticks(low, high, scale, length, vertical=vertical)
-    assert len(found) >= 2
-    assert found == sorted(set(found))
-    assert all(low - 1e-9 <= units(max(tick, 1e-300), scale) <= high + 1e-9 or tick == 0
-               for tick in found)  # fmt: skip
-    labels = [tick_label(tick) for tick in found]
+    values = ticks(low, high, scale, length, vertical=vertical)
+    assert len(values) >= 2
+    assert values == sorted(set(values))
+    at = [units(value, scale) if value else 0.0 for value in values]
+    assert all(low - 1e-9 <= unit <= high + 1e-9 or unit == 0 for unit in at)
+    labels = [tick_label(value) for value in values]
     assert len(set(labels)) == len(labels)
-
-
-@given(ranges)
-def test_more_than_two_ticks_have_room_for_their_labels(drawn):
-    scale, one, other, length, vertical = drawn
-    low, high = axis(scale, one, other)
-    found = ticks(low, high, scale, length, vertical=vertical)
-    places = [(units(tick, scale) - low) / (high - low) * length if tick else 0.0 for tick in found]
-    for i in range(len(found) - 1) if len(found) > 2 else ():
-        widths = [LINE if vertical else CHARACTER * len(tick_label(t)) for t in found[i : i + 2]]
-        assert places[i + 1] - places[i] >= sum(widths) / 2
+    pixels = [(unit - low) / (high - low) * length for unit in at]
+    widths = [LINE if vertical else CHARACTER * len(label) for label in labels]
+    for (a, b), (one, other) in zip(pairwise(pixels), pairwise(widths), strict=True):
+        assert len(values) == 2 or b - a >= (one + other) / 2
 
 
 def test_ticks_are_written_short():
