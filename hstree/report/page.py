@@ -46,14 +46,6 @@ _SPEEDS = {
 FURTHEST, STEP = 0.5, 0.001
 
 
-class Download(NamedTuple):
-    """A file inside the page, as a link that holds all of it."""
-
-    name: str
-    href: str
-    size: int
-
-
 class Offer(NamedTuple):
     """The answer from a distance to the lowest perplexity on, `within`, and how to get it."""
 
@@ -61,7 +53,7 @@ class Offer(NamedTuple):
     chosen: int | None
     answer: Markup
     recipe: Recipe | None = None
-    downloads: Sequence[Download] = ()
+    downloads: Sequence[dict[str, Any]] = ()  #: files inside the page, as links that hold them
 
 
 def page_of(comparison: Comparison, folder: Path) -> str:
@@ -175,12 +167,13 @@ def _answer(comparison: Comparison, choosable: Sequence[RowResult], noun: str) -
     )
 
 
-def _download(path: Path) -> Download | None:
-    """Return a link that holds a file; None where there is no such file."""
+def _download(path: Path) -> dict[str, Any] | None:
+    """Return the name, the link and the size of a file; None where there is no such file."""
     try:
         content = path.read_bytes()
     except (OSError, ValueError):  # a path with a null character is a ValueError
         return None
     kind = "application/json" if path.suffix == ".json" else "text/csv"
     encoded = base64.b64encode(content).decode()
-    return Download(path.name, f"data:{kind};base64,{encoded}", len(content))
+    href = f"data:{kind};base64,{encoded}"
+    return {"name": path.name, "href": href, "size": len(content)}

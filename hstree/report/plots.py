@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +26,7 @@ def plots_of(comparison: Comparison) -> list[Figure]:
     rows, bands = comparison.rows, comparison.bands
     scored = [row for row in rows if any(row.by_band)]
     level = min(scored, key=lambda row: (not row.is_flat, row.valid), default=None)
-    speed, *others = (_against(rows, cost) for cost in _COSTS)
+    speed, *others = (_against(rows, *cost) for cost in _COSTS)
     figures = [
         _learning(rows, by_time=True),
         speed,
@@ -103,40 +102,33 @@ _OVER = {
 # Costs
 
 
-class _Cost(NamedTuple):
-    """What a plot has from left to right, and on which side it is better."""
-
-    id: str
-    title: str
-    caption: str
-    axis: str
-    better: Side
-    path: str  #: of its figure in a row
-
-
-_COSTS = (
-    _Cost("speed", "Perplexity against training speed", "Bars: one standard deviation over seeds.",
-          "training speed, tokens/s", "right", "training.median"),
-    _Cost("frontier-seconds", "The frontier: perplexity against seconds from the text",
-          "All that a row takes from the text to the trained model.",
-          "seconds from the text to the model", "left", "steps.total"),
-    _Cost("frontier-scores", "The frontier: perplexity against scores a target",
-          "Scores that a tree computes to train on one word: what its shape costs, whatever the "
-          "machine.", "scores a target", "left", "tree.scores_per_target"),
-    _Cost("scoring-nll", "Perplexity against speed: the probability of one word",
-          "What a trained model costs: the probability of one word in its context.",
-          "words/s, one word", "right", "nll.median"),
-    _Cost("scoring-top-k", "Perplexity against speed: the ten most probable words",
-          "What a trained model costs: the ten most probable words of a context.",
-          "words/s, ten most probable words", "right", "top_k.median"),
+#: Of each plot of a cost its id, title and caption, the title of its axis, the side where it is
+#: better, and the path of its figure in a row.
+_COSTS: tuple[tuple[str, str, str, str, Side, str], ...] = (
+    ("speed", "Perplexity against training speed", "Bars: one standard deviation over seeds.",
+     "training speed, tokens/s", "right", "training.median"),
+    ("frontier-seconds", "The frontier: perplexity against seconds from the text",
+     "All that a row takes from the text to the trained model.",
+     "seconds from the text to the model", "left", "steps.total"),
+    ("frontier-scores", "The frontier: perplexity against scores a target",
+     "Scores that a tree computes to train on one word: what its shape costs, whatever the "
+     "machine.", "scores a target", "left", "tree.scores_per_target"),
+    ("scoring-nll", "Perplexity against speed: the probability of one word",
+     "What a trained model costs: the probability of one word in its context.",
+     "words/s, one word", "right", "nll.median"),
+    ("scoring-top-k", "Perplexity against speed: the ten most probable words",
+     "What a trained model costs: the ten most probable words of a context.",
+     "words/s, ten most probable words", "right", "top_k.median"),
 )  # fmt: skip
 
 
-def _against(rows: Sequence[RowResult], cost: _Cost) -> Figure:
+def _against(
+    rows: Sequence[RowResult], id: str, title: str, caption: str, axis: str, better: Side, path: str
+) -> Figure:
     """Draw test perplexity over a cost, and the front."""
     marks = []
     for i, row in enumerate(rows):
-        x, test, sd = figure_at(cost.path, row), row.test, row.perplexity["test"].sd
+        x, test, sd = figure_at(path, row), row.test, row.perplexity["test"].sd
         if not x or not test:
             continue
         if sd:
@@ -144,11 +136,11 @@ def _against(rows: Sequence[RowResult], cost: _Cost) -> Figure:
         figures = (row.name, three_digits(x), perplexity(test), number(sd, 2))
         marks.append(Mark(i, "dot", [(x, test)], figures))
     return Figure(
-        f"plot-{cost.id}", cost.title,
-        f"{cost.caption} Down and to the {cost.better} is better. The dashed staircase is the "
+        f"plot-{id}", title,
+        f"{caption} Down and to the {better} is better. The dashed staircase is the "
         "Pareto front: no row on it is beaten in both. Rows that are beaten are grey.",
-        Axis(f"{cost.axis} (log scale)", "log"), Axis("test perplexity"),
-        ("row", cost.axis, "test perplexity", "standard deviation"), marks, front=cost.better,
+        Axis(f"{axis} (log scale)", "log"), Axis("test perplexity"),
+        ("row", axis, "test perplexity", "standard deviation"), marks, front=better,
     )  # fmt: skip
 
 

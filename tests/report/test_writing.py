@@ -47,11 +47,6 @@ def packed_trees(page):
     return json.loads(packed[1])
 
 
-def test_the_same_folder_gives_the_same_page(folder, tmp_path):
-    first = report.write(folder).read_bytes()
-    assert first == report.write(folder, tmp_path / "again.html").read_bytes()
-
-
 def test_a_comparison_writes_the_same_page_from_anywhere(folder, tmp_path, monkeypatch):
     """Of its own figures, whatever is in the folder now."""
     monkeypatch.chdir(folder)
