@@ -45,11 +45,6 @@ class Range:
     """Legal interval of a numeric option, stated in its annotation.
 
     The bounds are legal values unless excluded; None where there is no bound.
-
-    Examples
-    --------
-    >>> str(Range(0, 0.5)), str(Range(1)), str(Range(0, 1, exclude_max=True))
-    ('from 0 to 0.5', '1 or more', '0 or more and below 1')
     """
 
     min: float | None = None

@@ -11,7 +11,6 @@ from hstree.data.splits import Splits
 from tests.texts import corpus_of
 
 TEXT = [f"w{i % 7} w{i % 3} w{i % 5}" for i in range(60)]
-BUDGET = {"dim": 4, "context": 2, "stop": hstree.Epochs(1)}
 
 
 @pytest.fixture
@@ -45,19 +44,6 @@ def test_importing_hstree_does_not_import_models_and_experiments():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("compare LanguageModel\n", "")
-
-
-def test_rows_are_compared(corpus, tmp_path):
-    options = {"speed_rounds": 1, **BUDGET}
-    comparison = hstree.compare(corpus, ["huffman", "flat"], tmp_path / "compared", **options)
-    assert [row.name for row in comparison.rows] == ["huffman", "flat"]
-    assert comparison.best.name == comparison.choice.chosen
-    assert comparison.folder == tmp_path / "compared"
-
-
-def test_a_tree_is_bootstrapped(corpus, tmp_path):
-    rounds = hstree.bootstrap(corpus, tmp_path / "rounds", rounds=1, **BUDGET)
-    assert [name for name, _ in rounds] == ["round-0", "round-1"]
 
 
 def test_a_path_instead_of_a_corpus_is_refused(corpus, tmp_path):

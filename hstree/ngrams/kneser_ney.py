@@ -19,10 +19,9 @@ import numpy as np
 from hstree import progress
 from hstree._options import Option, Range
 from hstree._ragged import offsets, ranges
-from hstree._typing import Bool, Float64, Int64, Integer
+from hstree._typing import Float64, Int64, Integer
 from hstree.data.contexts import checked_ids
 from hstree.data.corpus import Corpus
-from hstree.data.text_score import TextScore
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import InputError
@@ -173,21 +172,19 @@ class KneserNey:
 
         Tokens outside the model's vocabulary are scored as ``<unk>``.
         """
-        return np.concatenate([nll for nll, _ in self._scored(corpus)])
-
-    def score(self, corpus: Corpus) -> TextScore:
-        """Return the sum of `nll`, and its part that is of ``<unk>``."""
-        nll = nll_of_oov = 0.0
-        oov_tokens = 0
-        for losses, oov in self._scored(corpus):
-            nll += float(losses.sum())
-            nll_of_oov += float(losses[oov].sum())
-            oov_tokens += int(oov.sum())
-        return TextScore(nll, len(corpus), nll_of_oov, oov_tokens)
+        orders, n_words = self._fitted()
+        if corpus.vocabulary.words != self.vocabulary_.words:
+            corpus = corpus.with_vocabulary(self.vocabulary_)
+        windows, nll = Windows(corpus, self.order - 1), []
+        with progress.task(f"scoring {corpus.name}", len(windows), "tokens") as task:
+            for contexts, targets, _ in windows.batches(BATCH):
+                nll.append(-np.log(_prob_of(orders, contexts, targets[:, None], n_words)[:, 0]))
+                task.advance(len(targets))
+        return np.concatenate(nll)
 
     def perplexity(self, corpus: Corpus) -> float:
         """Return the perplexity of a text, ``<unk>`` and ``<eos>`` included."""
-        return self.score(corpus).perplexity
+        return float(np.exp(self.nll(corpus).mean()))
 
     def log_prob(self, contexts: Integer) -> Float64:
         """Return the log-probabilities of all words: float64 array (B, V), in O(B V).
@@ -251,18 +248,6 @@ class KneserNey:
         if not self._orders:
             raise InputError("this n-gram model has no counts yet; call fit(train) first")
         return self._orders, len(self.vocabulary_)
-
-    def _scored(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
-        """Yield the nll of the tokens of a text and whether each is OOV, batch by batch."""
-        orders, n_words = self._fitted()
-        if corpus.vocabulary.words != self.vocabulary_.words:
-            corpus = corpus.with_vocabulary(self.vocabulary_)
-        windows = Windows(corpus, self.order - 1)
-        with progress.task(f"scoring {corpus.name}", len(windows), "tokens") as task:
-            for contexts, targets, oov in windows.batches(BATCH):
-                prob = _prob_of(orders, contexts, targets[:, None], n_words)
-                yield -np.log(prob[:, 0]), oov
-                task.advance(len(targets))
 
 
 def modified_discounts(counts: Int64) -> Float64:
