@@ -1,18 +1,14 @@
 """Exact most probable labels by best-first search: the likelier child first.
 
 The frontier holds the edges not yet followed, by the cost (``-log_prob``) of the path to each. No
-label below an edge is likelier than the edge. `top_k` searches one hidden vector at a time with a
-heap, in any tree; `top_k_of_batch` searches many at once, in trees with one code per label. The
-heap is several times faster for one vector, the batch for many.
+label below an edge is likelier than the edge. Trees with one code per label are searched; in others
+a search takes as long as the log-probabilities of all labels.
 """
 
 from __future__ import annotations
 
-import heapq
-import math
-from bisect import insort
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +23,8 @@ from hstree.layers.node_groups import PairLogits
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 
-#: A search of one vector gives way to a dense pass when it has scored this share of the edges (an
-#: edge costs the search about 60 times as much as the dense pass) ...
-PATIENCE = 1 / 64
+#: A search gives way to a dense pass when it has scored this share of the edges ...
+PATIENCE = 1 / 8
 #: ... or this share, where the search is compiled (2 to 3 times as much) ...
 COMPILED_PATIENCE = 1 / 4
 #: ... and this many more, which is what the dense pass costs on the smallest trees.
@@ -37,23 +32,13 @@ LEAST_PATIENCE = 96
 #: Costs this close to the next one are equal, relative to themselves above 1: the rounding of sums
 #: over codes and depths stays below it.
 TIE = 1e-12
-#: Probability that rounding may hide in what the labels met so far leave over.
-MASS_MARGIN = 1e-9
 #: Edges that the vectors of a batch follow together in a round; the fewer vectors, the more edges
 #: of each, ...
 EDGES_PER_ROUND = 4096
 #: ... up to this many.
 MOST_EDGES = 32
-
 #: Costs of labels that are computed at a time where there is no search.
 TABLE = 1 << 22
-
-
-# One hidden vector at a time.
-
-
-class _OutOfPatienceError(Exception):
-    """A dense pass is cheaper than going on."""
 
 
 def top_k(
@@ -89,149 +74,22 @@ def top_k_of_all(
 ) -> tuple[Int64, Float64]:
     """Return the k most probable of all labels, whose `log_prob` (b, V) is that of some items."""
     labels, values = np.empty((n_items, k), np.int64), np.empty((n_items, k))
-    step, nearest = max(1, TABLE // n_labels), min(n_labels, 4 * k + 64)
+    step, n_nearest = max(1, TABLE // n_labels), min(n_labels, 4 * k + 64)
     for a in range(0, n_items, step):
         some = np.arange(a, min(a + step, n_items))
         for i, cost in enumerate(-log_prob(some), a):
-            label = np.argpartition(cost, nearest - 1)[:nearest]
-            labels[i], values[i], has_all_ties = _first(cost[label], label, k)
-            if not has_all_ties:
-                labels[i], values[i], _ = _first(cost, np.arange(n_labels), k)
+            nearest = np.argpartition(cost, n_nearest - 1)[:n_nearest]
+            for label in (nearest, np.arange(n_labels)):
+                ascending = label[np.argsort(cost[label])]
+                # (n,) number of the group of ties that each label belongs to
+                tie = np.zeros(len(label), np.int64)
+                step_up = np.diff(cost[ascending]) > TIE * np.maximum(1.0, cost[ascending[1:]])
+                np.cumsum(step_up, out=tie[1:])
+                first = ascending[np.lexsort((ascending, tie))[:k]]
+                labels[i], values[i] = first, -cost[first]
+                if tie[-1] > tie[k - 1]:  # no tie of the k-th is missing
+                    break
     return labels, values
-
-
-@twin
-def search_all(
-    codes: Codes, weight: Array, bias: Array, hidden: Array, k: int, features: Features | None
-) -> tuple[Int64, Float64, Bool]:
-    """Search the k most probable labels of hidden vectors (B, d).
-
-    Returns labels and log-probabilities (B, k), and whether each search was done before it ran out
-    of patience (B,); otherwise its row has no meaning. Scores with features are not searched here.
-
-    Where labels have several codes, the whole probability of one is computed when its first code
-    leaves the heap. The search ends when no other label can be among the k best: it has at most
-    what the labels met leave over, and at most the number of codes times the likeliest edge.
-    """
-    shape = (len(hidden), k)
-    labels, values, is_done = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape[0], bool)
-    most_codes = int(codes.tree.codes_per_label.max())
-    for i in range(len(hidden) if features is None else 0):
-        paths = _PathCosts(codes, weight, bias, hidden[i])
-        with suppress(_OutOfPatienceError):
-            labels[i], values[i] = _search(paths, k, most_codes)
-            is_done[i] = True
-    return labels, values, is_done
-
-
-def _search(paths: _PathCosts, k: int, most_codes: int) -> tuple[Int64, Float64]:
-    """Search from the root; `most_codes` is the highest number of codes of a label."""
-    frontier = [(0.0, 0)]  # heap of (cost, child as in `tree.child`)
-    best: list[tuple[float, int]] = []  # costs and ids of labels, ascending
-    met: set[int] = set()
-    left_over = 1.0
-    while frontier:
-        if len(best) >= k:
-            # done if every label not met yet is less likely than the k-th best and its ties
-            end = k
-            while end < len(best) and not _is_apart(best[end - 1][0], best[end][0]):
-                end += 1
-            by_codes = frontier[0][0] - math.log(most_codes)
-            least = max(by_codes, -math.log(max(left_over, 0.0) + MASS_MARGIN))
-            if _is_apart(best[k - 1][0], least) and _is_apart(best[end - 1][0], least):
-                break
-        cost, child = heapq.heappop(frontier)
-        if child >= 0:
-            for entry in paths.below(child):
-                heapq.heappush(frontier, entry)
-        elif child not in met:
-            met.add(child)
-            total = cost if most_codes == 1 else paths.to_label(~child)
-            left_over -= math.exp(-total)
-            insort(best, (total, ~child))
-    costs, labels = zip(*best, strict=True)
-    return _first(np.array(costs), np.array(labels), k)[:2]
-
-
-def _is_apart(cost: float, higher: float) -> bool:
-    return higher - cost > TIE * max(1.0, higher)
-
-
-def _first(cost: Float64, label: Int64, k: int) -> tuple[Int64, Float64, bool]:
-    """Sort labels by cost, ties by label id, and return the first k.
-
-    Also tells whether a label that is less likely than the k-th was among them, so that no tie
-    of it can be missing where these are the labels of the lowest costs.
-    """
-    ascending = np.argsort(cost)
-    cost, label = cost[ascending], label[ascending]
-    # (n,) number of the group of ties that each label belongs to
-    tie = np.zeros(len(cost), np.int64)
-    np.cumsum(np.diff(cost) > TIE * np.maximum(1.0, cost[1:]), out=tie[1:])
-    first = np.lexsort((label, tie))[:k]
-    return label[first], -cost[first], bool(tie[-1] > tie[k - 1])
-
-
-class _PathCosts:
-    """Costs of the paths from the root to a tree's edges, each node scored once."""
-
-    def __init__(self, codes: Codes, weight: Array, bias: Array, hidden: Array) -> None:
-        self._codes, self._tree = codes, codes.tree
-        self._weight, self._bias, self._hidden = weight, bias, hidden
-        self._patience = LEAST_PATIENCE + PATIENCE * len(codes.tree.child)
-        self._below: dict[int, list[tuple[float, int]]] = {}
-
-    def below(self, node: int) -> list[tuple[float, int]]:
-        """Return the cost of each child of a node, and the child as in `tree.child`."""
-        known = self._below
-        if node in known:
-            return known[node]
-        tree = self._tree
-        pending = [node]
-        while node and (node := tree.parent.item(node)) not in known:
-            pending.append(node)
-        for node in reversed(pending):
-            cost = 0.0
-            if node:
-                branch = tree.edge_branch.item(tree.node_edge.item(node))
-                cost = known[tree.parent.item(node)][branch][0]
-            known[node] = self._extend(node, cost)
-        return known[node]
-
-    def to_label(self, label: int) -> float:
-        """Return the cost of a label: its probability is summed over its codes."""
-        tree, codes = self._tree, self._codes
-        edge = codes.leaf_edge[codes.label_start[label] : codes.label_start[label + 1]]
-        self._spend(len(edge))
-        node, branch = tree.edge_node[edge], tree.edge_branch[edge]
-        places = zip(node.tolist(), branch.tolist(), strict=True)
-        cost: list[float] = [self.below(n)[b][0] for n, b in places]
-        least = min(cost)
-        return least - math.log(math.fsum(math.exp(least - c) for c in cost))
-
-    def _extend(self, node: int, cost: float) -> list[tuple[float, int]]:
-        """Score a node; `cost` is that of the path to it."""
-        tree = self._tree
-        first, stop = tree.child_start.item(node), tree.child_start.item(node + 1)
-        self._spend(stop - first)
-        child = tree.child[first:stop].tolist()
-        row = tree.row_start.item(node)
-        if len(child) == 2:
-            z = float(self._weight[row] @ self._hidden + self._bias[row])
-            likelier = cost + math.log1p(math.exp(-abs(z)))
-            return [(likelier + max(-z, 0.0), child[0]), (likelier + max(z, 0.0), child[1])]
-        rows = slice(row, row + len(child))
-        logits = (self._weight[rows] @ self._hidden + self._bias[rows]).astype(np.float64)
-        costs = cost - kernels.segment_log_softmax(logits, np.array([0, len(child)]))
-        return list(zip(costs.tolist(), child, strict=True))
-
-    def _spend(self, edges: int) -> None:
-        self._patience -= edges
-        if self._patience < 0:
-            raise _OutOfPatienceError
-
-
-# Many hidden vectors at once.
 
 
 class BatchTopK(NamedTuple):
@@ -246,6 +104,21 @@ class BatchTopK(NamedTuple):
         """Return a result in which no item is answered yet."""
         shape = (n_items, k)
         return cls(np.zeros(shape, np.int64), np.zeros(shape), np.zeros(n_items, bool))
+
+
+@twin
+def search_all(
+    codes: Codes, weight: Array, bias: Array, hidden: Array, k: int, features: Features | None
+) -> BatchTopK:
+    """Search the k most probable labels of hidden vectors (B, d).
+
+    Scores with features are not searched here, nor labels with several codes.
+    """
+    if features is not None or not codes.tree.has_single_codes:
+        return BatchTopK.empty(len(hidden), k)
+    logits = partial(kernels.gather_dot, weight, bias, hidden)
+    patience = LEAST_PATIENCE + PATIENCE * len(codes.tree.child)
+    return top_k_of_batch(codes.tree, logits, len(hidden), k, margin=10 * TIE, patience=patience)
 
 
 def top_k_of_batch(

@@ -1,7 +1,6 @@
 """The layer against definitions: enumerated leaves, finite differences, scipy, full sorts."""
 
 from contextlib import contextmanager
-from random import Random
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from hstree.layers import top_k as search
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from tests.layers.gradients import assert_slopes, dense
-from tests.strategies import random_children, trees
+from tests.strategies import trees
 
 
 def random_layer(tree, seed, *, dim=3, scale=1.0, dtype=np.float64):
@@ -177,24 +176,6 @@ def test_ties_beyond_the_nearest_labels_are_seen():
     layer = HierarchicalSoftmax(flat, 1, counts=np.ones(n_labels, int), dtype=np.float64)
     layer.bias += np.arange(n_labels) * 1e-14
     assert layer.top_k(np.zeros((1, 1)), 3)[0].tolist() == [[0, 1, 2]]
-
-
-def test_a_search_of_many_codes_gives_way_early(monkeypatch):
-    children = random_children(Random(0), 400, wide=False, extra_codes=500)
-    tree = Tree.from_children([str(i) for i in range(400)], children)
-    layer = HierarchicalSoftmax(tree, 2, counts=np.arange(1, 401), dtype=np.float64)
-    scored = []
-    extend = search._PathCosts._extend
-
-    def counted(self, node, cost):
-        scored.append(node)
-        return extend(self, node, cost)
-
-    monkeypatch.setattr(search._PathCosts, "_extend", counted)
-    expected = np.arange(399, 389, -1)
-    np.testing.assert_array_equal(layer.top_k(np.zeros((1, 2)), 10)[0], [expected])
-    assert 0 < 2 * len(scored) < search.LEAST_PATIENCE + search.PATIENCE * len(tree.child) + 2
-    assert len(set(scored)) == len(scored)
 
 
 def test_the_chain_of_a_hundred_thousand_labels_is_scored():

@@ -13,9 +13,13 @@ from hstree.layers.compiled.passes import checked_features, tree_pass
 from hstree.layers.compiled.plans import first_from
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.ngram_features import Features
-from hstree.layers.top_k import COMPILED_PATIENCE, LEAST_PATIENCE, MASS_MARGIN, TIE
+from hstree.layers.top_k import COMPILED_PATIENCE, LEAST_PATIENCE, TIE
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
+
+#: Probability that rounding may hide in what the labels met so far leave over.
+MASS_MARGIN = 1e-9
+
 
 # Log-probabilities of all labels.
 
