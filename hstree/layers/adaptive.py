@@ -12,17 +12,13 @@ from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, first_columns
+from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.dense import backward, forward, log_sum_exp, log_unigram, row_chunks
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.node_groups import Scratch
 
 #: Scores of a softmax kept for the backward pass; more batch items are computed in turns.
 KEPT_SCORES = 1 << 24
-#: Log-probabilities that agree in this many digits after the point are ordered by label id, ...
-TIE_DIGITS = 11
-#: ... so that a cluster this far below the best is searched too.
-TIE = 1e-10
 #: Batch for which cut-offs are chosen, and nanoseconds: a multiplication of all products of a
 #: training step, what else a score takes, the update of a number, and the calls of a cluster.
 BATCH, PER_PRODUCT, PER_SCORE, PER_NUMBER, PER_CLUSTER = 1024, 0.1, 1.5, 1.5, 50_000
@@ -61,8 +57,6 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         numbers; "none" is the flat softmax.
     factor : float
         Vectors of each cluster are shorter than the one before by this factor.
-    tail_bias : bool
-        Give words of clusters a bias. Without, an untrained cluster is uniform.
     projection_rate : float
         Factor on a language model's learning rate for the projections. They move in every batch,
         their words' vectors rarely do: where clusters have d / 4 numbers or more, 0.03 fits the
@@ -90,13 +84,12 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         random_state: RandomState = 0,
         cutoffs: str = "auto",
         factor: Annotated[float, Range(1)] = 4.0,
-        tail_bias: bool = True,
         projection_rate: Annotated[float, Range(0, 1)] = 1.0,
     ) -> None:
         super().__init__(len(vocabulary), dim)
         cuts = _cutoffs(vocabulary.counts, dim, cutoffs, factor)
         self.bands = Bands(vocabulary.counts, cuts)
-        shapes = _shapes(self.bands.start.tolist(), dim, factor, tail_bias)
+        shapes = _shapes(self.bands.start.tolist(), dim, factor)
         self._arrays: dict[str, Array] = {k: np.zeros(shape, dtype) for k, shape in shapes.items()}
         self.head_weight, self.head_bias = self._arrays["head_weight"], self._arrays["head_bias"]
         # (V,) log-probabilities of labels, those of the short list and of each cluster
@@ -107,14 +100,13 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         rng = np.random.default_rng(random_state)
         self.tails: list[tuple[Array, Array, Array]] = []
         for i, (tail, mass) in enumerate(zip(in_tails, log_mass, strict=True), 1):
-            projection, weight = (self._arrays[f"tail{i}_{k}"] for k in ("projection", "weight"))
+            arrays = (self._arrays[f"tail{i}_{k}"] for k in ("projection", "weight", "bias"))
+            projection, weight, bias = arrays
             # orthogonal rows that keep the mean squared length of a vector
             width = len(projection)
             orthonormal = np.linalg.qr(rng.standard_normal((dim, width)))[0]
             projection[...] = orthonormal.T * np.sqrt(dim / width)
-            bias = self._arrays.get(f"tail{i}_bias", np.zeros(len(tail), dtype))
-            if tail_bias:
-                bias[...] = tail - mass
+            bias[...] = tail - mass
             self.tails.append((projection, weight, bias))
         names = (f"tail{i}_projection" for i in range(1, len(self.tails) + 1))
         self.adagrad = {name: {"rate": projection_rate} for name in names}
@@ -132,12 +124,11 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         *,
         cutoffs: str = "auto",
         factor: float = 4.0,
-        tail_bias: bool = True,
         projection_rate: float = 1.0,
     ) -> dict[str, tuple[int, ...]]:
         """Return the shapes of `parameters` of a layer."""
         cuts = _cutoffs(source.counts, dim, cutoffs, factor)
-        return _shapes([0, *cuts, len(source)], dim, factor, tail_bias)
+        return _shapes([0, *cuts, len(source)], dim, factor)
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
@@ -167,7 +158,6 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
             [
                 ParameterGradient(name, slice(0, len(values)), values)
                 for name, values in gradients.items()
-                if name in self._arrays
             ],
         )
 
@@ -192,30 +182,6 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
             log_z, logit, _ = forward(row_chunks(inputs, weight, bias), chosen, self._scratch)
             nll[items] += log_z - logit
         return nll
-
-    def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
-        """Return the k most probable labels and their log-probabilities; ties by label id.
-
-        No word is more probable than its cluster: clusters below the k-th best so far are skipped.
-        """
-        check_k(k)
-        k, start, n_short = min(k, self.n_labels), self.bands.start, int(self.bands.start[1])
-        head = _log_softmax(hidden, self.head_weight, self.head_bias)
-        # (B, k) the best so far, no label where there are fewer than k
-        shape = len(hidden), k
-        labels, log_prob = np.full(shape, self.n_labels), np.full(shape, -np.inf)
-        column, value = first_columns(head[:, :n_short], min(k, n_short))
-        labels[:, : len(column.T)], log_prob[:, : len(column.T)] = self.bands.label[column], value
-        for i, (_, weight, _) in enumerate(self.tails):
-            bound = head[:, n_short + i]
-            items = np.flatnonzero(bound >= log_prob[:, -1] - TIE)
-            column, value = first_columns(self._tail(i, hidden[items]), min(k, len(weight)))
-            both = np.hstack([labels[items], self.bands.label[start[i + 1] + column]])
-            values = np.hstack([log_prob[items], value + bound[items, None]])
-            order = np.lexsort((both, -np.round(values, TIE_DIGITS)), axis=1)[:, :k]
-            labels[items] = np.take_along_axis(both, order, axis=1)
-            log_prob[items] = np.take_along_axis(values, order, axis=1)
-        return labels, log_prob
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return p (1 - p) for the rows of the head; in a cluster, that times its share.
@@ -251,9 +217,7 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         return _log_softmax(hidden @ projection.T, weight, bias)
 
 
-def _shapes(
-    start: list[int], dim: int, factor: float, tail_bias: bool
-) -> dict[str, tuple[int, ...]]:
+def _shapes(start: list[int], dim: int, factor: float) -> dict[str, tuple[int, ...]]:
     """Return the shapes of parameters, for bands that start at these ranks and end at the last."""
     head, *tails = np.diff(start).tolist()
     n_head = head + len(tails)
@@ -262,8 +226,7 @@ def _shapes(
         width = _width(dim, factor, i)
         shapes[f"tail{i + 1}_projection"] = (width, dim)
         shapes[f"tail{i + 1}_weight"] = (size, width)
-        if tail_bias:
-            shapes[f"tail{i + 1}_bias"] = (size,)
+        shapes[f"tail{i + 1}_bias"] = (size,)
     return shapes
 
 

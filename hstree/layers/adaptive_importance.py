@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -17,7 +18,7 @@ from hstree.errors import InputError
 from hstree.layers.base import Gradients
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.importance import ImportanceSampling
-from hstree.layers.noise import Count, Ids, Rng, Samples, Unigram
+from hstree.layers.noise import Count, Rng, Samples, Unigram
 from hstree.ngrams.kneser_ney import KneserNey
 
 #: Orders of the n-gram models of a mixture, beside the unigrams.
@@ -49,8 +50,6 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
         Number of labels drawn after which a target gets the softmax over all labels.
     effective : float
         Effective sample size that suffices.
-    exact_target : bool
-        Compute the target's term of Z exactly.
     memory : float
         Factor of the sums of the EM algorithm at each batch: 1 gives all batches so far the same
         weight, 0 fits the mixture to the last batch alone.
@@ -67,6 +66,8 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
     """
 
     needs_contexts = True
+    #: contexts (B, n) that the layer is bound to
+    contexts: Integer | None = None
 
     def __init__(
         self,
@@ -78,12 +79,10 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
         samples: Count = 50,
         limit: Count = 400,
         effective: Annotated[float, Range(1)] = 20.0,
-        exact_target: bool = True,
         memory: Annotated[float, Range(0, 1)] = 0.99,
     ) -> None:
         options: dict[str, Any] = {"samples": samples, "limit": limit, "effective": effective}
-        options |= {"counts": counts, "dtype": dtype, "exact_target": exact_target}
-        super().__init__(vocabulary, dim, **options)
+        super().__init__(vocabulary, dim, counts=counts, dtype=dtype, **options)
         self.sampling = replace(self.sampling, shared=False)
         self.mixture = NGramMixture(
             self.noise, vocabulary.counts if counts is None else counts, memory
@@ -103,27 +102,25 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
         """Return the mixture's weights, and the sums that they come from."""
         return {"sums": self.mixture.sums, "mixture": self.mixture.weights}
 
-    def samples(self, k: int, rng: Rng, contexts: Ids) -> Samples:
-        """Draw k labels for each context; for all items where there are none."""
-        if contexts is None:
-            return super().samples(k, rng, contexts)
-        return self.mixture.sample(k, rng, contexts)
+    def in_context(self, contexts: Integer) -> Self:
+        """Return the layer after contexts (B, n), in which `loss` draws labels."""
+        bound = copy.copy(self)
+        bound.contexts = contexts
+        return bound
+
+    def samples(self, k: int, rng: Rng, items: Int64) -> Samples:
+        """Draw k labels for the context of each of these items; for all where there are none."""
+        if self.contexts is None:
+            return super().samples(k, rng, items)
+        return self.mixture.sample(k, rng, self.contexts[items])
 
     def adapt(self, share: Array) -> None:
         """Let the mixture see the normalised weights (B, k) of the labels that it drew last."""
         self.mixture.observe(share)
 
-    def loss_in_context(
-        self, hidden: Array, targets: Integer, contexts: Integer, rng: Rng
-    ) -> tuple[Float64, Gradients]:
-        """Return what `loss` does, against labels drawn in contexts."""
-        return self.loss(hidden, targets, rng, contexts)
-
-    def loss(
-        self, hidden: Array, targets: Integer, rng: Rng, contexts: Ids = None
-    ) -> tuple[Float64, Gradients]:
+    def loss(self, hidden: Array, targets: Integer, rng: Rng) -> tuple[Float64, Gradients]:
         """Return what `ImportanceSampling.loss` does, then fit the mixture to the samples."""
-        result = super().loss(hidden, targets, rng, contexts)
+        result = super().loss(hidden, targets, rng)
         # All samples of a batch are of the same mixture.
         self.mixture.update()
         return result

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-import numpy as np
-
-from hstree._typing import Array, Float64, Int64, Integer
+from hstree._typing import Array, Int64, Integer
 from hstree.data.windows import Batch, Windows
-from hstree.layers.base import Gradients, OutputLayer
+from hstree.layers.base import OutputLayer
 
 
 class TrainingHooks:
@@ -43,16 +41,10 @@ class TrainingHooks:
     def in_context(self, contexts: Integer) -> OutputLayer:
         """Return the layer after contexts (B, n), label ids, the farthest first.
 
-        Language models ask for it before they score or predict. The methods of what is returned
-        take the hidden vectors (B, d) of these contexts.
+        Language models ask for it before they train, score or predict. The methods of what is
+        returned take the hidden vectors (B, d) of these contexts.
         """
         return self._layer or self  # type: ignore[return-value]
-
-    def loss_in_context(
-        self, hidden: Array, targets: Integer, contexts: Integer, rng: np.random.Generator
-    ) -> tuple[Float64, Gradients]:
-        """Return `OutputLayer.loss` in contexts, which the layer or its noise may depend on."""
-        return self.in_context(contexts).loss(hidden, targets, rng)
 
     def training_state(self) -> dict[str, Array]:
         """Return what else a training changes in place, for checkpoints; read after `prepare`."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from hstree._options import Range
-from hstree._typing import Array, Bool, Float64, Integer
+from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers import noise
@@ -27,10 +27,10 @@ class ImportanceSampling(noise.NoiseLayer):
     worth ``(sum r)^2 / sum r^2`` equal ones. A target gets samples until these are `effective` or
     more; after `limit` samples it gets the softmax itself, over all V labels.
 
-    With `exact_target` (not in the paper) the target's term of Z is not estimated:
-    ``Z = exp(s_t) + (1 / n) sum_{w_j != t} r_j``. Then the loss has a minimum; without it, a
-    target that is not among the samples is raised and nothing holds it down. The paper draws
-    blocks of one size; here each block has as many samples as all before it.
+    Here, other than in the paper, the target's term of Z is not estimated:
+    ``Z = exp(s_t) + (1 / n) sum_{w_j != t} r_j``. So the loss has a minimum; without it, a target
+    that is not among the samples is raised and nothing holds it down. The paper draws blocks of
+    one size; here each block has as many samples as all before it.
 
     Training costs n + 1 scores a target, or V; testing costs V. V (d + 1) parameters.
 
@@ -42,8 +42,6 @@ class ImportanceSampling(noise.NoiseLayer):
         Number of labels drawn after which a target gets the softmax over all labels.
     effective : float
         Effective sample size that suffices.
-    exact_target : bool
-        Compute the target's term of Z exactly.
     alpha : float
         Power of the counts in the distribution that labels are drawn from: 0 for the uniform one.
 
@@ -68,7 +66,6 @@ class ImportanceSampling(noise.NoiseLayer):
         samples: noise.Count = 200,
         limit: noise.Count = 1600,
         effective: Annotated[float, Range(1)] = 100.0,
-        exact_target: bool = True,
         alpha: noise.Power = 1.0,
     ) -> None:
         sampling = noise.Sampling(samples, unique=False, alpha=alpha)
@@ -76,29 +73,21 @@ class ImportanceSampling(noise.NoiseLayer):
         if limit < samples:
             reason = f"is {limit}, below the {samples} samples that are drawn first; raise it"
             raise OptionError.about("limit", reason)
-        self.limit, self.effective, self.exact_target = limit, effective, exact_target
+        self.limit, self.effective = limit, effective
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
         """Return ``ln Z - s_t`` with Z estimated from the samples, and its derivatives."""
-        if self.exact_target:
-            samples[hits] = -np.inf
-            return noise.softmax_objective(target, samples)
-        largest = samples.max(axis=1, keepdims=True)
-        share = np.exp(samples - largest)
-        total = share.sum(axis=1, keepdims=True)
-        losses = (np.log(total) + largest)[:, 0] - target
-        return losses.astype(np.float64), np.full_like(target, -1), share / total
+        samples[hits] = -np.inf
+        return noise.softmax_objective(target, samples)
 
-    def samples(self, k: int, rng: noise.Rng, contexts: noise.Ids) -> noise.Samples:
-        """Draw k labels with replacement, for all items or for each context."""
+    def samples(self, k: int, rng: noise.Rng, items: Int64) -> noise.Samples:
+        """Draw k labels with replacement, for all or for each of these items of the batch."""
         return self.noise.sample(k, rng)
 
     def adapt(self, share: Array) -> None:
         """Learn from the normalised weights (B, k) of the first samples of a batch."""
 
-    def loss(
-        self, hidden: Array, targets: Integer, rng: noise.Rng, contexts: noise.Ids = None
-    ) -> tuple[Float64, Gradients]:
+    def loss(self, hidden: Array, targets: Integer, rng: noise.Rng) -> tuple[Float64, Gradients]:
         """Return ``ln Z - s_t`` with Z estimated, or computed, and the gradients of the sum."""
         losses, grad_hidden = np.empty(len(targets)), np.zeros_like(hidden)
         parts: list[Sequence[ParameterGradient]] = []
@@ -113,8 +102,7 @@ class ImportanceSampling(noise.NoiseLayer):
             else:
                 items = left
                 size = min(max(self.sampling.samples, n), self.limit - n)
-                before = None if contexts is None else contexts[items]
-                more = self.samples(size, rng, before)
+                more = self.samples(size, rng, items)
                 if drawn is None:
                     drawn = more
                 else:

@@ -9,7 +9,6 @@ import numpy as np
 from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers import noise
-from hstree.layers.base import Gradients
 
 
 class NegativeSampling(noise.NoiseLayer):
@@ -20,7 +19,7 @@ class NegativeSampling(noise.NoiseLayer):
     are normalised for scoring. Apart from hits, that is noise-contrastive estimation (Dyer 2014).
     Without hits, s_w approaches ``log(p_w / (1 - p_w))``, not ``log p_w``: a word of a high
     probability p_w comes out too probable. This layer keeps the biases ``c_w + log(k Q(w))`` of s,
-    at the log unigram at the start. word2vec itself has no biases: see `biases`.
+    at the log unigram at the start. word2vec itself has no c_w.
 
     Training costs k + 1 scores a target, testing V; V (d + 1) parameters.
 
@@ -30,9 +29,6 @@ class NegativeSampling(noise.NoiseLayer):
         k, the number of labels drawn.
     shared : bool
         Draw them for the whole batch; word2vec draws for each target.
-    biases : bool
-        Train a bias for each label. Without, z is the plain product of word2vec; then an untrained
-        layer is the distribution of the noise, not that of the counts.
     alpha : float
         Power of the counts in the distribution that they are drawn from: 0 for the uniform one.
 
@@ -54,31 +50,16 @@ class NegativeSampling(noise.NoiseLayer):
         dtype: Any = np.float32,
         samples: noise.Count = 5,
         shared: bool = False,
-        biases: bool = True,
         alpha: noise.Power = 0.75,
     ) -> None:
         sampling = noise.Sampling(samples, shared, unique=False, alpha=alpha)
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
-        self.biases = biases
-        if not biases:
-            self.bias = (np.log(samples) + self.noise.log_prob).astype(dtype)
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
         """Return the losses of telling targets from the samples that are not the target."""
         samples[hits] = -np.inf
         return noise.binary_objective(target, samples)
 
-    def loss(self, hidden: Array, targets: Integer, rng: noise.Rng) -> tuple[Float64, Gradients]:
-        """Return the losses against noise, and gradients without those of fixed biases."""
-        losses, gradients = super().loss(hidden, targets, rng)
-        if self.biases:
-            return losses, gradients
-        trained = [g for g in gradients.parameters if g.name != "bias"]
-        return losses, Gradients(gradients.hidden, trained)
-
     def row_curvature(self, share: Float64, expected: Float64) -> Float64:
         """Return the mean curvature along each label's row (V,)."""
-        if self.biases:
-            return noise.binary_curvature(share, expected)
-        # Every sigmoid is 1/2 at the start.
-        return (share + expected) / 4
+        return noise.binary_curvature(share, expected)

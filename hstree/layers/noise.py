@@ -28,9 +28,6 @@ SAMPLES = 100
 #: Distance of a probability from 1 that its logarithm needs.
 EPSILON = float(np.finfo(np.float64).eps)
 Rng = np.random.Generator
-#: The words before each target of a batch (B, n), label ids, the farthest first; None under models
-#: that have none.
-Ids = Integer | None
 # Types and ranges of options that several layers have.
 Count = Annotated[int, Range(1, 1 << 24)]
 Power = Annotated[float, Range(0, 1)]

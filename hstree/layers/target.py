@@ -29,10 +29,10 @@ class TargetSampling(DenseLayer, TrainingHooks):
     Here training reads the text in random order, and a partition is a run of consecutive batches
     of that order, as many as hold `candidates` different targets; every epoch has new ones. Then
     the probability of being a candidate is known: ``q_v = 1 - (1 - n / T)^c_v`` for a word that
-    occurs c_v times in a text of T tokens, in a partition of n. With `correction` (not in the
-    paper), ``s_v - ln q_v`` takes the place of s_v, as in sampled softmax; the exact softmax
-    then has the least expected loss. Without it a rare word is compared with the others only
-    where it is a target, and becomes too probable.
+    occurs c_v times in a text of T tokens, in a partition of n. ``s_v - ln q_v`` takes the place of
+    s_v, as in sampled softmax, so that the exact softmax has the least expected loss. Without that,
+    as in the paper, a rare word is compared with the others only where it is a target, and becomes
+    too probable.
 
     One target costs ``|C|`` scores in training and V in testing; V (d + 1) parameters. Batches
     that training did not arrange, as in a direct call of `loss`, have all words as candidates.
@@ -41,8 +41,6 @@ class TargetSampling(DenseLayer, TrainingHooks):
     ----------
     candidates : int
         Number of different targets at which a partition is complete; V or more means all words.
-    correction : bool
-        Correct logits for the probability of being a candidate, which the paper does not.
 
     References
     ----------
@@ -60,10 +58,9 @@ class TargetSampling(DenseLayer, TrainingHooks):
         counts: Integer | None = None,
         dtype: Any = np.float32,
         candidates: Annotated[int, Range(1)] = 1000,
-        correction: bool = True,
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
-        self.candidates, self.correction = candidates, correction
+        self.candidates = candidates
         # (V,) expected number of times that each word is a target in an epoch
         self._targets = np.maximum(vocabulary.counts if counts is None else counts, 0.5)
         self._select_all()
@@ -113,12 +110,10 @@ class TargetSampling(DenseLayer, TrainingHooks):
         self._rows: Int64 | slice = np.flatnonzero(is_candidate)
         # (V,) index of each word among the candidates, if it is one
         self._slot = np.cumsum(is_candidate) - 1
-        self._log_q: Array = np.zeros(1, self.bias.dtype)
-        if self.correction:
-            share = min(1.0, n_tokens / self._targets.sum())
-            with np.errstate(divide="ignore"):
-                q = -np.expm1(self._targets[self._rows] * np.log1p(-share))
-            self._log_q = np.log(q).astype(self.bias.dtype)
+        share = min(1.0, n_tokens / self._targets.sum())
+        with np.errstate(divide="ignore"):
+            q = -np.expm1(self._targets[self._rows] * np.log1p(-share))
+        self._log_q: Array = np.log(q).astype(self.bias.dtype)
 
     def _select_all(self) -> None:
         """Make all words candidates."""

@@ -282,7 +282,8 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             loss: float = self._compiled(plan, keep, learning_rate, self._tokens)
             return loss
         hidden, vectors = self.model.forward(contexts)
-        losses, gradients = self.hooks.loss_in_context(hidden * keep, targets, contexts, self.noise)
+        after = self.hooks.in_context(contexts)
+        losses, gradients = after.loss(hidden * keep, targets, self.noise)
         grad_hidden = gradients.hidden * keep
         of_words = self.model.backward(contexts, vectors, grad_hidden)
         for g in (*of_words, *gradients.parameters):

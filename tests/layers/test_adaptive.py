@@ -27,14 +27,12 @@ def drawn(vocabulary=None, batch=30, **options):
     return drawn_layer(layer, batch)
 
 
-@pytest.mark.parametrize("tail_bias", [True, False])
-def test_equals_torch_weight_for_weight(tail_bias):
+def test_equals_torch_weight_for_weight():
     torch = pytest.importorskip("torch", reason="needs torch: pip install 'hstree[torch]'")
     descending = words(counts=np.sort(COUNTS)[::-1])
-    layer, hidden, targets = drawn(descending, cutoffs="6,20", tail_bias=tail_bias)
-    if tail_bias:  # torch has none: the same model where they are zero
-        for i in (1, 2):
-            layer.parameters()[f"tail{i}_bias"][...] = 0
+    layer, hidden, targets = drawn(descending, cutoffs="6,20")
+    for i in (1, 2):  # torch has none: the same model where they are zero
+        layer.parameters()[f"tail{i}_bias"][...] = 0
     module = torch.nn.AdaptiveLogSoftmaxWithLoss(
         DIM, V, [6, 20], div_value=4, head_bias=True, dtype=torch.float64
     )
@@ -90,43 +88,6 @@ def test_blocks_of_a_batch_change_nothing(monkeypatch):
     np.testing.assert_allclose(in_blocks.hidden, gradients.hidden, atol=1e-12)
     for one, other in zip(in_blocks.parameters, gradients.parameters, strict=True):
         np.testing.assert_allclose(one.values, other.values, atol=1e-12)
-
-
-@pytest.mark.parametrize("cutoffs", ["1", "3,9", "6,20,39"])
-@pytest.mark.parametrize("scale", [0.1, 3])
-def test_top_k_searches_every_cluster_that_can_have_one(cutoffs, scale):
-    layer, hidden, _ = drawn(cutoffs=cutoffs)
-    log_prob = layer.log_prob(hidden * scale)
-    for k in (1, 5, V, V + 3):
-        labels, values = layer.top_k(hidden * scale, k)
-        expected = np.argsort(-log_prob, axis=1)[:, :k]
-        np.testing.assert_array_equal(labels, expected)
-        np.testing.assert_allclose(values, np.take_along_axis(log_prob, expected, axis=1))
-
-
-def test_top_k_skips_clusters_that_are_less_probable_than_the_best(monkeypatch):
-    layer, hidden, _ = drawn(cutoffs="6,20")
-    layer.head_bias[6] = -100
-    layer.head_bias[:3] = 10
-    searched, tail = [], AdaptiveSoftmax._tail
-
-    def counted(self, i, hidden):
-        searched.append(len(hidden))
-        return tail(self, i, hidden)
-
-    monkeypatch.setattr(AdaptiveSoftmax, "_tail", counted)
-    layer.top_k(hidden, 3)
-    assert searched[0] == 0
-
-
-def test_without_tail_biases_a_cluster_is_uniform_at_the_start():
-    layer = AdaptiveSoftmax(words(), DIM, dtype=np.float64, cutoffs="6,20", tail_bias=False)
-    assert "tail1_bias" not in layer.parameters()
-    probabilities = np.exp(layer.log_prob(np.ones((1, DIM)))[0])
-    mass = np.maximum(COUNTS, 0.5) / np.maximum(COUNTS, 0.5).sum()
-    for a, b in ((6, 20), (20, V)):
-        cluster = layer.bands.label[a:b]
-        np.testing.assert_allclose(probabilities[cluster], mass[cluster].mean())
 
 
 def test_projections_keep_lengths_and_have_the_rate_that_is_asked_for():

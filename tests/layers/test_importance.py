@@ -34,19 +34,18 @@ def as_drawn(monkeypatch, layer):
     return every
 
 
-@pytest.mark.parametrize("exact_target", [False, True])
-def test_the_estimate_is_that_of_the_paper(exact_target, monkeypatch):
+def test_the_estimate_is_that_of_the_paper_but_for_the_target(monkeypatch):
     """Weights r = exp(s) / Q, normalised; each draw counts, repeats too."""
-    layer, hidden, targets = new(samples=30, effective=1, exact_target=exact_target)
+    layer, hidden, targets = new(samples=30, effective=1)
     every = as_drawn(monkeypatch, layer)
     losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
     (labels,) = (samples.labels for samples in every)
     s = hidden @ layer.weight.T + layer.bias
     error = np.zeros((6, 10))
     for item, t in enumerate(targets):
-        kept = labels[labels != t] if exact_target else labels
+        kept = labels[labels != t]
         r = np.exp(s[item, kept]) / Q[kept] / 30
-        own = np.exp(s[item, t]) if exact_target else 0
+        own = np.exp(s[item, t])
         z = own + r.sum()
         assert losses[item] == pytest.approx(np.log(z) - s[item, t], rel=1e-10)
         np.add.at(error[item], kept, r / z)
@@ -57,10 +56,9 @@ def test_the_estimate_is_that_of_the_paper(exact_target, monkeypatch):
     np.testing.assert_allclose(result["bias"], error.sum(axis=0), atol=1e-12)
 
 
-@pytest.mark.parametrize("exact_target", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_samples_are_drawn_until_they_are_worth_enough(name, exact_target, monkeypatch):
-    options = {"samples": 20, "limit": 100, "effective": 12, "exact_target": exact_target}
+def test_samples_are_drawn_until_they_are_worth_enough(name, monkeypatch):
+    options = {"samples": 20, "limit": 100, "effective": 12}
     layer, hidden, targets = new(name, batch=200, **options)
     hidden *= 2
     every = as_drawn(monkeypatch, layer)
@@ -73,11 +71,10 @@ def test_samples_are_drawn_until_they_are_worth_enough(name, exact_target, monke
         labels = np.hstack([labels, np.broadcast_to(samples.labels, (len(left), sizes[-1]))])
         z = np.take_along_axis(s[left], labels, axis=1) - np.log(Q[labels])
         own = s[left, targets[left]]
-        if exact_target:
-            z[labels == targets[left][:, None]] = -np.inf
+        z[labels == targets[left][:, None]] = -np.inf
         worth = np.exp(2 * logsumexp(z, axis=1) - logsumexp(2 * z, axis=1))
         log_z = logsumexp(z, axis=1) - np.log(labels.shape[1])
-        expected = (np.logaddexp(own, log_z) if exact_target else log_z) - own
+        expected = np.logaddexp(own, log_z) - own
         done = worth >= 12
         np.testing.assert_allclose(losses[left[done]], expected[done], rtol=1e-9)
         left, labels = left[~done], labels[~done]
@@ -119,7 +116,7 @@ def test_gradients_agree_with_finite_differences_in_context(windows):
 
     def loss():
         layer.mixture.restart(layer.mixture.models)
-        return layer.loss_in_context(hidden, targets, contexts, np.random.default_rng(0))
+        return layer.in_context(contexts).loss(hidden, targets, np.random.default_rng(0))
 
     slopes = dense(layer, loss()[1])
     arrays = {"hidden": hidden, **layer.parameters()}

@@ -18,8 +18,7 @@ def drawn(name, options, batch=7, dim=4, seed=0):
     rng = np.random.default_rng(seed)
     layer = layer_spec(WORDS, name, **options).new(dim, dtype=np.float64)
     layer.weight[...] = rng.standard_normal(layer.weight.shape)
-    if options.get("biases", True):
-        layer.bias += rng.standard_normal(layer.bias.shape)
+    layer.bias += rng.standard_normal(layer.bias.shape)
     return layer, rng.standard_normal((batch, dim)), rng.integers(0, 8, batch)
 
 
