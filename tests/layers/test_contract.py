@@ -19,7 +19,7 @@ from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, PluginError
 from hstree.layers.flat import FlatSoftmax
-from hstree.layers.registry import LAYERS, LayerKind, layer_spec
+from hstree.layers.registry import LAYERS, LayerKind, LayerSpec, layer_spec
 from hstree.models import MODELS, load, new_model
 from hstree.tree import Tree
 from tests.layers.gradients import assert_slopes, dense
@@ -256,6 +256,12 @@ def test_the_same_seed_gives_the_same_bytes_and_they_the_same_model(model, layer
     assert (again.spec.config(), again.config()) == (trained.spec.config(), trained.config())
     np.testing.assert_array_equal(again.nll(splits.test), trained.nll(splits.test))
     assert again.predict([["w1", "w2"]], 3) == trained.predict([["w1", "w2"]], 3)
+
+
+def test_a_saved_layer_may_have_options_that_are_no_more(tmp_path):
+    layer_spec(SOURCES[Vocabulary]["words"], "sampled").write(tmp_path)
+    config = {"layer": {"name": "sampled", "options": {"samples": 3, "proposal": "kn"}}}
+    assert LayerSpec.read(tmp_path, config).options["samples"] == 3
 
 
 def test_options_are_read_from_the_class_and_checked():
