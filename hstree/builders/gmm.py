@@ -135,7 +135,10 @@ def gmm(
         if epsilon == 0:
             both = np.zeros(len(words), bool)
         elif epsilon == 0.5:
-            both = ~_surest(nodes, branch, odds)
+            # all but the word of each child with the largest odds for that child
+            order = np.lexsort((odds, branch, nodes.node))
+            both = np.ones(len(words), bool)
+            both[order[np.r_[start[:-1], start[1:] - 1]]] = False
         else:
             both = np.abs(odds) <= np.log(0.5 + epsilon) - np.log(0.5 - epsilon)
             # (2, S) whether all words of a node go to the first child, and to the second
@@ -154,14 +157,6 @@ def gmm(
     built = [Tree(vectors.labels, t.child_start, t.child, counts=vectors.counts) for t in divided]
     tree = built[0] if trees == 1 else join_under_root(built, vectors.labels, counts=vectors.counts)
     return tree.with_meta(meta)
-
-
-def _surest(nodes: Nodes, branch: Int64, odds: Float64) -> Bool:
-    """Mark the word of each child with the largest odds for that child: bool array (n,)."""
-    order = np.lexsort((odds, branch, nodes.node))
-    surest = np.zeros(len(order), bool)
-    surest[order[np.r_[nodes.start[:-1], nodes.start[1:] - 1]]] = True
-    return surest
 
 
 @twin

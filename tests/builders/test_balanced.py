@@ -6,7 +6,6 @@ import pytest
 from hstree.builders.balanced import balanced
 from hstree.builders.shared.complete import complete_tree
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import OptionError
 from tests.builders.oracle import code_lengths
 from tests.strategies import children_of
 
@@ -50,11 +49,6 @@ def test_complete_trees_of_every_size(arity):
 
 def test_one_leaf_needs_no_node():
     assert complete(1, 2).n_nodes == 0
-
-
-def test_an_arity_below_two_is_refused():
-    with pytest.raises(OptionError, match="2 or more"):
-        complete(3, 1)
 
 
 def test_frequency_order_gives_frequent_words_the_short_codes():

@@ -195,7 +195,7 @@ def saved(tree, folder):
 def test_debians_wordnet_gives_the_same_taxonomy():
     if not Path("/usr/share/wordnet/data.noun").exists():
         pytest.skip(needs.WORDNET)
-    assert Taxonomy(read_files("/usr/share/wordnet")) == built_in()
+    assert Taxonomy(read_files("/usr/share/wordnet")).sha256 == built_in().sha256
 
 
 def test_the_notice_is_beside_the_table():

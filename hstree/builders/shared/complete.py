@@ -5,7 +5,6 @@ import numpy as np
 from hstree._ragged import offsets
 from hstree._typing import Int64
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import OptionError
 from hstree.tree import Tree
 
 
@@ -18,7 +17,7 @@ def complete_tree(vocabulary: Vocabulary, order: Int64, arity: int = 2) -> Tree:
     order : int64 array (V,)
         Word ids in the order of the leaves, from left to right.
     arity : int, default 2
-        Number of children of a node, at least 2, else an OptionError; V and more give the same.
+        Number of children of a node, at least 2; V and more give the same.
 
     Returns
     -------
@@ -33,8 +32,6 @@ def complete_tree(vocabulary: Vocabulary, order: Int64, arity: int = 2) -> Tree:
     >>> complete_tree(vocabulary, np.array([1, 2, 0])).child.tolist()
     [-2, 1, -3, -1]
     """
-    if arity < 2:
-        raise OptionError(f"arity must be 2 or more, not {arity}")
     n_leaves = len(order)
     if n_leaves == 1:
         return Tree(vocabulary.words, [0], [], counts=vocabulary.counts)

@@ -15,7 +15,6 @@ a parent is a pointer symbol (``@`` hypernym, ``@i`` instance hypernym, ``&`` he
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -64,8 +63,8 @@ class Taxonomy:
     """Is-a relations and lemmas of one WordNet.
 
     Synsets are numbered by part of speech (nouns, verbs, adjectives, adverbs) and, within each, by
-    sense key, independently of byte offsets. Equal texts make equal taxonomies. A text that is not
-    in the format of this module is a FileFormatError.
+    sense key, independently of byte offsets. A text that is not in the format of this module is a
+    FileFormatError.
 
     Attributes
     ----------
@@ -83,6 +82,8 @@ class Taxonomy:
         Part of speech -> lower-case lemma, with ``_`` for a space -> list of (synset, tag count).
     exceptions : dict
         Part of speech -> irregular form -> its lemmas.
+    sha256 : str
+        Hash of the text.
     """
 
     def __init__(self, text: str) -> None:
@@ -94,7 +95,7 @@ class Taxonomy:
                 f"not a table of WordNet: the first line is {first[:40]!r}, not {FIRST_LINE!r} "
                 "and a version; make it with scripts/make_wordnet_table.py"
             )
-        self._text = text
+        self.sha256 = hashlib.sha256(text.encode()).hexdigest()
         try:
             self._read_synsets(lines)
             self.exceptions: dict[str, dict[str, list[str]]] = {pos: {} for pos in POS}
@@ -106,17 +107,6 @@ class Taxonomy:
 
     def __len__(self) -> int:
         return len(self.names)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Taxonomy) and self._text == other._text
-
-    def __hash__(self) -> int:
-        return hash(self.sha256)
-
-    @cached_property
-    def sha256(self) -> str:
-        """Hash of the table's text."""
-        return hashlib.sha256(self._text.encode()).hexdigest()
 
     def _read_synsets(self, lines: list[str]) -> None:
         names, pos, n_parents, parents = [], [], [], []

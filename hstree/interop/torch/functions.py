@@ -254,24 +254,20 @@ def _fold_inputs(
     """Fold the tensors of a function; weights may be shared by all problems."""
     weight, bias, hidden, item, row, *others = tensors
     hidden = _fold(hidden, dims[2], size)
-    item = _shifted(item, size, len(hidden) // size)
+    # (B, 1) number of each problem, (B P,) its items, and its rows unless they are shared
+    problem = torch.arange(size, device=item.device)[:, None]
+    item = (item + len(hidden) // size * problem).flatten()
     if is_shared:
         row = row.repeat(size)
     else:
         weight, bias = _fold(weight, dims[0], size), _fold(bias, dims[1], size)
-        row = _shifted(row, size, len(weight) // size)
+        row = (row + len(weight) // size * problem).flatten()
     return [weight, bias, hidden, item, row, *(other.repeat(size) for other in others)]
 
 
 def _unfold(values: Tensor, size: int) -> Tensor:
     """Return a tensor (B n, ...) as (B, n, ...)."""
     return values.reshape(size, len(values) // size, *values.shape[1:])
-
-
-def _shifted(index: Tensor, size: int, shift: int) -> Tensor:
-    """Repeat an index tensor (P,) B times, each time shifted by `shift` more: (B P,)."""
-    times = torch.arange(size, device=index.device)[:, None]
-    return (index + shift * times).flatten()
 
 
 def _pairs_forward(

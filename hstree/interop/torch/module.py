@@ -170,11 +170,8 @@ class HierarchicalSoftmax(nn.Module):
         Raises InputError for a model of another tree or another d.
         """
         output = model.layer
-        if (
-            type(output) is not NumPyLayer
-            or output.tree != self.tree
-            or model.dim != self.in_features
-        ):
+        same = model.tree == self.tree and model.dim == self.in_features
+        if type(output) is not NumPyLayer or not same:
             raise InputError(
                 f"a model of {model.tree} with dim {model.dim} cannot take the weights of "
                 f"{self.tree} with in_features {self.in_features}; make it on the same tree"
@@ -264,10 +261,9 @@ class HierarchicalSoftmax(nn.Module):
     def _save_to_state_dict(
         self, destination: dict[str, Any], prefix: str, keep_vars: bool
     ) -> None:
-        """Save as every module does, and the tree's hash beside the versions of modules.
+        """Save as every module does, and the tree's hash in the metadata.
 
-        All binary trees over V labels have the same shapes. ``torch.save`` keeps the metadata;
-        files of tensors alone do not, and are accepted for any tree.
+        Files of tensors alone, which have no metadata, are accepted for any tree.
         """
         super()._save_to_state_dict(destination, prefix, keep_vars)
         metadata = getattr(destination, "_metadata", None)
