@@ -100,7 +100,7 @@ def named(n):
     return [f"w{i}" for i in range(n)]
 
 
-def input_of(method, name, data, folder):
+def input_of(method, data, folder):
     """Make what the method takes of counts or of vectors."""
     if METHODS[method].takes is WordVectors:
         return WordVectors(named(len(data)), data, counts=range(1, len(data) + 1))
@@ -122,7 +122,7 @@ def corpus_of(vocabulary, folder, per_line=6):
 def inputs(method, folder):
     """Every input of the kind that the method takes, by what is special about it."""
     data = VECTORS if METHODS[method].takes is WordVectors else COUNTS
-    return {name: input_of(method, name, of_name, folder) for name, of_name in data.items()}
+    return {name: input_of(method, of_name, folder) for name, of_name in data.items()}
 
 
 def words_of(given):
@@ -131,14 +131,10 @@ def words_of(given):
     return given.words if isinstance(given, Vocabulary) else given.vocabulary.words
 
 
-def counts_of(given):
-    return given.counts.tolist()
-
-
 def assert_keeps_the_contract(tree, given, seed):
     """Labels and counts are the input's; every code is whole; probabilities sum to one."""
     assert tree.labels == words_of(given)
-    assert tree.counts.tolist() == counts_of(given)
+    assert tree.counts.tolist() == given.counts.tolist()
     assert all(code_lengths(tree))
     rng = np.random.default_rng(seed)
     for norm in (0, 0.1, 1e3):
@@ -174,7 +170,7 @@ def test_trees_of_any_input(method, options, data, tmp_path):
     else:
         some = st.integers(0, 3) | st.integers(0, 10**12)
         drawn = data.draw(st.lists(some, min_size=1, max_size=40).filter(any))
-    given_input = input_of(method, "drawn", drawn, tmp_path)
+    given_input = input_of(method, drawn, tmp_path)
     assert_keeps_the_contract(hstree.build(method, given_input, **options), given_input, seed=2)
 
 
@@ -196,7 +192,7 @@ def test_ties_in_any_order_give_the_same_lengths(method, options, tmp_path):
         first = corpus_of(Vocabulary(named(13), [4] * 13), tmp_path, per_line=1)
     else:
         alike = np.ones((13, 3)) if METHODS[method].takes is WordVectors else [4] * 13
-        first = input_of(method, "alike", alike, tmp_path)
+        first = input_of(method, alike, tmp_path)
     before = hstree.build(method, first, **options)
     if METHODS[method].takes is WordVectors:
         permuted = WordVectors(words, alike, counts=range(1, 14))

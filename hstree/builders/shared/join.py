@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hstree._ragged import offsets
+from hstree._typing import Int64
 from hstree.builders.huffman import huffman_tree
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -70,6 +71,19 @@ def join_under_root(
     return Tree(labels, offsets(fans), children, counts=counts, names=names if has_names else None)
 
 
+def vector_rows(vocabulary: Vocabulary, vectors: WordVectors) -> Int64:
+    """Return the row (V,) of each word's vector, or -1; InputError where no word has one."""
+    row_of = {label: row for row, label in enumerate(vectors.labels)}
+    row = np.array([row_of.get(word, -1) for word in vocabulary.words], np.int64)
+    if (row < 0).all():
+        raise InputError(
+            f"none of the vocabulary's {len(vocabulary)} words ({vocabulary.words[0]!r}, ...) is "
+            f"among the {len(vectors)} words with a vector ({vectors.labels[0]!r}, ...); "
+            "are both in the same language and case?"
+        )
+    return row
+
+
 def over_vocabulary(
     build: Callable[[WordVectors], Tree], vectors: WordVectors, vocabulary: Vocabulary
 ) -> tuple[Tree, dict[str, object]]:
@@ -78,18 +92,10 @@ def over_vocabulary(
     `build` builds the tree of the words with a vector; their counts are the vocabulary's. Words
     without a vector are in a Huffman tree, the second child of a new root; there is none where
     every word has a vector. Returns entries of meta["input"] too; ``tokens_without_vector`` is a
-    share of all tokens, None where all counts are zero. Raises InputError when no word of the
-    vocabulary has a vector.
+    share of all tokens, None where all counts are zero.
     """
-    row_of = {label: row for row, label in enumerate(vectors.labels)}
-    row = np.fromiter((row_of.get(word, -1) for word in vocabulary.words), np.int64)
+    row = vector_rows(vocabulary, vectors)
     with_vector, without = np.flatnonzero(row >= 0), np.flatnonzero(row < 0)
-    if with_vector.size == 0:
-        raise InputError(
-            f"none of the vocabulary's {len(vocabulary)} words ({vocabulary.words[0]!r}, ...) is "
-            f"among the {len(vectors)} words with a vector ({vectors.labels[0]!r}, ...); "
-            "are both in the same language and case?"
-        )
     covered = WordVectors(
         [vocabulary.words[i] for i in with_vector],
         vectors.vectors[row[with_vector]],

@@ -15,10 +15,10 @@ from threadpoolctl import threadpool_limits
 
 from hstree import progress
 from hstree._typing import Float64, Floating, Int64, Integer
+from hstree.builders.shared.join import vector_rows
 from hstree.builders.word_classes.bigrams import exchange
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
-from hstree.errors import InputError
 
 #: Maximum number of rounds of k-means.
 ITERATIONS = 100
@@ -87,17 +87,8 @@ def by_exchange(text: ClusteredText, tolerance: float, seed: Seed, price: float 
 def _by_vectors(text: ClusteredText, path: Path, seed: Seed) -> Partition:
     """Return the partition by k-means; words without a vector get bins of equal mass."""
     vectors = WordVectors.read(path)
-    vocabulary = text.corpus.vocabulary
-    row_of = {label: row for row, label in enumerate(vectors.labels)}
-    row = np.array([row_of.get(word, -1) for word in vocabulary.words])
-    n_without = int(np.count_nonzero(row < 0))
-    if n_without == len(row):
-        raise InputError(
-            f"{path} has a vector for none of the vocabulary's {len(row)} words "
-            f"({vocabulary.words[0]!r}, ...), but for {vectors.labels[0]!r}, ...; "
-            "are both in the same language and case?"
-        )
-    text.notes["words_without_vector"] = n_without
+    row = vector_rows(text.corpus.vocabulary, vectors)  # (V,)
+    text.notes["words_without_vector"] = int(np.count_nonzero(row < 0))
 
     def partition(words: Int64, n: int) -> Int64:
         has_vector = row[words] >= 0
