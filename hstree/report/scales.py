@@ -36,6 +36,8 @@ def ticks(
     """
     best: list[float] = []
     for candidate in _candidates(low, high, scale):
+        if len(candidate) < 2:
+            continue
         best = best or [candidate[0], candidate[-1]]
         at = [math.log10(value) if scale == "log" else value for value in candidate]
         pixels = [(unit - low) / (high - low) * length for unit in at]
@@ -52,18 +54,12 @@ def ticks(
 
 
 def _candidates(low: float, high: float, scale: Scale) -> Iterator[list[float]]:
-    """Yield choices of two or more ticks, from the coarsest."""
+    """Yield choices of ticks, from the coarsest."""
     if scale == "log" and high - low >= 1:
-        decades = range(math.ceil(low), math.floor(high) + 1)
-        chosen = [[10.0**decade for decade in decades][::stride] for stride in (3, 2, 1)]
-        for mantissas in ((1, 3), (1, 2, 5)):
-            every = [
-                m * 10.0**decade
-                for decade in range(math.floor(low), math.floor(high) + 1)
-                for m in mantissas
-            ]
-            chosen.append([value for value in every if low <= math.log10(value) <= high])
-        yield from (candidate for candidate in chosen if len(candidate) > 1)
+        decades = range(math.floor(low), math.floor(high) + 1)
+        for mantissas, stride in (((1,), 3), ((1,), 2), ((1,), 1), ((1, 3), 1), ((1, 2, 5), 1)):
+            values = [m * 10.0**decade for decade in decades for m in mantissas]
+            yield [value for value in values if low <= math.log10(value) <= high][::stride]
         return
     first, last = (10**low, 10**high) if scale == "log" else (low, high)
     exponent = math.floor(math.log10(last - first))
@@ -73,9 +69,7 @@ def _candidates(low: float, high: float, scale: Scale) -> Iterator[list[float]]:
             if scale == "count" and step < 1:
                 continue
             begin, end = math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9)
-            candidate = [float(f"{i * step:.10g}") for i in range(begin, end + 1)]
-            if len(candidate) > 1:
-                yield candidate
+            yield [float(f"{i * step:.10g}") for i in range(begin, end + 1)]
 
 
 def tick_label(value: float) -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,3 +119,16 @@ def program(tmp_path):
     # A process that may not write large files would leave half of its compiled modules.
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     return [sys.executable, "-m", "hstree_cli"], environment
+
+
+@pytest.fixture
+def process(program, tmp_path):
+    """Run the program in a process of its own."""
+    command, environment = program
+
+    def run(*arguments, env=(), **how):
+        how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | how
+        line = [*command, *map(str, arguments)]
+        return subprocess.run(line, cwd=tmp_path, env=environment | dict(env), **how)
+
+    return run

@@ -1,6 +1,5 @@
 """The program as a whole: help pages, exit statuses, full disks, closed pipes, start-up."""
 
-import json
 import os
 import re
 import resource
@@ -14,6 +13,7 @@ import typer
 from hstree.builders import builders
 from hstree.layers import LAYERS
 from hstree.models import MODELS
+from hstree.tree import Tree
 from hstree_cli.main import app
 
 COMMANDS = [
@@ -147,18 +147,11 @@ def at_most(size):
 
 
 @pytest.mark.parametrize("output", ["tree.json", "tree.npz"])
-def test_a_full_disk_leaves_the_old_file(output, program, hstree, corpus, tmp_path):
-    command, environment = program
+def test_a_full_disk_leaves_the_old_file(output, process, hstree, corpus, tmp_path):
     hstree("vocab", corpus)
     (tmp_path / output).write_text("mine")
-    ran = subprocess.run(
-        [*command, "build", "-m", "huffman", "vocab.tsv", "-o", output, "--force"],
-        cwd=tmp_path,
-        env=environment,
-        preexec_fn=at_most(100),
-        capture_output=True,
-        text=True,
-    )
+    build = ("build", "-m", "huffman", "vocab.tsv", "-o", output, "--force")
+    ran = process(*build, preexec_fn=at_most(100))
     assert ran.returncode == 1
     assert ran.stderr.startswith(f"hstree: error: cannot write {output}: ")
     assert ran.stderr.count("\n") == 1
@@ -166,16 +159,9 @@ def test_a_full_disk_leaves_the_old_file(output, program, hstree, corpus, tmp_pa
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
-def test_a_full_disk_under_the_cache(program, corpus, tmp_path):
-    command, environment = program
-    ran = subprocess.run(
-        [*command, "vocab", corpus],
-        cwd=tmp_path,
-        env=environment | {"HSTREE_CACHE": str(tmp_path / "cache")},
-        preexec_fn=at_most(100),
-        capture_output=True,
-        text=True,
-    )
+def test_a_full_disk_under_the_cache(process, corpus, tmp_path):
+    cache = {"HSTREE_CACHE": str(tmp_path / "cache")}
+    ran = process("vocab", corpus, env=cache, preexec_fn=at_most(100))
     assert ran.returncode == 1
     assert "HSTREE_CACHE" in ran.stderr
     assert ran.stderr.count("\n") == 1
@@ -184,23 +170,17 @@ def test_a_full_disk_under_the_cache(program, corpus, tmp_path):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 @pytest.mark.parametrize("arguments", [["methods"], ["--help"]])
-def test_output_that_cannot_be_written_is_one_line(arguments, program):
-    command, environment = program
+def test_output_that_cannot_be_written_is_one_line(arguments, process):
     with open("/dev/full", "w") as full:
-        ran = subprocess.run(
-            [*command, *arguments], env=environment, stdout=full, stderr=subprocess.PIPE, text=True
-        )
+        ran = process(*arguments, stdout=full)
     assert ran.returncode == 1
     assert ran.stderr == "hstree: error: standard output: No space left on device\n"
 
 
-def test_a_closed_pipe_is_quiet(program):
-    command, environment = program
+def test_a_closed_pipe_is_quiet(process):
     reader, writer = os.pipe()
     os.close(reader)
-    ran = subprocess.run(
-        [*command, "methods"], env=environment, stdout=writer, stderr=subprocess.PIPE, text=True
-    )
+    ran = process("methods", stdout=writer)
     os.close(writer)
     assert (ran.returncode, ran.stderr) == (0, "")
 
@@ -218,30 +198,16 @@ def test_help_does_not_wait_for_the_library(program):
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
-def test_progress_is_for_terminals_alone(program, corpus, tmp_path):
-    command, environment = program
+def test_progress_is_for_terminals_alone(process, corpus, tmp_path):
     hundredfold = tmp_path / "long.txt"
     hundredfold.write_text(corpus.read_text() * 100)
-    ran = subprocess.run(
-        [*command, "vocab", hundredfold], cwd=tmp_path, env=environment, capture_output=True
-    )
-    assert (ran.returncode, ran.stderr) == (0, b"")
+    ran = process("vocab", hundredfold)
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_words_outside_the_terminals_encoding_are_escaped(program, tmp_path):
-    command, environment = program
-    (tmp_path / "t.json").write_text(
-        json.dumps(
-            {"format": "hstree", "version": 1, "labels": ["é漢", "b"], "children": [[-1, -2]]}
-        )
-    )
-    ran = subprocess.run(
-        [*command, "show", "t.json"],
-        cwd=tmp_path,
-        env=environment | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
-        capture_output=True,
-        text=True,
-    )
+def test_words_outside_the_terminals_encoding_are_escaped(process, tmp_path):
+    Tree.from_children(["é漢", "b"], [[~0, ~1]]).save(tmp_path / "t.json")
+    ran = process("show", "t.json", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert ran.returncode == 0
     assert "\\xe9\\u6f22" in ran.stdout
 
