@@ -17,7 +17,7 @@ import typer
 from hstree._files import explained, open_regular, strict_text
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
-from hstree.data.splits import Splits, overlap, read_before, shared_lines, shared_words
+from hstree.data.splits import Splits, overlap, read_before
 from hstree.data.vocabulary import UNK, Vocabulary
 from hstree.errors import OptionError
 from hstree_cli.options import UsageError, flag
@@ -94,8 +94,14 @@ def read_splits(
         if words.unk is None and any(part.with_vocabulary(words).n_oov for part in held_out):
             words = splits.train.select_vocabulary(**selection, unk=True)
     splits = Splits(*(part.with_vocabulary(words) for part in splits))
-    for message in shared_lines(splits):
-        warn(message)
+    train_lines, test_text = splits.train.source, splits.test
+    for message in (
+        read_before(test_text, train=train_lines),
+        read_before(test_text, valid=splits.valid.source),
+        read_before(splits.valid, "validation", train=train_lines),
+    ):
+        if message is not None:
+            warn(message)
     for part in splits if first is not None else ():
         warn_of_overlap(part)
     if first is not None and (vocabulary or selection):
@@ -104,11 +110,11 @@ def read_splits(
         selection = selection or {"vocabulary": vocabulary}
     check_words_left(splits.train, "training split", selection)
     record = splits.train.record.get("vocabulary") if first is None or selection else None
-    if seen := read_before("vocabulary", record, splits.test):
+    if seen := read_before(splits.test, vocabulary=record):
         warn(f"{seen} (`hstree vocab --train-split-only`)")
     for name, tree in (trees or {}).items():
         source = tree.meta.get("input")
-        if seen := read_before("tree", source, splits.test):
+        if seen := read_before(test_text, tree=source):
             is_text = isinstance(source, dict) and source.get("kind") == "corpus"
             warn(f"{name}: {seen}{' (--train-split-only)' if is_text else ''}")
     return splits
@@ -142,7 +148,7 @@ def refuse_options(reason: str, **values: Any) -> None:
 
 def check_words_left(text: Corpus, name: str, options: Mapping[str, Any]) -> None:
     """Refuse options that leave a text no word but ``<unk>``."""
-    if options and not shared_words(text):
+    if options and not text.n_known_words:
         typed = " and ".join(f"{flag(option)} {value}" for option, value in options.items())
         raise OptionError(f"{name}: {typed}: no word but <unk> is left; choose more words")
 

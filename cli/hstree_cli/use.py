@@ -180,8 +180,8 @@ def _read_before(model: Any, text: Corpus) -> str | None:
 
     for one in getattr(model, "models", [model]):
         reader = "layer" if one.spec.tree is None else "tree"
-        read = read_before("training", one.texts, text)
-        if read := read or read_before(reader, one.spec.made_from, text):
+        read = read_before(text, training=one.texts)
+        if read := read or read_before(text, **{reader: one.spec.made_from}):
             return read
     return None
 

@@ -1,13 +1,12 @@
 """Corpus: consecutive lines of a text as ids of a vocabulary.
 
 The text is encoded once, as type ids (`encoding`), and one table maps types to vocabulary ids:
-another vocabulary, or other lines, need neither time nor memory that grow with the text.
+another vocabulary needs neither time nor memory that grow with the text, other lines no memory.
 """
 
 from __future__ import annotations
 
 import os
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -38,6 +37,8 @@ class Corpus:
         First line, from 0, and the line after the last (default: all).
     only : Vocabulary, optional
         Words outside it, except ``<eos>``, are OOV even if `vocabulary` contains them.
+    type_counts : int64 array, optional
+        Occurrences of each type of the text in these lines, if they have been counted.
 
     Attributes
     ----------
@@ -46,6 +47,14 @@ class Corpus:
         First line of the text, and the line after the last.
     n_lines, n_tokens : int
         One ``<eos>`` per line is among the tokens.
+    counts : int64 array (V,), read-only
+        Occurrences of each word of the vocabulary in these lines; OOV tokens are counted as
+        ``<unk>`` if the vocabulary contains it. Build trees from these counts; those of the
+        vocabulary may come from other lines.
+    n_oov : int
+        Number of tokens outside the vocabulary.
+    n_known_words : int
+        Number of distinct words in the vocabulary, ``<eos>`` and ``<unk>`` excluded.
     name : str
         Name of the text, without a folder.
     sha256 : str
@@ -54,6 +63,8 @@ class Corpus:
         Versions of the packages that the text was taken from; empty for a file.
     source : dict
         Name, hash and lines of the text, as recorded in tree files.
+    record : dict
+        The source, with the vocabulary's source unless that is this text too.
 
     Examples
     --------
@@ -70,20 +81,47 @@ class Corpus:
         lines: tuple[int, int] | None = None,
         *,
         only: Vocabulary | None = None,
+        type_counts: Int64 | None = None,
     ) -> None:
         start, stop = (0, len(text.line_start) - 1) if lines is None else lines
         first, last = text.line_start[[start, stop]]
         self.vocabulary, self.lines = vocabulary, (start, stop)
         self.name, self.sha256, self.versions = text.name, text.sha256, text.versions
-        self.source: dict[str, Any] = {
+        source: dict[str, Any] = {
             "kind": "corpus",
             "name": text.name,
             "sha256": text.sha256,
             "lines": [start, stop],
             **({"lower": True} if text.lower else {}),
         }
+        words = (only or vocabulary).source
+        is_same = {**words, "lines": source["lines"]} == source
+        is_same = is_same or texts([source, words]) == texts(source)
+        self.source, self.record = source, source if is_same else {**source, "vocabulary": words}
         self._text, self._only, self._types = text, only, text.ids[first:last]
         self.n_lines, self.n_tokens = stop - start, len(self._types)
+        # (types,) vocabulary id of each type of the text, -1 for OOV types
+        self._id_of_type = vocabulary.ids(text.types)
+        if only is not None:
+            unwanted = only.ids(text.types) < 0
+            unwanted[text.types.index(EOS)] = False
+            self._id_of_type[unwanted] = -1
+        if type_counts is None:
+            type_counts = np.zeros(len(text.types), np.int64)
+            for a in range(0, len(self), _BLOCK_TOKENS):
+                some = self._types[a : a + _BLOCK_TOKENS]
+                type_counts += np.bincount(some, minlength=len(type_counts))
+        self._type_counts = type_counts
+        known = self._id_of_type >= 0
+        self.n_oov = int(type_counts[~known].sum())
+        self.counts: Int64 = np.zeros(len(vocabulary), np.int64)
+        # Every known type has an id of a different word.
+        self.counts[self._id_of_type[known]] = type_counts[known]
+        specials = [vocabulary.index(word) for word in (EOS, UNK) if word in vocabulary]
+        self.n_known_words = int(np.count_nonzero(np.delete(self.counts, specials)))
+        if vocabulary.unk is not None:
+            self.counts[vocabulary.index(UNK)] += self.n_oov
+        self.counts.setflags(write=False)
 
     @classmethod
     def read(
@@ -132,10 +170,12 @@ class Corpus:
                 "a vocabulary is given, so there is none to choose: drop min_count, max_size, unk"
             )
         encoded = encode(open_source(source, text=text), lower=lower, cache=cache)
-        if vocabulary is None:
-            corpus = cls(encoded, Vocabulary([EOS], [0]))
-            vocabulary = corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
-        return cls(encoded, vocabulary)
+        if vocabulary is not None:
+            return cls(encoded, vocabulary)
+        corpus = cls(encoded, Vocabulary([EOS], [0]))
+        return corpus.with_vocabulary(
+            corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
+        )
 
     def __len__(self) -> int:
         return self.n_tokens
@@ -143,36 +183,6 @@ class Corpus:
     def __repr__(self) -> str:
         lines = "lines {} to {}".format(*self.lines)
         return f"Corpus({self.name}, {lines}, {len(self)} tokens, {len(self.vocabulary)} words)"
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The source, with the vocabulary's source unless that is this text too."""
-        source, words = self.source, (self._only or self.vocabulary).source
-        is_same_text = {**words, "lines": source["lines"]} == source
-        if is_same_text or texts([source, words]) == texts(source):
-            return source
-        return {**source, "vocabulary": words}
-
-    @cached_property
-    def n_oov(self) -> int:
-        """Number of tokens outside the vocabulary."""
-        return int(self._type_counts[self._id_of_type < 0].sum())
-
-    @cached_property
-    def counts(self) -> Int64:
-        """Occurrences of each word of the vocabulary in these lines; int64 array (V,), read-only.
-
-        OOV tokens are counted as ``<unk>`` if the vocabulary contains it. Build trees from these
-        counts; those of the vocabulary may come from other lines.
-        """
-        known = self._id_of_type >= 0
-        counts = np.zeros(len(self.vocabulary), np.int64)
-        # Every known type has an id of a different word.
-        counts[self._id_of_type[known]] = self._type_counts[known]
-        unk = self.vocabulary.ids([UNK])
-        counts[unk[unk >= 0]] += self.n_oov
-        counts.setflags(write=False)
-        return counts
 
     def counted_vocabulary(self, source: dict[str, object] | None = None) -> Vocabulary:
         """Return the vocabulary with the counts of these lines.
@@ -208,6 +218,13 @@ class Corpus:
         lines = (self.lines[0] + start, self.lines[0] + stop)
         return Corpus(self._text, self.vocabulary, lines, only=self._only)
 
+    def first_tokens(self, n: int) -> Corpus:
+        """Return the first lines that have at most `n` tokens, one line at least."""
+        start, stop = self.lines
+        ends = self._text.line_start[start + 1 : stop + 1] - self._text.line_start[start]
+        lines = (start, start + max(1, int(np.searchsorted(ends, n, side="right"))))
+        return Corpus(self._text, self.vocabulary, lines, only=self._only)
+
     def splits(self) -> tuple[Corpus, Corpus, Corpus]:
         """Return the training, validation and test split.
 
@@ -229,11 +246,15 @@ class Corpus:
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> Corpus:
         """Return the same lines as ids of another vocabulary. O(types)."""
-        return Corpus(self._text, vocabulary, self.lines, only=self._only)
+        return Corpus(
+            self._text, vocabulary, self.lines, only=self._only, type_counts=self._type_counts
+        )
 
     def limited_to(self, words: Vocabulary) -> Corpus:
         """Return the same lines and ids with all words but these and ``<eos>`` OOV. O(types)."""
-        return Corpus(self._text, self.vocabulary, self.lines, only=words)
+        return Corpus(
+            self._text, self.vocabulary, self.lines, only=words, type_counts=self._type_counts
+        )
 
     def select_vocabulary(
         self, *, min_count: int = 1, max_size: int | None = None, unk: bool | None = None
@@ -248,21 +269,3 @@ class Corpus:
             unk=unk,
             source=self.source,
         )
-
-    @cached_property
-    def _id_of_type(self) -> Int32:
-        """Vocabulary id of each type of the text, -1 for OOV types."""
-        ids = self.vocabulary.ids(self._text.types)
-        if self._only is not None:
-            unwanted = self._only.ids(self._text.types) < 0
-            unwanted[self._text.types.index(EOS)] = False
-            ids[unwanted] = -1
-        return ids
-
-    @cached_property
-    def _type_counts(self) -> Int64:
-        """Occurrences of each type of the text in these lines."""
-        counts = np.zeros(len(self._text.types), np.int64)
-        for start in range(0, len(self), _BLOCK_TOKENS):
-            counts += np.bincount(self._types[start : start + _BLOCK_TOKENS], minlength=len(counts))
-        return counts

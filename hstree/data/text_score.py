@@ -48,15 +48,13 @@ class TextScore:
     #: (T,) nll of each token, in the order of the text; None if not asked for
     of_tokens: Float64 | None = field(default=None, repr=False, compare=False)
 
-    @property
-    def perplexity(self) -> float:
-        """Perplexity over all tokens."""
-        return perplexity(self.nll, self.tokens)
+    perplexity: float = field(init=False)  #: over all tokens
+    perplexity_without_oov: float = field(init=False)  #: over those in the vocabulary; NaN if none
 
-    @property
-    def perplexity_without_oov(self) -> float:
-        """Perplexity over the tokens in the vocabulary; NaN without any."""
-        return perplexity(self.nll - self.nll_of_oov, self.tokens - self.oov)
+    def __post_init__(self) -> None:
+        known = self.nll - self.nll_of_oov, self.tokens - self.oov
+        object.__setattr__(self, "perplexity", perplexity(self.nll, self.tokens))
+        object.__setattr__(self, "perplexity_without_oov", perplexity(*known))
 
 
 def perplexity(nll: float, tokens: int) -> float:

@@ -36,6 +36,13 @@ class Windows:
         InputError when its vocabulary lacks ``<eos>``, or ``<unk>`` for words outside it.
     context : int
         Number of words before the target, n.
+
+    Attributes
+    ----------
+    corpus : Corpus
+    context : int
+    training_counts : float64 array (V,)
+        Expected frequency of each label as a target of `training_batches`.
     """
 
     def __init__(self, corpus: Corpus, context: int) -> None:
@@ -53,6 +60,7 @@ class Windows:
             )
         self.corpus, self.context = corpus, context
         self._eos, self._unk = map(int, vocabulary.ids([EOS, UNK]))
+        self.training_counts: Float64 = corpus.counts.astype(np.float64)
         self._starts = np.arange(0, len(corpus), BLOCK)
 
     def __len__(self) -> int:
@@ -78,7 +86,9 @@ class Windows:
         """
         for start in map(int, self._starts if rng is None else rng.permutation(self._starts)):
             first, stop = start - self.context, min(start + BLOCK, len(self))
-            ids, oov = self._read(max(first, 0), stop)
+            ids = self.corpus.ids(slice(max(first, 0), stop))
+            oov = ids < 0
+            ids[oov] = self._unk
             ids = np.pad(ids, (max(-first, 0), 0), constant_values=self._eos)
             window = np.lib.stride_tricks.sliding_window_view(ids, self.context + 1)
             order = np.arange(len(window)) if rng is None else rng.permutation(len(window))
@@ -90,17 +100,6 @@ class Windows:
     def training_batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
         """Yield the batches of one training epoch, in random order."""
         return self.batches(size, rng)
-
-    def training_counts(self) -> Float64:
-        """Return the expected frequency of each label as a target of `training_batches`, (V,)."""
-        return self.corpus.counts.astype(np.float64)
-
-    def _read(self, start: int, stop: int) -> tuple[Int32, Bool]:
-        """Return the label ids of some tokens, and whether each is OOV."""
-        ids = self.corpus.ids(slice(start, stop))
-        oov = ids < 0
-        ids[oov] = self._unk
-        return ids, oov
 
 
 class SymmetricWindows(Windows):
@@ -122,6 +121,7 @@ class SymmetricWindows(Windows):
     def __init__(self, corpus: Corpus, context: int, sample: float = 0.0) -> None:
         super().__init__(corpus, context)
         self.kept = keep_probability(corpus.counts, sample)
+        self.training_counts *= self.kept
 
     def batches(self, size: int, rng: np.random.Generator | None = None) -> Iterator[Batch]:
         """Yield batches of at most `size` positions, as `Windows.batches` does.
@@ -174,7 +174,9 @@ class SymmetricWindows(Windows):
         cuts = np.unique(np.append(cuts, len(starts) - 1))
         for i in rng.permutation(len(cuts) - 1):
             of_batch = starts[cuts[i] : cuts[i + 1] + 1]
-            ids, oov = self._read(int(of_batch[0]), int(of_batch[-1]))
+            ids = self.corpus.ids(slice(int(of_batch[0]), int(of_batch[-1])))
+            oov = ids < 0
+            ids[oov] = self._unk
             of_batch = of_batch - of_batch[0]
             kept = self.kept[ids]
             if kept.min() < 1:
@@ -184,13 +186,11 @@ class SymmetricWindows(Windows):
             if len(ids):
                 yield of_batch.astype(np.int32), ids, oov
 
-    def training_counts(self) -> Float64:
-        """Return the expected frequency of each label as a target of `training_batches`, (V,)."""
-        return super().training_counts() * self.kept
-
     def _read_lines(self, first: int, last: int) -> tuple[Int32, Bool, Int64]:
         """Return the label ids of some tokens, whether each is OOV, and the line of each."""
-        ids, oov = self._read(first, last)
+        ids = self.corpus.ids(slice(first, last))
+        oov = ids < 0
+        ids[oov] = self._unk
         starts = self.corpus.line_start
         inside = starts[np.searchsorted(starts, first, "right") : np.searchsorted(starts, last)]
         return ids, oov, np.cumsum(np.bincount(inside - first, minlength=len(ids)))

@@ -31,7 +31,7 @@ from hstree._options import Option, RandomState
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
-from hstree.data.splits import SPLITS, Splits, first_tokens, overlap, read_before, seen
+from hstree.data.splits import SPLITS, Splits, overlap, read_before
 from hstree.data.text_score import TextScore, perplexity
 from hstree.data.vector_files import read_npy
 from hstree.data.vectors import WordVectors
@@ -126,9 +126,9 @@ class Runner:
         if stop.total_seconds is not None:
             if not any(option.name == "seconds" for option in kind_of(config).options):
                 raise OptionError(f"the model {kind_of(config).name} has no budget of seconds")
-            splits = splits.held_out_sample(
-                min(results.SAMPLE, max(_MOST_SCORES // len(words), 5_000))
-            )
+            n_scored = min(results.SAMPLE, max(_MOST_SCORES // len(words), 5_000))
+            held_out = (part.first_tokens(n_scored) for part in splits[1:])
+            splits = Splits(splits.train, *held_out)
         for split in splits:
             overlap(split)
         parsed = parse_rows(rows, config)
@@ -241,7 +241,7 @@ class Runner:
         began = time.perf_counter()
         trained = load_model(model)
         train = trained.reencode(self.splits.train)
-        some = train if tokens is None else first_tokens(train, tokens)
+        some = train if tokens is None else train.first_tokens(tokens)
         vectors = trained.mean_predicted_vectors(some)
         if tokens is not None:
             vectors.counts = train.counts
@@ -351,13 +351,15 @@ class Runner:
             "test": model.score(splits.test, details=True),
         }
         sample = (
-            model.score(first_tokens(splits.train, results.SAMPLE)) if self.score_train else None
+            model.score(splits.train.first_tokens(results.SAMPLE)) if self.score_train else None
         )
         normaliser = scores["test"].log_normaliser
         made_of = "layer" if spec.tree is None else "tree"
         result = self._keep(
             home,
+            splits,
             scores,
+            {made_of: spec.made_from, "training": model.texts},
             key=key,
             row=str(job.row),
             seed=job.seed,
@@ -372,8 +374,6 @@ class Runner:
             interrupted=history.interrupted,
             log_normaliser=None if normaliser is None else results.NormaliserFigures.of(normaliser),
             train=None if sample is None else results.finite(sample.perplexity),
-            seen=seen(splits, spec.made_from, reader=made_of)
-            or read_before("training", model.texts, splits.test),
         )
         model.remove_checkpoints()
         return result
@@ -436,7 +436,7 @@ class Runner:
 
         home, train = self.folder(job), self.splits.train
         if (budget := self.stop.total_seconds) is not None:
-            train = first_tokens(train, int(budget * NGRAM_TOKENS_PER_SECOND))
+            train = train.first_tokens(int(budget * NGRAM_TOKENS_PER_SECOND))
         options = {**job.row.options, "tokens": len(train)}
         key = hash_of({"hstree": __version__, "text": self.content, "kneser-ney": options})
         if (kept := self.kept(home, key)) is not None:
@@ -457,14 +457,15 @@ class Runner:
         make_folder(home)
         return self._keep(
             home,
+            self.splits,
             scores,
+            {},
             key=key,
             row=str(job.row),
             seed=None,
             parameters=int(sum(model.n_grams_)),
             options=options,
             steps=steps,
-            seen=seen(self.splits),
         )
 
     # What is kept
@@ -497,8 +498,18 @@ class Runner:
             return None
         return result
 
-    def _keep(self, folder: Path, scores: Mapping[Held, TextScore], **figures: Any) -> JobResult:
-        """Write the nll of every held-out token and the result of a job, and return this."""
+    def _keep(
+        self,
+        folder: Path,
+        splits: Splits,
+        scores: Mapping[Held, TextScore],
+        made_from: Mapping[str, Any],
+        **figures: Any,
+    ) -> JobResult:
+        """Write the nll of every held-out token and the result of a job, and return this.
+
+        `made_from` are records of what the model was made from; see `read_before`.
+        """
         (folder / RESULT).unlink(missing_ok=True)
         for split, score in scores.items():
             with replacing(folder / NLL[split]) as file:
@@ -510,6 +521,13 @@ class Runner:
                 "test": results.finite(test.perplexity),
                 "test_without_oov": results.finite(test.perplexity_without_oov),
             },
+            seen=read_before(
+                splits.test,
+                train=splits.train.source,
+                valid=splits.valid.source,
+                vocabulary=splits.train.record.get("vocabulary"),
+                **made_from,
+            ),
             **figures,
         )
         results.write_struct(folder / RESULT, result)

@@ -133,7 +133,7 @@ def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: An
         if seconds >= TURN and number > 1 and number % trainer.hooks.period == 0:
             break
     # Tokens of the text: sub-sampling leaves some of them out of the batches.
-    return tokens / seconds * len(windows) / float(windows.training_counts().sum())
+    return tokens / seconds * len(windows) / float(windows.training_counts.sum())
 
 
 def endless_batches(trainer: Trainer[Any], windows: Windows) -> Iterator[Any]:

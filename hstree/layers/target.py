@@ -67,7 +67,7 @@ class TargetSampling(DenseLayer, TrainingHooks):
 
     def prepare(self, train: Windows) -> None:
         """Count the targets of the training text."""
-        self._targets = np.maximum(train.training_counts(), 0.5)
+        self._targets = np.maximum(train.training_counts, 0.5)
 
     def arrange(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Yield the batches in their order, with the candidates of their partition selected."""

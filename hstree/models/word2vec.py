@@ -243,7 +243,7 @@ class Word2VecTrainer(FallingTrainer):
 
     def __init__(self, model: Word2Vec, train: Windows) -> None:
         super().__init__(model)
-        counts = train.training_counts()
+        counts = train.training_counts
         curvature = self.layer.curvature(counts)
         self.embedding = DampedSGD(self.model.embedding, counts / float(counts.sum()))
         self.output = {

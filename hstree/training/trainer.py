@@ -302,7 +302,7 @@ class Trainer(ABC, Generic[M]):
 
         Returns the learning rate at its start, and the share of its targets that were trained on.
         """
-        place, expected = self._place, float(train.training_counts().sum())
+        place, expected = self._place, float(train.training_counts.sum())
         limit, spent = self.seconds or math.inf, self.spent + history.seconds
         done = max(place.epoch - 1, self.epochs * min(1.0, spent / limit))
         rate_at_start = self.learning_rate(done)

@@ -59,6 +59,11 @@ def test_ids_and_counts_of_any_lines_with_any_vocabulary(tmp_path_factory, lines
     if "<unk>" in words:
         counts["<unk>"] += counts[None]
     assert selected.counts.tolist() == [counts[word] for word in words]
+    n = data.draw(st.integers(1, len(expected)))
+    first = selected.first_tokens(n)
+    longer = selected.select_lines(0, min(first.n_lines + 1, selected.n_lines))
+    assert len(first) <= n or first.n_lines == 1
+    assert longer.lines == first.lines or len(longer) > n
     starts = selected.line_start
     assert (
         starts.tolist() == np.cumsum([0, *(len(line) + 1 for line in lines[start:stop])]).tolist()

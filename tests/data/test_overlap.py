@@ -2,7 +2,7 @@
 
 import pytest
 
-from hstree.data.splits import overlap, shared_words
+from hstree.data.splits import overlap
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from tests.texts import corpus_of
@@ -20,7 +20,7 @@ def seen(tmp_path, *names):
 
 def test_a_text_of_many_other_words_is_said_and_specials_are_not_counted_as_shared(tmp_path):
     most = seen(tmp_path, "a", "b", "z", "<unk>", "<eos>")
-    assert (overlap(most), shared_words(most)) == (None, 2)
+    assert (overlap(most), most.n_known_words) == (None, 2)
     said = "1 of the 4 words of text.txt are among the labels; 4 of its 13 tokens are not"
     assert overlap(seen(tmp_path, "a", "<unk>", "<eos>")) == said
 
@@ -43,7 +43,7 @@ def test_words_that_do_not_fit_the_text_are_refused(tmp_path, names, message):
 
 def test_a_text_of_empty_lines_shares_all_that_it_has(tmp_path):
     text = corpus_of(tmp_path, ["", ""], vocabulary=words("x", "<unk>", "<eos>"))
-    assert (overlap(text), shared_words(text)) == (None, 0)
+    assert (overlap(text), text.n_known_words) == (None, 0)
 
 
 def test_a_limited_corpus_reads_the_rest_as_unk(tmp_path):

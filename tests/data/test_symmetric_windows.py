@@ -102,7 +102,7 @@ def test_the_training_counts_are_those_of_the_batches_on_average(text):
     for _ in range(2000):
         for _, targets, _ in windows.training_batches(50, rng):
             seen += np.bincount(targets, minlength=len(seen))
-    expected = windows.training_counts()
+    expected = windows.training_counts
     assert expected.sum() < 0.8 * len(windows)
     np.testing.assert_allclose(seen / 2000, expected, atol=0.1)
 

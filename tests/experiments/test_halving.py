@@ -119,13 +119,6 @@ def test_a_row_whose_tree_takes_the_whole_round_trains_for_a_share_of_it(splits,
     assert steps.training >= LEAST_SHARE * 0.2
 
 
-def test_held_out_splits_are_samples_where_the_time_is_bounded(splits):
-    sample = splits.held_out_sample(100)
-    assert len(sample.test) <= 100 < len(splits.test)
-    assert sample.train is splits.train
-    assert sample.test.lines[0] == splits.test.lines[0]
-
-
 def test_a_paused_training_goes_on_to_the_same_bits(splits, tmp_path):
     tree = hstree.build("huffman", splits.train)
 

@@ -124,8 +124,8 @@ def test_lines_that_a_warm_start_has_read_are_named(markov):
     old = LanguageModel(tree, **options).fit(test)
     clean = LanguageModel(tree, **options).fit(train)
     of_both = [LanguageModel(tree, **options).fit(train, warm_start=one) for one in (old, clean)]
-    assert "was trained or validated on lines" in read_before("training", of_both[0].texts, test)
-    assert read_before("training", of_both[1].texts, test) is None
+    assert "was trained or validated on lines" in read_before(test, training=of_both[0].texts)
+    assert read_before(test, training=of_both[1].texts) is None
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -340,6 +340,6 @@ def test_a_tree_built_from_the_test_lines_is_reported(tmp_path):
     corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
     splits = Splits.of(corpus)
     tree = hstree.build("huffman", corpus)
-    assert "lines 46 to 50" in read_before("tree", tree.meta["input"], splits.test)
+    assert "lines 46 to 50" in read_before(splits.test, tree=tree.meta["input"])
     held_out = hstree.build("huffman", corpus.select_lines(0, 40))
-    assert read_before("tree", held_out.meta["input"], splits.test) is None
+    assert read_before(splits.test, tree=held_out.meta["input"]) is None

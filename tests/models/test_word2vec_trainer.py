@@ -18,8 +18,7 @@ TARGETS = np.array([3, 0, 0, 5])
 class Text:
     """What a trainer asks of its windows before it trains."""
 
-    def training_counts(self):
-        return COUNTS
+    training_counts = COUNTS
 
 
 @pytest.fixture(autouse=True)

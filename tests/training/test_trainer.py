@@ -18,7 +18,7 @@ class Text:
     """What a trainer asks of its windows: the number of tokens, and of targets expected of them."""
 
     def __init__(self, n_tokens):
-        self.training_counts = lambda: np.array([n_tokens])
+        self.training_counts = np.array([n_tokens])
         self.n_tokens = n_tokens
 
     def __len__(self):
