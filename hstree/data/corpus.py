@@ -117,10 +117,9 @@ class Corpus:
         self.counts: Int64 = np.zeros(len(vocabulary), np.int64)
         # Every known type has an id of a different word.
         self.counts[self._id_of_type[known]] = type_counts[known]
-        specials = [vocabulary.index(word) for word in (EOS, UNK) if word in vocabulary]
-        self.n_known_words = int(np.count_nonzero(np.delete(self.counts, specials)))
-        if vocabulary.unk is not None:
-            self.counts[vocabulary.index(UNK)] += self.n_oov
+        eos, unk = ([i] if i >= 0 else [] for i in vocabulary.ids([EOS, UNK]).tolist())
+        self.n_known_words = int(np.count_nonzero(np.delete(self.counts, eos + unk)))
+        self.counts[unk] += self.n_oov
         self.counts.setflags(write=False)
 
     @classmethod
