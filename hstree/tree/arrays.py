@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Int64, UInt8, refuse_masked
 from hstree.errors import TreeError
-from hstree.tree.content import broken_rules, pack
+from hstree.tree.content import Content, pack
 from hstree.tree.order import sum_to_root
 
 T = TypeVar("T", bound=np.generic)
@@ -63,8 +63,8 @@ class TreeArrays:
         self.counts = None if counts is None else _checked(counts, "counts")
         self.names: tuple[str | None, ...] | None = None if names is None else tuple(names)
         self.meta: dict[str, Any] = dict(meta or {})
-        broken = broken_rules(self.labels, self.child_start, self.child, self.counts, self.names)
-        if broken:
+        content = Content(self.labels, self.child_start, self.child, self.counts, self.names)
+        if broken := content.broken_rules():
             more = f" (and {len(broken) - 1} more broken rules)" if len(broken) > 1 else ""
             raise TreeError(f"not a valid tree: {broken[0]}{more}")
         # What follows from `child_start` and `child`.

@@ -8,9 +8,8 @@ labels has five billion decisions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,23 +25,14 @@ CACHE_LIMIT = 1 << 25
 _LONGEST_WITH_MASS = 1100
 
 
-@dataclass(frozen=True)
-class Expansion:
+class Expansion(NamedTuple):
     """Codes of a batch of B labels, as flat arrays."""
 
     code_start: Int64  #: (B + 1,), item i has the codes ``code_start[i]:code_start[i + 1]``
+    code_item: Int64  #: (C,), the item of each code
     decision_start: Int64  #: (C + 1,), the decisions of each code in `edge`
+    decision_code: Int64  #: (D,), the code of each decision
     edge: Int64  #: (D,), the edges taken, from the root down
-
-    @cached_property
-    def code_item(self) -> Int64:
-        """int64 array (C,): the batch item of each code."""
-        return segment_ids(self.code_start)
-
-    @cached_property
-    def decision_code(self) -> Int64:
-        """int64 array (D,): the code of each decision."""
-        return segment_ids(self.decision_start)
 
 
 class Codes:
@@ -92,7 +82,8 @@ class Codes:
         """
         first = self.label_start[labels]
         code_start = offsets(self.label_start[labels + 1] - first)
-        return Expansion(code_start, *self._decisions(ranges(first, code_start)))
+        start, edge = self._decisions(ranges(first, code_start))
+        return Expansion(code_start, segment_ids(code_start), start, segment_ids(start), edge)
 
     def of(self, label: int) -> list[list[tuple[int, int]]]:
         """Return one label's codes as lists of (node, branch) pairs, from the root down."""

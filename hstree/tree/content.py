@@ -7,8 +7,8 @@ hash are the same arrays.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -31,51 +31,66 @@ class BrokenRule:
         return f"{self.rule}: {self.where}"
 
 
-def broken_rules(
-    labels: Sequence[str],
-    child_start: Int64,
-    child: Int64,
-    counts: Int64 | None = None,
-    names: Sequence[str | None] | None = None,
-) -> list[BrokenRule]:
-    """Return every rule that the content of a tree breaks, as `Tree` describes it; O(V + E log E).
+@dataclass(frozen=True)
+class Content:
+    """Content of a tree file; the fields are those of `Tree`.
 
-    Empty for a valid tree. If the offsets are broken, names and children are not checked.
+    The arrays are int64 vectors; everything else, even that labels are strings, is left to the
+    rules, so that `broken_rules` can name every broken rule where `Tree` stops at the first.
     """
-    broken = []
-    if len(labels) == 0:
-        broken.append(BrokenRule("labels", "there is none; a tree has at least one label"))
-    elif not all(map(str.__instancecheck__, labels)):
-        at, value = next((i, x) for i, x in enumerate(labels) if not isinstance(x, str))
-        broken.append(BrokenRule("labels", f"label {at} is {value!r}, not a string"))
-    else:
-        broken += _not_utf8("labels", "label", labels)
-        if len(set(labels)) < len(labels):
-            first: dict[str, int] = {}
-            at = next(at for at, label in enumerate(labels) if first.setdefault(label, at) != at)
-            where = f"{labels[at]!r} is label {first[labels[at]]} and label {at}"
-            broken.append(BrokenRule("unique labels", where))
-    if counts is not None and len(counts) != len(labels):
-        broken.append(BrokenRule("counts", f"{len(counts)} counts for {len(labels)} labels"))
-    elif counts is not None and counts.min(initial=0) < 0:
-        at = int(np.argmax(counts < 0))
-        broken.append(BrokenRule("counts", f"label {at} has the count {counts[at]}, below zero"))
-    if len(child_start) == 0 or child_start[0] != 0 or child_start[-1] != len(child):
-        where = f"child_start does not run from 0 to {len(child)} children"
-        return [*broken, BrokenRule("offsets", where)]
-    if np.any(child_start[1:] < child_start[:-1]):  # a difference could overflow
-        return [*broken, BrokenRule("offsets", "child_start goes down")]
-    n_nodes = len(child_start) - 1
-    if names is not None and len(names) != n_nodes:
-        broken.append(BrokenRule("names", f"{len(names)} names for {n_nodes} nodes"))
-    elif names is not None:
-        others = (i for i, name in enumerate(names) if not isinstance(name, str | None))
-        if (node := next(others, None)) is not None:
-            where = f"node {node} is named {names[node]!r}, not a string or null"
-            broken.append(BrokenRule("names", where))
+
+    labels: Sequence[str]
+    child_start: Int64
+    child: Int64
+    counts: Int64 | None = None
+    names: Sequence[str | None] | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def broken_rules(self) -> list[BrokenRule]:
+        """Return every rule of the format that the content breaks; O(V + E log E).
+
+        Empty for a valid tree. If the offsets are broken, names and children are not checked.
+        """
+        labels, counts, names = self.labels, self.counts, self.names
+        child_start, child = self.child_start, self.child
+        broken = []
+        if len(labels) == 0:
+            broken.append(BrokenRule("labels", "there is none; a tree has at least one label"))
+        elif not all(map(str.__instancecheck__, labels)):
+            at, value = next((i, x) for i, x in enumerate(labels) if not isinstance(x, str))
+            broken.append(BrokenRule("labels", f"label {at} is {value!r}, not a string"))
         else:
-            broken += _not_utf8("names", "the name of node", names)
-    return broken + _broken_structure(len(labels), child_start, child)
+            broken += _not_utf8("labels", "label", labels)
+            if len(set(labels)) < len(labels):
+                first: dict[str, int] = {}
+                at = next(
+                    at for at, label in enumerate(labels) if first.setdefault(label, at) != at
+                )
+                where = f"{labels[at]!r} is label {first[labels[at]]} and label {at}"
+                broken.append(BrokenRule("unique labels", where))
+        if counts is not None and len(counts) != len(labels):
+            broken.append(BrokenRule("counts", f"{len(counts)} counts for {len(labels)} labels"))
+        elif counts is not None and counts.min(initial=0) < 0:
+            at = int(np.argmax(counts < 0))
+            broken.append(
+                BrokenRule("counts", f"label {at} has the count {counts[at]}, below zero")
+            )
+        if len(child_start) == 0 or child_start[0] != 0 or child_start[-1] != len(child):
+            where = f"child_start does not run from 0 to {len(child)} children"
+            return [*broken, BrokenRule("offsets", where)]
+        if np.any(child_start[1:] < child_start[:-1]):  # a difference could overflow
+            return [*broken, BrokenRule("offsets", "child_start goes down")]
+        n_nodes = len(child_start) - 1
+        if names is not None and len(names) != n_nodes:
+            broken.append(BrokenRule("names", f"{len(names)} names for {n_nodes} nodes"))
+        elif names is not None:
+            others = (i for i, name in enumerate(names) if not isinstance(name, str | None))
+            if (node := next(others, None)) is not None:
+                where = f"node {node} is named {names[node]!r}, not a string or null"
+                broken.append(BrokenRule("names", where))
+            else:
+                broken += _not_utf8("names", "the name of node", names)
+        return broken + _broken_structure(len(labels), child_start, child)
 
 
 def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> list[BrokenRule]:
@@ -129,26 +144,6 @@ def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> list[B
             where = text.format(*(int(column[first]) for column in columns))
             broken.append(BrokenRule(rule, where + (f" (and {more} more)" if more else "")))
     return broken
-
-
-@dataclass(frozen=True)
-class Content:
-    """Content of a tree file; the fields are those of `Tree`.
-
-    The arrays are int64 vectors; everything else, even that labels are strings, is left to the
-    rules, so that `broken_rules` can name every broken rule where `Tree` stops at the first.
-    """
-
-    labels: list[str]
-    child_start: Int64
-    child: Int64
-    counts: Int64 | None
-    names: list[str | None] | None
-    meta: dict[str, Any]
-
-    def broken_rules(self) -> list[BrokenRule]:
-        """Return every rule of the format that the content breaks; empty for a valid tree."""
-        return broken_rules(self.labels, self.child_start, self.child, self.counts, self.names)
 
 
 def pack(strings: Sequence[str]) -> tuple[UInt8, Int64]:

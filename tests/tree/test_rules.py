@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hstree.errors import TreeError
 from hstree.tree import Tree
-from hstree.tree.content import broken_rules
+from hstree.tree.content import Content
 from tests.strategies import children_of, trees
 
 LABELS = ["a", "b", "c"]
@@ -18,7 +18,7 @@ def rules_broken_by(labels=LABELS, children=CHILDREN, counts=None, names=None):
     start = np.cumsum([0] + [len(of_node) for of_node in children])
     child = np.array([c for of_node in children for c in of_node], np.int64)
     counts = None if counts is None else np.array(counts, np.int64)
-    return broken_rules(labels, start, child, counts, names)
+    return Content(labels, start, child, counts, names).broken_rules()
 
 
 ONCE = [
@@ -57,7 +57,7 @@ def test_a_rule_broken_once_is_named_alone(rule, where, content):
 )
 def test_broken_offsets_are_named_and_nothing_is_read_through_them(start):
     child = np.array([~0, 1, ~1, ~2])
-    found = broken_rules(LABELS, np.array(start, np.int64), child)
+    found = Content(LABELS, np.array(start, np.int64), child).broken_rules()
     assert [broken.rule for broken in found] == ["offsets"]
 
 
