@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,11 +41,9 @@ class TreeStatistics:
     huffman_length: float | None
     depth: int  #: maximum number of decisions of a code
     sha256: str  #: the tree's hash
-    #: Number of codes of each length; int64 array (depth + 1,).
-    lengths: Int64 = field(repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the statistics as JSON values, without `lengths` and `max_codes_per_label`."""
+        """Return the statistics as JSON values, without `max_codes_per_label`."""
         return {
             "method": self.method,
             "nodes": self.nodes,
@@ -130,7 +128,6 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
         huffman_length=huffman_length,
         depth=int(codes.length.max(initial=0)),
         sha256=tree.sha256,
-        lengths=np.bincount(codes.length),
     )
 
 

@@ -38,7 +38,6 @@ def test_figures_are_those_of_the_codes_one_by_one(tree):
     assert stats.codes_per_label == pytest.approx(np.mean([len(c) for c in codes.values()]))
     assert stats.max_codes_per_label == max(len(c) for c in codes.values())
     assert stats.depth == max(every, default=0)
-    assert stats.lengths.tolist() == [every.count(n) for n in range(max(every, default=-1) + 1)]
     assert stats.length_uniform == pytest.approx(np.mean(length))
     counts = None if tree.counts is None else [int(count) for count in tree.counts]
     if counts and any(counts):
