@@ -141,6 +141,6 @@ def _identities(path: Path) -> list[tuple[int, int] | str]:
 
 def _with_labels(path: Path) -> list[Path]:
     """A file, and that of the labels of a matrix, which is read with it."""
-    from hstree.data.word_files import labels_path
+    from hstree.data.word_files import LABELS
 
-    return [path, labels_path(path)] if path.suffix == ".npy" else [path]
+    return [path, path.with_suffix(LABELS)] if path.suffix == ".npy" else [path]

@@ -21,7 +21,7 @@ from hstree._files import BYTE_ORDER_MARK, naming, replacing
 from hstree._text import quoted
 from hstree._typing import Int32, Int64, refuse_masked
 from hstree.data.provenance import texts
-from hstree.data.word_files import header, read_counts, word_lines
+from hstree.data.word_files import read_counts, word_lines
 from hstree.errors import InputError, OptionError
 
 #: The word that replaces every word outside the vocabulary.
@@ -199,9 +199,9 @@ class Vocabulary:
         The first line records the texts that `source` names, if any. Raises InputError when a word
         is empty or contains a tab or a line end, FileFormatError when the file cannot be written.
         """
-        text = word_lines(path, self.words, self.counts)
-        if counted_on := texts(self.source):
-            text = header(texts=counted_on).encode() + text
+        counted_on = texts(self.source)
+        record = {"texts": counted_on} if counted_on else None
+        text = word_lines(path, self.words, self.counts, record)
         with replacing(path) as file:
             # A byte order mark that belongs to the first word needs one of the file before it.
             file.write(BYTE_ORDER_MARK + text if text.startswith(BYTE_ORDER_MARK) else text)

@@ -33,6 +33,8 @@ from hstree._typing import Int64
 from hstree.data.provenance import Text, texts
 from hstree.errors import InputError
 
+#: Suffix of the labels file that belongs to a file.
+LABELS = ".labels.tsv"
 #: Longest first line that is read as a record, in characters.
 MAX_HEADER = 1 << 20
 _MARK = "# hstree\t{"
@@ -176,8 +178,13 @@ def unexpected(path: str | os.PathLike[str], number: int, expected: str, line: s
     return InputError(f"{where}: expected {expected}, found {quoted(line)}")
 
 
-def word_lines(path: str | os.PathLike[str], words: Sequence[str], counts: Int64 | None) -> bytes:
-    """Return the lines of a vocabulary or labels file with this path.
+def word_lines(
+    path: str | os.PathLike[str],
+    words: Sequence[str],
+    counts: Int64 | None,
+    record: dict[str, Any] | None = None,
+) -> bytes:
+    """Return the lines of a vocabulary or labels file with this path, its record first.
 
     Raises InputError when a word is empty or contains a character that the lines cannot hold.
     """
@@ -188,12 +195,9 @@ def word_lines(path: str | os.PathLike[str], words: Sequence[str], counts: Int64
                 "line end, NUL or half a character, which lines of word<TAB>count cannot hold"
             )
     ends = [""] * len(words) if counts is None else [f"\t{count}" for count in counts.tolist()]
-    return "".join(f"{word}{end}\n" for word, end in zip(words, ends, strict=True)).encode()
-
-
-def header(**record: object) -> str:
-    """Return a record as the first line of a file."""
-    return f"{_MARK[:-1]}{json.dumps(record, sort_keys=True)}\n"
+    first = f"{_MARK[:-1]}{json.dumps(record, sort_keys=True)}\n" if record else ""
+    lines = "".join(f"{word}{end}\n" for word, end in zip(words, ends, strict=True))
+    return (first + lines).encode()
 
 
 def parse_header(line: str, name: str) -> dict[str, Any] | None:
@@ -221,7 +225,7 @@ def texts_of_file(path: str | os.PathLike[str]) -> list[Text]:
     Reads the first line only. A file of another kind, or one that cannot be read, has none. Raises
     InputError when the record is damaged.
     """
-    file_path = labels_path(path) if os.fspath(path).endswith(".npy") else Path(path)
+    file_path = Path(path).with_suffix(LABELS) if Path(path).suffix == ".npy" else Path(path)
     try:
         with open_regular(file_path) as file:
             first = file.readline(MAX_HEADER + 1)
@@ -232,11 +236,6 @@ def texts_of_file(path: str | os.PathLike[str]) -> list[Text]:
     return record.get("texts", [])
 
 
-def labels_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of the labels file that belongs to a file."""
-    return Path(path).with_suffix(".labels.tsv")
-
-
 def read_labels(
     path: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None
 ) -> WordList | None:
@@ -244,9 +243,10 @@ def read_labels(
 
     Raises InputError when the labels cannot be read, or were written with another file.
     """
-    if labels is None and not labels_path(path).exists():
+    beside = Path(path).with_suffix(LABELS)
+    if labels is None and not beside.exists():
         return None
-    content = read_words(labels or labels_path(path), "the labels")
+    content = read_words(labels or beside, "the labels")
     # The record of a vocabulary, which may serve as labels, has no hash.
     expected = (content.record or {}).get("file_sha256")
     if expected is None:
@@ -276,9 +276,9 @@ def replacing_with_labels(
         yield file
         file.flush()
         os.fsync(file.fileno())
-        record = header(file_sha256=_sha256(file.name), texts=list(texts))
-        with replacing(labels_path(path)) as labels_file:
-            labels_file.write(record.encode() + lines)
+        record = {"file_sha256": _sha256(file.name), "texts": list(texts)}
+        with replacing(Path(path).with_suffix(LABELS)) as labels_file:
+            labels_file.write(word_lines(path, [], None, record) + lines)
 
 
 def _sha256(path: str | os.PathLike[str]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from hstree import progress
 from hstree._files import read_regular
 from hstree._version import __version__
-from hstree.data.word_files import labels_path, texts_of_file
+from hstree.data.word_files import LABELS, texts_of_file
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
 from hstree.formats import brown, dot, linkage, napkinxc, nested, networkx, newick
 from hstree.formats.base import CONTENT, Format
@@ -93,7 +93,9 @@ def read(
             "name": source.name,
             "sha256": hashlib.sha256(read_regular(source, FileFormatError)).hexdigest(),
         }
-        if chosen.takes_labels and (made_from := texts_of_file(labels or labels_path(source))):
+        if chosen.takes_labels and (
+            made_from := texts_of_file(labels or source.with_suffix(LABELS))
+        ):
             made_of["texts"] = made_from
         meta = {"method": chosen.name, "options": {}, "hstree": __version__, "input": made_of}
         return tree.with_meta(meta)

@@ -15,7 +15,7 @@ from typing import BinaryIO
 from hstree._files import replacing
 from hstree._typing import Int64
 from hstree.data.provenance import texts
-from hstree.data.word_files import labels_path, read_labels, replacing_with_labels
+from hstree.data.word_files import LABELS, read_labels, replacing_with_labels
 from hstree.errors import InputError
 from hstree.tree import Tree
 
@@ -47,7 +47,7 @@ class Format:
 
     def files(self, path: Path) -> list[Path]:
         """Return the files that `write` makes: this one, and its labels file if it has one."""
-        return [path, labels_path(path)] if self.takes_labels else [path]
+        return [path, path.with_suffix(LABELS)] if self.takes_labels else [path]
 
     def losses(self, tree: Tree) -> list[str]:
         """Name the content of a tree that the format drops."""

@@ -212,13 +212,6 @@ def test_an_array_of_another_text_is_made_anew(tmp_path, ending, other):
     assert said_back(encode(source, cache=tmp_path)) == [["a", "b"], ["c", "d", "e"]] * 50
 
 
-def test_numpy_reads_the_arrays(tmp_path):
-    encoded = encode(Given([b"a b\n", b"c\n"]), cache=tmp_path)
-    (ids,), (starts,) = tmp_path.glob("*.ids.npy"), tmp_path.glob("*.line_start.npy")
-    assert np.load(ids).tolist() == encoded.ids.tolist() == [1, 2, 0, 3, 0]
-    assert np.load(starts).tolist() == encoded.line_start.tolist() == [0, 3, 5]
-
-
 def test_a_temporary_folder_replaces_one_that_cannot_be_used(tmp_path):
     (tmp_path / "file").write_text("in the way")
     source = Given([b"a b\n"])

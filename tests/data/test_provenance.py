@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree.data.provenance import shared, texts
-from hstree.data.word_files import header, parse_header
+from hstree.data.word_files import parse_header, word_lines
 from hstree.errors import InputError
 
 TEXT = {"name": "c.txt", "sha256": "ab"}
@@ -24,7 +24,8 @@ json_values = st.recursive(
 def test_any_json_has_texts_and_theirs_are_the_same(record):
     found = texts(record)
     assert texts(found) == found
-    assert parse_header(header(texts=found), "f") == {"texts": found}
+    line = word_lines("f", [], None, {"texts": found}).decode()
+    assert parse_header(line, "f") == {"texts": found}
 
 
 def test_lines_that_overlap_or_follow_are_one_entry():
@@ -46,13 +47,6 @@ def test_lines_are_shared_by_content_whatever_the_name():
     some = [{**TEXT, "lines": [0, 2]}, {**TEXT, "lines": [5, 9]}]
     said = "line 2 of c.txt and line 6 of c.txt"
     assert shared(some, {**TEXT, "lines": [1, 6]}) == said
-
-
-@pytest.mark.parametrize(
-    "line", ["the\t7", "# hstree\t7", "# hstree", "#", "", '# hstree {"a": 1}']
-)
-def test_a_word_is_no_record(line):
-    assert parse_header(line, "f") is None
 
 
 @pytest.mark.parametrize(

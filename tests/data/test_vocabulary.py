@@ -214,8 +214,10 @@ def test_the_lines_that_it_was_counted_on_come_back(tmp_path):
 
 
 def test_a_word_that_looks_like_the_record_is_a_word(tmp_path):
-    Vocabulary(["# hstree", '{"texts": []}'], [2, 1]).save(tmp_path / "v.tsv")
-    assert Vocabulary.from_file(tmp_path / "v.tsv").words == ("# hstree", '{"texts": []}')
+    words = ("# hstree", '{"texts": []}', "#", '# hstree {"a": 1}')
+    for first in range(len(words)):
+        Vocabulary(words[first:], [7] * (4 - first)).save(tmp_path / "v.tsv")
+        assert Vocabulary.from_file(tmp_path / "v.tsv").words == words[first:]
     (tmp_path / "v.tsv").write_text('# hstree\t{"texts": 3}\na\t1\n')
     with pytest.raises(InputError, match=r"v.tsv, line 1: the record of .* is damaged"):
         Vocabulary.from_file(tmp_path / "v.tsv")

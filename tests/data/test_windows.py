@@ -56,14 +56,6 @@ def test_words_outside_the_vocabulary_are_unk_and_marked(tmp_path):
     assert oov.tolist() == [False, True, False, False, False, False]
 
 
-def test_missing_special_words_are_named(tmp_path):
-    corpus = corpus_of(tmp_path, ["a x"])
-    with pytest.raises(InputError, match=r"1 of 3 tokens .* no <unk>"):
-        Windows(corpus.with_vocabulary(Vocabulary(["a", "<eos>"], [1, 1])), 1)
-    with pytest.raises(InputError, match="no <eos>"):
-        Windows(corpus.with_vocabulary(Vocabulary(["a", "x"], [1, 1])), 1)
-
-
 @pytest.mark.parametrize("lowest", [0, -1])
 def test_ids_go_from_the_lowest_to_the_last_label(lowest):
     check_ids(np.array([lowest, 4]), 5, lowest)
