@@ -126,7 +126,8 @@ def paths_of(tree: Tree, labels: ArrayLike | None = None) -> Paths:
         raise InputError(f"labels must be ids from 0 to {tree.n_labels - 1}")
     ids = ids.astype(np.int64)
     codes = Codes(tree, cache_limit=0)
-    n_decisions = int(np.diff(_starts(codes))[ids].sum())
+    # a label has one code, or none where V = 1
+    n_decisions = int(codes.length[ids].sum()) if tree.n_nodes else 0
     if n_decisions > LARGEST_TABLE:
         raise InputError(
             f"the paths have {n_decisions:,} decisions, more than {LARGEST_TABLE:,}; "
@@ -144,7 +145,7 @@ def path_batches(tree: Tree, what: str, limit: int) -> Iterator[Paths]:
     """
     check_binary(tree, what)
     codes = Codes(tree, cache_limit=0)
-    start = _starts(codes)
+    start = offsets(codes.length)[codes.label_start]  # (V + 1,) of the labels in all decisions
     if start[-1] > limit:
         raise InputError(
             f"the codes have {start[-1]:,} decisions, too many for {what}, which writes out each; "
@@ -174,11 +175,6 @@ def check_single_codes(tree: Tree, what: str, remedy: str = "build a tree with o
             f"the label {tree.labels[label]!r} has {tree.codes_per_label[label]} codes, and "
             f"{what} holds one per label; {remedy}"
         )
-
-
-def _starts(codes: Codes) -> Int64:
-    """Return the offsets (V + 1,) of the labels in all decisions."""
-    return offsets(codes.length)[codes.label_start]
 
 
 def _paths(codes: Codes, labels: Int64) -> Paths:
