@@ -70,20 +70,19 @@ def encode(
     disk of the cache folder is full.
     """
     name = f"{source.key()}{'-lower' if lower else ''}"
-    folder = cache_folder(cache)
-    text = _opened(folder / name, source, lower)
-    if text is None and not is_writable(folder):
-        folder = Path(_temporary_folder().name)
-        text = _opened(folder / name, source, lower)
-    if text is None:
-        _write(folder / name, source, lower)
-        text = _opened(folder / name, source, lower)
-    if text is None:
-        raise FileFormatError(
-            f"cannot read back {folder / name}.json; "
-            f"set {CACHE_VARIABLE} to a folder on another disk"
-        )
-    return text
+    entry = cache_folder(cache) / name
+    if text := _opened(entry, source, lower):
+        return text
+    if not is_writable(entry.parent):
+        entry = Path(_temporary_folder().name) / name
+        if text := _opened(entry, source, lower):
+            return text
+    _write(entry, source, lower)
+    if text := _opened(entry, source, lower):
+        return text
+    raise FileFormatError(
+        f"cannot read back {entry}.json; set {CACHE_VARIABLE} to a folder on another disk"
+    )
 
 
 @functools.cache

@@ -23,9 +23,8 @@ class LogNormaliser:
 
     mean: float  #: of ln Z over the tokens, in nats
     sd: float  #: standard deviation of ln Z
-    unnormalised_perplexity: (
-        float  #: ``exp(mean(nll - ln Z))``, as if scores were log-probabilities
-    )
+    #: ``exp(mean(nll - ln Z))``, as if scores were log-probabilities
+    unnormalised_perplexity: float
 
     @classmethod
     def of(cls, log_z: Float64, nll: float) -> Self:

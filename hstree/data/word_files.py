@@ -163,7 +163,7 @@ def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False
 
 
 def counts_array(path: str | os.PathLike[str], counts: Sequence[int]) -> Int64:
-    """Return the counts of a file as int64; raises InputError when one is above 2**63 - 1."""
+    """Return the counts of a file as int64; InputError when one is above 2**63 - 1."""
     try:
         return np.array(counts, np.int64)
     except OverflowError as error:

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hstree._compiled import numpy_alone
@@ -66,6 +66,7 @@ def split_at(data, positions):
     return [data[a:b] for a, b in pairwise([0, *positions, len(data)])]
 
 
+@example("a\r\nb\rc\n\n \n<eos>", [], False)
 @given(TEXTS.filter(bool), st.lists(st.integers(0, 40), max_size=5), st.booleans())
 def test_ids_say_the_text_back_whatever_the_blocks(tmp_path_factory, text, positions, lower):
     folder = tmp_path_factory.mktemp("cache")
@@ -79,11 +80,6 @@ def test_ids_say_the_text_back_whatever_the_blocks(tmp_path_factory, text, posit
     assert first_places == sorted(first_places)
     assert encoded.sha256 == hashlib.sha256(text.encode()).hexdigest()
     assert (encoded.name, encoded.lower, encoded.versions) == ("given", lower, {"maker": "1.0"})
-
-
-def test_every_line_ends_and_none_follows_the_last_end(tmp_path):
-    encoded = encode(Given([b"a\r\nb\rc\n\n \n<eos>"]), cache=tmp_path)
-    assert said_back(encoded) == [["a"], ["b", "c"], [], [], ["<eos>"]]
 
 
 def test_kernels_number_the_words_of_a_large_text_as_a_dictionary_does(tmp_path):

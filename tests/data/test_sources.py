@@ -99,12 +99,9 @@ def test_what_is_not_there_is_said_in_one_line(source, message):
     [
         ("vocab.tsv", "vocab.tsv looks like a vocabulary .*text file.*beside the corpus"),
         ("v.vec", "looks like word vectors .*builders such as gmm"),
-        ("v.npy", "looks like word vectors"),
         ("v.BIN", "looks like word vectors"),
         ("tree.json", "looks like a tree "),
-        ("tree.npz", "looks like a tree "),
         ("items.csv", "looks like a vocabulary or a table .*text=True"),
-        ("items.parquet", "looks like a vocabulary or a table"),
         ("lines.jsonl", "looks like JSON lines .*jq -r"),
         ("page.xml", "looks like XML"),
         ("paper.pdf", "looks like a PDF .*pdftotext"),
