@@ -132,7 +132,7 @@ class LinearTree:
         others = np.flatnonzero(~result.certain)
         if self.sparse and others.size:
             for some, table in self._all_logits(X[others]):
-                search(others[some], partial(_look_up, table), PATIENCE)
+                search(others[some], lambda *pairs, table=table: table[pairs], PATIENCE)
         return result
 
     def _all_logits(self, X: Rows) -> Iterator[tuple[slice, Array]]:
@@ -244,10 +244,6 @@ def add_products(logits: Array, X: Rows, table: Array, item: Int64, row: Int64) 
         weight = X.indices[at] * np.int64(table.shape[1]) + row[some][pair]
         products = X.data[at] * table.ravel().take(weight)
         logits[some] += np.bincount(pair, products, minlength=len(start) - 1)
-
-
-def _look_up(all_logits: Array, item: Int64, row: Int64) -> Array:
-    return np.asarray(all_logits[item, row])
 
 
 def is_sparse(X: Any) -> bool:
