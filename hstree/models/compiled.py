@@ -96,7 +96,7 @@ def _window_sum_backward(embedding, position, contexts, grad_hidden, slot_of):
 
 
 def window_sum(embedding: Array, position: Array, contexts: Integer) -> Any:
-    """Twin of `window_sums.window_sum`."""
+    """Twin of `lbl.window_sum`."""
     if not takes(embedding, position):
         return NotImplemented
     ids = checked_ids(contexts, len(embedding))
@@ -109,7 +109,7 @@ def window_sum(embedding: Array, position: Array, contexts: Integer) -> Any:
 def window_sum_backward(
     embedding: Array, position: Array, contexts: Integer, vectors: Array, grad_hidden: Array
 ) -> Any:
-    """Twin of `window_sums.window_sum_backward`."""
+    """Twin of `lbl.window_sum_backward`."""
     if not takes(embedding, position, grad_hidden):
         return NotImplemented
     ids = checked_ids(contexts, len(embedding))
@@ -497,12 +497,15 @@ class WindowStep(NamedTuple):
 
 
 def window_step(layer: OutputLayer, n_items: int, *optimisers: DampedSGD) -> Any:
-    """Twin of `word2vec.window_step`."""
+    """Return the step of at most `n_items` predictions; None where NumPy trains.
+
+    The optimisers are those of the word vectors and the output layer.
+    """
     if type(layer) is not HierarchicalSoftmax:
-        return NotImplemented
+        return None
     parameters = tuple(optimiser.parameter for optimiser in optimisers)
     if (tree := tree_pass(layer, n_items, parameters[0])) is None:
-        return NotImplemented
+        return None
     return WindowStep(tree, parameters, tuple(optimiser.curvature for optimiser in optimisers))
 
 
@@ -550,11 +553,11 @@ def log_bilinear_step(
     position: RowAdagrad,
     *of_layer: RowAdagrad,
 ) -> Any:
-    """Twin of `lbl.log_bilinear_step`."""
+    """Return the step of batches of `n_items`; None where NumPy trains."""
     if type(layer) is not HierarchicalSoftmax or position.parameter.ndim > 2:
-        return NotImplemented
+        return None
     if (tree := tree_pass(layer, n_items, embedding.parameter)) is None:
-        return NotImplemented
+        return None
     weight, bias = of_layer
     return LogBilinearStep(
         tree,

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import kernels, twin
+from hstree._compiled import backend, twin
 from hstree._options import Option, RandomState, Range
 from hstree._text import plural
 from hstree._typing import Array, Int64, Integer
@@ -23,7 +23,7 @@ from hstree.data.contexts import Contexts, ids_before
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Windows
 from hstree.errors import OptionError
-from hstree.layers.base import OutputLayer, ParameterGradient
+from hstree.layers.base import ParameterGradient
 from hstree.layers.hooks import hooks_of
 from hstree.layers.kernels import sum_by_word
 from hstree.layers.registry import LayerSpec
@@ -37,7 +37,6 @@ from hstree.models.base import (
     Width,
     in_sorted_order,
 )
-from hstree.models.window_sums import window_sum, window_sum_backward
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.scoring import ContextModel
 from hstree.training.trainer import Trainer
@@ -208,12 +207,41 @@ class LogBilinear(ContextModel):
 
 
 @twin
-def log_bilinear_step(layer: OutputLayer, n_items: int, *optimisers: RowAdagrad) -> Any:
-    """Return the compiled step of batches of `n_items`; None where NumPy trains.
+def window_sum(embedding: Array, position: Array, contexts: Integer) -> tuple[Array, Array]:
+    """Return ``sum_i position[i] * embedding[contexts[:, i]]``, a float array (B, d).
 
-    The optimisers are those of the word vectors, the position matrices and the output layer.
+    Parameters
+    ----------
+    embedding : float array (V, d)
+    position : float array (n, d)
+    contexts : int array (B, n)
+
+    Returns
+    -------
+    hidden : float array (B, d)
+    vectors : float array
+        For `window_sum_backward`.
     """
-    return None
+    vectors = embedding.take(contexts, axis=0)
+    return np.einsum("bnd,nd->bd", vectors, position), vectors
+
+
+@twin
+def window_sum_backward(
+    embedding: Array, position: Array, contexts: Integer, vectors: Array, grad_hidden: Array
+) -> tuple[Int64, Array, Array]:
+    """Gradients through `window_sum`.
+
+    Returns
+    -------
+    words : int64 array (w,)
+        The words that occur, each once.
+    grad_words : float array (w, d)
+    grad_position : float array (n, d)
+    """
+    grad_position = np.einsum("bnd,bd->nd", vectors, grad_hidden)
+    words, grad_words = sum_by_word(contexts, grad_hidden[:, None] * position, len(embedding))
+    return words, grad_words, grad_position
 
 
 class LogBilinearTrainer(Trainer[LogBilinear]):
@@ -221,6 +249,8 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
 
     schedule: ClassVar[tuple[str, ...]] = ("_tokens", "rate", "_since_best")
     optimisers: dict[str, RowAdagrad]
+    #: the compiled step; None where NumPy trains
+    _compiled: Any = None
 
     def __init__(self, model: LanguageModel) -> None:
         super().__init__(model)
@@ -232,9 +262,10 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             decay = model.weight_decay if array.ndim > 1 else 0.0  # biases do not decay
             self.optimisers[name] = RowAdagrad(array, decay, **options.get(name, {}))
         optimisers = self.optimisers.values()
-        self._compiled = log_bilinear_step(self.layer, model.batch_size, *optimisers)
-        if kernels() == "numpy":
+        module = backend("models")
+        if module is None:
             return
+        self._compiled = module.log_bilinear_step(self.layer, model.batch_size, *optimisers)
         # What steps call is compiled on a batch of nothing, so that no epoch's seconds are of that.
         contexts, targets = np.empty((0, model.context), np.int32), np.empty(0, np.int32)
         if self._compiled is not None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from hstree._compiled import backend, twin
+from hstree._compiled import backend
 from hstree._options import RandomState, Range
 from hstree._plugins import require
 from hstree._ragged import offsets
@@ -216,15 +216,6 @@ def mean_of_items(nll: Float64, item: Int64, n_items: int) -> Float64:
     return mean
 
 
-@twin
-def window_step(layer: OutputLayer, n_items: int, *optimisers: DampedSGD) -> Any:
-    """Return the compiled step of at most `n_items` predictions; None where NumPy trains.
-
-    The optimisers are those of the word vectors and the output layer.
-    """
-    return None
-
-
 class FallingTrainer(Trainer[WindowModel]):
     """A training whose learning rate falls linearly with the share of it that is done."""
 
@@ -251,7 +242,8 @@ class Word2VecTrainer(FallingTrainer):
             for name, array in self.layer.parameters().items()
         }
         most = self.batch_size * (2 * model.window if self.model.each else 1)
-        self._compiled = window_step(self.layer, most, self.embedding, *self.output.values())
+        module, optimisers = backend("models"), (self.embedding, *self.output.values())
+        self._compiled = module and module.window_step(self.layer, most, *optimisers)
         if self._compiled is not None:
             # Compiled now, on a batch of nothing, so that no epoch's seconds are of that.
             contexts = np.empty((0, 2 * model.window), np.int32)

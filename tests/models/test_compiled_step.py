@@ -105,20 +105,6 @@ def test_steps_of_word2vec_are_those_of_numpy(corpus, kind, of, options):
         np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_training_reaches_the_perplexity_of_numpy(corpus, kind):
-    fast, slow = (
-        LanguageModel(tree(kind, corpus), dim=13, batch_size=50, epochs=2).fit(
-            corpus, corpus, fast=fast
-        )
-        for fast in (True, False)
-    )
-    for one, other in zip(fast.history_.epochs, slow.history_.epochs, strict=True):
-        assert one.train == pytest.approx(other.train, rel=2e-3)
-        assert one.valid == pytest.approx(other.valid, rel=2e-3)
-    assert fast.history_.epochs[-1].valid < 0.8 * len(corpus.vocabulary)
-
-
 @pytest.mark.parametrize("kind", ["huffman", "wide", "in pieces"])
 def test_the_number_of_threads_changes_no_bit(corpus, kind, monkeypatch):
     results = []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hstree._compiled import numpy_alone
-from hstree.models.window_sums import window_sum, window_sum_backward
+from hstree.models.lbl import window_sum, window_sum_backward
 from tests.needs import NUMBA
 
 pytest.importorskip("numba", reason=NUMBA)
