@@ -41,6 +41,8 @@ from hstree.training.scoring import scored_batches
 FORMAT, VERSION = "hstree ensemble", 1
 #: The file and the folder of models in the folder of an ensemble.
 ENSEMBLE, MODELS = "ensemble.json", "models"
+#: The names of these models' folders, of which others than the last ensemble's are removed.
+KEY = "[0-9a-f]{64}"
 #: What the folder of a model or of an ensemble may hold.
 FILES = (*files.FILES, ENSEMBLE, MODELS)
 
@@ -190,17 +192,12 @@ class Ensemble(Predictor):
         ):
             keys = []
             for number, model in enumerate(self.models):
-                new, damaged = scratch / f"new-{number}", scratch / f"damaged-{number}"
-                model.save(new)
-                keys.append(content_key(new))
-                target = models / keys[-1]
-                if not _is_named_by_key(target):
-                    if target.exists():
-                        target.rename(damaged)
-                    new.rename(target)
+                model.save(scratch / f"{number}")
+                keys.append(content_key(scratch / f"{number}"))
+                model.save(models / keys[-1])  # in place of the same one, which may be damaged
             write_json(home / ENSEMBLE, {"format": FORMAT, "version": VERSION, "models": keys})
             for other in models.iterdir():
-                if other.name not in keys and _is_named_by_key(other):
+                if other.name not in keys and re.fullmatch(KEY, other.name):
                     other.rename(scratch / other.name)
 
     @classmethod
@@ -218,7 +215,7 @@ class Ensemble(Predictor):
             raise FileFormatError(f"{path}: {said}")
         models = []
         for key in keys:
-            if not (isinstance(key, str) and re.fullmatch("[0-9a-f]{64}", key)):
+            if not (isinstance(key, str) and re.fullmatch(KEY, key)):
                 raise FileFormatError(f"{path}: {key!r} does not name a model")
             models.append(load(home / MODELS / key))
             if content_key(home / MODELS / key) != key:
@@ -230,15 +227,6 @@ class Ensemble(Predictor):
             return cls(models)
         except OptionError as error:
             raise FileFormatError(f"{home}: no ensemble can be made of it: {error}") from error
-
-
-def _is_named_by_key(folder: Path) -> bool:
-    """Return whether a folder holds an undamaged model, whose key is the folder's name."""
-    try:
-        files.read(folder)
-        return content_key(folder) == folder.name
-    except FileFormatError:
-        return False
 
 
 def load_model(folder: str | os.PathLike[str]) -> Model[Any] | Ensemble:

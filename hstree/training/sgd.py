@@ -10,6 +10,8 @@ batch touches it once, and at most to the minimum where it touches it all the ti
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from hstree._typing import Array, Float64, Int64
@@ -18,6 +20,7 @@ from hstree._typing import Array, Float64, Int64
 CHUNK = 512
 
 
+@dataclass(eq=False)
 class DampedSGD:
     """Gradient descent for one parameter whose first axis is rows.
 
@@ -29,9 +32,8 @@ class DampedSGD:
         Mean curvature of an item's loss along each row, for inputs of length one.
     """
 
-    def __init__(self, parameter: Array, curvature: Float64) -> None:
-        self.parameter = parameter
-        self.curvature = curvature
+    parameter: Array
+    curvature: Float64
 
     def step(
         self, rows: Int64 | slice, gradient: Array, learning_rate: float, scale: float
