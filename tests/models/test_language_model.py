@@ -13,7 +13,7 @@ import hstree
 from hstree.builders.shared.join import join_under_root
 from hstree.data.splits import Splits, read_before
 from hstree.data.text_score import perplexity, unigram_score
-from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
+from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.models.lbl import LanguageModel
 from tests.texts import corpus_of, fitted, markov_lines
 
@@ -128,15 +128,11 @@ def test_lines_that_a_warm_start_has_read_are_named(markov):
     assert read_before(test, training=of_both[1].texts) is None
 
 
-@pytest.mark.parametrize("full", [False, True])
-def test_a_saved_model_is_the_same_model(markov, tmp_path, full):
-    train, valid, test, _ = markov
-    options = {**SMALL, "epochs": 1, "full": full}
-    model = LanguageModel(hstree.build("huffman", train), **options).fit(train, valid)
-    model.save(tmp_path / "model")
-    again = LanguageModel.load(tmp_path / "model")
-    assert again.perplexity(test) == model.perplexity(test)
-    assert again.config() == model.config()
+def test_a_saved_model_with_full_matrices_is_the_same_model(markov, tmp_path):
+    train, _, test, _ = markov
+    model = LanguageModel(hstree.build("huffman", train), **SMALL | {"full": True, "epochs": 1})
+    model.fit(train).save(tmp_path)
+    assert LanguageModel.load(tmp_path).perplexity(test) == model.perplexity(test)
 
 
 @pytest.mark.parametrize(
@@ -149,10 +145,14 @@ def test_a_saved_model_is_the_same_model(markov, tmp_path, full):
         ("weights.safetensors", b"", "not the ones"),
         ("weights.safetensors", b"\x80\x04pickle", "not the ones"),
         ("tree.json", b"{}", "tree.json"),
+        ("tree.json", None, "not the ones that config"),
     ],
 )
-def test_a_damaged_folder_is_named(saved, file, content, said):
-    (saved / file).write_bytes(content)
+def test_a_damaged_folder_is_named(markov, saved, file, content, said):
+    if content is None:
+        hstree.build("balanced", markov[0]).save(saved / file)
+    else:
+        (saved / file).write_bytes(content)
     with pytest.raises(hstree.HstreeError, match=said):
         LanguageModel.load(saved)
 
@@ -175,12 +175,6 @@ def test_a_config_that_fits_no_model_is_refused(saved, change, said):
         LanguageModel.load(saved)
 
 
-def test_weights_of_another_tree_are_refused(markov, saved):
-    hstree.build("balanced", markov[0]).save(saved / "tree.json")
-    with pytest.raises(FileFormatError, match="not the ones that config"):
-        LanguageModel.load(saved)
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -199,13 +193,6 @@ def test_weights_that_do_not_fit_are_named(saved, change, said):
     (saved / "config.json").write_text(json.dumps(config))
     with pytest.raises(FileFormatError, match=said):
         LanguageModel.load(saved)
-
-
-def test_a_training_that_diverges_is_an_error(markov):
-    train, valid, _, _ = markov
-    model = LanguageModel(hstree.build("huffman", train), **SMALL, learning_rate=1e30)
-    with pytest.raises(TrainingError, match=r"diverged: .* lower the learning rate"):
-        model.fit(train, valid)
 
 
 def test_questions_take_words_or_ids(model):
@@ -321,12 +308,6 @@ def test_perplexity_of_nothing_and_of_the_impossible():
 def test_the_splits_of_a_corpus(tmp_path):
     corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
     other = corpus_of(tmp_path, ["line 1"], "other.txt")
-    whole = Splits.of(corpus)
-    assert [p.lines for p in (whole.train, whole.valid, whole.test)] == [
-        (0, 40),
-        (40, 45),
-        (45, 50),
-    ]
     assert Splits.of(corpus, other, other).train.lines == (0, 50)
     with_test = Splits.of(corpus, test=other)
     assert (with_test.train.lines, with_test.valid.lines) == ((0, 45), (45, 50))

@@ -124,9 +124,6 @@ def test_the_order_of_labels_changes_nothing(markov, options):
 def test_a_folder_is_read_by_its_own_class(markov, kind, tmp_path):
     model = trained(kind, markov[0], sample=0.1)
     model.save(tmp_path / "one")
-    again = type(model).load(tmp_path / "one")
-    assert again.config() == model.config()
-    np.testing.assert_array_equal(again.nll(markov[2]), model.nll(markov[2]))
     with pytest.raises(FileFormatError, match=f"holds a model '{kind}', not 'lbl'"):
         LanguageModel.load(tmp_path / "one")
 

@@ -130,7 +130,9 @@ class Diverging(Counting):
 def test_what_diverges_is_an_error_and_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(TrainingError, match="training perplexity of epoch 1 is nan"):
+        with pytest.raises(
+            TrainingError, match="perplexity of epoch 1 is nan; lower the learning rate"
+        ):
             Diverging(2).fit(Text(8))
 
 
