@@ -144,16 +144,13 @@ def test_words_can_be_left_out(hstree, tree, corpus, tmp_path):
     assert oov("--vocabulary", "few.tsv") == 1440 - kept
 
 
-def test_options_that_leave_no_word_are_named(refused, tree, corpus):
-    said = "training split: --min-count 9999: no word but <unk> is left"
-    for command in (("evaluate", tree, corpus), ("bootstrap", corpus, "-o", "runs")):
-        refused(*command, "--min-count", "9999", status=2, saying=said)
-
-
-def test_a_vocabulary_that_leaves_no_word_is_named(refused, tree, corpus, tmp_path):
+def test_options_that_leave_no_word_are_named(refused, tree, corpus, tmp_path):
     (tmp_path / "far.tsv").write_text("zebra\t3\n")
-    saying = "--vocabulary far.tsv: no word but <unk> is left"
-    refused("evaluate", tree, corpus, "--vocabulary", "far.tsv", status=2, saying=saying)
+    for option, value in (("--min-count", "9999"), ("--vocabulary", "far.tsv")):
+        said = f"training split: {option} {value}: no word but <unk> is left"
+        refused("evaluate", tree, corpus, option, value, status=2, saying=said)
+    said = "training split: --min-count 9999: no word but <unk> is left"
+    refused("bootstrap", corpus, "-o", "runs", "--min-count", "9999", status=2, saying=said)
 
 
 def test_lower_reads_lower_case(hstree, tree, corpus, tmp_path):

@@ -6,16 +6,12 @@ import time
 import pytest
 
 from hstree._files import write_json
-from hstree.builders import build
-from hstree.data.vocabulary import Vocabulary
-from tests.report.comparison import leave
+from tests.report.comparison import leave, small_trees
 
 
 @pytest.fixture
 def comparison(tmp_path):
-    vocabulary = Vocabulary(["the", "of", "bank"], [5, 3, 1])
-    trees = {method: build(method, vocabulary) for method in ("huffman", "flat")}
-    return leave(tmp_path / "compared", trees)
+    return leave(tmp_path / "compared", small_trees())
 
 
 def test_the_page_is_left_beside_the_results(hstree, comparison):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from msgspec.structs import replace
 
+from hstree.builders import build
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments import results
 from hstree.experiments.results import (
@@ -112,6 +113,12 @@ def a_comparison(*rows, within=0.03, **changed):
 def chosen(best, answer=None, **changed):
     """Return the choice of a row."""
     return Choice(**{"among": 2, "best": best, "within": 0.03, "chosen": answer or best} | changed)
+
+
+def small_trees(words=("the", "of", "bank")):
+    """Return a Huffman tree and the flat one."""
+    vocabulary = Vocabulary(list(words), list(range(len(words), 0, -1)))
+    return {method: build(method, vocabulary) for method in ("huffman", "flat")}
 
 
 def leave(folder, trees, *, ngrams=("kn3",), seeds=(0, 1), oov=12, **changed):

@@ -5,12 +5,10 @@ import json
 
 import pytest
 
-from hstree.builders import build
-from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError
 from hstree.experiments import results
 from hstree.report import page
-from tests.report.comparison import leave
+from tests.report.comparison import leave, small_trees
 
 #: JSON that takes the place of a value.
 REPLACEMENTS = [
@@ -23,9 +21,7 @@ MARK = "to be replaced"
 
 @pytest.fixture
 def comparison(tmp_path):
-    vocabulary = Vocabulary(["the", "of", "bank"], [5, 3, 1])
-    trees = {method: build(method, vocabulary) for method in ("huffman", "flat")}
-    return leave(tmp_path / "compared", trees)
+    return leave(tmp_path / "compared", small_trees())
 
 
 def places(value, path=()):

@@ -22,19 +22,12 @@ from hstree.experiments.results import (
     WordTable,
 )
 from hstree.report.table import table_of
-from tests.report.comparison import a_row, chosen, leave
-
-WORDS = ("the", "of", "bank")
-
-
-def trees(words=WORDS):
-    vocabulary = Vocabulary(list(words), list(range(len(words), 0, -1)))
-    return {method: build(method, vocabulary) for method in ("huffman", "flat")}
+from tests.report.comparison import a_row, chosen, leave, small_trees
 
 
 @pytest.fixture
 def folder(tmp_path):
-    return leave(tmp_path / "compared", trees())
+    return leave(tmp_path / "compared", small_trees())
 
 
 def markup(page):
@@ -102,21 +95,25 @@ def test_a_tree_of_vectors_says_which_where_the_comparison_made_them(tmp_path, m
     draw = np.random.default_rng(0).normal(size=(3, 2))
     gmm = build("gmm", WordVectors(["the", "of", "bank"], draw))
     gmm.save("mine.json")
-    page = report.write(leave(tmp_path / "c", {"gmm trees=1": gmm, "mine.json": gmm, **trees()}))
+    page = report.write(
+        leave(tmp_path / "c", {"gmm trees=1": gmm, "mine.json": gmm, **small_trees()})
+    )
     made = {tree["name"]: tree["made"] for tree in packed_trees(page)["trees"]}
     assert {n for n, how in made.items() if "mean predicted vector" in how} == {"gmm trees=1"}
 
 
 @pytest.mark.parametrize(
-    "changes", [{"seeds": (0,), "ngrams": ()}, {"oov": 0, "bands": []}, {"words": ["a"]}]
+    "changes",
+    [{"seeds": (0,), "ngrams": ()}, {"oov": 0, "bands": []}, {"trees": small_trees(["a"])}],
 )
 def test_a_comparison_may_lack_what_it_will(tmp_path, changes):
-    compared = trees(changes.pop("words", WORDS))
-    assert report.write(leave(tmp_path / "compared", compared, **changes)).exists()
+    assert report.write(leave(tmp_path / "c", **{"trees": small_trees(), **changes})).exists()
 
 
 def test_a_comparison_without_flat_takes_the_best_tree_for_its_level(tmp_path):
-    page = report.write(leave(tmp_path / "compared", {"huffman": trees()["huffman"]}, ngrams=()))
+    page = report.write(
+        leave(tmp_path / "compared", {"huffman": small_trees()["huffman"]}, ngrams=())
+    )
     assert "as a multiple of huffman" in page.read_text()
 
 
