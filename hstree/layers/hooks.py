@@ -25,6 +25,8 @@ class TrainingHooks:
     scores_in_threads: bool = False
     #: arguments of `RowAdagrad` by array: `rate`, `initial_accumulator`
     adagrad: Mapping[str, dict[str, float]] = MappingProxyType({})
+    #: integers that the layer took from the training text, by the names of a saved model's tensors
+    tables: Mapping[str, Int64] = MappingProxyType({})
     #: the layer whose hooks these are, where it does not inherit them
     _layer: OutputLayer | None = None
 
@@ -48,10 +50,6 @@ class TrainingHooks:
 
     def training_state(self) -> dict[str, Array]:
         """Return what else a training changes in place, for checkpoints; read after `prepare`."""
-        return {}
-
-    def tables(self) -> dict[str, Int64]:
-        """Return the integers that the layer took from the training text, for saved models."""
         return {}
 
     def restore(self, tables: Mapping[str, Array]) -> None:

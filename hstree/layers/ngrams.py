@@ -73,8 +73,7 @@ class NgramSoftmax(HierarchicalSoftmax):
     ) -> None:
         super().__init__(tree, dim, counts=counts, dtype=dtype)
         self.words, self.min_count = words, min_count
-        self.features = NgramFeatures.none(words, tree.n_labels, len(self.weight))
-        self.feature_weight: Array = np.zeros(0, dtype)
+        self._take(NgramFeatures.none(words, tree.n_labels, len(self.weight)))
 
     def prepare(self, train: Windows) -> None:
         """Find the features of the training text, unless there are some from a saved model."""
@@ -87,16 +86,12 @@ class NgramSoftmax(HierarchicalSoftmax):
             self._take(NgramFeatures.of_text(train, self.codes, self.words, self.min_count))
 
     def _take(self, features: NgramFeatures) -> None:
-        self.features = features
-        self.feature_weight = np.zeros(len(features.keys), self.weight.dtype)
+        self.features, self.tables = features, features.tables()
+        self.feature_weight: Array = np.zeros(len(features.keys), self.weight.dtype)
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
         return {**super().parameters(), "feature_weight": self.feature_weight}
-
-    def tables(self) -> dict[str, Int64]:
-        """Return what the features are of: their contexts, and their keys."""
-        return self.features.tables()
 
     def restore(self, tables: Mapping[str, Array]) -> None:
         """Take over the features of a saved model; FileFormatError when they are not of it."""

@@ -413,7 +413,7 @@ class Model(Predictor, Generic[M]):
         Files of these names are replaced together: a process that is killed here leaves the old
         model or the new one.
         """
-        weights = tensors_to_bytes({**self.parameters(), **hooks_of(self.layer).tables()})
+        weights = tensors_to_bytes({**self.parameters(), **hooks_of(self.layer).tables})
         content = {
             "format": files.FORMAT,
             "version": files.VERSION,

@@ -256,7 +256,7 @@ def damaged():
 @pytest.mark.parametrize(("what", "damage"), list(damaged()))
 def test_damaged_tables_are_refused(text, what, damage):
     layer, _ = prepared(text, "binary")
-    tables = {name: array.copy() for name, array in layer.tables().items()}
+    tables = {name: array.copy() for name, array in layer.tables.items()}
     layer.restore(tables)
     damage(tables)
     with pytest.raises(FileFormatError, match="saved layer"):
@@ -271,7 +271,7 @@ def test_features_are_of_no_more_words_than_the_context_has(text):
     assert named(layer.features) == named(of_two.features)
     contexts = np.array([[0, 1], [1, 2]])
     np.testing.assert_array_equal(layer.features.numbers(contexts)[:, 2], [-1, -1])
-    spec.new(DIM).restore(layer.tables())
+    spec.new(DIM).restore(layer.tables)
 
 
 def test_long_contexts_of_many_words_have_keys(tmp_path):
