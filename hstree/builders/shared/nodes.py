@@ -73,7 +73,8 @@ def centred_rows(
     rows = vectors.take(words, axis=0)
     rows *= vectors.dtype.type(scale)
     weight = np.ones(len(words)) if weight is None else weight
-    mean = nodes.weighted_sum(weight / nodes.total(weight)[nodes.node], rows)
+    total = np.add.reduceat(weight, nodes.start[:-1])  # (S,)
+    mean = nodes.weighted_sum(weight / total[nodes.node], rows)
     rows -= mean if len(mean) == 1 else mean.take(nodes.node, axis=0)
     return rows
 
