@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 import hstree
 from hstree._options import Option
-from hstree.data.splits import seen
+from hstree.data.splits import read_before
 from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, PluginError
@@ -312,10 +312,10 @@ def test_a_tree_is_short_for_its_layer():
 
 def test_test_lines_that_a_vocabulary_was_made_from_are_named(splits):
     of_test = layer_spec(splits.test.select_vocabulary(unk=True), "dense")
-    sentence = seen(splits, of_test.made_from, reader="layer")
+    sentence = read_before(splits.test, layer=of_test.made_from)
     assert "the vocabulary of the output layer was made from" in sentence
     of_train = layer_spec(splits.train.vocabulary, "dense")
-    assert seen(splits, of_train.made_from, reader="layer") is None
+    assert read_before(splits.test, layer=of_train.made_from) is None
 
 
 def test_the_flat_softmax_is_computed_as_layers_that_approximate_it_in_training_alone():
