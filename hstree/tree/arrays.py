@@ -67,40 +67,6 @@ class TreeArrays:
         if broken := content.broken_rules():
             more = f" (and {len(broken) - 1} more broken rules)" if len(broken) > 1 else ""
             raise TreeError(f"not a valid tree: {broken[0]}{more}")
-        # What follows from `child_start` and `child`.
-        n_edges, n_nodes = len(self.child), self.n_nodes
-        inner = np.flatnonzero(self.child >= 0)  # edges to nodes
-        #: (N,), the number of children of each node
-        self.fan_out: Int64 = np.diff(self.child_start)
-        #: (N + 1,), the weight rows of node n are ``row_start[n]:row_start[n + 1]``
-        self.row_start = offsets(np.where(self.fan_out == 2, 1, self.fan_out))
-        #: (E,), the node that each edge leaves
-        self.edge_node = segment_ids(self.child_start)
-        #: (E,), position of each edge among those of its node, from 0
-        self.edge_branch: Int64 = np.arange(n_edges) - self.child_start[self.edge_node]
-        #: (E,), the number of children of the node that each edge leaves
-        self.edge_width: Int64 = self.fan_out[self.edge_node]
-        #: (E,), the first weight row of the node that each edge leaves
-        self.edge_row: Int64 = self.row_start[self.edge_node]
-        #: (rows,), the edge whose score each weight row gives; binary: the first
-        self.row_edge = np.flatnonzero((self.edge_width > 2) | (self.edge_branch == 0))
-        #: (N,), the edge that leads to each node, -1 for the root
-        self.node_edge: Int64 = np.full(n_nodes, -1)
-        self.node_edge[self.child[inner]] = inner
-        #: (N,), the parent of each node, -1 for the root
-        self.parent: Int64 = np.full(n_nodes, -1)
-        self.parent[self.child[inner]] = self.edge_node[inner]
-        #: (E,), the edge before each edge on its path, -1 at the root
-        self.parent_edge: Int64 = self.node_edge[self.edge_node]
-        #: (N,), number of decisions before each node; 0 for the root
-        self.depth: Int64 = sum_to_root((self.parent >= 0).astype(np.int64), self.parent)
-        #: (V,), the number of codes of each label; 0 only where V = 1
-        self.codes_per_label: Int64 = np.bincount(~self.child[self.child < 0], None, self.n_labels)
-        #: whether no label has more than one code
-        self.has_single_codes = bool(self.codes_per_label.max() <= 1)
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
 
     @classmethod
     def from_children(
@@ -126,6 +92,77 @@ class TreeArrays:
 
     def __hash__(self) -> int:
         return hash(self.sha256)
+
+    # Derived arrays, each computed when it is first read: a tree that is only checked, written or
+    # drawn holds none of them.
+
+    @cached_property
+    def fan_out(self) -> Int64:
+        """(N,), the number of children of each node."""
+        return _read_only(np.diff(self.child_start))
+
+    @cached_property
+    def row_start(self) -> Int64:
+        """(N + 1,), the weight rows of node n are ``row_start[n]:row_start[n + 1]``."""
+        return _read_only(offsets(np.where(self.fan_out == 2, 1, self.fan_out)))
+
+    @cached_property
+    def row_edge(self) -> Int64:
+        """(rows,), the edge whose score each weight row gives; binary: the first."""
+        return _read_only(np.flatnonzero((self.edge_width > 2) | (self.edge_branch == 0)))
+
+    @cached_property
+    def edge_node(self) -> Int64:
+        """(E,), the node that each edge leaves."""
+        return _read_only(segment_ids(self.child_start))
+
+    @cached_property
+    def edge_branch(self) -> Int64:
+        """(E,), position of each edge among those of its node, from 0."""
+        return _read_only(np.arange(len(self.child)) - self.child_start[self.edge_node])
+
+    @cached_property
+    def edge_width(self) -> Int64:
+        """(E,), the number of children of the node that each edge leaves."""
+        return _read_only(self.fan_out[self.edge_node])
+
+    @cached_property
+    def edge_row(self) -> Int64:
+        """(E,), the first weight row of the node that each edge leaves."""
+        return _read_only(self.row_start[self.edge_node])
+
+    @cached_property
+    def node_edge(self) -> Int64:
+        """(N,), the edge that leads to each node, -1 for the root."""
+        edge = np.full(self.n_nodes, -1)
+        inner = np.flatnonzero(self.child >= 0)  # edges to nodes
+        edge[self.child[inner]] = inner
+        return _read_only(edge)
+
+    @cached_property
+    def parent(self) -> Int64:
+        """(N,), the parent of each node, -1 for the root."""
+        return _read_only(np.where(self.node_edge < 0, -1, self.edge_node[self.node_edge]))
+
+    @cached_property
+    def parent_edge(self) -> Int64:
+        """(E,), the edge before each edge on its path, -1 at the root."""
+        return _read_only(self.node_edge[self.edge_node])
+
+    @cached_property
+    def depth(self) -> Int64:
+        """(N,), number of decisions before each node; 0 for the root."""
+        return _read_only(sum_to_root((self.parent >= 0).astype(np.int64), self.parent))
+
+    @cached_property
+    def codes_per_label(self) -> Int64:
+        """(V,), the number of codes of each label; 0 only where V = 1."""
+        return _read_only(np.bincount(~self.child[self.child < 0], minlength=self.n_labels))
+
+    @cached_property
+    def has_single_codes(self) -> bool:
+        """Whether no label has more than one code."""
+        return bool(self.codes_per_label.max() <= 1)
 
     @cached_property
     def levels(self) -> list[Level]:
@@ -217,6 +254,9 @@ def _checked(values: ArrayLike, name: str) -> Int64:
         )
     if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
         raise TreeError(f"not a valid tree: {name} holds {array.max()}, above 2**63 - 1")
-    array = array.astype(np.int64)
+    return _read_only(array.astype(np.int64))
+
+
+def _read_only(array: Int64) -> Int64:
     array.setflags(write=False)
     return array
