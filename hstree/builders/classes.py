@@ -27,7 +27,6 @@ from hstree.builders.word_classes.clustering import (
     number_classes,
     partition_by,
 )
-from hstree.builders.word_classes.costs import longest_list
 from hstree.builders.word_classes.tree_shape import (
     Arrange,
     Shape,
@@ -53,8 +52,7 @@ def classes(
     cluster_by: ClusterBy = "exchange",
     n_classes: Annotated[int | None, Range(1)] = None,
     levels: Literal[2, 3] = 2,
-    short_list: Annotated[int | Literal["auto"], Range(0)] = 0,
-    scores: Annotated[float | None, Range(1)] = None,
+    short_list: Annotated[int, Range(0)] = 0,
     trees: Annotated[int, Range(1, 64)] = 1,
     binary: bool = False,
     tolerance: Annotated[float, Range(0, 1, exclude_max=True)] = 0.001,
@@ -82,11 +80,7 @@ def classes(
         with brown, adaptive or a file.
     short_list : int
         Number of most frequent words that are children of the root, beside the classes of the
-        others. Not with adaptive, which chooses them. auto: the longest list, and the number of
-        classes if n_classes is not given, whose tree costs at most what scores says.
-    scores : float, optional
-        Cost of a target in training, for the short list auto: the flat softmax over as many words
-        takes as long, as measured with the compiled kernels in batches of 256.
+        others. Not with adaptive, which chooses them.
     trees : int
         Number of trees side by side under one root, their classes from as many random starts: a
         word has a code in each. With exchange, brown and vectors.
@@ -142,15 +136,12 @@ def classes(
     """
     n_words = len(corpus.vocabulary)
     wrong = _misfits(
-        n_words, cluster_by, n_classes, levels, short_list, scores, trees, binary, price,
+        n_words, cluster_by, n_classes, levels, short_list, trees, binary, price,
         vectors_file is not None, classes_file is not None,
     )  # fmt: skip
     for option, reason in wrong:
         raise OptionError.about(option, reason)
     by_frequency = np.argsort(-corpus.counts, kind="stable")
-    if short_list == "auto" and scores is not None:
-        ranked = corpus.counts[by_frequency]
-        short_list, n_classes = longest_list(ranked, scores, trees, n_classes)
     listed, others = by_frequency[:short_list], by_frequency[short_list:]
     text = ClusteredText(corpus, corpus.counts, bigram_counts(corpus), others)
     arrange = huffman_shape if binary else lambda weights: wide(len(weights))
@@ -258,8 +249,7 @@ def _misfits(
     cluster_by: str,
     n_classes: int | None,
     levels: int,
-    short_list: int | Literal["auto"],
-    scores: float | None,
+    short_list: int,
     trees: int,
     binary: bool,
     price: float,
@@ -268,7 +258,6 @@ def _misfits(
 ) -> Iterator[tuple[str, str]]:
     """Yield the options that do not go with others, each with what is wrong."""
     way = "a file of classes" if by_file else f"cluster_by {cluster_by!r}"
-    is_auto, is_nested = short_list == "auto", by_file or cluster_by in ("brown", "adaptive")
     if by_file and cluster_by != "exchange":
         way_out = f"drop cluster_by {cluster_by!r}, or the file"
         yield "classes_file", f"names the classes, so there are none to find: {way_out}"
@@ -276,25 +265,17 @@ def _misfits(
         yield "cluster_by", "'vectors' needs vectors_file, word vectors as .npy, word2vec or GloVe"
     if by_vectors and cluster_by != "vectors":
         yield "vectors_file", "is for cluster_by 'vectors'; give that too, or drop the file"
-    if levels == 3 and is_nested:
+    if levels == 3 and (by_file or cluster_by in ("brown", "adaptive")):
         yield "levels", f"3 does not go with {way}, which determines the levels"
     if n_classes is not None and (by_file or cluster_by == "adaptive"):
         yield "n_classes", f"does not go with {way}, which determines it"
     if n_classes is not None and n_classes > n_words:
         yield "n_classes", f"is {n_classes}, more than the {n_words} words; give fewer"
-    if is_auto and scores is None:
-        yield "short_list", "'auto' needs scores, the wanted cost of a target, such as 500"
-    if is_auto and (levels == 3 or binary):
-        yield "short_list", "'auto' is for two levels of wide nodes; give a number of words"
-    if is_auto and is_nested:
-        yield "short_list", f"'auto' chooses a number of classes, which does not go with {way}"
-    if scores is not None and not is_auto:
-        yield "scores", "is for short_list 'auto'; give that too, or drop it"
     if price and (by_file or cluster_by != "exchange"):
         yield "price", "is for cluster_by 'exchange'; drop it"
     if short_list and cluster_by == "adaptive":
         yield "short_list", "does not go with cluster_by 'adaptive', which chooses it"
-    if isinstance(short_list, int) and short_list >= n_words:
+    if short_list >= n_words:
         reason = f"is {short_list}, which leaves none of the {n_words} words; give fewer"
         yield "short_list", reason
     if trees > 1 and (by_file or cluster_by not in ("exchange", "brown", "vectors")):

