@@ -5,8 +5,6 @@ NumPy that they replace, which are marked by `twin`. That module, and numba with
 when the first of them is called. ``HSTREE_FAST=0`` and `numpy_alone` switch them off.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import os

@@ -6,8 +6,6 @@ temporary is locked while its writer lives, so that the next writer in the same 
 what a killed one left there.
 """
 
-from __future__ import annotations
-
 import bz2
 import errno
 import gzip

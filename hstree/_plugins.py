@@ -1,7 +1,5 @@
 """Other packages: registries of named objects, hstree's own among them, and optional imports."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Mapping

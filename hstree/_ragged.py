@@ -1,7 +1,5 @@
 """Helpers for ragged (CSR) arrays: segments laid end to end, and their offsets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

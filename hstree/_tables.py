@@ -1,7 +1,5 @@
 """Tables of results that Python users read: as text, and as HTML in notebooks."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass

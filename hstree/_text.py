@@ -1,7 +1,5 @@
 """Counts with their nouns, times and quotations, for messages and tables."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """Types of arrays, for annotations, and the refusal of masked ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

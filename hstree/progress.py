@@ -11,8 +11,6 @@ notebooks and scripts, as the command line does::
             task.note("12,345 words")
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

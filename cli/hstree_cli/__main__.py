@@ -4,8 +4,6 @@ Ctrl-C and SIGTERM end the program in one line from its first moment on, so impo
 are inside the function.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

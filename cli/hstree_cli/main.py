@@ -1,7 +1,5 @@
 """The program: its commands, and its exit statuses and error messages."""
 
-from __future__ import annotations
-
 import inspect
 import io
 import os

@@ -4,8 +4,6 @@ A command says in one call of `check_outputs` what it reads and what it writes: 
 inside or contains anything that is read, and none replaces another output.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -3,8 +3,6 @@
 Words of a corpus are never read as markup, and control characters are escaped.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -6,8 +6,6 @@ occur five times or more. It depends on the version of Python, so that figures d
 between versions.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import platform

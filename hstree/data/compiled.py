@@ -1,7 +1,5 @@
 """Compiled numbering of the words of large texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Contexts that callers pass to models: checks, and conversion of words to label ids."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from reprlib import repr as brief
 

@@ -11,8 +11,6 @@ Every line, an empty one too, ends with ``<eos>``; a last line without ``\n`` is
 line follows a last ``\n``.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

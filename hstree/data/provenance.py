@@ -6,8 +6,6 @@ models, vocabularies and vectors carry such records (`word_files` writes them in
 of its files); a test split is compared with them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 Text = dict[str, Any]

@@ -4,8 +4,6 @@ A source yields the bytes of a text, and a key that changes whenever the text ma
 `encoding` turns the bytes into words.
 """
 
-from __future__ import annotations
-
 import hashlib
 import lzma
 import os

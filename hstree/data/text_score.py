@@ -4,8 +4,6 @@ Perplexity is ``exp(total nll / tokens)`` over all target tokens, ``<unk>`` and 
 totals are float64. The perplexity without OOV targets is reported beside it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Self

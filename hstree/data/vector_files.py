@@ -9,8 +9,6 @@ where the content cannot.
 Whether numbers are finite and words unique is checked in `vectors`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import warnings

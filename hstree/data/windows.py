@@ -6,8 +6,6 @@ with sub-sampling of frequent words and random window sizes in training (Mikolov
 word2vec program). A corpus is read block by block, so that it may be larger than memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

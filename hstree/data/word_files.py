@@ -11,8 +11,6 @@ The pair is written by two renames, the labels first, and the hash is checked on
 files left over by a kill in between are refused. Labels without a record are read too.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

@@ -4,8 +4,6 @@ Mnih & Hinton (2008, section 4) begin with a random tree; the mean predicted vec
 that is trained on it make the next tree.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ Shorter blocks than 1,000 tokens are correlated with their neighbours, which mak
 narrow; fewer than 20 blocks are too few for one. The spread over random states is not covered.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ What is timed in training is the drawing of batches and their steps, not the val
 take turns, so that other load on the machine affects all of them alike.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import time

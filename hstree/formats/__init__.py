@@ -4,8 +4,6 @@ One format per module. The library's own format (``.json``, ``.json.gz``, ``.npz
 so that `read` and `write` convert between any two. ``docs/formats.md`` describes them all.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

@@ -3,8 +3,6 @@
 Also the checks and the labels files that several formats share.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager

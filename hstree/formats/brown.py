@@ -6,8 +6,6 @@ counts. Words with the same bits, as in Brown clusters, become a Huffman tree wh
 the bits; the method `classes` with `classes_file` does the same over a corpus.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain

@@ -4,8 +4,6 @@ It holds every tree, including several codes per label and wide nodes. Inner nod
 or numbers, labels are boxes with a ``count`` attribute, and edges are labelled with their branch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

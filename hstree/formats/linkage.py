@@ -5,8 +5,6 @@ matrix. Distances are not read; the height of each node is written instead, so t
 the tree.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@ parent, a child and, for a leaf, its label as a number; the root's parent is -1.
 wide nodes are allowed. Words and counts are in ``NAME.labels.tsv`` beside the file.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

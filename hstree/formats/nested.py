@@ -5,8 +5,6 @@ several codes. Counts, names and numbers are not stored: labels and nodes are nu
 order, from left to right.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import partial

@@ -4,8 +4,6 @@ It holds one code per label, wide nodes and names, but no counts. A label is quo
 quotes, doubled inside, unless it consists of letters, digits, ``.`` and ``-``.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Adaptive softmax: a short list of frequent words, clusters of rare ones with short vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any
 

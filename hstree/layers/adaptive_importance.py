@@ -1,7 +1,5 @@
 """Importance sampling whose proposal, a mixture of n-gram models, is fitted to the model."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Bands of labels by frequency, for layers that spend fewer numbers on rare words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

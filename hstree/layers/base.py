@@ -3,8 +3,6 @@
 Models, trainers, scoring and saved folders use an output layer through `OutputLayer` alone.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

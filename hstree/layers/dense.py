@@ -5,8 +5,6 @@ chunk of labels at a time. `DenseLayer`, with a weight vector and a bias per lab
 every layer that approximates this softmax in training alone: they differ in their losses.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple

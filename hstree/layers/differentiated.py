@@ -1,7 +1,5 @@
 """Differentiated softmax: shorter vectors for rarer words, under one softmax over all words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

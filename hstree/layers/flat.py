@@ -1,7 +1,5 @@
 """Flat softmax over a vocabulary: the reference that every other layer is compared with."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

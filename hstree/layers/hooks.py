@@ -1,7 +1,5 @@
 """What single layers need of a training beside their loss, which trainers ask for once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """Importance sampling of the softmax gradient, with as many samples as each target needs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any
 

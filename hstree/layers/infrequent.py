@@ -1,7 +1,5 @@
 """Infrequent normalisation: a self-normalised softmax that sums over all labels for few targets."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import numpy as np

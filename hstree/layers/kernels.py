@@ -6,8 +6,6 @@ clipping or tables of the sigmoid. "Error" is the gradient of ``-log_prob`` with
 logits.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse
 

@@ -1,7 +1,5 @@
 """Noise-contrastive estimation: telling targets from labels drawn from a proposal."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

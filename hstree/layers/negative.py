@@ -1,7 +1,5 @@
 """Negative sampling of word2vec, as an output layer with normalised probabilities."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ after them: for a binary node its row, for others that of the child taken. All f
 sorted array of keys, so that those of a context, and those of a context at a node, are a range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Hierarchical softmax whose nodes also see the last words themselves: direct n-gram features."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from types import MappingProxyType

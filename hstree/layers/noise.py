@@ -5,8 +5,6 @@
 that siblings share. Labels that the whole batch shares take a few matrix products.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple

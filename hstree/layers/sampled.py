@@ -1,7 +1,5 @@
 """Sampled softmax: the softmax over the target and a few labels drawn at random."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

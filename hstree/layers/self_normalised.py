@@ -1,7 +1,5 @@
 """Self-normalised softmax: trained so that its scores can be used without normalising them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Softmax over the targets of a partition of the training text (target sampling)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any
 

@@ -4,8 +4,6 @@ The hidden vector is ``h = (1/C) sum_c v_c`` over the C words around a position.
 word has h = 0, so that the output layer's biases alone predict.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from hstree.models.word2vec import Word2Vec

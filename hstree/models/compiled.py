@@ -6,8 +6,6 @@ order of the batch. Work at wide nodes is cut into pieces that write to differen
 threads share; the pieces, and so the results, do not depend on the number of threads.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

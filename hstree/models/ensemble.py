@@ -3,8 +3,6 @@
 A folder of an ensemble holds ``ensemble.json`` and a model's folder for each of its models.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Sequence

@@ -8,8 +8,6 @@ hierarchical softmax, and the texts and lines that the model was trained and val
 (`hstree.data.provenance`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

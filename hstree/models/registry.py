@@ -6,8 +6,6 @@ Another package adds a model through the entry-point group ``hstree.models``::
     rnn = "their_package.models:RecurrentModel"
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Callable, Mapping

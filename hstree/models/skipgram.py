@@ -4,8 +4,6 @@ Each (word of the window, target) pair is one prediction, whose hidden vector is
 window's word. A pair is a CBOW window of one word, so that only sums over pairs are defined here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 

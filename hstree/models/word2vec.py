@@ -5,8 +5,6 @@ CBOW and skip-gram differ in their context model alone (`hstree.models.cbow`,
 given its window, which holds words after it too: it does not compare with that of a language model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Annotated, Any, ClassVar

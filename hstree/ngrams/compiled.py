@@ -1,7 +1,5 @@
 """Compiled numbering of the keys of n-grams: a radix sort in all threads."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hstree._compiled import in_parts, jit

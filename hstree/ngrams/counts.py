@@ -5,8 +5,6 @@ nearest words) and one word farther back, so that every key is one int64 at any 
 shorter context is computed by a division.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ All trees share one numbering of the words, the most frequent first. The browser
 computes the mass, the leaves and the words of every branch.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

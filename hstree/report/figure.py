@@ -5,8 +5,6 @@ hides the rows that are unticked; the rest stays as it is. A figure has a descri
 a table of its data.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise

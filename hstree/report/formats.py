@@ -1,7 +1,5 @@
 """Figures as text, where one that is not known is a dash, and the templates that they are for."""
 
-from __future__ import annotations
-
 import math
 from importlib.resources import files
 from typing import Any

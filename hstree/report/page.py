@@ -4,8 +4,6 @@ The content security policy allows the page's scripts by their hashes and forbid
 network above all; what comes from a corpus is data that no script runs.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Plots of the page: the figures of the rows that each shows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate
 

@@ -1,7 +1,5 @@
 """How to get the chosen row: what it is, the commands that make it, its files, and Python."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Scales of the figures: the range of an axis, its ticks, and labels that do not overlap."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The table of the page: its columns, each shown when a row has its figure, and their cells."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -6,8 +6,6 @@ gradient. It is lazy: a row shrinks when it is next touched, for all tokens sinc
 that rare rows are regularised as much as frequent ones. There is no momentum.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hstree._compiled import twin

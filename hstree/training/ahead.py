@@ -1,7 +1,5 @@
 """Batches made in a second thread while the model trains on earlier ones."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

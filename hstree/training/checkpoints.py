@@ -6,8 +6,6 @@ with the SHA-256 of all that follows, a line of JSON, and the arrays as safetens
 so that a damaged one costs minutes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

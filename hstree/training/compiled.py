@@ -1,7 +1,5 @@
 """Compiled steps of optimisers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

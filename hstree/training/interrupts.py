@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM that wait for the end of a step, so that a training stops in a whole state."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable, Iterator

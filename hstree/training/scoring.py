@@ -1,7 +1,5 @@
 """Scores of a text, position by position, under a context model and an output layer."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 

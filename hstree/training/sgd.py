@@ -8,8 +8,6 @@ has curvature k along a row, c moves at rate r reach as far as one move at the r
 batch touches it once, and at most to the minimum where it touches it all the time.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

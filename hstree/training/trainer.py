@@ -5,8 +5,6 @@ Ctrl-C keeps the best so far, and a checkpoint where these are kept. Subclasses 
 batches, steps and learning rates.
 """
 
-from __future__ import annotations
-
 import math
 import time
 import warnings

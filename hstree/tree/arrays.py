@@ -6,8 +6,6 @@ several nodes; each root-to-leaf path is a code, and the probability of a label 
 codes. The flat softmax is the tree of depth one.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial

@@ -5,8 +5,6 @@ labels at a time, into flat arrays with offsets and never as a padded table: a c
 labels has five billion decisions.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import NamedTuple

@@ -4,8 +4,6 @@
 hash are the same arrays.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

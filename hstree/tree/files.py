@@ -5,8 +5,6 @@ smaller, ``.npz`` is fast: a zip of uncompressed ``.npy`` members, with a fixed 
 pickles. Messages about content continue the name of the file.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

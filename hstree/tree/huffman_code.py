@@ -1,7 +1,5 @@
 """Huffman's algorithm on weights: the merges, in their order, and what they weigh."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Order of a tree's nodes: trees from edges, parents before children, sums along paths."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

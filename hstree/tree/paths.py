@@ -4,8 +4,6 @@ gensim's and word2vec's `point` and `code`, Paddle's `path_table` and `path_code
 trees with one code per label.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Statistics of a tree: code lengths, scores per target, entropy and the Huffman bound."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`Tree`, the immutable object of flat arrays that builders make and output layers read."""
 
-from __future__ import annotations
-
 import os
 from html import escape
 from typing import Self

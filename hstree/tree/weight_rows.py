@@ -1,7 +1,5 @@
 """Counts as probabilities of a tree's branches: starting biases and curvatures of weight rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hstree._typing import Array, Float64

@@ -3,8 +3,6 @@
 Sums run in the order of the batch, so that results do not depend on the number of threads.
 """
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

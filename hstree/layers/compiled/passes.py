@@ -3,8 +3,6 @@
 Matrix products of wide nodes run on one BLAS thread: results would depend on their number.
 """
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary

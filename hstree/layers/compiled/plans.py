@@ -6,8 +6,6 @@ an item that pass through a node share a visit, which is scored once. Work at wi
 pieces that write to different places and depend on the batch alone, as threads share them.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

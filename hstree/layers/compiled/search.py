@@ -1,7 +1,5 @@
 """All labels of a tree: their log-probabilities, draws from them, and the most probable."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
