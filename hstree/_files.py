@@ -326,39 +326,29 @@ def temporary(parent: Path, make: Callable[[Path], object] = Path.mkdir) -> Iter
 
     Those that no living process has locked are removed first.
     """
-    for left in parent.glob(f"{PREFIX}*{SUFFIX}"):
-        with _removed(left, wait=False):
-            pass
+    left = list(parent.glob(f"{PREFIX}*{SUFFIX}"))
     while True:
-        path = parent / f"{PREFIX}{uuid4().hex}{SUFFIX}"
-        make(path)
-        with _removed(path, wait=True):
-            if path.exists():  # else another process removed it before it was locked
+        is_new = not left
+        path = parent / f"{PREFIX}{uuid4().hex}{SUFFIX}" if is_new else left.pop()
+        if is_new:
+            make(path)
+        lock, is_locked = None, False
+        with suppress(OSError):
+            if fcntl is not None:
+                lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                fcntl.flock(lock, fcntl.LOCK_EX if is_new else fcntl.LOCK_EX | fcntl.LOCK_NB)
+                is_locked = True
+        try:
+            if is_new and path.exists():  # else another process removed it before it was locked
                 yield path
                 return
-
-
-@contextmanager
-def _removed(path: Path, *, wait: bool) -> Iterator[None]:
-    """Lock a path, then remove it after the body; without `wait`, only if no other has locked it.
-
-    Where there are no locks, it is removed only with `wait`.
-    """
-    lock, is_locked = None, False
-    with suppress(OSError):
-        if fcntl is not None:
-            lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_locked = True
-    try:
-        yield
-    finally:
-        if wait or is_locked:
-            shutil.rmtree(path, ignore_errors=True)
-            with suppress(OSError):
-                path.unlink()
-        if lock is not None:
-            os.close(lock)
+        finally:
+            if is_new or is_locked:  # where there are no locks, others' are left
+                shutil.rmtree(path, ignore_errors=True)
+                with suppress(OSError):
+                    path.unlink()
+            if lock is not None:
+                os.close(lock)
 
 
 def make_folder(folder: Path) -> None:

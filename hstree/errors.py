@@ -6,9 +6,6 @@ prints it as it is. Any other exception that escapes is a bug.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 
 class HstreeError(Exception):
     """Base of every error that hstree raises on purpose."""
@@ -50,18 +47,6 @@ class OptionError(HstreeError, ValueError):
     def about(cls, option: str, reason: str) -> OptionError:
         """Return the error of one option, from its name and what is wrong with it."""
         return cls(f"{option} {reason}", option=option, reason=reason)
-
-
-@contextmanager
-def owned_by(owner: str) -> Iterator[None]:
-    """Name what has the option in errors of the body that are about one option."""
-    try:
-        yield
-    except OptionError as error:
-        if error.option is None:
-            raise
-        said, owners = f"{owner}: {error}", f"{owner}: {error.owner}" if error.owner else owner
-        raise OptionError(said, option=error.option, reason=error.reason, owner=owners) from error
 
 
 class TrainingError(HstreeError):

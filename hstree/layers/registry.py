@@ -25,10 +25,9 @@ from hstree._options import Option, effective, options_of
 from hstree._plugins import PACKAGE, Registry, summary_of, unusable
 from hstree._typing import Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import FileFormatError, InputError, owned_by
+from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.layers.base import OutputLayer
 from hstree.tree import Tree, load
-from hstree.tree.files import to_json
 
 #: Name of the hierarchical softmax, the default layer.
 TREE_LAYER = "tree"
@@ -137,14 +136,6 @@ class LayerSpec:
         counts = np.ones(len(self.labels), np.int64) if self.counts is None else self.counts
         return Vocabulary(self.labels, counts)
 
-    @cached_property
-    def sha256(self) -> str:
-        """Hash of the source: labels in their order, counts, and a tree's nodes."""
-        if isinstance(self.source, Tree):
-            return self.source.sha256
-        content = json.dumps([self.source.words, self.source.counts.tolist()])
-        return hashlib.sha256(content.encode()).hexdigest()
-
     def new(
         self,
         dim: int,
@@ -158,8 +149,15 @@ class LayerSpec:
         arguments: dict[str, Any] = {"counts": counts, "dtype": dtype, **self.options}
         if "random_state" in inspect.signature(make).parameters:
             arguments["random_state"] = random_state
-        with owned_by(self.kind.name):
+        try:
             layer: OutputLayer = make(self.source, dim, **arguments)
+        except OptionError as error:
+            if error.option is None:
+                raise
+            owner = f"{self.kind.name}: {error.owner}" if error.owner else self.kind.name
+            raise OptionError(
+                f"{self.kind.name}: {error}", option=error.option, reason=error.reason, owner=owner
+            ) from error
         return layer
 
     def shapes(self, dim: int) -> dict[str, tuple[int, ...]]:
@@ -171,19 +169,16 @@ class LayerSpec:
 
         They differ between different layers, and are part of the keys of kept runs.
         """
+        if isinstance(self.source, Tree):
+            digest = self.source.sha256
+        else:  # of labels in their order, and counts
+            content = json.dumps([self.source.words, self.source.counts.tolist()])
+            digest = hashlib.sha256(content.encode()).hexdigest()
         if self.is_plain_tree:
-            return {"tree_sha256": self.sha256}
+            return {"tree_sha256": digest}
         options = {name: value for name, value in self.options.items() if value is not None}
         layer = {"name": self.kind.name, "options": options}
-        return {"layer": layer, f"{SOURCES[self.kind.takes][2]}_sha256": self.sha256}
-
-    def write(self, folder: Path) -> None:
-        """Write the source's file into a folder."""
-        if isinstance(self.source, Vocabulary):
-            self.source.save(folder / self.file)
-            return
-        with (folder / self.file).open("wb") as file:
-            file.writelines(to_json(self.source))
+        return {"layer": layer, f"{SOURCES[self.kind.takes][2]}_sha256": digest}
 
     @classmethod
     def read(cls, folder: Path, config: Mapping[str, Any]) -> LayerSpec:

@@ -10,7 +10,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain, pairwise
 from pathlib import Path
 from reprlib import repr as brief
@@ -110,20 +110,23 @@ def to_json(tree: TreeArrays) -> Iterator[bytes]:
     Raises FileFormatError when JSON cannot hold `tree.meta`.
     """
     meta = dump_meta(tree.meta)
-    counts = None if tree.counts is None else tree.counts.tolist()
-    yield f'{{"format": "hstree", "version": {VERSIONS[-1]},\n"labels": '.encode()
-    yield _one_a_line(list(tree.labels))
-    yield b',\n"counts": '
-    yield _one_a_line(counts)
-    yield b',\n"children": ['
-    for first in range(0, tree.n_nodes, _NODES_AT_ONCE):
-        start = tree.child_start[first : first + _NODES_AT_ONCE + 1]
-        child = tree.child[start[0] : start[-1]].tolist()
-        lists = [child[a:b] for a, b in pairwise((start - start[0]).tolist())]
-        lines = str(lists)[1:-1].replace("], [", "],\n[")
-        yield f"{',' if first else ''}\n{lines}".encode()
-    yield b'\n],\n"names": '
-    yield _one_a_line(None if tree.names is None else list(tree.names))
+    yield f'{{"format": "hstree", "version": {VERSIONS[-1]}'.encode()
+    for key in ("labels", "counts", "children", "names"):
+        yield f',\n"{key}": '.encode()
+        if key != "children":  # one value a line
+            values = getattr(tree, key)
+            values = values.tolist() if isinstance(values, np.ndarray) else values
+            text = json.dumps(values, ensure_ascii=False, separators=(",\n", ": "))
+            yield (f"[\n{text[1:-1]}\n]" if values else text).encode()
+            continue
+        yield b"["
+        for first in range(0, tree.n_nodes, _NODES_AT_ONCE):
+            start = tree.child_start[first : first + _NODES_AT_ONCE + 1]
+            child = tree.child[start[0] : start[-1]].tolist()
+            lists = [child[a:b] for a, b in pairwise((start - start[0]).tolist())]
+            lines = str(lists)[1:-1].replace("], [", "],\n[")
+            yield f"{',' if first else ''}\n{lines}".encode()
+        yield b"\n]"
     yield f',\n"meta": {meta}}}\n'.encode()
 
 
@@ -148,14 +151,29 @@ def from_json(data: bytes) -> Content:
         node = next(i for i, items in enumerate(children) if type(items) is not list)
         raise FileFormatError(f"node {node} is {brief(children[node])}, not a list of children")
     start = offsets(np.fromiter(map(len, children), np.int64, len(children)))
-    child = _integers(
-        list(chain.from_iterable(children)),
-        lambda at: f"node {int(np.searchsorted(start, at, 'right')) - 1} holds",
-    )
-    if counts is not None:
-        counts = _integers(counts, lambda at: f"label {at} has the count")
+    arrays: dict[str, Int64] = {}
+    for key, numbers in (("children", list(chain.from_iterable(children))), ("counts", counts)):
+        if numbers is None:
+            continue
+        try:
+            if set(map(type, numbers)) <= {int}:
+                arrays[key] = np.array(numbers, np.int64)
+                continue
+            at = next(i for i, value in enumerate(numbers) if type(value) is not int)
+            fault = "not an integer"
+        except OverflowError:
+            at = next(i for i, value in enumerate(numbers) if not -(1 << 63) <= value < 1 << 63)
+            fault = "more than 64 bits hold"
+        node = int(np.searchsorted(start, at, "right")) - 1
+        holder = f"node {node} holds" if key == "children" else f"label {at} has the count"
+        raise FileFormatError(f"{holder} {brief(numbers[at])}, {fault}")
     return Content(
-        document["labels"], start, child, counts, document.get("names"), document["meta"]
+        document["labels"],
+        start,
+        arrays["children"],
+        arrays.get("counts"),
+        document.get("names"),
+        document["meta"],
     )
 
 
@@ -197,27 +215,6 @@ def dump_meta(
     except (TypeError, ValueError) as error:
         raise FileFormatError(f"{refusal}: {error}") from error
     return text
-
-
-def _one_a_line(values: list[Any] | None) -> bytes:
-    if not values:
-        return json.dumps(values).encode()
-    text = json.dumps(values, ensure_ascii=False, separators=(",\n", ": "))
-    return b"[\n%b\n]" % text[1:-1].encode("utf-8")
-
-
-def _integers(values: list[Any], describe: Callable[[int], str]) -> Int64:
-    """Return JSON numbers as int64; `describe` says for messages what holds the one at an index."""
-    if not set(map(type, values)) <= {int}:
-        at = next(i for i, value in enumerate(values) if type(value) is not int)
-        raise FileFormatError(f"{describe(at)} {brief(values[at])}, not an integer")
-    try:
-        return np.array(values, np.int64)
-    except OverflowError as error:
-        at = next(i for i, value in enumerate(values) if not -(1 << 63) <= value < 1 << 63)
-        raise FileFormatError(
-            f"{describe(at)} {brief(values[at])}, more than 64 bits hold"
-        ) from error
 
 
 _BYTES, _INTEGERS = "|u1", "<i8"

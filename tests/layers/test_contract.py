@@ -259,7 +259,7 @@ def test_the_same_seed_gives_the_same_bytes_and_they_the_same_model(model, layer
 
 
 def test_a_saved_layer_may_have_options_that_are_no_more(tmp_path):
-    layer_spec(SOURCES[Vocabulary]["words"], "sampled").write(tmp_path)
+    SOURCES[Vocabulary]["words"].save(tmp_path / "vocabulary.tsv")
     config = {"layer": {"name": "sampled", "options": {"samples": 3, "proposal": "kn"}}}
     assert LayerSpec.read(tmp_path, config).options["samples"] == 3
 
