@@ -4,6 +4,8 @@ Ctrl-C and SIGTERM end the program in one line from its first moment on, so impo
 are inside the function.
 """
 
+from __future__ import annotations
+
 import signal
 import sys
 import threading
