@@ -26,7 +26,6 @@ from hstree_cli.terminal import warn
 if TYPE_CHECKING:
     from hstree.experiments.row import Row
     from hstree.models import Ensemble, Model
-    from hstree.tree import Tree
 
 #: Unknown words that a warning names.
 NAMED = 5
@@ -64,7 +63,7 @@ def read_splits(
     lower: bool = False,
     text: bool = False,
     vocabulary: Path | None = None,
-    trees: Mapping[str, Tree] | None = None,
+    rows: Iterable[Row] = (),
     of_tree: bool = False,
     **selection: Any,
 ) -> Splits:
@@ -74,8 +73,12 @@ def read_splits(
     the training split, else those of the training split and ``<unk>`` if another split needs it.
     With `of_tree` they are a tree's labels in any case, and the options leave some of them out.
     """
+    from hstree.experiments.row import TreeRow
+
     chosen = words = read_vocabulary(vocabulary, **selection)
-    first = next(iter((trees or {}).values()), None)
+    named = [row.single for row in rows]
+    trees = {one.name: one.tree for one in named if isinstance(one, TreeRow)}
+    first = next(iter(trees.values()), None)
     if (words or selection) and not of_tree:
         first = None
     if first is not None:
@@ -112,7 +115,7 @@ def read_splits(
     record = splits.train.record.get("vocabulary") if first is None or selection else None
     if seen := read_before(splits.test, vocabulary=record):
         warn(f"{seen} (`hstree vocab --train-split-only`)")
-    for name, tree in (trees or {}).items():
+    for name, tree in trees.items():
         source = tree.meta.get("input")
         if seen := read_before(test_text, tree=source):
             is_text = isinstance(source, dict) and source.get("kind") == "corpus"
@@ -156,21 +159,6 @@ def check_words_left(text: Corpus, name: str, options: Mapping[str, Any]) -> Non
 # Trees and models
 
 
-def trees_of(rows: Iterable[Row]) -> dict[str, Tree]:
-    """Return the trees of rows that are tree files, by their names."""
-    from hstree.experiments.row import TreeRow
-
-    ones = (row.single for row in rows)
-    return {one.name: one.tree for one in ones if isinstance(one, TreeRow)}
-
-
-def is_tree(path: Path) -> bool:
-    """Return whether there is a file with the ending of a tree."""
-    from hstree.tree.files import ENDINGS
-
-    return path.name.endswith(ENDINGS) and path.is_file()
-
-
 def is_model(path: Path) -> bool:
     """Return whether there is a folder of a saved model or ensemble."""
     from hstree._files import current_file
@@ -191,8 +179,10 @@ def refuse_swapped(
 
 def check_model(ctx: typer.Context, model: Path, other: str | None = None) -> None:
     """Refuse a tree where a model is wanted, and a model that the argument after it names."""
+    from hstree.tree.files import ENDINGS
+
     refuse_swapped(ctx, model, other, is_model)
-    if is_tree(model):
+    if model.name.endswith(ENDINGS) and model.is_file():
         how = shlex.join(["hstree", "evaluate", str(model), "CORPUS", "--save", "MODEL_DIR"])
         raise UsageError(
             f"{model} is a tree, and this command wants a model; train one with `{how}`", ctx

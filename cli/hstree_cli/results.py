@@ -15,7 +15,7 @@ from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of
 from hstree.training.trainer import table_of
 from hstree.tree.statistics import code_length_line
-from hstree_cli.tables import Facts, facts, percent, table, vocabulary_line
+from hstree_cli.tables import Facts, facts, percent, table
 from hstree_cli.terminal import say
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def print_evaluation(evaluation: Evaluation) -> None:
     """Print the epochs of `hstree evaluate`, the table of its row and what that depends on."""
-    comparison, row = evaluation.comparison, evaluation.row
+    comparison, row = evaluation.comparison, evaluation.comparison.rows[0]
     epochs = row.jobs[0].epochs
     if epochs:
         source = table_of(epochs)
@@ -141,7 +141,7 @@ def _conditions(comparison: Comparison) -> Facts:
         ("text", ", ".join(sorted(sources))),
         ("tokens", ", ".join(f"{split} {n:,}" for split, n in tokens.items())),
         ("out of vocabulary", shares),
-        ("vocabulary", vocabulary_line(words.size, words.sha256)),
+        ("vocabulary", f"{words.size:,} words, sha256 {words.sha256[:16]}"),
         ("model", model),
         ("training", f"{comparison.stop}; {training}"),
         ("seeds", ", ".join(map(str, comparison.seeds))),

@@ -111,12 +111,12 @@ def _compare(
     from hstree.experiments.compare import compare as run
     from hstree.experiments.compare import plan_of
     from hstree.report import PAGE, write_comparison
-    from hstree_cli.inputs import read_splits, trees_of
+    from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
 
     page = output / PAGE
     with showing_progress(training=True, folder=output):
-        splits = read_splits(**reading, trees=trees_of(rows or ()))
+        splits = read_splits(**reading, rows=rows or ())
         if not plan:
             options["updated"] = lambda so_far: write_comparison(so_far, output, page)
             comparison = run(splits, rows, output, **options)

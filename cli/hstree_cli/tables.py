@@ -137,13 +137,8 @@ def corpus_facts(corpus: Corpus) -> Facts:
         ("lines", f"{corpus.n_lines:,}"),
         ("tokens", f"{tokens:,}, one <eos> per line included"),
         ("out of vocabulary", f"{corpus.n_oov:,} ({percent(corpus.n_oov, tokens)})"),
-        ("vocabulary", vocabulary_line(len(words), words.sha256)),
+        ("vocabulary", f"{len(words):,} words, sha256 {words.sha256[:16]}"),
     ]
-
-
-def vocabulary_line(size: int, sha256: str) -> str:
-    """Return the size and the hash of a vocabulary."""
-    return f"{size:,} words, sha256 {sha256[:16]}"
 
 
 def input_facts(tree: Tree) -> Facts:

@@ -69,10 +69,16 @@ def evaluate(
     from hstree.experiments.compare import evaluate as train
     from hstree.experiments.row import Row
     from hstree.models.files import TREE_FILES
-    from hstree_cli.inputs import is_model, is_tree, read_splits, refuse_swapped, trees_of
+    from hstree.tree.files import ENDINGS
+    from hstree_cli.inputs import is_model, read_splits, refuse_swapped
     from hstree_cli.results import print_evaluation
 
-    refuse_swapped(ctx, Path(row), corpus, lambda path: is_tree(path) or is_model(path))
+    refuse_swapped(
+        ctx,
+        Path(row),
+        corpus,
+        lambda path: is_model(path) or (path.name.endswith(ENDINGS) and path.is_file()),
+    )
     if is_model(Path(row)):
         how = f"`hstree score {row} {corpus}` scores it"
         raise opt.UsageError(f"{row} is a trained model; {how}", ctx)
@@ -105,8 +111,7 @@ def evaluate(
     with showing_progress(training=True):
         ways: dict[str, Any] = {"lower": lower, "text": text, "vocabulary": vocabulary}
         choice = opt.selection(min_count)
-        trees = trees_of([one])
-        splits = read_splits(corpus, valid, test, **ways, trees=trees, of_tree=True, **choice)
+        splits = read_splits(corpus, valid, test, **ways, rows=[one], of_tree=True, **choice)
         texts = [part.record for part in splits]
         key = hash_of({"row": str(one), "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
@@ -235,11 +240,11 @@ def embed(
     from hstree.data.corpus import Corpus
     from hstree.data.vector_files import check_words
     from hstree.errors import OptionError
-    from hstree.experiments.row import Row
+    from hstree.experiments.row import Row, TreeRow
     from hstree.interop import gensim
     from hstree.models import kind_of, new_model
     from hstree.training.trainer import table_of
-    from hstree_cli.inputs import read_as, read_vocabulary, refuse_options, trees_of
+    from hstree_cli.inputs import read_as, read_vocabulary, refuse_options
 
     rule = {"epochs": epochs, "seconds": seconds}
     typed = opt.model_options(model, seed, dim, batch_size, learning_rate, **rule)
@@ -260,10 +265,9 @@ def embed(
     with showing_progress(training=True):
         how: dict[str, Any] = {"lower": lower, "text": as_text}
         choice = opt.selection(min_count, max_size)
-        tree = next(iter(trees_of([one]).values()), None)
-        if tree is not None:
+        if isinstance(one, TreeRow):
             refuse_options("the words are the tree's labels", **choice)
-            text = read_as(tree.labels, corpus, vocabulary, **how)
+            text = read_as(one.tree.labels, corpus, vocabulary, **how)
         else:
             words = read_vocabulary(vocabulary, **choice)
             text = Corpus.read(corpus, vocabulary=words, unk=None, **how, **choice)

@@ -465,6 +465,7 @@ class Table:
             chosen, rival = (self.nlls(by_name[name]) for name in (choice.chosen, choice.rival))
             choice = msgspec.structs.replace(choice, to_rival=paired_ratio(chosen, rival))
         test = splits.test.with_vocabulary(vocabulary)
+        unigram = unigram_score(test, splits.train.counts).perplexity
         comparison = Comparison(
             predicts=kind_of(runner.config).model.predicts,
             corpus={name: dict(part.source) for name, part in parts.items()},
@@ -481,7 +482,7 @@ class Table:
                 "kernels": kernels(),
             },
             machine=speed.machine(),
-            unigram=results.finite(unigram_score(test, splits.train.counts).perplexity),
+            unigram=unigram if math.isfinite(unigram) else None,
             bands=bands[0],
             rows=rows,
             choice=choice,
@@ -556,7 +557,7 @@ class Table:
                 kind_of(self.runner.config).model.converges
                 and not result.converged
                 and not result.out_of_time
-                and 0 < self.runner.stop.max_epochs == len(result.epochs)
+                and 0 < self.runner.max_epochs == len(result.epochs)
                 for result in done
             ),
             steps=steps,
@@ -719,7 +720,7 @@ def _word_figures(
 def _spread(nlls: Sequence[Float64], tokens: Any = slice(None)) -> Spread:
     """Return the spread over seeds of the perplexity of some tokens (T,)."""
     some = [nll[tokens] for nll in nlls]
-    return Spread.of([results.finite(perplexity(float(nll.sum()), len(nll))) for nll in some])
+    return Spread.of([perplexity(float(nll.sum()), len(nll)) for nll in some])
 
 
 def mixed_nll(weight: float, nll: Float64, other: Float64) -> Float64:

@@ -53,6 +53,9 @@ Positive = Annotated[float, Meta(ge=1e-100, le=1e100)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Signed = Annotated[float, Meta(ge=-1e100, le=1e100)]
 
+#: What the reading of a damaged JSON document raises.
+_DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)
+
 T = TypeVar("T", bound=Struct)
 
 
@@ -71,11 +74,6 @@ class Epochs(Figures, tag="epochs", tag_field="rule", frozen=True):
     #: Seconds of a row, or of all rows; None where the time is not bounded.
     total_seconds: ClassVar[None] = None
 
-    @property
-    def max_epochs(self) -> int:
-        """Maximum number of epochs of a training."""
-        return self.epochs
-
     def __str__(self) -> str:
         return f"at most {plural(self.epochs, 'epoch')}"
 
@@ -84,8 +82,6 @@ class Seconds(Figures, tag="seconds", tag_field="rule", frozen=True):
     """Train every row until so many seconds after the text: vectors and building are counted."""
 
     seconds: Positive
-
-    max_epochs: ClassVar[int] = MOST_EPOCHS
 
     @property
     def total_seconds(self) -> float:
@@ -100,8 +96,6 @@ class Halving(Figures, tag="halving", tag_field="rule", frozen=True):
     """Train all rows equally long, then the better half twice as long, until the minutes end."""
 
     minutes: Positive = 10.0
-
-    max_epochs: ClassVar[int] = MOST_EPOCHS
 
     @property
     def total_seconds(self) -> float:
@@ -177,7 +171,8 @@ class NormaliserFigures(Figures, frozen=True):
     @classmethod
     def of(cls, score: LogNormaliser) -> Self:
         """Return the figures of a text."""
-        return cls(**{name: finite(getattr(score, name)) for name in cls.__struct_fields__})
+        values = {name: getattr(score, name) for name in cls.__struct_fields__}
+        return cls(**{name: v if math.isfinite(v) else None for name, v in values.items()})
 
 
 class Steps(Figures, frozen=True):
@@ -240,8 +235,8 @@ class Spread(Figures, frozen=True):
 
     @classmethod
     def of(cls, values: Sequence[float | None]) -> Self:
-        """Return the spread of figures; without mean if one of them is not known."""
-        known = [value for value in values if value is not None]
+        """Return the spread of figures; without mean if one is not known, or not finite."""
+        known = [value for value in values if value is not None and math.isfinite(value)]
         if len(known) < len(values):
             return cls(mean=None, sd=None, n=len(values))
         sd = statistics.stdev(known) if len(known) > 1 else None
@@ -603,11 +598,6 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         return [f"{', '.join(of_rows)}: {sentence}" for sentence, of_rows in names.items()]
 
 
-def finite(value: float) -> float | None:
-    """Return a figure, or None where it is not a finite number, as in JSON."""
-    return value if math.isfinite(value) else None
-
-
 def choose(rows: Sequence[RowResult], within: float) -> Choice | None:
     """Choose the fastest of the rows whose validation perplexity is nearly the lowest.
 
@@ -775,7 +765,7 @@ def read_struct(path: Path, kind: type[T], remedy: str = "") -> T:
     data = read_regular(path, FileFormatError, remedy)
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+    except _DAMAGED as error:
         end = f"; {remedy}" if remedy else ""
         raise FileFormatError(f"{path} is damaged: {one_line(error)}{end}") from error
 
@@ -783,8 +773,8 @@ def read_struct(path: Path, kind: type[T], remedy: str = "") -> T:
 def kept_struct(path: Path, kind: type[T]) -> T | None:
     """Read a struct from JSON; None when it is missing or damaged."""
     try:
-        return read_struct(path, kind)
-    except FileFormatError:
+        return msgspec.json.decode(read_regular(path, FileFormatError), type=kind)
+    except (FileFormatError, *_DAMAGED):
         return None
 
 

@@ -83,6 +83,8 @@ class Row(ABC):
         Name, options and one sentence of the builder, the layer or the n-gram model.
     layer : str or None
         Layer over a tree with its options, unless it is the hierarchical softmax.
+    folder, files : str and list of Path
+        Name of its folder; what it reads: its tree, and what options of it and its layer name.
     models, single : int and Row
         Number of models whose probabilities are averaged, and what each of them is.
     tree_row : Row
@@ -102,6 +104,16 @@ class Row(ABC):
     ) -> None:
         self._text, self.kind, self.method = text, kind, method
         self.options, self.summary = options, summary
+        # plain letters, with a hash where they may not be unique
+        joined = text.replace(" + ", " ")
+        plain = re.sub(r"[^A-Za-z0-9._]+", "-", joined).strip("-.").lower()
+        self.folder = plain
+        if len(plain) > _LONGEST_FOLDER or not re.fullmatch(r"[a-z0-9 ._=-]+", joined):
+            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            self.folder = f"{plain[:_LONGEST_FOLDER]}-{digest[:8]}"
+        values = [token.rpartition("=")[2] for token in shlex.split(text)]
+        self.files = [Path(value) for value in values if value.endswith(ENDINGS)]
+        self.files += [value for value in options.values() if isinstance(value, Path)]
         self.layer: str | None = None
         self.models = 1
         self.single: Row = self
@@ -175,22 +187,6 @@ class Row(ABC):
     def __hash__(self) -> int:
         return hash(self._text)
 
-    @property
-    def folder(self) -> str:
-        """Name of the row's folder: plain letters, with a hash where they may not be unique."""
-        text = self._text.replace(" + ", " ")
-        plain = re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.").lower()
-        if len(plain) <= _LONGEST_FOLDER and re.fullmatch(r"[a-z0-9 ._=-]+", text):
-            return plain
-        return f"{plain[:_LONGEST_FOLDER]}-{_hash(self._text)}"
-
-    @property
-    def files(self) -> list[Path]:
-        """Files that it reads: its tree, and what options of it and of its layer name."""
-        values = [token.rpartition("=")[2] for token in shlex.split(str(self.single))]
-        named = [Path(value) for value in values if value.endswith(ENDINGS)]
-        return [*named, *(value for value in self.options.values() if isinstance(value, Path))]
-
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
         """Build the tree of a seed from a training split, or from vectors."""
         raise OptionError(f"{self} has no tree")
@@ -224,16 +220,18 @@ class TreeLayerRow(OutputRow):
     def __init__(
         self, text: str, method: str, options: dict[str, Any], summary: str, over: Sequence[str]
     ) -> None:
-        super().__init__(text, "tree", method, options, summary)
         name, *pairs = over or [TREE_LAYER]
         kind = LAYERS.get(name)
         if kind.takes is not Tree:
             raise OptionError(f"the output layer {name!r} is not over a tree; it is a row alone")
         self._over = name, parse_options(name, kind.options, pairs)
         layer = spelled(name, kind.options, self._over[1])
-        if layer != TREE_LAYER:
-            self.layer, self._text, self.is_flat = layer, f"{text} + {layer}", False
-            self.summary += f" Over it: {kind.summary}"
+        if layer == TREE_LAYER:
+            super().__init__(text, "tree", method, options, summary)
+        else:
+            summary += f" Over it: {kind.summary}"
+            super().__init__(f"{text} + {layer}", "tree", method, options, summary)
+            self.layer = layer
 
     def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
         """Return the layer over the tree."""
@@ -253,7 +251,7 @@ class BuilderRow(TreeLayerRow):
             self.tree_row = BuilderRow(name, values)
         self.is_timed = options.get(_VECTORS_FILE.name) is None
         by_vectors = builder.takes is WordVectors or options.get("cluster_by") == "vectors"
-        self.source = RANDOM if by_vectors and self.is_timed else None
+        self.source = BuilderRow("random", {}) if by_vectors and self.is_timed else None
 
     def from_vectors(self, file: Path) -> Row:
         """Return the same row, built from a file of vectors."""
@@ -295,12 +293,9 @@ class TreeRow(TreeLayerRow):
         self.is_timed, self.made_from = False, self.tree.meta.get("input")
         if self.layer is not None:
             self.tree_row = TreeRow(name, self.tree)
-
-    @property
-    def folder(self) -> str:
-        """Name of the row's folder, with the beginning of a hash of tree and layer."""
-        stem = re.sub(r"[^a-z0-9.]+", "-", Path(self.name).name.partition(".")[0].lower())
-        return f"tree-{stem}-{_hash(f'{self.tree.sha256} {self.layer}')}"
+        stem = re.sub(r"[^a-z0-9.]+", "-", Path(name).name.partition(".")[0].lower())
+        made_of = f"{self.tree.sha256} {self.layer}".encode("utf-8", "surrogatepass")
+        self.folder = f"tree-{stem}-{hashlib.sha256(made_of).hexdigest()[:8]}"
 
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
         """Return the tree."""
@@ -349,6 +344,7 @@ class Several(Row):
         super().__init__(f"{models} x {each}", each.kind, each.method, each.options, summary)
         self.models, self.single = models, each
         self.layer, self.source, self.is_timed = each.layer, each.source, each.is_timed
+        self.files = each.files
 
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
         """Refuse models of something else than a language."""
@@ -376,10 +372,6 @@ def builder_options(name: str) -> Sequence[Option]:
     """Return the options of a builder in rows, with a file of vectors where it takes vectors."""
     builder = BUILDERS.get(name)
     return (*builder.options, *((_VECTORS_FILE,) if builder.takes is WordVectors else ()))
-
-
-#: The row whose model learns the vectors that trees are built from.
-RANDOM = BuilderRow("random", {})
 
 
 def parse_rows(entries: Iterable[Row | str | Tree] | None, config: Mapping[str, Any]) -> list[Row]:
@@ -427,7 +419,3 @@ def need_language_model(config: Mapping[str, Any], why: str, instead: str) -> No
     model = kind_of(config).model
     if not model.is_language_model:
         raise OptionError(f"{why}; {model.name} predicts a {model.predicts}: {instead}")
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -37,11 +37,20 @@ from hstree.data.vector_files import read_npy
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
 from hstree.experiments import results
-from hstree.experiments.results import Comparison, Halving, JobResult, RowResult, Steps, Stop
+from hstree.experiments.results import (
+    Comparison,
+    Epochs,
+    Halving,
+    JobResult,
+    RowResult,
+    Steps,
+    Stop,
+)
 from hstree.experiments.row import Job, Row, TreeRow, parse_rows
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, config_of, kind_of, new_model
 from hstree.models import load as load_model
+from hstree.models.base import MOST_EPOCHS
 from hstree.models.files import content_key
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
@@ -85,8 +94,8 @@ class Runner:
     The splits are over one vocabulary; validation and test are scored whole. `seeds` has the random
     state of the first model of each seed, `config` every option of the models but its random state,
     epochs and seconds, `content` the hashes and lines of the texts, for the keys of what is made
-    from them. A row's first round takes `first_seconds`, where the time is bounded. `score_train`
-    says whether to score the first `SAMPLE` training tokens, too.
+    from them. A training has at most `max_epochs`. A row's first round takes `first_seconds`, where
+    the time is bounded. `score_train` says whether to score the first `SAMPLE` training tokens.
     """
 
     splits: Splits
@@ -96,6 +105,7 @@ class Runner:
     seeds: range
     config: dict[str, Any]
     content: list[Any]
+    max_epochs: int
     first_seconds: float | None
     score_train: bool = False
 
@@ -139,7 +149,9 @@ class Runner:
         content = [[part.sha256, list(part.lines), part.vocabulary.sha256] for part in splits]
         first_seconds = None if isinstance(stop, Halving) else stop.total_seconds
         states = range(first, first + seeds)
-        return cls(splits, Path(folder), parsed, stop, states, config, content, first_seconds)
+        max_epochs = stop.epochs if isinstance(stop, Epochs) else MOST_EPOCHS
+        limits = max_epochs, first_seconds
+        return cls(splits, Path(folder), parsed, stop, states, config, content, *limits)
 
     def with_kept(self, *, only: bool, force: bool) -> Runner:
         """Return a runner of the rows that the folder holds, too, if they can share a table.
@@ -350,9 +362,10 @@ class Runner:
             "valid": model.score(splits.valid, details=True),
             "test": model.score(splits.test, details=True),
         }
-        sample = (
-            model.score(splits.train.first_tokens(results.SAMPLE)) if self.score_train else None
-        )
+        sample: float | None = None
+        if self.score_train:
+            sample = model.score(splits.train.first_tokens(results.SAMPLE)).perplexity
+            sample = sample if math.isfinite(sample) else None
         normaliser = scores["test"].log_normaliser
         made_of = "layer" if spec.tree is None else "tree"
         result = self._keep(
@@ -373,7 +386,7 @@ class Runner:
             out_of_time=history.out_of_time,
             interrupted=history.interrupted,
             log_normaliser=None if normaliser is None else results.NormaliserFigures.of(normaliser),
-            train=None if sample is None else results.finite(sample.perplexity),
+            train=sample,
         )
         model.remove_checkpoints()
         return result
@@ -391,7 +404,7 @@ class Runner:
 
         A row whose vectors and tree took the time of its first round trains for a share of it.
         """
-        limit: dict[str, Any] = {"epochs": self.stop.max_epochs}
+        limit: dict[str, Any] = {"epochs": self.max_epochs}
         if seconds is not None:
             left = seconds - (steps.vectors or 0.0) - (steps.tree or 0.0)
             limit["seconds"] = max(left, LEAST_SHARE * (self.first_seconds or seconds))
@@ -419,7 +432,7 @@ class Runner:
             "read": texts(spec.made_from),
             "model": dict(self.config),
             "seed": job.seed,
-            "epochs": self.stop.max_epochs,
+            "epochs": self.max_epochs,
         }
         if seconds is not None:
             depends |= {"seconds": seconds, "kernels": kernels(), "threads": n_threads()}
@@ -515,12 +528,13 @@ class Runner:
             with replacing(folder / NLL[split]) as file:
                 np.save(file, np.asarray(score.of_tokens), allow_pickle=False)
         test = scores["test"]
+        of_splits: dict[results.Scored, float] = {
+            "valid": scores["valid"].perplexity,
+            "test": test.perplexity,
+            "test_without_oov": test.perplexity_without_oov,
+        }
         result = JobResult(
-            perplexity={
-                "valid": results.finite(scores["valid"].perplexity),
-                "test": results.finite(test.perplexity),
-                "test_without_oov": results.finite(test.perplexity_without_oov),
-            },
+            perplexity={name: p if math.isfinite(p) else None for name, p in of_splits.items()},
             seen=read_before(
                 splits.test,
                 train=splits.train.source,

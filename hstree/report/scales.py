@@ -1,7 +1,7 @@
 """Scales of the figures: the range of an axis, its ticks, and labels that do not overlap."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -32,8 +32,22 @@ def ticks(
     `low` and `high` are in the units of the axis, `length` in pixels; labels of a `vertical` axis
     are one above the other. Where no choice has room, the ends of the coarsest are left.
     """
+    choices: list[list[float]] = []  # from the coarsest
+    if scale == "log" and high - low >= 1:
+        decades = range(math.floor(low), math.floor(high) + 1)
+        for mantissas, stride in (((1,), 3), ((1,), 2), ((1,), 1), ((1, 3), 1), ((1, 2, 5), 1)):
+            values = [m * 10.0**decade for decade in decades for m in mantissas]
+            choices.append([v for v in values if low <= math.log10(v) <= high][::stride])
+    else:
+        first, last = (10**low, 10**high) if scale == "log" else (low, high)
+        exponent = math.floor(math.log10(last - first))
+        steps = [m * 10.0**power for power in (exponent, exponent - 1) for m in (5, 2, 1)]
+        for step in steps:
+            begin, end = math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9)
+            if scale != "count" or step >= 1:
+                choices.append([float(f"{i * step:.10g}") for i in range(begin, end + 1)])
     best: list[float] = []
-    for candidate in _candidates(low, high, scale):
+    for candidate in choices:
         if len(candidate) < 2:
             continue
         best = best or [candidate[0], candidate[-1]]
@@ -49,25 +63,6 @@ def ticks(
         if has_room and len(candidate) <= _MOST_TICKS:
             best = candidate
     return best
-
-
-def _candidates(low: float, high: float, scale: Scale) -> Iterator[list[float]]:
-    """Yield choices of ticks, from the coarsest."""
-    if scale == "log" and high - low >= 1:
-        decades = range(math.floor(low), math.floor(high) + 1)
-        for mantissas, stride in (((1,), 3), ((1,), 2), ((1,), 1), ((1, 3), 1), ((1, 2, 5), 1)):
-            values = [m * 10.0**decade for decade in decades for m in mantissas]
-            yield [value for value in values if low <= math.log10(value) <= high][::stride]
-        return
-    first, last = (10**low, 10**high) if scale == "log" else (low, high)
-    exponent = math.floor(math.log10(last - first))
-    for power in (exponent, exponent - 1):
-        for mantissa in (5, 2, 1):
-            step = mantissa * 10.0**power
-            if scale == "count" and step < 1:
-                continue
-            begin, end = math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9)
-            yield [float(f"{i * step:.10g}") for i in range(begin, end + 1)]
 
 
 def tick_label(value: float) -> str:
