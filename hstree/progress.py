@@ -14,7 +14,7 @@ notebooks and scripts, as the command line does::
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Task(Protocol):
@@ -43,13 +43,10 @@ class Display(Protocol):
 class _Silent:
     """A display that shows nothing, and its task."""
 
-    def start(self, title: str, total: float | None, unit: str) -> Task:
+    def start(self, *_: object, **__: object) -> Any:
         return self
 
-    def stop(self, *_: object, **__: object) -> None:
-        pass
-
-    advance = note = report = stop
+    stop = advance = note = report = start
 
 
 #: The display of all threads where no `shown_by` is running.

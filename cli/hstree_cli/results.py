@@ -14,7 +14,6 @@ from hstree.experiments.results import figure_at, shown_columns
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of
 from hstree.training.trainer import table_of
-from hstree.tree.statistics import code_length_line
 from hstree_cli.tables import Facts, facts, percent, table
 from hstree_cli.terminal import say
 
@@ -47,8 +46,9 @@ def print_evaluation(evaluation: Evaluation) -> None:
     }
     lines = [(name, f"perplexity {figure(value)}") for name, value in scored.items()]
     if (tree := row.tree) is not None:
-        length = code_length_line(tree.code_length.weighted, tree.code_length.uniform)
-        lines.append(("tree", f"{row.method}, {plural(tree.nodes, 'node')}; code length {length}"))
+        by_counts, per_label = tree.code_length.weighted, tree.code_length.uniform
+        length = f"code length {figure(by_counts)} by counts, {figure(per_label)} per label"
+        lines.append(("tree", f"{row.method}, {plural(tree.nodes, 'node')}; {length}"))
     steps = zip(row.steps.__struct_fields__, astuple(row.steps), strict=True)
     spent = ", ".join(f"{name} {figure(seconds, 1)}" for name, seconds in steps if seconds != 0)
     lines += [("seconds", spent), ("ended", ended)]

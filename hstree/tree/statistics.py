@@ -57,11 +57,13 @@ class TreeStatistics:
 
     def facts(self) -> list[tuple[str, str]]:
         """Return names and values for people to read."""
+        weighted = self.length_weighted
+        by_counts = "" if weighted is None else f"{figure(weighted)} by counts, "
         rows = [
             ("method", self.method or "-"),
             ("labels", f"{self.labels:,}"),
             ("nodes", f"{self.nodes:,}"),
-            ("code length", code_length_line(self.length_weighted, self.length_uniform)),
+            ("code length", f"{by_counts}{figure(self.length_uniform)} per label"),
             ("scores/target", figure(self.scores_per_target)),
             ("depth", f"{self.depth:,}"),
             ("sha256", self.sha256),
@@ -76,12 +78,6 @@ class TreeStatistics:
 
     def _repr_html_(self) -> str:
         return TextTable((), self.facts())._repr_html_()
-
-
-def code_length_line(weighted: float | None, uniform: float | None) -> str:
-    """Return the mean code lengths of a tree for people to read, by counts if it has any."""
-    by_counts = "" if weighted is None else f"{figure(weighted)} by counts, "
-    return f"{by_counts}{figure(uniform)} per label"
 
 
 def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatistics:
