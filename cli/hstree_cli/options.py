@@ -59,17 +59,17 @@ def option(flags: str, help: str, metavar: str | None = None, **more: Any) -> An
     return typer.Option(*flags.split(), help=help, metavar=metavar, readable=False, **more)
 
 
-def argument(metavar: str, help: str, **more: Any) -> Any:
-    """Describe an argument; see `option`."""
-    return typer.Argument(metavar=metavar, help=help, show_default=False, readable=False, **more)
-
-
+argument: Any = partial(typer.Argument, show_default=False, readable=False)
 _training = partial(option, rich_help_panel="Training", show_default=False)
 _reading = partial(option, rich_help_panel="Reading a corpus")
 
-CorpusName = Annotated[str, argument("CORPUS", f"A corpus: {CORPUS_KINDS}; - for stdin.")]
-TreeFile = Annotated[Path, argument("TREE", "A tree: .json, .json.gz or .npz.")]
-ModelFolder = Annotated[Path, argument("MODEL_DIR", "Folder that `hstree evaluate --save` wrote.")]
+CorpusName = Annotated[
+    str, argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}; - for stdin.")
+]
+TreeFile = Annotated[Path, argument(metavar="TREE", help="A tree: .json, .json.gz or .npz.")]
+ModelFolder = Annotated[
+    Path, argument(metavar="MODEL_DIR", help="Folder that `hstree evaluate --save` wrote.")
+]
 With = Annotated[
     list[Path] | None, option("--with", "Average with this model, too; repeatable.", "MODEL_DIR")
 ]

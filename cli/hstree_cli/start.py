@@ -48,7 +48,7 @@ def demo(
 def compare(
     corpus: opt.CorpusName,
     rows: Annotated[
-        list[str] | None, argument("ROW", ROWS_HELP, autocompletion=opt.row_names)
+        list[str] | None, argument(metavar="ROW", help=ROWS_HELP, autocompletion=opt.row_names)
     ] = None,
     *,
     output: Annotated[Path, option("--output -o", "Folder for every run and the results.", "DIR")],
@@ -135,7 +135,9 @@ def _compare(
 
 def report(
     ctx: typer.Context,
-    folder: Annotated[Path, argument("DIR", "Folder of `hstree compare`, or results.json in it.")],
+    folder: Annotated[
+        Path, argument(metavar="DIR", help="Folder of `hstree compare`, or results.json in it.")
+    ],
     output: Annotated[Path | None, option("--output -o", "Page (DIR/report.html).", "FILE")] = None,
     follow: Annotated[bool, option("--follow", "Write the page again after each row.")] = False,
 ) -> None:

@@ -11,7 +11,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.cells import cell_len
@@ -47,12 +47,8 @@ def shortened(word: str, width: int = 24) -> str:
 # Layout
 
 
-def new_table(columns: Sequence[str], text: Sequence[str] = ()) -> Table:
-    """Return an empty table: numbers right-aligned, the columns in `text` left-aligned."""
-    empty = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for name in columns:
-        empty.add_column(name, justify="left" if name in text else "right", overflow="fold")
-    return empty
+#: Looks of every table.
+LOOKS: dict[str, Any] = {"box": box.SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True}
 
 
 def table(
@@ -67,7 +63,7 @@ def table(
 
     In a pipe it is as wide as it needs to be, unless ``COLUMNS`` is set. On a terminal that is too
     narrow it is drawn in several tables, each with the first column. The line that begins with
-    `bold` is bold.
+    `bold` is bold; columns are right-aligned but for those in `text`.
     """
     if width is None:
         is_wrapped = sys.stdout.isatty() or "COLUMNS" in os.environ
@@ -92,9 +88,11 @@ def table(
         while not fits and shown > 1 and sum(least[i] + _GAP for i in [0, *rest[:shown]]) > width:
             shown -= 1
         chosen = [0, *rest[:shown]]
-        part = new_table([columns[i] for i in chosen], text)
-        for i, column in zip(chosen, part.columns, strict=True):
-            column.width = whole[i] if fits else least[i]
+        part = Table(**LOOKS)
+        for i in chosen:
+            side: Any = "left" if columns[i] in text else "right"
+            wide = whole[i] if fits else least[i]
+            part.add_column(columns[i], justify=side, overflow="fold", width=wide)
         if not fits:  # the rest of the width is for names
             space = width - sum(least[i] + _GAP for i in chosen)
             part.columns[0].width = min(whole[0], least[0] + max(space, 0))

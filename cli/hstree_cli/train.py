@@ -30,7 +30,9 @@ SAMPLE = 1e-3
 
 def evaluate(
     ctx: typer.Context,
-    row: Annotated[str, argument("ROW", f"{opt.ROW_HELP}.", autocompletion=opt.row_names)],
+    row: Annotated[
+        str, argument(metavar="ROW", help=f"{opt.ROW_HELP}.", autocompletion=opt.row_names)
+    ],
     corpus: opt.CorpusName,
     *,
     save: Annotated[Path | None, option("--save", "Save the trained model.", "MODEL_DIR")] = None,
@@ -136,7 +138,8 @@ def _save_mean_vectors(model: Any, train: Corpus, path: Path) -> None:
 def bootstrap(
     corpus: opt.CorpusName,
     rows: Annotated[
-        list[str] | None, argument("ROW", ROUNDS_HELP, autocompletion=opt.builder_names)
+        list[str] | None,
+        argument(metavar="ROW", help=ROUNDS_HELP, autocompletion=opt.builder_names),
     ] = None,
     *,
     output: Annotated[Path, option("--output -o", "Folder for every round.", "DIR")],
@@ -207,7 +210,10 @@ def bootstrap(
 def embed(
     corpus: opt.CorpusName,
     row: Annotated[
-        str, argument("ROW", f"{opt.ROW_HELP} (default: huffman).", autocompletion=opt.row_names)
+        str,
+        argument(
+            metavar="ROW", help=f"{opt.ROW_HELP} (default: huffman).", autocompletion=opt.row_names
+        ),
     ] = "huffman",
     *,
     output: Annotated[

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
@@ -14,7 +15,7 @@ from hstree._tables import figure
 from hstree._text import plural
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
-from hstree_cli.tables import new_table, shortened
+from hstree_cli.tables import LOOKS, shortened
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -75,10 +76,12 @@ def draw_codes(branches: Branches, label: int, depth: int) -> Iterator[Renderabl
 def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> RenderableType:
     """Draw the decisions of a code: the branch taken, and the most probable others."""
     tree = branches.tree
-    rows = new_table(("node", "branch", "share", "holds"), ("node", "holds"))
-    rows.columns[0].max_width = 24
-    for column in rows.columns[:3]:  # the last one alone wraps where the terminal is narrow
-        column.no_wrap = True
+    rows = Table(**LOOKS)
+    # The last column alone wraps where the terminal is narrow.
+    rows.add_column("node", overflow="fold", max_width=24, no_wrap=True)
+    for name in ("branch", "share"):
+        rows.add_column(name, justify="right", overflow="fold", no_wrap=True)
+    rows.add_column("holds", overflow="fold")
     for node, taken in decisions:
         others = branches.of(node)
         chosen = others.pop(taken)

@@ -39,7 +39,7 @@ def _all_names() -> list[str]:
 def methods(
     names: Annotated[
         list[str] | None,
-        argument("NAME", "What to describe in full.", autocompletion=_all_names),
+        argument(metavar="NAME", help="What to describe in full.", autocompletion=_all_names),
     ] = None,
 ) -> None:
     """List builders, output layers, models and n-gram models; describe some with all options.
@@ -135,7 +135,7 @@ def vocab(
 
 
 def build(
-    input: Annotated[str, argument("INPUT", INPUT_HELP)],
+    input: Annotated[str, argument(metavar="INPUT", help=INPUT_HELP)],
     *,
     method: Annotated[
         str, option("--method -m", METHOD_HELP, "METHOD", autocompletion=opt.builder_names)
@@ -289,8 +289,8 @@ def show(
 
 def convert(
     ctx: typer.Context,
-    source: Annotated[Path, argument("IN", "A tree in any format.")],
-    target: Annotated[Path, argument("OUT", "The converted tree.")],
+    source: Annotated[Path, argument(metavar="IN", help="A tree in any format.")],
+    target: Annotated[Path, argument(metavar="OUT", help="The converted tree.")],
     from_: Annotated[str | None, option("--from", "Format of IN, or its name's.", "NAME")] = None,
     to: Annotated[str | None, option("--to", "Format of OUT, or its name's.", "NAME")] = None,
     labels: Annotated[

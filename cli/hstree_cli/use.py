@@ -33,7 +33,7 @@ BATCH, LINES = 256, 10_000
 def predict(
     ctx: typer.Context,
     model: opt.ModelFolder,
-    context: Annotated[str | None, argument("TEXT", "The words before.")] = None,
+    context: Annotated[str | None, argument(metavar="TEXT", help="The words before.")] = None,
     k: Annotated[int, option("-k", "Number of words.", "K", min=1)] = 10,
     contexts: Annotated[str | None, option("--contexts", "Lines; - is stdin.", "FILE")] = None,
     also: opt.With = None,
@@ -132,7 +132,9 @@ def sample(
 def score(
     ctx: typer.Context,
     model: opt.ModelFolder,
-    file: Annotated[str, argument("FILE", f"The text: {opt.CORPUS_KINDS}; - for stdin.")],
+    file: Annotated[
+        str, argument(metavar="FILE", help=f"The text: {opt.CORPUS_KINDS}; - for stdin.")
+    ],
     also: opt.With = None,
     per_word: Annotated[bool, option("--per-word", "Score words instead of lines.")] = False,
     output: Annotated[Path | None, option("--output -o", "Write lines to it.", "OUT")] = None,
