@@ -154,7 +154,7 @@ class TreeFigures(Figures, frozen=True):
             "code_length": length,
             "scores_per_target": sum(tree.scores_per_target for tree in trees),
         }
-        return msgspec.convert(trees[0].as_dict() | sums, cls)
+        return msgspec.convert(vars(trees[0]) | sums, cls)
 
 
 class NormaliserFigures(Figures, frozen=True):
