@@ -79,7 +79,22 @@ def print_comparison(comparison: Comparison, page: Path) -> None:
         lines.append(("ratios", f"of test perplexities, with their {over}"))
     lines += [("read before", sentence) for sentence in comparison.read_before()]
     say(facts([*lines, *_conditions(comparison), ("page", f"{page}: open it in a browser")]))
-    say(f"\n{answer(comparison)}")
+    if (choice := comparison.choice) is None:
+        say("\nNo row is named: each has read the test split, so that its figures are too good.")
+        return
+    # Which row to take, and how it compares with its rival.
+    text = f"{comparison.answer()}; test perplexity {figure(comparison.row(choice.chosen).test, 1)}"
+    if choice.tied:
+        text += f". As fast, within the spread of the rounds: {', '.join(choice.tied)}"
+    if choice.rival is not None and (ratio := choice.to_rival) is not None:
+        text += f". Its ratio to {choice.rival}: {ratio_text(ratio)}"
+        if ratio.low is not None and ratio.high is not None and ratio.low <= 1 <= ratio.high:
+            text += ", which may be chance"
+    ngrams = [row for row in rows if not row.is_trained]
+    lowest = min(ngrams, key=lambda row: row.valid, default=None)
+    if lowest is not None and lowest.valid < comparison.row(choice.best).valid:
+        text += f". The n-gram model {lowest.name} is lower still: {figure(lowest.test, 1)}"
+    say(f"\n{text}.")
 
 
 def comparison_table(comparison: Comparison) -> Group:
@@ -109,25 +124,6 @@ def ratio_text(ratio: Ratio | None) -> str:
         return figure(ratio.ratio, 3)
     # No space inside the brackets, so that a narrow table puts them below the ratio.
     return f"{ratio.ratio:.3f} [{ratio.low:.3f},{ratio.high:.3f}]"
-
-
-def answer(comparison: Comparison) -> str:
-    """Return which row to take, and how it compares with its rival."""
-    choice = comparison.choice
-    if choice is None:
-        return "No row is named: each has read the test split, so that its figures are too good."
-    text = f"{comparison.answer()}; test perplexity {figure(comparison.row(choice.chosen).test, 1)}"
-    if choice.tied:
-        text += f". As fast, within the spread of the rounds: {', '.join(choice.tied)}"
-    if choice.rival is not None and (ratio := choice.to_rival) is not None:
-        text += f". Its ratio to {choice.rival}: {ratio_text(ratio)}"
-        if ratio.low is not None and ratio.high is not None and ratio.low <= 1 <= ratio.high:
-            text += ", which may be chance"
-    ngrams = [row for row in comparison.rows if not row.is_trained]
-    lowest = min(ngrams, key=lambda row: row.valid, default=None)
-    if lowest is not None and lowest.valid < comparison.row(choice.best).valid:
-        text += f". The n-gram model {lowest.name} is lower still: {figure(lowest.test, 1)}"
-    return f"{text}."
 
 
 def _conditions(comparison: Comparison) -> Facts:

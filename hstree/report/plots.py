@@ -15,6 +15,8 @@ _HIGHEST = 3.0
 _HISTOGRAM, _MOST_BARS = 34.0, 150
 #: The longest lengths are left off the axis where they hold less than this share of all.
 _TAIL = 0.001
+#: Units of training counts on an axis.
+_UNITS = ((10**6, "M"), (10**3, "k"))
 #: Steps from the text to a model.
 _STEPS = ("vectors", "tree", "preparation", "training")
 
@@ -214,23 +216,29 @@ def _code_lengths(rows: Sequence[RowResult]) -> Figure | None:
 
 def _by_band(rows: Sequence[RowResult], bands: Sequence[Band], level: RowResult | None) -> Figure:
     """Draw the test perplexity of every row by band, or its ratio to that of one row."""
-    shown = [(i, band) for i, band in enumerate(bands) if band.tokens]
     total = sum(band.tokens for band in bands)
-    names = []
-    for _, band in shown:
+    shown, names = [], []
+    for i, band in enumerate(bands):
+        if not band.tokens:
+            continue
+        name, least = "OOV", band.least  # or 0, 1+, 10+, 1k+
+        if least is not None and band.most is not None:
+            size, letter = next((unit for unit in _UNITS if least >= unit[0]), (1, ""))
+            name = f"{least // size}{letter}{'+' if band.most else ''}"
         share = 100 * band.tokens / total
-        names.append(f"{_short_band(band)}\n{share:.{'0f' if share >= 9.95 else '2g'}}%")
+        shown.append((i, band, name))
+        names.append(f"{name}\n{share:.{'0f' if share >= 9.95 else '2g'}}%")
     x = Axis("training count of the word; share of the test tokens", names=names)
     columns = ("row", "training count", "words", "test tokens", "test perplexity")
     divisors = [1.0] * len(bands) if level is None else level.by_band
     marks: list[Mark] = []
     for i_row, row in enumerate(rows):
         dots = []
-        for position, (i, band) in enumerate(shown):
+        for position, (i, band, name) in enumerate(shown):
             value, divisor = row.by_band[i], divisors[i]
             if value and divisor:
                 ratio, words, tokens = value / divisor, number(band.words), number(band.tokens)
-                texts = (row.name, _short_band(band), words, tokens, perplexity(value))
+                texts = (row.name, name, words, tokens, perplexity(value))
                 more = () if level is None else (f"{ratio:.3f}",)
                 dots.append(Mark(i_row, "dot", [(float(position), ratio)], texts + more))
         line = Mark(i_row, "line", [dot.points[0] for dot in dots])
@@ -249,15 +257,3 @@ def _by_band(rows: Sequence[RowResult], bands: Sequence[Band], level: RowResult 
         x, Axis(f"test perplexity / that of {level.name}"), (*columns, f"/ {level.name}"), marks,
         level=1.0,
     )  # fmt: skip
-
-
-def _short_band(band: Band) -> str:
-    """Name a band on an axis: OOV, 0, 1+, 10+, 1k+."""
-    if band.least is None or band.most is None:
-        return "OOV"
-    if band.most == 0:
-        return "0"
-    for size, letter in ((10**6, "M"), (10**3, "k")):
-        if band.least >= size:
-            return f"{band.least // size}{letter}+"
-    return f"{band.least}+"
