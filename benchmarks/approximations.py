@@ -58,7 +58,8 @@ def compare(
     corpus = zipf_corpus(n_words)
     words, specs = corpus.vocabulary, {}
     for row in map(Row.parse, dict.fromkeys([*rows, "flat"])):
-        specs[str(row)] = row.spec(words, row.build(words, 0, None))
+        tree = row.build(words, 0, None) if row.kind == "tree" else None
+        specs[str(row)] = row.spec(words, tree)
     steps = {name: steps_of(spec, corpus, dim, batch_size) for name, spec in specs.items()}
     # {what is measured: {layer: seconds of each round}}
     seconds = {

@@ -102,5 +102,6 @@ def test_the_notebook(executed, tmp_path):
     assert len(last("labels, log_prob")["text/plain"].split(", ")) >= 5
     shown = executed[next(s for s in executed if "compare(" in s)][:-1]
     bars = "".join(data.get("text/html", "") for data in shown)
-    assert not re.sub(r"<[^>]+>|\s", "", bars)  # progress is gone when it is done
+    # Progress is gone when it is done; the kernel may say that a bar's channel is closed.
+    assert not re.sub(r"<[^>]+>|No such comm: \w+|\s", "", bars)
     assert (tmp_path / "which.html").stat().st_size > 100_000

@@ -7,9 +7,9 @@ take turns, so that other load on the machine affects all of them alike.
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from timeit import timeit
 from typing import Any
@@ -22,11 +22,13 @@ from hstree._compiled import kernels, n_threads
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
+from hstree.data.windows import Windows
 from hstree.experiments.results import Figures, Machine, Positive, kept_struct, write_struct
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, new_model
 from hstree.models import load as load_model
+from hstree.training.trainer import Trainer
 from hstree.tree import Tree
 
 #: Number of turns of each row.
@@ -119,8 +121,7 @@ def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: An
     for array in model.parameters().values():
         np.multiply(array, 1, out=array)
     tokens, seconds, began = 0, 0.0, 0.0
-    batches = chain.from_iterable(trainer.epoch_batches(windows, epoch) for epoch in count(1))
-    for number, (contexts, targets, prepared) in enumerate(batches):
+    for number, (contexts, targets, prepared) in enumerate(endless_batches(trainer, windows)):
         trainer.step(contexts, targets, trainer.learning_rate(0), prepared)
         if number == 0:
             began = time.perf_counter()
@@ -131,6 +132,12 @@ def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: An
             break
     # Tokens of the text: sub-sampling leaves some of them out of the batches.
     return tokens / seconds * len(windows) / float(windows.training_counts.sum())
+
+
+def endless_batches(trainer: Trainer[Any], windows: Windows) -> Iterator[Any]:
+    """Yield the batches of one shuffled epoch after the other."""
+    for epoch in count(1):
+        yield from trainer.epoch_batches(windows, epoch)
 
 
 def scoring_turn(model: Model[Any], corpus: Corpus) -> dict[str, float]:
