@@ -10,7 +10,7 @@ from rich.console import Group
 
 from hstree._tables import figure
 from hstree._text import plural
-from hstree.experiments.results import figure_at, shown_columns
+from hstree.experiments.results import shown_columns
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of
 from hstree.training.trainer import table_of
@@ -99,9 +99,10 @@ def print_comparison(comparison: Comparison, page: Path) -> None:
 
 def comparison_table(comparison: Comparison) -> Group:
     """Return the table of the columns that rows have figures for; the chosen row is bold."""
-    columns, lines = shown_columns(comparison.rows), []
-    for row in comparison.rows:
-        cells = {column.key: column.form(figure_at(column.path, row)) for column in columns}
+    plain, lines = comparison.table(), []
+    keys = [column.key for column in shown_columns(comparison.rows)]
+    for row, texts in zip(comparison.rows, plain.rows, strict=True):
+        cells = dict(zip(keys, texts, strict=True))
         for split in ("valid", "test"):
             spread = row.perplexity[split]
             if split in cells and spread.sd is not None:
@@ -111,9 +112,8 @@ def comparison_table(comparison: Comparison) -> Group:
         for key in cells.keys() & {"to_flat", "to_like"}:
             cells[key] = ratio_text(getattr(row, key))
         lines.append(list(cells.values()))
-    titles = [column.title for column in columns]
     chosen = comparison.choice.chosen if comparison.choice else None
-    return table(titles, lines, titles[:1], bold=chosen)
+    return table(plain.columns, lines, plain.columns[:1], bold=chosen)
 
 
 def ratio_text(ratio: Ratio | None) -> str:

@@ -103,7 +103,7 @@ class Vocabulary:
         Parameters
         ----------
         words, counts
-            Of the text, as `Vocabulary` takes them.
+            All words of the text and how often each occurs, as `Vocabulary` takes them.
         min_count : int, default 1
             Replace words that occur fewer times by ``<unk>``; 1 or more.
         max_size : int, optional

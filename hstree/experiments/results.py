@@ -53,9 +53,6 @@ Positive = Annotated[float, Meta(ge=1e-100, le=1e100)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Signed = Annotated[float, Meta(ge=-1e100, le=1e100)]
 
-#: What the reading of a damaged JSON document raises.
-_DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)
-
 T = TypeVar("T", bound=Struct)
 
 
@@ -765,7 +762,7 @@ def read_struct(path: Path, kind: type[T], remedy: str = "") -> T:
     data = read_regular(path, FileFormatError, remedy)
     try:
         return msgspec.json.decode(data, type=kind)
-    except _DAMAGED as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         end = f"; {remedy}" if remedy else ""
         raise FileFormatError(f"{path} is damaged: {one_line(error)}{end}") from error
 
@@ -773,8 +770,8 @@ def read_struct(path: Path, kind: type[T], remedy: str = "") -> T:
 def kept_struct(path: Path, kind: type[T]) -> T | None:
     """Read a struct from JSON; None when it is missing or damaged."""
     try:
-        return msgspec.json.decode(read_regular(path, FileFormatError), type=kind)
-    except (FileFormatError, *_DAMAGED):
+        return read_struct(path, kind)
+    except FileFormatError:
         return None
 
 

@@ -169,16 +169,19 @@ class LayerSpec:
 
         They differ between different layers, and are part of the keys of kept runs.
         """
-        if isinstance(self.source, Tree):
-            digest = self.source.sha256
-        else:  # of labels in their order, and counts
-            content = json.dumps([self.source.words, self.source.counts.tolist()])
-            digest = hashlib.sha256(content.encode()).hexdigest()
         if self.is_plain_tree:
-            return {"tree_sha256": digest}
+            return {"tree_sha256": self._digest}
         options = {name: value for name, value in self.options.items() if value is not None}
         layer = {"name": self.kind.name, "options": options}
-        return {"layer": layer, f"{SOURCES[self.kind.takes][2]}_sha256": digest}
+        return {"layer": layer, f"{SOURCES[self.kind.takes][2]}_sha256": self._digest}
+
+    @cached_property
+    def _digest(self) -> str:
+        """Hash of the tree, or of the labels in their order and their counts."""
+        if isinstance(self.source, Tree):
+            return self.source.sha256
+        content = json.dumps([self.source.words, self.source.counts.tolist()])
+        return hashlib.sha256(content.encode()).hexdigest()
 
     @classmethod
     def read(cls, folder: Path, config: Mapping[str, Any]) -> LayerSpec:
