@@ -10,7 +10,13 @@ from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
+from hstree.layers.base import (
+    Gradients,
+    OutputLayer,
+    ParameterGradient,
+    check_k,
+    first_columns,
+)
 from hstree.layers.dense import backward, forward, log_sum_exp, log_unigram, row_chunks
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.node_groups import Scratch
@@ -23,7 +29,8 @@ BATCH, PER_PRODUCT, PER_SCORE, PER_NUMBER, PER_CLUSTER = 1024, 0.1, 1.5, 1.5, 50
 #: Of cut-offs that are chosen: the short list's least share of the tokens, least length of vectors,
 #: most clusters, ranks tried per tenfold, and the fewest labels that are split.
 LEAST_SHARE, LEAST_WIDTH, MOST_TAILS, CANDIDATES, LEAST_LABELS = 0.75, 4, 4, 30, 500
-
+#: Log-probabilities are equal within this distance, or where they agree to so many digits.
+TIE, TIE_DIGITS = 1e-10, 11
 
 #: Softmax of some targets: its name in parameters, batch items, projection of their hidden vectors,
 #: weights, biases, and the rows (n,) of the targets.
@@ -180,6 +187,33 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
             log_z, logit, _ = forward(row_chunks(inputs, weight, bias), chosen, self._scratch)
             nll[items] += log_z - logit
         return nll
+
+    def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
+        """Return the k most probable labels and their log-probabilities; ties by label id.
+
+        No word is more probable than its cluster: those below the k-th best so far are skipped.
+        """
+        check_k(k)
+        k, start, n_short = min(k, self.n_labels), self.bands.start, int(self.bands.start[1])
+        head = _log_softmax(hidden, self.head_weight, self.head_bias)
+        # (B, k) the best so far; no label, the last, where there are fewer than k
+        labels = np.full((len(hidden), k), self.n_labels)
+        best = np.full((len(hidden), k), -np.inf)
+        for i in range(len(self.tails) + 1):
+            items: Any = slice(None)
+            if i == 0:
+                values = head[:, :n_short]
+            else:
+                of_cluster = head[:, n_short + i - 1, None]
+                items = np.flatnonzero(of_cluster[:, 0] >= best[:, -1] - TIE)
+                values = self._tail(i - 1, hidden[items]) + of_cluster[items]
+            column, value = first_columns(values, min(k, values.shape[1]))
+            both = np.hstack([labels[items], self.bands.label[start[i] + column]])
+            value = np.hstack([best[items], value])
+            order = np.lexsort((both, -np.round(value, TIE_DIGITS)), axis=1)[:, :k]
+            labels[items] = np.take_along_axis(both, order, axis=1)
+            best[items] = np.take_along_axis(value, order, axis=1)
+        return labels, best
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return p (1 - p) for the rows of the head; in a cluster, that times its share.
