@@ -1,8 +1,8 @@
 """Exact most probable labels by best-first search: the likelier child first.
 
 The frontier holds the edges not yet followed, by the cost (``-log_prob``) of the path to each. No
-label below an edge is likelier than the edge. Trees with one code per label are searched; in others
-a search takes as long as the log-probabilities of all labels.
+label below an edge is likelier than the edge. Without compiled kernels, trees with several codes
+for a label are not searched: the log-probabilities of all labels are computed.
 """
 
 from __future__ import annotations

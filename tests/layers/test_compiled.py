@@ -193,7 +193,7 @@ def test_a_batch_of_too_many_scores_is_left_to_numpy(monkeypatch):
 
 
 @given(
-    trees(plain_labels=True, several_codes=False, max_labels=60),
+    trees(plain_labels=True, max_labels=60),
     st.integers(0, 99),
     st.sampled_from([0.0, 0.3, 30.0]),
 )

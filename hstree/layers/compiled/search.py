@@ -122,7 +122,7 @@ def drawn_branches(
     return branch
 
 
-# The most probable labels, in trees with one code a label.
+# The most probable labels.
 
 
 @jit
@@ -176,36 +176,99 @@ def _add_features(number, table, first_row, logits):
 
 
 @jit
-def _search(weight, bias, hidden, k, tree, patience, number, table, labels, values):
-    """Write the k most probable labels of a hidden vector; return whether patience sufficed."""
+def _logits(model, hidden, row, width, features, scores):
+    """Return the logits of a node's rows: of the one of two branches, or of all; in `scores`."""
+    weight, bias = model
+    number, table = features
+    logits = scores[: 1 if width == 2 else width]
+    for i in range(len(logits)):
+        logits[i] = dot(weight, row + i, hidden) + bias[row + i]
+    _add_features(number, table, row, logits)
+    return logits
+
+
+@jit
+def _label_cost(model, hidden, tree, codes, features, scores, reached, label):
+    """Return the cost of a label, its probability summed over its codes, and the edges scored.
+
+    `reached` (N,) has the costs of the paths to the nodes that are known, -1 for others.
+    """
     child_start, children, row_start = tree
+    label_start, leaf_edge, parent_edge, edge_node = codes
+    total, spent = np.inf, 0
+    for edge in leaf_edge[label_start[label] : label_start[label + 1]]:
+        below = [edge]  # edges from the leaf up to a node that is known
+        while reached[edge_node[below[-1]]] < 0:
+            below.append(parent_edge[below[-1]])
+        cost = reached[edge_node[below[-1]]]
+        while len(below) > 0:
+            edge = below.pop()
+            node = edge_node[edge]
+            branch, width = edge - child_start[node], child_start[node + 1] - child_start[node]
+            logits = _logits(model, hidden, row_start[node], width, features, scores)
+            spent += width
+            if width == 2:
+                z = -logits[0] if branch == 0 else logits[0]
+                cost += max(z, 0.0) + np.log1p(np.exp(-abs(z)))
+            else:
+                largest = logits.max()
+                cost += np.log(np.exp(logits - largest).sum()) + largest - logits[branch]
+            if children[edge] >= 0:
+                reached[children[edge]] = cost
+        total = min(total, cost) - np.log1p(np.exp(-abs(total - cost)))
+    return total, spent
+
+
+@jit
+def _search(model, hidden, k, tree, codes, patience, features, known, labels, values):
+    """Write the k most probable labels of a hidden vector; return whether patience sufficed.
+
+    Where labels have several codes, one is scored when its first code leaves the heap; `codes` and
+    `known`, the costs of nodes and which labels were scored, are empty where each label has one.
+    """
+    child_start, children, row_start = tree
+    reached, is_met = known
+    reached[:], is_met[:] = -1.0, False
+    most_codes = np.diff(codes[0]).max() if len(is_met) else 1
     cost, child = np.empty(patience + 1), np.empty(patience + 1, np.int64)
     best, label = np.empty(patience + 1), np.empty(patience + 1, np.int64)
     scores = np.empty(patience)
     cost[0], child[0] = 0.0, 0
-    n, n_best, left_over, spent, last = 1, 0, 1.0, 0, k
+    n, n_best, left_over, spent = 1, 0, 1.0, 0
     while n > 0:
         if n_best >= k:
+            last = k
             while last < n_best and not _is_apart(best[last - 1], best[last]):
                 last += 1
-            least = max(cost[0], -np.log(max(left_over, 0.0) + MASS_MARGIN))
+            by_mass = -np.log(max(left_over, 0.0) + MASS_MARGIN)
+            least = max(cost[0] - np.log(most_codes), by_mass)
             if _is_apart(best[k - 1], least) and _is_apart(best[last - 1], least):
                 break
         path, node = _pop(cost, child, n)
         n -= 1
         if node < 0:
-            best[n_best], label[n_best] = path, ~node
+            if len(is_met):
+                if is_met[~node]:
+                    continue
+                is_met[~node] = True
+                given = features, scores, reached, ~node
+                path, n_scored = _label_cost(model, hidden, tree, codes, *given)
+                spent += n_scored
+            at = n_best
+            while at > 0 and best[at - 1] > path:
+                best[at], label[at] = best[at - 1], label[at - 1]
+                at -= 1
+            best[at], label[at] = path, ~node
             n_best += 1
             left_over -= np.exp(-path)
             continue
+        if len(reached):
+            reached[node] = path
         first, width = child_start[node], child_start[node + 1] - child_start[node]
         spent += width
         if spent > patience:
             return False
-        row, logits = row_start[node], scores[: 1 if width == 2 else width]
-        for i in range(len(logits)):
-            logits[i] = dot(weight, row + i, hidden) + bias[row + i]
-        _add_features(number, table, row, logits)
+        logits = _logits(model, hidden, row_start[node], width, features, scores)
         if width == 2:
             likelier = path + np.log1p(np.exp(-abs(logits[0])))
             _push(cost, child, n, likelier + max(-logits[0], 0.0), children[first])
@@ -231,15 +294,19 @@ def _search(weight, bias, hidden, k, tree, patience, number, table, labels, valu
 
 
 @jit
-def _search_all(weight, bias, hidden, k, tree, patience, features):
+def _search_all(model, hidden, k, tree, codes, patience, features):
     number, context_start, feature_row, feature_weight = features
     labels, values = np.empty((len(hidden), k), np.int64), np.empty((len(hidden), k))
     is_done = np.empty(len(hidden), np.bool_)
     table = context_start, feature_row, feature_weight
+    several = len(codes[0]) > 0
+    known = (
+        np.empty(len(tree[0]) - 1 if several else 0),
+        np.empty(len(codes[0]) - 1 if several else 0, np.bool_),
+    )
     for b in range(len(hidden)):
-        is_done[b] = _search(
-            weight, bias, hidden[b], k, tree, patience, number[b], table, labels[b], values[b]
-        )
+        given = patience, (number[b], table), known, labels[b], values[b]
+        is_done[b] = _search(model, hidden[b], k, tree, codes, *given)
     return labels, values, is_done
 
 
@@ -248,10 +315,13 @@ def search_all(
 ) -> Any:
     """Twin of `top_k.search_all`."""
     tree = codes.tree
-    if not (tree.has_single_codes and takes(weight, bias, hidden)):
+    if not takes(weight, bias, hidden):
         return NotImplemented
     check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
     arrays, n_edges = (tree.child_start, tree.child, tree.row_start), len(tree.child)
     patience = int(np.clip(LEAST_PATIENCE + COMPILED_PATIENCE * n_edges, 0, n_edges))
+    n_used = 0 if tree.has_single_codes else None  # all of each array, or nothing
+    all_codes = codes.label_start, codes.leaf_edge, codes.parent_edge, tree.edge_node
+    of_codes = tuple(array[:n_used] for array in all_codes)
     table = checked_features(features, len(hidden))
-    return _search_all(weight, bias, hidden, k, arrays, patience, table)
+    return _search_all((weight, bias), hidden, k, arrays, of_codes, patience, table)
