@@ -11,7 +11,7 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from reprlib import repr as brief
 from typing import Any, BinaryIO
@@ -122,10 +122,14 @@ def to_json(tree: TreeArrays) -> Iterator[bytes]:
         yield b"["
         for first in range(0, tree.n_nodes, _NODES_AT_ONCE):
             start = tree.child_start[first : first + _NODES_AT_ONCE + 1]
-            child = tree.child[start[0] : start[-1]].tolist()
-            lists = [child[a:b] for a, b in pairwise((start - start[0]).tolist())]
-            lines = str(lists)[1:-1].replace("], [", "],\n[")
-            yield f"{',' if first else ''}\n{lines}".encode()
+            child = tree.child[start[0] : start[-1]]
+            is_last = np.zeros(len(child), np.intp)  # (e,) 1 for the last child of each node
+            is_last[start[1:] - start[0] - 1] = 1
+            pieces = [""] * (2 * len(child))  # numbers, and what stands behind each
+            pieces[::2] = map(str, child.tolist())
+            pieces[1::2] = np.array([", ", "],\n["], object)[is_last].tolist()
+            pieces[-1] = "]"
+            yield f"{',' if first else ''}\n[{''.join(pieces)}".encode()
         yield b"\n]"
     yield f',\n"meta": {meta}}}\n'.encode()
 
