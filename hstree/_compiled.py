@@ -42,9 +42,9 @@ STEP = 64
 
 _alone: ContextVar[bool] = ContextVar("hstree numpy alone", default=False)
 _compiling: ContextVar[bool] = ContextVar("hstree compiling", default=False)
-#: What `stop_flag` returns.
-_stop: ContextVar[Bool] = ContextVar("hstree stop")
 _go_on = np.zeros(1, np.bool_)
+#: A flag (1,) that becomes True when `in_threads` wants a result no more.
+stop_flag: ContextVar[Bool] = ContextVar("hstree stop", default=_go_on)
 
 
 @contextmanager
@@ -219,7 +219,7 @@ def in_threads(
     waiting: deque[tuple[T, Future[R]]] = deque()
     n, stop, context = n_threads(), np.zeros(1, np.bool_), copy_context()
     most = 2 * n + 1 if n > 1 else 1
-    context.run(_stop.set, stop)
+    context.run(stop_flag.set, stop)
     with ThreadPoolExecutor(n) as pool:
         try:
             while True:
@@ -232,8 +232,3 @@ def in_threads(
         finally:
             stop[0] = True
             pool.shutdown(cancel_futures=True)
-
-
-def stop_flag() -> Bool:
-    """Return a flag (1,) that becomes True when `in_threads` wants the result no more."""
-    return _stop.get(_go_on)

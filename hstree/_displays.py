@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from threading import RLock
 from typing import Any
 
@@ -19,20 +18,11 @@ from rich.filesize import decimal
 from rich.table import Column, Table
 from rich.text import Text
 
-from hstree._tables import in_notebook
 from hstree._text import duration, printable
 
 #: Seconds that a task lasts before it is drawn, between two lines of events, and of a task whose
 #: end gets a line.
 PATIENCE, LINE_PATIENCE, LONG_TASK = 0.5, 2.0, 10.0
-
-
-def new_display(console: Console | None = None) -> Bars | Lines:
-    """Return a display for the place where this process writes."""
-    if in_notebook():
-        # Rich draws in notebooks through ipywidgets.
-        return Bars(Console(force_jupyter=True)) if find_spec("ipywidgets") else Lines()
-    return Bars(console or Console(stderr=True)) if sys.stderr.isatty() else Lines()
 
 
 @dataclass(eq=False)

@@ -42,9 +42,6 @@ CACHE_VARIABLE = "HSTREE_CACHE"
 #: Maximum size that a file may unpack to, as a multiple of its size, and what any may, in bytes.
 #: Trees and vectors unpack to 2 to 13 times their size, a compression bomb to 1,000 times.
 MAX_RATIO, ALWAYS = 16, 1 << 24
-#: Maximum nesting of lists and objects in JSON values, so that recursive functions on them
-#: (Python's `repr` and `json` too) end.
-DEEPEST = 100
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: Endings of packed files, with what unpacks an open one, and with what they begin with.
 UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
@@ -192,14 +189,6 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(constant: str) -> NoReturn:
     raise FileFormatError(f"holds {constant}, which is not a number in JSON")
-
-
-def nested_too_deep(value: Any, most: int = DEEPEST) -> bool:
-    """Return whether lists and objects are nested more than `most` deep in a JSON value."""
-    if not isinstance(value, Mapping | list | tuple):
-        return False
-    inner = value.values() if isinstance(value, Mapping) else value
-    return most == 0 or any(nested_too_deep(one, most - 1) for one in inner)
 
 
 def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:

@@ -11,9 +11,11 @@ notebooks and scripts, as the command line does::
             task.note("12,345 words")
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 
@@ -60,10 +62,16 @@ def enable() -> None:
     A notebook with ipywidgets shows a bar for each running task below its cell, a script draws them
     on a terminal; elsewhere there is a line for each epoch and each other long task that is done.
     """
-    from hstree._displays import new_display
+    from rich.console import Console
+
+    from hstree._displays import Bars, Lines
+    from hstree._tables import in_notebook
 
     global _enabled
-    _enabled = new_display()
+    if in_notebook():  # where Rich draws through ipywidgets
+        _enabled = Bars(Console(force_jupyter=True)) if find_spec("ipywidgets") else Lines()
+    else:
+        _enabled = Bars(Console(stderr=True)) if sys.stderr.isatty() else Lines()
 
 
 def disable() -> None:

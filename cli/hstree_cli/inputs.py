@@ -102,11 +102,10 @@ def read_splits(
         read_before(test_text, train=train_lines),
         read_before(test_text, valid=splits.valid.source),
         read_before(splits.valid, "validation", train=train_lines),
+        *(map(overlap, splits) if first is not None else ()),
     ):
         if message is not None:
             warn(message)
-    for part in splits if first is not None else ():
-        warn_of_overlap(part)
     if first is not None and (vocabulary or selection):
         kept = chosen or splits.train.select_vocabulary(**selection)
         splits = Splits(*(part.limited_to(kept) for part in splits))
@@ -129,18 +128,13 @@ def read_as(
     """Read a text as ids of labels; words outside the file `vocabulary` are ``<unk>``."""
     known = Vocabulary(labels, np.zeros(len(labels), np.int64))
     read = Corpus.read(source, vocabulary=known, **how)
-    warn_of_overlap(read)
+    if message := overlap(read):
+        warn(message)
     if vocabulary is None:
         return read
     limited = read.limited_to(Vocabulary.from_file(vocabulary))
     check_words_left(limited, read.name, {"vocabulary": vocabulary})
     return limited
-
-
-def warn_of_overlap(text: Corpus) -> None:
-    """Warn where a text and its vocabulary share few words; InputError where they share none."""
-    if common := overlap(text):
-        warn(f"{text.name}: {common}; they are read as <unk>")
 
 
 def refuse_options(reason: str, **values: Any) -> None:

@@ -14,7 +14,7 @@ from hstree.experiments.results import shown_columns
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of
 from hstree.training.trainer import table_of
-from hstree_cli.tables import Facts, facts, percent, table
+from hstree_cli.tables import Facts, facts, table
 from hstree_cli.terminal import say
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _conditions(comparison: Comparison) -> Facts:
     """Return the text, the words, the model and the rule that all figures depend on."""
     tokens, oov, words = comparison.tokens, comparison.oov, comparison.vocabulary
     model, training = kind_of(comparison.options).model.describe(comparison.options)
-    shares = ", ".join(f"{split} {percent(oov[split], n)}" for split, n in tokens.items())
+    shares = ", ".join(f"{split} {oov[split] / n:.2%}" for split, n in tokens.items())
     sources = {str(source.get("name")) for source in comparison.corpus.values()}
     return [
         ("perplexity", f"of each {comparison.predicts}, <eos> and <unk> included"),

@@ -33,11 +33,6 @@ _GAP = 2
 # Numbers and words
 
 
-def percent(part: float, whole: float) -> str:
-    """Return a share as a percentage; a dash if the whole is 0."""
-    return "-" if whole == 0 else f"{100 * part / whole:.2f}%"
-
-
 def shortened(word: str, width: int = 24) -> str:
     """Return a word of a corpus, printable and of at most `width` characters."""
     text = printable(word)
@@ -134,7 +129,7 @@ def corpus_facts(corpus: Corpus) -> Facts:
         ("text", origin(corpus)),
         ("lines", f"{corpus.n_lines:,}"),
         ("tokens", f"{tokens:,}, one <eos> per line included"),
-        ("out of vocabulary", f"{corpus.n_oov:,} ({percent(corpus.n_oov, tokens)})"),
+        ("out of vocabulary", f"{corpus.n_oov:,} ({corpus.n_oov / tokens:.2%})"),
         ("vocabulary", f"{len(words):,} words, sha256 {words.sha256[:16]}"),
     ]
 

@@ -111,10 +111,11 @@ def showing_progress(
             text = "interrupted: the training ends after the batch that is being computed"
             stack.enter_context(telling(lambda: warn(text)))
         if wanted and not _is_quiet.get():
-            from hstree._displays import new_display
+            from hstree._displays import Bars, Lines
             from hstree.progress import shown_by
 
-            stack.enter_context(shown_by(new_display(Output(stderr=True))))
+            display = Bars(Output(stderr=True)) if sys.stderr.isatty() else Lines()
+            stack.enter_context(shown_by(display))
         try:
             yield
         except KeyboardInterrupt:

@@ -15,7 +15,7 @@ from rich.text import Text
 from hstree_cli import options as opt
 from hstree_cli.options import argument, option
 from hstree_cli.outputs import Output, check_outputs, written
-from hstree_cli.tables import facts, percent, shortened, table
+from hstree_cli.tables import facts, shortened, table
 from hstree_cli.terminal import printable, say, showing_progress, warn
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def _summary(results: dict[str, Any]) -> str:
             ("perplexity", f"{figure(results['perplexity'])} with OOV"),
             ("", f"{figure(results['perplexity_without_oov'])} without"),
             ("tokens", f"{tokens:,} in {lines}, one <eos> per line included"),
-            ("OOV", f"{oov:,} ({percent(oov, tokens)}), scored as <unk>"),
+            ("OOV", f"{oov:,} ({oov / tokens:.2%}), scored as <unk>"),
             ("vocabulary", f"{words['size']:,} words, sha256 {words['sha256'][:16]}"),
         ]
     )

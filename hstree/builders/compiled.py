@@ -132,7 +132,7 @@ def log_odds(
     """Twin of `gmm.log_odds`; ends, without a result, when it is to stop."""
     if not takes(X):
         return NotImplemented
-    return _log_odds(nodes.start, X, second, weight, iterations, shared_variance, stop_flag())
+    return _log_odds(nodes.start, X, second, weight, iterations, shared_variance, stop_flag.get())
 
 
 @jit
@@ -200,7 +200,7 @@ def clusters(nodes: Nodes, X: Array, centres: list[Array], balanced: bool, itera
     """Twin of `kmeans.clusters`; ends, without a result, when it is to stop."""
     if balanced or not takes(X):
         return NotImplemented
-    return _clusters(nodes.start, X, np.stack(centres), iterations, stop_flag())
+    return _clusters(nodes.start, X, np.stack(centres), iterations, stop_flag.get())
 
 
 @jit

@@ -137,7 +137,7 @@ def _first_centres(nodes: Nodes, X: Floating, noise: Float64) -> list[Floating]:
     nearest = np.ones(len(X))
     centres: list[Floating] = []
     for of_centre in noise:
-        if stop_flag()[0]:
+        if stop_flag.get()[0]:
             raise CancelledError
         with np.errstate(divide="ignore"):
             key = np.log(nearest) + of_centre

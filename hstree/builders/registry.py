@@ -102,18 +102,30 @@ def build(
     if isinstance(input, str | os.PathLike):
         input = open_input(input, chosen, vocabulary=vocabulary)
     input = convert_input(input, chosen, vocabulary)
-    meta = _record(chosen, values, input)
+    # Files that options name are recorded by their hashes, and by the texts that they are made of.
+    used, hashes, made_from = {}, {}, list[Text]()
+    for name, value in values.items():
+        used[name] = recorded_name(value.name) if isinstance(value, Path) else value
+        if isinstance(value, Path) and not value.is_dir():
+            with explained(f"read {value} ({name})"), open_regular(value) as file:
+                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
+            made_from += texts_of_file(value)
+    random_state = used.pop("random_state", None)
+    source: dict[str, object] = dict(input.record if isinstance(input, Corpus) else input.source)
+    source |= {"files": hashes} if hashes else {}
+    source |= {"texts_of_files": texts(made_from)} if made_from else {}
     is_native = chosen.package == PACKAGE
     run = partial(chosen.function if is_native else partial(_run_plugin, chosen), **values)
     if isinstance(input, WordVectors) and vocabulary is not None:
         tree, coverage = over_vocabulary(run, input, vocabulary)
-        meta["input"] |= coverage
+        source |= coverage
     else:
         tree = run(input)
     # A builder may replace the value of an option by what it led to, such as a version.
-    if isinstance(options_used := tree.meta.get("options"), dict):
-        meta["options"] |= options_used
-    return tree.with_meta(tree.meta | meta)
+    if isinstance(replaced := tree.meta.get("options"), dict):
+        used |= replaced
+    meta = {"method": method, "options": used, "random_state": random_state}
+    return tree.with_meta(tree.meta | meta | {"hstree": __version__, "input": source})
 
 
 def _run_plugin(chosen: Builder, input: BuilderInput, **values: Any) -> Tree:
@@ -139,28 +151,3 @@ def _run_plugin(chosen: Builder, input: BuilderInput, **values: Any) -> Tree:
     except FileFormatError as error:
         raise PluginError(f"{title}: {error}") from error
     return tree
-
-
-def _record(chosen: Builder, values: Mapping[str, Any], input: BuilderInput) -> dict[str, Any]:
-    """Return the entries of meta that `build` adds: the method, its options and the input.
-
-    Files that options name are recorded by their hashes, and by the texts that they are made of.
-    """
-    options, hashes, made_from = {}, {}, list[Text]()
-    for name, value in values.items():
-        options[name] = recorded_name(value.name) if isinstance(value, Path) else value
-        if isinstance(value, Path) and not value.is_dir():
-            with explained(f"read {value} ({name})"), open_regular(value) as file:
-                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
-            made_from += texts_of_file(value)
-    options.pop("random_state", None)
-    source: dict[str, object] = dict(input.record if isinstance(input, Corpus) else input.source)
-    source |= {"files": hashes} if hashes else {}
-    source |= {"texts_of_files": texts(made_from)} if made_from else {}
-    return {
-        "method": chosen.name,
-        "options": options,
-        "random_state": values.get("random_state"),
-        "hstree": __version__,
-        "input": source,
-    }

@@ -108,5 +108,5 @@ def overlap(corpus: Corpus) -> str | None:
         return None
     return (
         f"{n_known:,} of the {n_words:,} words of {corpus.name} are among the labels; "
-        f"{corpus.n_oov:,} of its {len(corpus):,} tokens are not"
+        f"{corpus.n_oov:,} of its {len(corpus):,} tokens are not, and are read as <unk>"
     )

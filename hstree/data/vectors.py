@@ -84,7 +84,24 @@ class WordVectors:
         named_by_index: bool = False,
     ) -> None:
         self.labels: tuple[str, ...] = tuple(labels)
-        self.vectors: Float32 = _checked_vectors(vectors, self.labels)
+        refuse_masked(vectors, "vectors")
+        try:
+            array = np.asarray(vectors)
+        except ValueError as error:
+            raise InputError("vectors of different lengths; every word needs the same") from error
+        if array.dtype.kind not in "fiu":
+            raise InputError(f"vectors of type {array.dtype}; they must be real numbers")
+        if array.ndim != 2 or array.size == 0:
+            wrong = f"vectors of shape {array.shape}"
+            raise InputError(f"{wrong}; expected (words, dimension), both at least 1")
+        if len(array) != len(self.labels):
+            wrong = f"{len(self.labels)} labels for {len(array)} rows"
+            raise InputError(f"{wrong}; give one for each row")
+        with np.errstate(over="ignore"):  # refused as it is not finite
+            self.vectors: Float32 = np.ascontiguousarray(array, np.float32).view()
+        self.vectors.setflags(write=False)
+        if not np.isfinite(self.vectors).all():
+            raise _not_finite(array, self.vectors, self.labels)
         for row, label in enumerate(self.labels):
             if not isinstance(label, str):
                 raise InputError(f"label {row} is {label!r}; labels must be text")
@@ -219,32 +236,15 @@ def counts_of(keyed: KeyedVectorsLike) -> Int64 | None:
     return None if counts is None else np.array(counts, np.int64)
 
 
-def _checked_vectors(vectors: ArrayLike, labels: tuple[str, ...]) -> Float32:
-    """Return the vectors as a read-only, finite float32 matrix with one row per label."""
-    refuse_masked(vectors, "vectors")
-    try:
-        array = np.asarray(vectors)
-    except ValueError as error:
-        raise InputError("vectors of different lengths; every word needs the same") from error
-    if array.dtype.kind not in "fiu":
-        raise InputError(f"vectors of type {array.dtype}; they must be real numbers")
-    if array.ndim != 2 or array.size == 0:
-        wrong = f"vectors of shape {array.shape}"
-        raise InputError(f"{wrong}; expected (words, dimension), both at least 1")
-    if len(array) != len(labels):
-        raise InputError(f"{len(labels)} labels for {len(array)} rows; give one for each row")
-    with np.errstate(over="ignore"):  # reported below, apart from infinities
-        matrix = np.ascontiguousarray(array, np.float32).view()
-    matrix.setflags(write=False)
-    finite = np.isfinite(matrix)
-    if finite.all():
-        return matrix
+def _not_finite(array: Array, vectors: Float32, labels: tuple[str, ...]) -> InputError:
+    """Return the error of an array that is not finite as the float32 `vectors`."""
+    finite = np.isfinite(vectors)
     row, column = map(int, np.argwhere(~finite)[0])
     value = array[row, column]
     what = f"the value {value}, too large for float32" if np.isfinite(value) else f"{value}"
     more = int(np.count_nonzero(~finite.all(axis=1))) - 1
     rest = f", as do {more} other rows" if more else ""
-    raise InputError(
+    return InputError(
         f"row {row} ({quoted(labels[row])}) holds {what} in column {column}{rest}; "
         "vectors must be finite numbers"
     )

@@ -95,9 +95,8 @@ class Windows:
                 rows = window[chosen]  # (B, n + 1) contexts, then the target
                 yield rows[:, :-1], rows[:, -1], oov[chosen + min(start, self.context)]
 
-    def training_batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
-        """Yield the batches of one training epoch, in random order."""
-        return self.batches(size, rng)
+    #: Yields the batches of one training epoch, in random order.
+    training_batches = batches
 
 
 class SymmetricWindows(Windows):
@@ -136,7 +135,9 @@ class SymmetricWindows(Windows):
             reach = np.full(len(order), self.context)
             yield from self._around(*self._read_lines(first, last), order, reach, size)
 
-    def training_batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
+    def training_batches(  # type: ignore[override]
+        self, size: int, rng: np.random.Generator
+    ) -> Iterator[Batch]:
         """Yield the batches of one training epoch: sub-sampled tokens, random window sizes.
 
         Windows do not cross the ends of a block of 2**22 tokens.

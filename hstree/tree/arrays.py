@@ -58,6 +58,8 @@ class TreeArrays:
         self.child_start = _checked(child_start, "child_start")
         self.child = _checked(child, "child")
         self.n_nodes = len(self.child_start) - 1  #: N, number of inner nodes; 0 only where V = 1
+        #: Whether no label has more than one code.
+        self.has_single_codes = int(np.count_nonzero(self.child < 0)) <= self.n_labels
         self.counts = None if counts is None else _checked(counts, "counts")
         self.names: tuple[str | None, ...] | None = None if names is None else tuple(names)
         self.meta: dict[str, Any] = dict(meta or {})
@@ -103,11 +105,6 @@ class TreeArrays:
     def row_start(self) -> Int64:
         """(N + 1,), the weight rows of node n are ``row_start[n]:row_start[n + 1]``."""
         return _read_only(offsets(np.where(self.fan_out == 2, 1, self.fan_out)))
-
-    @cached_property
-    def row_edge(self) -> Int64:
-        """(rows,), the edge whose score each weight row gives; binary: the first."""
-        return _read_only(np.flatnonzero((self.edge_width > 2) | (self.edge_branch == 0)))
 
     @cached_property
     def edge_node(self) -> Int64:
@@ -156,11 +153,6 @@ class TreeArrays:
     def codes_per_label(self) -> Int64:
         """(V,), the number of codes of each label; 0 only where V = 1."""
         return _read_only(np.bincount(~self.child[self.child < 0], minlength=self.n_labels))
-
-    @cached_property
-    def has_single_codes(self) -> bool:
-        """Whether no label has more than one code."""
-        return bool(self.codes_per_label.max() <= 1)
 
     @cached_property
     def levels(self) -> list[Level]:

@@ -20,9 +20,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._files import (
-    DEEPEST,
     largest_unpacked,
-    nested_too_deep,
     parse_json,
     read_array,
     read_regular,
@@ -35,6 +33,9 @@ from hstree.errors import FileFormatError
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.content import Content, unpack
 
+#: Maximum nesting of lists and objects in a tree's meta, so that recursive functions on them
+#: (Python's `repr` and `json` too) end.
+DEEPEST = 100
 #: Extensions of tree files.
 ENDINGS = (".json", ".json.gz", ".npz")
 _GZIP_LEVEL = 6
@@ -212,8 +213,12 @@ def dump_meta(
 ) -> str:
     """Return a tree's meta as one line of JSON, or raise FileFormatError, begun by `refusal`."""
     try:
-        if nested_too_deep(meta):
-            raise ValueError(f"it is nested more than {DEEPEST} deep")
+        level, depth = [meta], 0  # the lists and objects of each depth
+        while level := [one for one in level if isinstance(one, Mapping | list | tuple)]:
+            if (depth := depth + 1) > DEEPEST:
+                raise ValueError(f"it is nested more than {DEEPEST} deep")
+            inner = (one.values() if isinstance(one, Mapping) else one for one in level)
+            level = list(chain.from_iterable(inner))
         text = json.dumps(meta, ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
     except (TypeError, ValueError) as error:

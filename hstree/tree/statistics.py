@@ -93,12 +93,15 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
     >>> stats.length_weighted, stats.entropy, stats.huffman_length
     (1.5, 1.5, 1.5)
     """
-    codes = Codes(tree, cache_limit=0)
-    # (C,) scores computed along each code; then (V,) decisions and scores of each label
-    scores = sum_to_root(np.diff(tree.row_start), tree.parent)[tree.edge_node[codes.leaf_edge]]
-    length_of = np.bincount(codes.label, codes.length, tree.n_labels)
-    shared = 0 if tree.has_single_codes else _shared_scores(tree, codes)
-    scores_of = np.bincount(codes.label, scores, tree.n_labels) - shared
+    # (C,) label of each code, the node above it, its decisions, and the scores computed for them
+    leaf_edge = np.flatnonzero(tree.child < 0)
+    label, node = ~tree.child[leaf_edge], tree.edge_node[leaf_edge]
+    length = tree.depth[node] + 1
+    scores = sum_to_root(np.where(tree.fan_out == 2, 1, tree.fan_out), tree.parent)[node]
+    # (V,) of each label
+    length_of = np.bincount(label, length, tree.n_labels)
+    shared = 0 if tree.has_single_codes else _shared_scores(tree)
+    scores_of = np.bincount(label, scores, tree.n_labels) - shared
     counts = tree.counts if counts is None else counts
     share = entropy = huffman_length = None
     if counts is not None and counts.any():
@@ -113,19 +116,19 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
         method=method if isinstance(method, str) else None,
         nodes=tree.n_nodes,
         labels=tree.n_labels,
-        codes_per_label=len(codes.leaf_edge) / tree.n_labels,
-        max_codes_per_label=int(tree.codes_per_label.max()),
+        codes_per_label=len(leaf_edge) / tree.n_labels,
+        max_codes_per_label=int(np.bincount(label, minlength=1).max()),
         length_uniform=float(length_of.mean()),
         length_weighted=None if share is None else float(share @ length_of),
         scores_per_target=float(scores_of.mean() if share is None else share @ scores_of),
         entropy=entropy,
         huffman_length=huffman_length,
-        depth=int(codes.length.max(initial=0)),
+        depth=int(length.max(initial=0)),
         sha256=tree.sha256,
     )
 
 
-def _shared_scores(tree: TreeArrays, codes: Codes) -> Float64:
+def _shared_scores(tree: TreeArrays) -> Float64:
     """Return the scores of each label (V,) at wide nodes that several of its codes pass through.
 
     They are computed once: those of all codes but the first are counted.
@@ -134,6 +137,7 @@ def _shared_scores(tree: TreeArrays, codes: Codes) -> Float64:
     is_wide = tree.fan_out > NARROW
     if not is_wide.any():
         return shared
+    codes = Codes(tree, cache_limit=0)
     n_decisions = np.add.reduceat(codes.length, codes.label_start[:-1])  # (V,)
     for first, stop in batches(offsets(n_decisions), _DECISIONS):
         taken = codes.expand(np.arange(first, stop))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hstree._ragged import ranges
 from hstree._typing import Array, Float64
 from hstree.errors import InputError
 from hstree.tree.arrays import TreeArrays
@@ -36,7 +37,7 @@ def unigram_bias(tree: TreeArrays, counts: Array | None) -> Float64:
         return np.empty(0)
     log_mass = np.log(edge_mass(tree, counts))  # (E,)
     log_total = np.logaddexp.reduceat(log_mass, tree.child_start[:-1])  # (N,)
-    edge = tree.row_edge  # (rows,)
+    edge = ranges(tree.child_start[:-1], tree.row_start)  # (rows,) whose score each row gives
     is_binary = tree.edge_width[edge] == 2
     other = np.where(is_binary, log_mass[edge + is_binary], log_total[tree.edge_node[edge]])
     bias: Float64 = log_mass[edge] - other
@@ -56,4 +57,4 @@ def row_curvature(tree: TreeArrays, counts: Array) -> Float64:
     node_mass = np.add.reduceat(mass, tree.child_start[:-1])  # (N,)
     p = mass / node_mass[tree.edge_node]  # (E,) probability of each branch at its node
     of_edge: Float64 = mass * (1 - p) / node_mass[0]
-    return of_edge[tree.row_edge]
+    return of_edge[ranges(tree.child_start[:-1], tree.row_start)]

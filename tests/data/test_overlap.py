@@ -21,8 +21,8 @@ def seen(tmp_path, *names):
 def test_a_text_of_many_other_words_is_said_and_specials_are_not_counted_as_shared(tmp_path):
     most = seen(tmp_path, "a", "b", "z", "<unk>", "<eos>")
     assert (overlap(most), most.n_known_words) == (None, 2)
-    said = "1 of the 4 words of text.txt are among the labels; 4 of its 13 tokens are not"
-    assert overlap(seen(tmp_path, "a", "<unk>", "<eos>")) == said
+    said = "1 of the 4 words of text.txt are among the labels; 4 of its 13 tokens are not, "
+    assert overlap(seen(tmp_path, "a", "<unk>", "<eos>")).startswith(said)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from hstree._files import DEEPEST, nested_too_deep, parse_json, write_json
+from hstree._files import parse_json, write_json
 from hstree.errors import FileFormatError
+from hstree.tree.files import DEEPEST, dump_meta
 
 
 def test_what_json_cannot_hold_becomes_null_or_an_escape(tmp_path):
@@ -26,11 +27,11 @@ def test_a_folder_that_is_missing_is_refused(tmp_path):
 @pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: {"a": 0, "b": x}, lambda x: (0, x)])
 def test_how_deep_values_may_be_nested(wrap):
     value = [] if wrap([]) == [[]] else wrap(0)
-    for _ in range(DEEPEST - 1):
+    for _ in range(DEEPEST - 2):
         value = wrap(value)
-    assert not nested_too_deep(value)
-    assert nested_too_deep(wrap(value))
-    assert not nested_too_deep(3)
+    assert json.loads(dump_meta({"a": value})) == json.loads(json.dumps({"a": value}))
+    with pytest.raises(FileFormatError, match=f"more than {DEEPEST} deep"):
+        dump_meta({"a": wrap(value)})
 
 
 BAD = [

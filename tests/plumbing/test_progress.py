@@ -137,7 +137,7 @@ def test_a_log_has_the_events_with_the_time_left_of_planned_seconds(written, mon
 def test_a_notebook_without_ipywidgets_has_lines(monkeypatch, written):
     shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
     monkeypatch.setitem(sys.modules, "IPython", shell)
-    monkeypatch.setattr(_displays, "find_spec", lambda name: None)
+    monkeypatch.setattr(progress, "find_spec", lambda name: None)
     monkeypatch.setattr(_displays, "LONG_TASK", 0.0)
     assert written(script, Terminal()).startswith("outer <b>: ")
 
