@@ -90,7 +90,7 @@ def print_comparison(comparison: Comparison, page: Path) -> None:
         text += f". Its ratio to {choice.rival}: {ratio_text(ratio)}"
         if ratio.low is not None and ratio.high is not None and ratio.low <= 1 <= ratio.high:
             text += ", which may be chance"
-    ngrams = [row for row in rows if not row.is_trained]
+    ngrams = [row for row in rows if row.kind == "ngram"]
     lowest = min(ngrams, key=lambda row: row.valid, default=None)
     if lowest is not None and lowest.valid < comparison.row(choice.best).valid:
         text += f". The n-gram model {lowest.name} is lower still: {figure(lowest.test, 1)}"

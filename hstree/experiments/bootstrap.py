@@ -74,7 +74,12 @@ def bootstrap(
     InputError
         When the folder holds a comparison of another text, model or rule.
     """
-    start, *later = map(_builder_row, (first, *rows))
+    parsed: list[BuilderRow] = []
+    for one in map(Row.parse, (first, *rows)):
+        if not isinstance(one, BuilderRow):
+            raise OptionError(f"{one} is not a way to build a tree; name one, such as gmm")
+        parsed.append(one)
+    start, *later = parsed
     if start.source is not None:
         raise OptionError(
             f"{start} needs word vectors, which the first round has not learned yet; begin with "
@@ -121,10 +126,3 @@ def _rounds(
                 rows.append(row)
             table = Table(replace(runner, rows=list(rows)), updated=updated, done=done)
             yield f"round-{number}", table.save(words=True).row(str(row))
-
-
-def _builder_row(row: Row | str) -> BuilderRow:
-    parsed = Row.parse(row)
-    if not isinstance(parsed, BuilderRow):
-        raise OptionError(f"{parsed} is not a way to build a tree; name one, such as gmm")
-    return parsed

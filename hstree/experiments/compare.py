@@ -623,8 +623,20 @@ class Table:
         match row.method, trees[0].meta.get("coverage"):
             case "wordnet", {"tokens_in_wordnet": float(share_of_tokens)}:
                 in_wordnet = share_of_tokens
+        first, *_ = of_trees = list(map(tree_statistics, trees, counts))
+        weighted = [one.length_weighted for one in of_trees if one.length_weighted is not None]
         return {
-            "tree": results.TreeFigures.of(*map(tree_statistics, trees, counts)),
+            "tree": results.TreeFigures(
+                nodes=first.nodes,
+                codes_per_label=sum(one.codes_per_label for one in of_trees),
+                code_length=results.CodeLength(
+                    uniform=sum(one.length_uniform for one in of_trees),
+                    weighted=sum(weighted) if weighted else None,
+                ),
+                scores_per_target=sum(one.scores_per_target for one in of_trees),
+                depth=first.depth,
+                sha256=first.sha256,
+            ),
             "tree_file": files[0].relative_to(self.runner.home).as_posix(),
             "code_lengths": [
                 results.LengthCount(length, codes=int(number[length]), tokens=float(tokens[length]))
@@ -659,7 +671,7 @@ class Table:
         rows, choice = {str(row): row for row in self.runner.rows}, comparison.choice
         best = choice.best if choice else ""
         level = next((row.name for row in comparison.rows if row.is_flat), best)
-        trained = [row.name for row in comparison.rows if row.is_trained]
+        trained = [row.name for row in comparison.rows if row.kind != "ngram"]
         pairs = [(name, level) for name in trained if level and name != level]
         if choice is not None and choice.rival is not None:
             pairs.insert(0, (choice.chosen, choice.rival))

@@ -27,12 +27,10 @@ from hstree._plugins import require
 from hstree._tables import TextTable, figure, show
 from hstree._text import one_line, plural
 from hstree.data.splits import Split
-from hstree.data.text_score import LogNormaliser
-from hstree.errors import FileFormatError, InputError
+from hstree.errors import FileFormatError, HstreeError, InputError
 from hstree.experiments.significance import Ratio
 from hstree.models.base import MOST_EPOCHS
 from hstree.training.trainer import Epoch
-from hstree.tree.statistics import TreeStatistics
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -138,21 +136,6 @@ class TreeFigures(Figures, frozen=True):
     depth: Count
     sha256: str
 
-    @classmethod
-    def of(cls, *trees: TreeStatistics) -> Self:
-        """Return the first tree's figures, its codes, their length and scores summed over all."""
-        weighted = [tree.length_weighted for tree in trees if tree.length_weighted is not None]
-        length = {
-            "uniform": sum(tree.length_uniform for tree in trees),
-            "weighted": sum(weighted) if weighted else None,
-        }
-        sums = {
-            "codes_per_label": sum(tree.codes_per_label for tree in trees),
-            "code_length": length,
-            "scores_per_target": sum(tree.scores_per_target for tree in trees),
-        }
-        return msgspec.convert(vars(trees[0]) | sums, cls)
-
 
 class NormaliserFigures(Figures, frozen=True):
     """Figures of ln Z over the test tokens, under a layer that is trained towards Z = 1.
@@ -164,12 +147,6 @@ class NormaliserFigures(Figures, frozen=True):
     mean: Signed | None
     sd: Amount | None
     unnormalised_perplexity: Amount | None
-
-    @classmethod
-    def of(cls, score: LogNormaliser) -> Self:
-        """Return the figures of a text."""
-        values = {name: getattr(score, name) for name in cls.__struct_fields__}
-        return cls(**{name: v if math.isfinite(v) else None for name, v in values.items()})
 
 
 class Steps(Figures, frozen=True):
@@ -345,11 +322,6 @@ class RowResult(Figures, frozen=True):
     log_normaliser: NormaliserFigures | None = None
     mixture: Mixture | None = None
     published: Published | None = None
-
-    @property
-    def is_trained(self) -> bool:
-        """Whether it is an output layer, not an n-gram model."""
-        return self.kind != "ngram"
 
     @property
     def valid(self) -> float:
@@ -604,24 +576,24 @@ def choose(rows: Sequence[RowResult], within: float) -> Choice | None:
     perplexity of the chosen row. N-gram models, and rows whose test split was read before, take no
     part; None without any row to choose. The comparison to the rival is left to the caller.
     """
-    eligible = [row for row in rows if row.is_trained and row.seen is None]
+    eligible = [row for row in rows if row.kind != "ngram" and row.seen is None]
     if not eligible:
         return None
-    scores = [None if row.tree is None else row.tree.scores_per_target for row in eligible]
-    ranks = {
-        row.name: (row.valid, math.inf if score is None else score)
-        for row, score in zip(eligible, scores, strict=True)
-    }
+    ranks: dict[str, list[float]] = {}
+    for row in eligible:
+        figures = figure_at("perplexity.valid.mean", row), figure_at("tree.scores_per_target", row)
+        ranks[row.name] = [math.inf if figure is None else figure for figure in figures]
     best = min(eligible, key=lambda row: ranks[row.name])
-    near = [row for row in eligible if row.valid <= (1 + within) * best.valid]
+    highest = (1 + within) * ranks[best.name][0]
+    near = [row for row in eligible if ranks[row.name][0] <= highest]
     fastest = max(near, key=lambda row: row.training.median if row.training else 0.0)
-    highest = [] if fastest.training is None else fastest.training.rounds
+    rounds = [] if fastest.training is None else fastest.training.rounds
     tied = [
         row
         for row in near
         if row is fastest
-        or not highest
-        or (row.training and any(map(operator.ge, row.training.rounds, highest)))
+        or not rounds
+        or (row.training and any(map(operator.ge, row.training.rounds, rounds)))
     ]
     chosen = min(tied, key=lambda row: ranks[row.name])
     others = [row for row in eligible if row is not chosen]
@@ -770,8 +742,8 @@ def read_struct(path: Path, kind: type[T], remedy: str = "") -> T:
 def kept_struct(path: Path, kind: type[T]) -> T | None:
     """Read a struct from JSON; None when it is missing or damaged."""
     try:
-        return read_struct(path, kind)
-    except FileFormatError:
+        return msgspec.json.decode(read_regular(path), type=kind)
+    except (HstreeError, msgspec.MsgspecError, ValueError, RecursionError):
         return None
 
 

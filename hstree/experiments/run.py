@@ -276,7 +276,7 @@ class Runner:
         if row.source is not None:
             vectors, learned = self.vectors(Job(row.source, seed))
         files = {
-            name: _file_hash(value)
+            name: hashlib.sha256(read_regular(value)).hexdigest()
             for name, value in {**row.options, "vectors": vectors}.items()
             if isinstance(value, Path)
         }
@@ -366,7 +366,6 @@ class Runner:
         if self.score_train:
             sample = model.score(splits.train.first_tokens(results.SAMPLE)).perplexity
             sample = sample if math.isfinite(sample) else None
-        normaliser = scores["test"].log_normaliser
         made_of = "layer" if spec.tree is None else "tree"
         result = self._keep(
             home,
@@ -385,7 +384,6 @@ class Runner:
             converged=history.converged,
             out_of_time=history.out_of_time,
             interrupted=history.interrupted,
-            log_normaliser=None if normaliser is None else results.NormaliserFigures.of(normaliser),
             train=sample,
         )
         model.remove_checkpoints()
@@ -533,6 +531,12 @@ class Runner:
             "test": test.perplexity,
             "test_without_oov": test.perplexity_without_oov,
         }
+        normaliser = test.log_normaliser
+        if normaliser is not None:
+            names = results.NormaliserFigures.__struct_fields__
+            of_layer = {name: getattr(normaliser, name) for name in names}
+            finite = {name: z if math.isfinite(z) else None for name, z in of_layer.items()}
+            figures["log_normaliser"] = results.NormaliserFigures(**finite)
         result = JobResult(
             perplexity={name: p if math.isfinite(p) else None for name, p in of_splits.items()},
             seen=read_before(
@@ -546,10 +550,6 @@ class Runner:
         )
         results.write_struct(folder / RESULT, result)
         return result
-
-
-def _file_hash(path: Path) -> str:
-    return hashlib.sha256(read_regular(path)).hexdigest()
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def styles_of(rows: Iterable[RowResult]) -> list[Style]:
         if len(name) > _LONGEST:
             name = f"{name[:head]}\N{HORIZONTAL ELLIPSIS}{name[head + 1 - _LONGEST :]}"
         line = "dotted" if i >= COLOURS else "solid"  # where colours repeat
-        if not row.is_trained or row.models > 1:  # it has no epochs
+        if row.kind == "ngram" or row.models > 1:  # it has no epochs
             line = "dashed"
         outline = _OUTLINES[i % len(_OUTLINES)]
         styles.append(Style(i, row.name, name, f"row-{i} c{i % COLOURS}", line, outline))

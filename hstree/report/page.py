@@ -101,7 +101,7 @@ def page_of(comparison: Comparison, folder: Path) -> str:
 def _offers(comparison: Comparison, folder: Path, noun: str) -> list[Offer]:
     """Return the answer for every distance to the lowest perplexity at which it changes."""
     stored, rows = comparison.choice, comparison.rows
-    choosable = [row for row in rows if row.is_trained and row.seen is None]
+    choosable = [row for row in rows if row.kind != "ngram" and row.seen is None]
     if stored is None:
         return [Offer(0.0, None, _answer(comparison, choosable, noun))]
     if len(choosable) != stored.among:  # of a halving, the rows that trained longest
@@ -137,7 +137,7 @@ def _answer(comparison: Comparison, choosable: Sequence[RowResult], noun: str) -
     among = plural(len(choosable) - flat, noun)
     if flat:
         among += " and the flat softmax" if flat == 1 else f" and {flat} flat softmaxes"
-    compared = sum(row.is_trained and row.seen is None for row in comparison.rows)
+    compared = sum(row.kind != "ngram" and row.seen is None for row in comparison.rows)
     if len(choosable) < compared:
         among += f", which trained longest of {compared} rows"
     # For the fastest rows what is fast, its words/s, and these over the chosen's.

@@ -59,7 +59,7 @@ def _learning(rows: Sequence[RowResult], *, by_time: bool) -> Figure:
         valid, seconds = row.perplexity["valid"].mean, row.steps.total
         if by_time and not seconds:
             continue
-        if row.models > 1 or not row.is_trained:
+        if row.models > 1 or row.kind == "ngram":
             others += [(i, seconds or 0.0, valid)] if valid else []
             continue
         # Epochs take the time of the table, so that a curve ends at the seconds there.

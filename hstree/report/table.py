@@ -53,7 +53,7 @@ def table_of(rows: Sequence[RowResult], *, oov: bool) -> tuple[list[Column], lis
 def _test(test: Spread, row: RowResult) -> Cell:
     spread = "" if test.sd is None else f"± {test.sd:.2f}\n"
     mark = "*" if row.at_epoch_limit else ""
-    note = f"{spread}n = {test.n}" if row.is_trained else ""
+    note = f"{spread}n = {test.n}" if row.kind != "ngram" else ""
     return Cell(perplexity(test.mean) + mark, test.mean, note)
 
 
@@ -78,7 +78,7 @@ def _ratio(ratio: Ratio, _: RowResult) -> Cell:
 
 def _memory(parameters: int, row: RowResult) -> Cell:
     """Return the bytes of the weights in single precision: 640 kB, 4.31 MB."""
-    if not row.is_trained:
+    if row.kind == "ngram":
         return Cell()
     value = 4 * parameters
     size, unit = (1e9, "GB") if value >= 1e9 else (1e6, "MB") if value >= 1e6 else (1e3, "kB")

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -43,7 +44,7 @@ def test_rows_are_named_as_they_are_typed_and_in_order(compared):
 def test_figures_of_a_row_are_those_of_its_tree_and_models(compared, splits):
     row = compared.row("gmm epsilon=0.4")
     tree = hstree.load(compared.folder / row.tree_file)
-    assert row.tree == TreeFigures.of(tree.stats())
+    assert row.tree == msgspec.convert(tree.stats().as_dict(), TreeFigures)
     assert (row.method, row.options["epsilon"]) == (tree.meta["method"], 0.4)
     assert sum(length.tokens for length in row.code_lengths) == pytest.approx(len(splits.train))
     model = hstree.load_model(compared.folder / row.jobs[0].folder / "model")

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from msgspec import convert
 from msgspec.structs import replace
 
 from hstree.builders import build
@@ -47,9 +48,7 @@ def a_row(name, *, kind="tree", test=100.0, valid=None, sd=None, n=1, speed=1000
     means["valid"] = means["valid"] if valid is None else valid
     epochs = [epoch(i, valid=means["valid"] * (1 + 2 * math.exp(-i))) for i in range(1, 4)]
     is_tree, is_flat = kind == "tree", name == "flat"
-    tree = TreeFigures.of(
-        (Tree.from_children(SMALL.labels, [[~0, ~1, ~2]]) if is_flat else SMALL).stats()
-    )
+    tree = Tree.from_children(SMALL.labels, [[~0, ~1, ~2]]) if is_flat else SMALL
     seconds = Steps(vectors=25.0, tree=5.0, training=4e4 / speed if speed else 1.0)
     fields = {
         "method": name.split()[0],
@@ -58,7 +57,7 @@ def a_row(name, *, kind="tree", test=100.0, valid=None, sd=None, n=1, speed=1000
         "layer": name.partition(" + ")[2] or None,
         "models": 1,
         "is_flat": is_flat,
-        "tree": tree if is_tree else None,
+        "tree": convert(tree.stats().as_dict(), TreeFigures) if is_tree else None,
         "tree_file": f"trees/{name}/seed-0/tree.json" if is_tree else None,
         "code_lengths": None,
         "in_wordnet": None,
@@ -146,7 +145,7 @@ def _tree_row(folder, name, tree, i, seeds):
     return a_row(
         name, test=level, sd=0.004 * level if len(seeds) > 1 else None, n=len(seeds),
         speed=14_000 if method == "flat" else 200_000 / (1 + i),
-        method=method, tree=TreeFigures.of(tree.stats()), tree_file=file,
+        method=method, tree=convert(tree.stats().as_dict(), TreeFigures), tree_file=file,
         is_flat=method == "flat", code_lengths=_code_lengths(tree), at_epoch_limit=i % 2,
         to_flat=Ratio(level / 125.6, level / 125.6 - 0.01, level / 125.6 + 0.01, 0.0004, 82),
         by_band=[level * factor for factor in (90, 12, 3 + 0.1 * i, 0.4, 0.2)],
