@@ -7,6 +7,8 @@ for a label are not searched: the log-probabilities of all labels are computed.
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -25,6 +27,8 @@ from hstree.tree.codes import Codes
 
 #: A search gives way to a dense pass when it has scored this share of the edges ...
 PATIENCE = 1 / 8
+#: ... or this share, where one vector is searched (an edge takes it about 60 times as long) ...
+ONE_PATIENCE = 1 / 64
 #: ... or this share, where the search is compiled (2 to 3 times as much) ...
 COMPILED_PATIENCE = 1 / 4
 #: ... and this many more, which is what the dense pass costs on the smallest trees.
@@ -37,6 +41,8 @@ TIE = 1e-12
 EDGES_PER_ROUND = 4096
 #: ... up to this many.
 MOST_EDGES = 32
+#: So many vectors are searched one by one, with a heap.
+FEW = 16
 #: Costs of labels that are computed at a time where there is no search.
 TABLE = 1 << 22
 
@@ -80,16 +86,24 @@ def top_k_of_all(
         for i, cost in enumerate(-log_prob(some), a):
             nearest = np.argpartition(cost, n_nearest - 1)[:n_nearest]
             for label in (nearest, np.arange(n_labels)):
-                ascending = label[np.argsort(cost[label])]
-                # (n,) number of the group of ties that each label belongs to
-                tie = np.zeros(len(label), np.int64)
-                step_up = np.diff(cost[ascending]) > TIE * np.maximum(1.0, cost[ascending[1:]])
-                np.cumsum(step_up, out=tie[1:])
-                first = ascending[np.lexsort((ascending, tie))[:k]]
-                labels[i], values[i] = first, -cost[first]
-                if tie[-1] > tie[k - 1]:  # no tie of the k-th is missing
+                labels[i], values[i], has_all_ties = _first(cost[label], label, k)
+                if has_all_ties:
                     break
     return labels, values
+
+
+def _first(cost: Float64, label: Int64, k: int) -> tuple[Int64, Float64, bool]:
+    """Return the k labels of the lowest costs (n,), ties by label id, and their log-probabilities.
+
+    Also tells whether a label follows that does not tie with the k-th, so that no tie is missing.
+    """
+    ascending = np.argsort(cost)
+    cost, label = cost[ascending], label[ascending]
+    # (n,) number of the group of ties that each label belongs to
+    tie = np.zeros(len(label), np.int64)
+    np.cumsum(np.diff(cost) > TIE * np.maximum(1.0, cost[1:]), out=tie[1:])
+    first = np.lexsort((label, tie))[:k]
+    return label[first], -cost[first], bool(tie[-1] > tie[k - 1])
 
 
 class BatchTopK(NamedTuple):
@@ -116,9 +130,53 @@ def search_all(
     """
     if features is not None or not codes.tree.has_single_codes:
         return BatchTopK.empty(len(hidden), k)
+    if len(hidden) <= FEW:
+        result = BatchTopK.empty(len(hidden), k)
+        for i in range(len(hidden)):
+            best = _search_one(codes.tree, weight, bias, hidden[i], k)
+            if best is not None:
+                costs, labels = map(np.array, zip(*best, strict=True))
+                result.labels[i], result.log_prob[i], _ = _first(costs, labels, k)
+                result.certain[i] = True
+        return result
     logits = partial(kernels.gather_dot, weight, bias, hidden)
     patience = LEAST_PATIENCE + PATIENCE * len(codes.tree.child)
     return top_k_of_batch(codes.tree, logits, len(hidden), k, margin=10 * TIE, patience=patience)
+
+
+def _search_one(
+    tree: TreeArrays, weight: Array, bias: Array, hidden: Array, k: int
+) -> list[tuple[float, int]] | None:
+    """Return costs and labels of the k most probable labels of a vector (d,) and of their ties.
+
+    Costs ascend. None where the search would take longer than a dense pass.
+    """
+    frontier, best = [(0.0, 0)], list[tuple[float, int]]()  # a heap of costs and children
+    patience = LEAST_PATIENCE + ONE_PATIENCE * len(tree.child)
+    while frontier:
+        cost, child = heapq.heappop(frontier)
+        if len(best) >= k and cost - best[-1][0] > TIE * max(1.0, cost):
+            break
+        if child < 0:
+            best.append((cost, ~child))
+            continue
+        first, stop = tree.child_start.item(child), tree.child_start.item(child + 1)
+        patience -= stop - first
+        if patience < 0:
+            return None
+        row, below = tree.row_start.item(child), tree.child[first:stop].tolist()
+        if len(below) == 2:
+            z = float(weight[row] @ hidden + bias[row])
+            likelier = cost + math.log1p(math.exp(-abs(z)))
+            heapq.heappush(frontier, (likelier + max(-z, 0.0), below[0]))
+            heapq.heappush(frontier, (likelier + max(z, 0.0), below[1]))
+            continue
+        rows = slice(row, row + len(below))
+        logits = (weight[rows] @ hidden + bias[rows]).astype(np.float64)
+        costs = cost - kernels.segment_log_softmax(logits, np.array([0, len(below)]))
+        for entry in zip(costs.tolist(), below, strict=True):
+            heapq.heappush(frontier, entry)
+    return best
 
 
 def top_k_of_batch(
