@@ -215,3 +215,10 @@ def test_word2vec(monkeypatch, capsys, tmp_path):
     ]
     # Both are far from a wrong tree or a wrong sign, which would cost more than equal shares do.
     assert all(row["held-out nll"] < np.log(7) for row in rows)
+
+
+def test_scale_measures_texts(monkeypatch, capsys, tmp_path):
+    few = ("--tokens", 5_000, "--folder", tmp_path / "texts")
+    rows = run("scale", monkeypatch, capsys, tmp_path, *few)
+    assert {row["tokens"] for row in rows} == {5_000}
+    assert all(row["MB/s"] > 0 and row["peak MiB"] > 0 and row["words"] > 1 for row in rows)
