@@ -7,6 +7,7 @@ in `node_groups`; top-k search is in `top_k`.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,12 @@ from hstree._compiled import twin
 from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels, node_groups
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
+from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k
 from hstree.layers.dense import batch_blocks, forward, log_sum_exp, row_chunks
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.ngram_features import Features
 from hstree.layers.node_groups import CROWDED, Backward, Gradient, Passed, Scratch, WideFeatures
-from hstree.layers.top_k import top_k
+from hstree.layers.top_k import TABLE, BatchTopK, search_all, top_k_of_all
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.weight_rows import NARROW, row_curvature, unigram_bias
@@ -144,9 +145,22 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         Labels tie when, sorted by log-probability, each is within 1e-12 of the next (relative to it
         where it is below -1), so that the rounding of float64 sums does not order labels.
         """
-        return top_k(
-            self.codes, self.weight, self.bias, hidden, k, lambda some: self.log_prob(hidden[some])
-        )
+        check_k(k)
+        k = min(k, self.n_labels)
+        labels, values, is_done = BatchTopK.empty(len(hidden), k)
+        if self.tree.n_nodes > 1:  # not one label, nor one softmax
+            arrays = self.codes, self.weight, self.bias, hidden
+            labels, values, is_done = search_all(*arrays, k, self.bound)
+        # All labels of the items whose search reached a large share of the tree, so that it takes
+        # at most about twice as long.
+        others, step = np.flatnonzero(~is_done), max(1, TABLE // self.n_labels)
+        for a in range(0, len(others), step):
+            some, layer = others[a : a + step], self
+            if self.bound is not None:
+                layer = copy.copy(self)
+                layer.bound = self.bound[0][some], *self.bound[1:]
+            labels[some], values[some] = top_k_of_all(layer.log_prob(hidden[some]), k)
+        return labels, values
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,).

@@ -15,7 +15,6 @@ from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax, Pass
 from hstree.layers.ngram_features import NgramFeatures, summed
 from hstree.layers.node_groups import Block, Gradient
-from hstree.layers.top_k import top_k
 from hstree.tree import Tree
 
 #: What Adagrad's sums of features begin with: those of a few n-grams learn slowly.
@@ -125,18 +124,6 @@ class NgramSoftmax(HierarchicalSoftmax):
             in_range = self.features.in_range(self.bound[0][some], 0, len(self.bias))
             for item, row, index in in_range:
                 logits[item, row] += self.feature_weight[index]
-
-    def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
-        """Return the k most probable labels of each hidden vector, as for the tree alone."""
-        if (features := self.bound) is None:
-            return super().top_k(hidden, k)
-
-        def log_prob(some: Int64) -> Float64:
-            of_some = copy.copy(self)
-            of_some.bound = features[0][some], *features[1:]
-            return of_some.log_prob(hidden[some])
-
-        return top_k(self.codes, self.weight, self.bias, hidden, k, log_prob, features)
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""

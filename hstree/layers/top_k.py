@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -19,7 +18,6 @@ from hstree._compiled import twin
 from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Bool, Float64, Int64
 from hstree.layers import kernels
-from hstree.layers.base import check_k
 from hstree.layers.ngram_features import Features
 from hstree.layers.node_groups import PairLogits
 from hstree.tree.arrays import TreeArrays
@@ -47,48 +45,17 @@ FEW = 16
 TABLE = 1 << 22
 
 
-def top_k(
-    codes: Codes,
-    weight: Array,
-    bias: Array,
-    hidden: Array,
-    k: int,
-    log_prob: Callable[[Int64], Float64],
-    features: Features | None = None,
-) -> tuple[Int64, Float64]:
-    """Search for `HierarchicalSoftmax.top_k`.
-
-    `log_prob` returns that of all labels for some items (b, V). A search that reaches a large share
-    of the tree gives way to it, so that it takes at most about twice as long.
-    """
-    check_k(k)
-    tree = codes.tree
-    k = min(k, tree.n_labels)
-    if tree.n_nodes < 2:  # one label, or one softmax: no search
-        return top_k_of_all(len(hidden), tree.n_labels, k, log_prob)
-    labels, values, is_done = search_all(codes, weight, bias, hidden, k, features)
-    others = np.flatnonzero(~is_done)
-    if others.size:
-        labels[others], values[others] = top_k_of_all(
-            len(others), tree.n_labels, k, lambda some: log_prob(others[some])
-        )
-    return labels, values
-
-
-def top_k_of_all(
-    n_items: int, n_labels: int, k: int, log_prob: Callable[[Int64], Float64]
-) -> tuple[Int64, Float64]:
-    """Return the k most probable of all labels, whose `log_prob` (b, V) is that of some items."""
+def top_k_of_all(log_prob: Float64, k: int) -> tuple[Int64, Float64]:
+    """Return the k most probable labels (b, k) by the log-probabilities (b, V) of all."""
+    n_items, n_labels = log_prob.shape
     labels, values = np.empty((n_items, k), np.int64), np.empty((n_items, k))
-    step, n_nearest = max(1, TABLE // n_labels), min(n_labels, 4 * k + 64)
-    for a in range(0, n_items, step):
-        some = np.arange(a, min(a + step, n_items))
-        for i, cost in enumerate(-log_prob(some), a):
-            nearest = np.argpartition(cost, n_nearest - 1)[:n_nearest]
-            for label in (nearest, np.arange(n_labels)):
-                labels[i], values[i], has_all_ties = _first(cost[label], label, k)
-                if has_all_ties:
-                    break
+    n_nearest = min(n_labels, 4 * k + 64)
+    for i, cost in enumerate(-log_prob):
+        nearest = np.argpartition(cost, n_nearest - 1)[:n_nearest]
+        for label in (nearest, np.arange(n_labels)):
+            labels[i], values[i], has_all_ties = _first(cost[label], label, k)
+            if has_all_ties:
+                break
     return labels, values
 
 

@@ -37,15 +37,13 @@ def plots_of(comparison: Comparison) -> list[Figure]:
         _by_band(rows, bands, None),
         None if level is None else _by_band(rows, bands, level),
     ]
-    drawn = [_without_zeros(figure) for figure in figures if figure is not None]
-    return [figure for figure in drawn if figure.marks]
-
-
-def _without_zeros(figure: Figure) -> Figure:
-    """Leave out the marks that a log axis has no place for: zeros of damaged results."""
-    sides = [i for i, axis in enumerate((figure.x, figure.y)) if axis and axis.scale == "log"]
-    marks = [mark for mark in figure.marks if all(p[i] > 0 for p in mark.points for i in sides)]
-    return figure._replace(marks=marks)
+    drawn = []
+    for figure in filter(None, figures):
+        # Zeros of damaged results have no place on a log axis.
+        logs = [i for i, axis in enumerate((figure.x, figure.y)) if axis and axis.scale == "log"]
+        marks = [mark for mark in figure.marks if all(p[i] > 0 for p in mark.points for i in logs)]
+        drawn += [figure._replace(marks=marks)] if marks else []
+    return drawn
 
 
 # Learning curves

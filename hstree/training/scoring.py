@@ -52,6 +52,8 @@ def score(
     total = total_of_oov = 0.0
     oov_tokens = 0
     of_tokens, log_z = [np.empty(0)], list[Float64]()
+    # Other layers have no ln Z: theirs is 0 by design.
+    has_log_z = details and type(layer).log_normaliser is not OutputLayer.log_normaliser
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
         for (contexts, targets, oov), nll in scored_batches(model, layer, windows):
             total += float(nll.sum())
@@ -59,8 +61,8 @@ def score(
             oov_tokens += int(oov.sum())
             if details:
                 of_tokens.append(nll)
-                if (of_batch := model.log_normaliser(layer, contexts)) is not None:
-                    log_z.append(of_batch)
+            if has_log_z and (of_batch := model.log_normaliser(layer, contexts)) is not None:
+                log_z.append(of_batch)
             task.advance(len(targets))
     figures = LogNormaliser.of(np.concatenate(log_z), total) if log_z else None
     every = np.concatenate(of_tokens) if details else None
