@@ -47,7 +47,7 @@ def predict(
     words that occur near those of TEXT.
     """
     from hstree._files import write_json
-    from hstree_cli.inputs import check_model, load_models, read_contexts, words_of
+    from hstree_cli.inputs import check_model, load_models, read_contexts, unknown_words, words_of
 
     if (context is None) == (contexts is None):
         raise opt.UsageError("give a context, or a file of them with --contexts", ctx)
@@ -58,9 +58,18 @@ def predict(
         title = "next word" if loaded.is_language_model else "word"
         asked = iter([words_of(context)]) if context is not None else read_contexts(contexts or "-")
         answers: Iterable[Answer] = _answers(loaded, asked, k)
+        document: dict[str, Any] = {"k": k}
         if json is not None:
             answers = list(answers)
-        with written((json, lambda path: write_json(path, _document(answers, k, loaded)))):
+            document["predictions"] = [
+                {
+                    "context": words,
+                    "unknown": unknown_words(words, loaded.vocabulary),
+                    "words": [{"word": word, "probability": p} for word, p in predicted],
+                }
+                for words, predicted in answers
+            ]
+        with written((json, lambda path: write_json(path, document))):
             for words, predicted in answers:
                 lines = [(shortened(word), f"{probability:.6f}") for word, probability in predicted]
                 before = " ".join(map(shortened, words)) or "(no word)"
@@ -77,20 +86,6 @@ def _answers(
     while batch := list(islice(contexts, BATCH)):
         warn_of_unknown(batch, model.vocabulary)
         yield from zip(batch, model.predict(batch, k), strict=True)
-
-
-def _document(answers: Iterable[Answer], k: int, model: Model[Any] | Ensemble) -> dict[str, Any]:
-    from hstree_cli.inputs import unknown_words
-
-    predictions = [
-        {
-            "context": words,
-            "unknown": unknown_words(words, model.vocabulary),
-            "words": [{"word": word, "probability": p} for word, p in predicted],
-        }
-        for words, predicted in answers
-    ]
-    return {"k": k, "predictions": predictions}
 
 
 def sample(
@@ -151,7 +146,7 @@ def score(
     """
     import numpy as np
 
-    from hstree._files import explained, write_json
+    from hstree._files import explained, replacing, write_json
     from hstree_cli.inputs import check_model, load_models, read_as
 
     check_model(ctx, model, file)
@@ -167,8 +162,13 @@ def score(
         results = {"predicts": loaded.predicts, **_totals(text, batches)}
         nll, oov = map(np.concatenate, zip(*batches, strict=True))
         lines = (_word_lines if per_word else _text_lines)(text, nll, oov)
+
+        def write_lines(path: Path) -> None:
+            with replacing(path) as file:
+                file.writelines(line.encode() for line in lines)
+
         with written(
-            (output, lambda path: _write_lines(path, lines)),
+            (output, write_lines),
             (json, lambda path: write_json(path, results)),
         ):
             if output is None:
@@ -227,13 +227,6 @@ def _text_lines(text: Corpus, nll: Float64, oov: Bool) -> Iterator[str]:
     costs, unknown = (np.add.reduceat(sums, starts[:-1]) for sums in (nll, oov.astype(np.int64)))
     for (a, b), cost, n in zip(pairwise(starts.tolist()), costs, unknown, strict=True):
         yield f"{-cost:.6f}\t{b - a}\t{n}\t{' '.join(text.words(slice(a, b - 1)))}\n"
-
-
-def _write_lines(path: Path, lines: Iterator[str]) -> None:
-    from hstree._files import replacing
-
-    with replacing(path) as file:
-        file.writelines(line.encode() for line in lines)
 
 
 def _summary(results: dict[str, Any]) -> str:

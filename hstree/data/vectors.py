@@ -44,16 +44,14 @@ class WordVectors:
 
     Parameters
     ----------
-    labels : sequence of str, length V
-        Unique; at least one.
+    labels : sequence of str, length V, or None
+        Unique; at least one. None names the rows by index: "0", "1", ...
     vectors : array_like of numbers, shape (V, d)
         Finite; kept as float32, without a copy if it is float32 already.
     counts : array_like of int, shape (V,), optional
         Number of occurrences of each word in the training text; zero or more.
     source : dict, optional
         Record of their origin, stored in tree files beside their hash.
-    named_by_index : bool, default False
-        Whether the labels are the row numbers "0", "1", ... because none were known.
 
     Attributes
     ----------
@@ -61,6 +59,7 @@ class WordVectors:
     vectors : float32 array (V, d), read-only
     counts : int64 array (V,), read-only, or None
     named_by_index : bool
+        Whether no labels were given.
 
     Raises
     ------
@@ -76,14 +75,12 @@ class WordVectors:
 
     def __init__(
         self,
-        labels: Sequence[str],
+        labels: Sequence[str] | None,
         vectors: ArrayLike,
         *,
         counts: ArrayLike | None = None,
         source: dict[str, object] | None = None,
-        named_by_index: bool = False,
     ) -> None:
-        self.labels: tuple[str, ...] = tuple(labels)
         refuse_masked(vectors, "vectors")
         try:
             array = np.asarray(vectors)
@@ -94,6 +91,7 @@ class WordVectors:
         if array.ndim != 2 or array.size == 0:
             wrong = f"vectors of shape {array.shape}"
             raise InputError(f"{wrong}; expected (words, dimension), both at least 1")
+        self.labels = tuple(map(str, range(len(array))) if labels is None else labels)
         if len(array) != len(self.labels):
             wrong = f"{len(self.labels)} labels for {len(array)} rows"
             raise InputError(f"{wrong}; give one for each row")
@@ -111,14 +109,8 @@ class WordVectors:
             rows = f"row {first} and row {self.labels.index(twice, first + 1)}"
             raise InputError(f"the word {quoted(twice)} names {rows}; drop one of them")
         self.counts = None if counts is None else checked_counts(counts, self.labels)
-        self.named_by_index = named_by_index
+        self.named_by_index = labels is None
         self._source = source
-
-    @classmethod
-    def from_array(cls, vectors: Array) -> WordVectors:
-        """Make vectors without words: the rows of a matrix of numbers, labelled "0", "1", ..."""
-        by_index = [str(row) for row in range(len(np.atleast_1d(vectors)))]
-        return cls(by_index, vectors, named_by_index=True)
 
     @classmethod
     def from_keyed_vectors(cls, keyed: KeyedVectorsLike) -> WordVectors:
@@ -174,7 +166,7 @@ class WordVectors:
             )
         with naming(name):
             if content is None:
-                return cls.from_array(matrix)
+                return cls(None, matrix)
             made_from = (content.record or {}).get("texts")
             source = {"texts": made_from} if made_from else None
             return cls(content.words, matrix, counts=content.counts, source=source)

@@ -53,9 +53,21 @@ def _read(path: Path, labels: Path | None) -> Tree:
     is_link = parent >= 0
     with naming(path):
         edges = from_edges(parent[is_link], child[is_link], n_items, str)
+        if len(edges.leaves) != n_labels:
+            wrong = f"{len(edges.leaves)} leaves for the {n_labels} labels of the first line"
+            raise InputError(wrong)
+        # (V,) the label of each leaf: 0 to V - 1, each once
         label_of = np.full(n_items, -1)
         label_of[child] = label
-        number = _checked_labels(label_of[edges.leaves], n_labels, edges.leaves)
+        number = label_of[edges.leaves]
+        is_wrong = (number < 0) | (number >= n_labels)
+        is_wrong[~is_wrong] = np.bincount(number[~is_wrong])[number[~is_wrong]] > 1
+        if is_wrong.any():
+            i = int(np.argmax(is_wrong))
+            raise InputError(
+                f"the leaf {edges.leaves[i]} has the label {number[i]}; each leaf has a different "
+                f"one, 0 to {n_labels - 1}"
+            )
     words, counts = labels_for(path, labels, n_labels)
     if len(words) != n_labels:
         raise InputError(
@@ -86,21 +98,6 @@ def _numbers(path: Path, lines: list[tuple[int, str]], n_items: int) -> tuple[In
         number, line = lines[int(np.argmax(again))]
         raise unexpected(path, number, "a child that no line before has", line)
     return table[:, 0], table[:, 1], table[:, 2]
-
-
-def _checked_labels(number: Int64, n_labels: int, leaves: Int64) -> Int64:
-    """Return the label of each leaf, refusing all but 0 to V - 1, each once."""
-    if len(leaves) != n_labels:
-        raise InputError(f"{len(leaves)} leaves for the {n_labels} labels of the first line")
-    wrong = (number < 0) | (number >= n_labels)
-    wrong[~wrong] = np.bincount(number[~wrong])[number[~wrong]] > 1
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        raise InputError(
-            f"the leaf {leaves[i]} has the label {number[i]}; each leaf has a different one, "
-            f"0 to {n_labels - 1}"
-        )
-    return number
 
 
 FORMAT = Format(

@@ -167,8 +167,15 @@ def _escaped(text: str) -> str:
 
 def _read(path: Path, labels: Path | None) -> Tree:
     data = read_regular(path)
+
+    def refuse(*entity: object) -> None:
+        raise InputError("it defines entities, which GraphML does not need; write them out")
+
     try:
-        _refuse_entities(data)
+        # Refuse entities, by which a small file can expand to a huge text.
+        parser = expat.ParserCreate()
+        parser.EntityDeclHandler = refuse
+        parser.Parse(data, True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about ports, which trees do not use
             graph = networkx.read_graphml(io.BytesIO(data))
@@ -176,17 +183,6 @@ def _read(path: Path, labels: Path | None) -> Tree:
         raise InputError(f"{path} is not sound GraphML: {one_line(error)}") from error
     with naming(path):
         return from_networkx(graph)
-
-
-def _refuse_entities(data: bytes) -> None:
-    """Refuse XML that defines entities, by which a small file can expand to a huge text."""
-
-    def refuse(*entity: object) -> None:
-        raise InputError("it defines entities, which GraphML does not need; write them out")
-
-    parser = expat.ParserCreate()
-    parser.EntityDeclHandler = refuse
-    parser.Parse(data, True)
 
 
 _KEEPS = ("counts", "names", "order", "numbers")

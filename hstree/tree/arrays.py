@@ -7,7 +7,7 @@ codes. The flat softmax is the tree of depth one.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Self, TypeVar
@@ -22,6 +22,16 @@ from hstree.tree.content import Content, pack
 from hstree.tree.order import sum_to_root
 
 T = TypeVar("T", bound=np.generic)
+
+
+def derived(compute: Callable[[Any], Int64]) -> cached_property[Int64]:
+    """Define a read-only array of a tree, computed when it is first read."""
+    return cached_property(lambda tree: _read_only(compute(tree)))
+
+
+def _read_only(array: Int64) -> Int64:
+    array.setflags(write=False)
+    return array
 
 
 class Level(NamedTuple):
@@ -93,66 +103,40 @@ class TreeArrays:
     def __hash__(self) -> int:
         return hash(self.sha256)
 
-    # Derived arrays, each computed when it is first read: a tree that is only checked, written or
-    # drawn holds none of them.
+    # Derived arrays: a tree that is only checked, written or drawn holds none of them.
 
-    @cached_property
-    def fan_out(self) -> Int64:
-        """(N,), the number of children of each node."""
-        return _read_only(np.diff(self.child_start))
+    #: (N,), the number of children of each node.
+    fan_out = derived(lambda tree: np.diff(tree.child_start))
+    #: (N + 1,), the weight rows of node n are ``row_start[n]:row_start[n + 1]``.
+    row_start = derived(lambda tree: offsets(np.where(tree.fan_out == 2, 1, tree.fan_out)))
+    #: (E,), the node that each edge leaves.
+    edge_node = derived(lambda tree: segment_ids(tree.child_start))
+    #: (E,), position of each edge among those of its node, from 0.
+    edge_branch = derived(
+        lambda tree: np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
+    )
+    #: (E,), the number of children of the node that each edge leaves.
+    edge_width = derived(lambda tree: tree.fan_out[tree.edge_node])
+    #: (E,), the first weight row of the node that each edge leaves.
+    edge_row = derived(lambda tree: tree.row_start[tree.edge_node])
+    #: (E,), the edge before each edge on its path, -1 at the root.
+    parent_edge = derived(lambda tree: tree.node_edge[tree.edge_node])
+    #: (N,), the parent of each node, -1 for the root.
+    parent = derived(lambda tree: np.where(tree.node_edge < 0, -1, tree.edge_node[tree.node_edge]))
+    #: (N,), number of decisions before each node; 0 for the root.
+    depth = derived(lambda tree: sum_to_root((tree.parent >= 0).astype(np.int64), tree.parent))
+    #: (V,), the number of codes of each label; 0 only where V = 1.
+    codes_per_label = derived(
+        lambda tree: np.bincount(~tree.child[tree.child < 0], minlength=tree.n_labels)
+    )
 
-    @cached_property
-    def row_start(self) -> Int64:
-        """(N + 1,), the weight rows of node n are ``row_start[n]:row_start[n + 1]``."""
-        return _read_only(offsets(np.where(self.fan_out == 2, 1, self.fan_out)))
-
-    @cached_property
-    def edge_node(self) -> Int64:
-        """(E,), the node that each edge leaves."""
-        return _read_only(segment_ids(self.child_start))
-
-    @cached_property
-    def edge_branch(self) -> Int64:
-        """(E,), position of each edge among those of its node, from 0."""
-        return _read_only(np.arange(len(self.child)) - self.child_start[self.edge_node])
-
-    @cached_property
-    def edge_width(self) -> Int64:
-        """(E,), the number of children of the node that each edge leaves."""
-        return _read_only(self.fan_out[self.edge_node])
-
-    @cached_property
-    def edge_row(self) -> Int64:
-        """(E,), the first weight row of the node that each edge leaves."""
-        return _read_only(self.row_start[self.edge_node])
-
-    @cached_property
+    @derived
     def node_edge(self) -> Int64:
         """(N,), the edge that leads to each node, -1 for the root."""
         edge = np.full(self.n_nodes, -1)
         inner = np.flatnonzero(self.child >= 0)  # edges to nodes
         edge[self.child[inner]] = inner
-        return _read_only(edge)
-
-    @cached_property
-    def parent(self) -> Int64:
-        """(N,), the parent of each node, -1 for the root."""
-        return _read_only(np.where(self.node_edge < 0, -1, self.edge_node[self.node_edge]))
-
-    @cached_property
-    def parent_edge(self) -> Int64:
-        """(E,), the edge before each edge on its path, -1 at the root."""
-        return _read_only(self.node_edge[self.edge_node])
-
-    @cached_property
-    def depth(self) -> Int64:
-        """(N,), number of decisions before each node; 0 for the root."""
-        return _read_only(sum_to_root((self.parent >= 0).astype(np.int64), self.parent))
-
-    @cached_property
-    def codes_per_label(self) -> Int64:
-        """(V,), the number of codes of each label; 0 only where V = 1."""
-        return _read_only(np.bincount(~self.child[self.child < 0], minlength=self.n_labels))
+        return edge
 
     @cached_property
     def levels(self) -> list[Level]:
@@ -245,8 +229,3 @@ def _checked(values: ArrayLike, name: str) -> Int64:
     if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
         raise TreeError(f"not a valid tree: {name} holds {array.max()}, above 2**63 - 1")
     return _read_only(array.astype(np.int64))
-
-
-def _read_only(array: Int64) -> Int64:
-    array.setflags(write=False)
-    return array

@@ -42,18 +42,11 @@ class TreeStatistics:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the statistics as JSON values, without `max_codes_per_label`."""
-        return {
-            "method": self.method,
-            "nodes": self.nodes,
-            "labels": self.labels,
-            "codes_per_label": self.codes_per_label,
-            "code_length": {"uniform": self.length_uniform, "weighted": self.length_weighted},
-            "scores_per_target": self.scores_per_target,
-            "entropy": self.entropy,
-            "huffman_length": self.huffman_length,
-            "depth": self.depth,
-            "sha256": self.sha256,
-        }
+        values = vars(self) | {"code_length": {}}
+        for name in ("uniform", "weighted"):
+            values["code_length"][name] = values.pop(f"length_{name}")
+        del values["max_codes_per_label"]
+        return values
 
     def facts(self) -> list[tuple[str, str]]:
         """Return names and values for people to read."""

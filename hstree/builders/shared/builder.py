@@ -141,7 +141,7 @@ def convert_input(input: object, method: Builder, vocabulary: Vocabulary | None)
     if method.takes is Vocabulary and isinstance(input, Mapping):
         input = Vocabulary.from_dict(input)
     elif method.takes is WordVectors and isinstance(input, np.ndarray):
-        input = WordVectors.from_array(input)
+        input = WordVectors(None, input)
     elif isinstance(input, KeyedVectorsLike):
         input = WordVectors.from_keyed_vectors(input)
     if isinstance(input, Corpus) and method.takes is not WordVectors:

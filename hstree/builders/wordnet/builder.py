@@ -176,7 +176,20 @@ def tfidf_vectors(corpus: Corpus, words: Int64, block: int, *, random_state: int
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfTransformer
 
-    counted = _document_counts(corpus, block)[:, words]
+    # (D, V) count of each word in each document; OOV tokens only fill their block
+    n_tokens, n_words = len(corpus), len(corpus.vocabulary)
+    step = max(1, _TOKENS_AT_ONCE // block) * block
+    keys, counts = [], []
+    with progress.task("counting words in blocks", total=n_tokens, unit="tokens") as task:
+        for start in range(0, n_tokens, step):
+            ids = corpus.ids(slice(start, min(start + step, n_tokens))).astype(np.int64)
+            document = (start + np.arange(len(ids))) // block
+            key, count = np.unique((document * n_words + ids)[ids >= 0], return_counts=True)
+            keys.append(key)
+            counts.append(count)
+            task.advance(len(ids))
+    at, shape = np.divmod(np.concatenate(keys), n_words), (-(-n_tokens // block), n_words)
+    counted = csr_array((np.concatenate(counts).astype(np.float64), at), shape=shape)[:, words]
     weighted = TfidfTransformer(norm=None, sublinear_tf=True).fit_transform(counted)
     columns = weighted.T.tocsr()
     if min(columns.shape) <= DIMENSIONS:
@@ -193,21 +206,3 @@ def tfidf_vectors(corpus: Corpus, words: Int64, block: int, *, random_state: int
     with progress.task("projecting tf-idf vectors"):
         Thread(target=project, daemon=True).start()
         return result.result()
-
-
-def _document_counts(corpus: Corpus, block: int) -> csr_array:
-    """Count each word in each document: (D, V). OOV tokens only fill their block."""
-    n_tokens, n_words = len(corpus), len(corpus.vocabulary)
-    step = max(1, _TOKENS_AT_ONCE // block) * block
-    keys, counts = [], []
-    with progress.task("counting words in blocks", total=n_tokens, unit="tokens") as task:
-        for start in range(0, n_tokens, step):
-            ids = corpus.ids(slice(start, min(start + step, n_tokens))).astype(np.int64)
-            document = (start + np.arange(len(ids))) // block
-            key, count = np.unique((document * n_words + ids)[ids >= 0], return_counts=True)
-            keys.append(key)
-            counts.append(count)
-            task.advance(len(ids))
-    document, word = np.divmod(np.concatenate(keys), n_words)
-    shape = (-(-n_tokens // block), n_words)
-    return csr_array((np.concatenate(counts).astype(np.float64), (document, word)), shape=shape)
