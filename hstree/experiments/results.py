@@ -455,6 +455,9 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     pending: list[str] = []
     words: list[WordTable] = []
 
+    #: Folder that holds the comparison's files; None if it was not read from one.
+    folder: ClassVar[Path | None] = None
+
     def __post_init__(self) -> None:
         """Refuse figures that do not fit together."""
         names = [row.name for row in self.rows]
@@ -498,16 +501,10 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         known = ", ".join(row.name for row in self.rows)
         raise InputError(f"the comparison has no row {name!r}; it has {known}")
 
-    @property
-    def folder(self) -> Path | None:
-        """Folder that holds the comparison's files; None if it was not read from one."""
-        folder: Path | None = self.__dict__.get("folder_")
-        return folder
-
     def in_folder(self, folder: str | os.PathLike[str]) -> Self:
         """Return the same figures with the folder that their trees are in."""
         copy = msgspec.structs.replace(self)
-        copy.__dict__["folder_"] = Path(folder).absolute()
+        copy.__dict__["folder"] = Path(folder).absolute()
         return copy
 
     def show(self) -> None:

@@ -16,20 +16,12 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from hstree._files import recorded_name
-from hstree._options import (
-    Option,
-    Range,
-    effective,
-    parse_options,
-    spelled,
-    typed_words,
-)
+from hstree._options import Option, Range, effective, parse_options, spelled, typed_words
 from hstree.builders import build
 from hstree.builders.registry import BUILDERS
 from hstree.data.corpus import Corpus
@@ -69,7 +61,7 @@ class Job(NamedTuple):
     seed: int
 
 
-class Row(ABC):
+class Row:
     """Whatever can stand in a comparison.
 
     Kinds of rows differ by their attributes and methods. Rows are equal when they are spelled
@@ -195,16 +187,11 @@ class Row(ABC):
         """Return the output layer over words with their counts, or over the tree."""
         raise OptionError(f"{self} is not one output layer")
 
-    @abstractmethod
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
-        """Refuse a row that cannot be trained on a text with these words, by this model."""
+        """Refuse a row that cannot be trained on a text with these words, by this model.
 
-
-class OutputRow(Row):
-    """A row that is trained: the output layer of a model."""
-
-    def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
-        """Refuse a layer that cannot be over these words, or has no contexts from the model."""
+        Its layer cannot be over these words, or has no contexts from the model.
+        """
         hooks = hooks_of(self.spec(words, _SMALLEST).new(config["dim"]))
         if hooks.needs_contexts:
             need_language_model(
@@ -214,7 +201,7 @@ class OutputRow(Row):
             )
 
 
-class TreeLayerRow(OutputRow):
+class TreeLayerRow(Row):
     """A row of a tree and a layer over it: that with its options, as in ("ngrams", "words=3")."""
 
     def __init__(
@@ -313,7 +300,7 @@ class TreeRow(TreeLayerRow):
             )
 
 
-class LayerRow(OutputRow):
+class LayerRow(Row):
     """An output layer over the words of the training split, and its options."""
 
     def __init__(self, name: str, values: Mapping[str, Any]) -> None:

@@ -10,13 +10,7 @@ from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
-from hstree.layers.base import (
-    Gradients,
-    OutputLayer,
-    ParameterGradient,
-    check_k,
-    first_columns,
-)
+from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, first_columns
 from hstree.layers.dense import backward, forward, log_sum_exp, log_unigram, row_chunks
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.node_groups import Scratch

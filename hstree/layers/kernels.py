@@ -164,6 +164,3 @@ def sum_by_word(contexts: Integer, vectors: Array, n_words: int) -> tuple[Int64,
     ones, start = np.ones(slot.size, vectors.dtype), np.arange(slot.size + 1, dtype=np.int32)
     S = scipy.sparse.csc_array((ones, slot.ravel(), start), shape=(len(words), slot.size))
     return words, S @ vectors.reshape(slot.size, vectors.shape[-1])
-
-
-# The softmax of one node over the batch items that pass it, as matrix products.

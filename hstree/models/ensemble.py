@@ -12,14 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from hstree import progress
-from hstree._files import (
-    current_file,
-    explained,
-    make_folder,
-    read_json,
-    temporary,
-    write_json,
-)
+from hstree._files import current_file, explained, make_folder, read_json, temporary, write_json
 from hstree._options import Option, RandomState
 from hstree._text import plural
 from hstree._typing import Bool, Float64, Int64

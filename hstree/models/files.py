@@ -16,12 +16,7 @@ from typing import Any, NamedTuple
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
-from hstree._files import (
-    current_file,
-    hash_of,
-    read_json,
-    read_regular,
-)
+from hstree._files import current_file, hash_of, read_json, read_regular
 from hstree._text import one_line
 from hstree._typing import Array
 from hstree.data.provenance import Text, texts

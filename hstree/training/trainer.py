@@ -246,10 +246,7 @@ class Trainer(ABC, Generic[M]):
         return self.hooks.arrange(ahead(prepared, max(1, TOGETHER // self.batch_size)))
 
     def fit(
-        self,
-        train: Windows,
-        valid: Windows | None = None,
-        checkpoints: Checkpoints | None = None,
+        self, train: Windows, valid: Windows | None = None, checkpoints: Checkpoints | None = None
     ) -> History:
         """Train, and leave the best weights in place; the last ones without `valid`.
 
