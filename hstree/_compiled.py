@@ -41,6 +41,7 @@ FAST_MATH = {"reassoc", "contract", "nsz", "arcp"}
 STEP = 64
 
 _alone: ContextVar[bool] = ContextVar("hstree numpy alone", default=False)
+_limit: ContextVar[int | None] = ContextVar("hstree threads", default=None)
 _compiling: ContextVar[bool] = ContextVar("hstree compiling", default=False)
 _go_on = np.zeros(1, np.bool_)
 #: A flag (1,) that becomes True when `in_threads` wants a result no more.
@@ -172,8 +173,20 @@ def _numba() -> Any:
     return None
 
 
+@contextmanager
+def limited_threads(n: int) -> Iterator[None]:
+    """Compute in at most n threads while the body runs."""
+    token = _limit.set(n)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
 def n_threads() -> int:
     """Return the number of threads that may compute: cores of the process, or OMP_NUM_THREADS."""
+    if (limit := _limit.get()) is not None:
+        return limit
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     return min(cores or 1, max(1, int(wanted))) if wanted.isdecimal() else cores or 1

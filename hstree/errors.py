@@ -53,6 +53,10 @@ class TrainingError(HstreeError):
     """A training failed: its loss is not finite."""
 
 
+class WorkerError(HstreeError):
+    """A job could not be done by another process, or a cluster cannot be used."""
+
+
 class PluginError(HstreeError):
     """A plugin of another package cannot be used, failed, or returned something wrong."""
 

@@ -1,0 +1,197 @@
+"""Jobs in several processes, by joblib: on this machine (loky), or on a cluster (Dask).
+
+``n_jobs`` means what it does in scikit-learn: None is 1, or what an ambient
+``joblib.parallel_config(...)`` says; -1 is all cores. One job at a time runs in this process.
+"""
+
+import signal
+import socket
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from hstree._compiled import limited_threads, n_threads
+from hstree._plugins import require
+from hstree._version import __version__
+from hstree.errors import OptionError, WorkerError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: Deaths of workers, without a job that ends between them, after which the jobs are given up.
+MOST_DEATHS = 3
+#: Seconds in which a scheduler has to answer.
+PATIENCE = 10
+
+
+def n_parallel(n_jobs: int | None = None) -> int:
+    """Return the number of jobs at a time."""
+    if n_jobs == 0:
+        raise OptionError.about("n_jobs", "is 0; it must be 1 or more, or -1 for all cores")
+    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
+        return 1
+    import joblib
+
+    return max(1, int(joblib.effective_n_jobs(n_jobs)))
+
+
+def threads_of_job(n_jobs: int | None = None) -> int:
+    """Return the threads of each job: jobs times threads are the cores; 1 on a cluster."""
+    n = n_parallel(n_jobs)
+    return n_threads() if n == 1 else 1 if on_cluster() else max(1, n_threads() // n)
+
+
+def on_cluster() -> bool:
+    """Return whether jobs are done by other means than joblib's own, such as Dask."""
+    if "joblib" not in sys.modules:
+        return False
+    from joblib.parallel import get_active_backend
+
+    return type(get_active_backend()[0]).__module__ != "joblib._parallel_backends"
+
+
+def parallel(
+    function: Callable[[T], R], jobs: Iterable[T], n_jobs: int | None = None
+) -> Iterator[tuple[int, R]]:
+    """Yield the number of each job and what a function returns for it, in the order of their end.
+
+    The function is one of a module, or a `partial` of one; it, the jobs and the results can be
+    pickled. The jobs of a worker that dies are done again; an error ends all.
+    """
+    if n_parallel(n_jobs) == 1:
+        yield from ((number, function(job)) for number, job in enumerate(jobs))
+        return
+    import joblib
+
+    rest, pending, failed, deaths = enumerate(jobs), dict[int, T](), list[Exception](), 0
+    threads = threads_of_job(n_jobs)
+
+    def calls() -> Iterator[Any]:
+        """Yield the jobs that are pending, then the others; joblib takes them in its threads."""
+        for number, job in list(pending.items()):
+            yield joblib.delayed(_done)(function, number, job, threads)
+        try:
+            for number, job in rest:
+                pending[number] = job
+                yield joblib.delayed(_done)(function, number, job, threads)
+        except Exception as error:  # of what makes the jobs
+            failed.append(error)
+
+    dask = sys.modules.get("distributed")
+    dead = (BrokenProcessPool, *([dask.KilledWorker] if dask is not None else []))
+    while True:
+        run = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
+        results: Any = ()
+        try:
+            with _deaf_children():
+                results = run(calls())
+            for number, result, warned in results:
+                deaths = 0
+                del pending[number]
+                for message, category in warned:
+                    warnings.warn(message, category, stacklevel=2)
+                yield number, result
+        except dead as error:
+            if (deaths := deaths + 1) == MOST_DEATHS:
+                reason = f"workers died {deaths} times without finishing a job"
+                raise WorkerError(f"{reason}, for want of memory perhaps; do fewer jobs") from error
+        else:
+            break
+        finally:
+            if results:
+                results.close()
+    if failed:
+        raise failed[0]
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Have processes that the body starts leave Ctrl-C on a terminal to this one, which ends them.
+
+    They inherit which signals are blocked. Python's tracker unblocks them when it starts.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _done(
+    function: Callable[[T], R], number: int, job: T, threads: int
+) -> tuple[int, R, list[tuple[str, type[Warning]]]]:
+    """Do a job in a worker; return its number, its result and the warnings that it gave."""
+    import joblib
+    from threadpoolctl import threadpool_limits
+
+    with (
+        warnings.catch_warnings(record=True) as warned,
+        limited_threads(threads),
+        threadpool_limits(threads),
+        joblib.parallel_config("sequential"),
+    ):
+        try:
+            result = function(job)
+        except OSError as error:
+            where = f"{error.filename or 'a job'} on {socket.gethostname()}"
+            remedy = "mend that, and the same call goes on"
+            raise WorkerError(f"{where}: {error.strerror or error}; {remedy}") from error
+    return number, result, [(str(one.message), one.category) for one in warned]
+
+
+@contextmanager
+def doing_jobs(n_jobs: int | None = None, scheduler: str | None = None) -> Iterator[None]:
+    """Do several jobs at a time in the body where ``n_jobs`` is None: here or on a Dask cluster."""
+    if n_jobs is None and scheduler is None:
+        yield
+        return
+    n_parallel(n_jobs)
+    import joblib
+
+    if scheduler is None:
+        with joblib.parallel_config(n_jobs=n_jobs):
+            yield
+        return
+    with _client(scheduler) as client, joblib.parallel_config("dask", client=client):
+        yield
+
+
+def _client(scheduler: str) -> Any:
+    """Return a client of a Dask cluster whose workers have this version of hstree."""
+
+    def version() -> str:  # an inner function is sent as it is, not by the name of its module
+        from hstree._version import __version__
+
+        return __version__
+
+    distributed = require("distributed", "cluster")
+    try:
+        client = distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise WorkerError(
+            f"no Dask scheduler answers at {scheduler}; start one with `dask scheduler`, and "
+            f"workers with `dask worker {scheduler} --nthreads 1`"
+        ) from error
+    try:
+        versions = client.run(version, on_error="return")
+        if not versions:
+            how = f"`dask worker {scheduler} --nthreads 1`"
+            raise WorkerError(f"the scheduler {scheduler} has no workers; start some with {how}")
+        for worker, has in versions.items():
+            if has != __version__:
+                what = "no hstree" if isinstance(has, ImportError) else f"hstree {has}"
+                remedy = f"install hstree {__version__} there, as here"
+                raise WorkerError(f"the worker {worker} has {what}; {remedy}")
+    except BaseException:
+        client.close()
+        raise
+    return client
