@@ -283,15 +283,10 @@ def evaluate(
     runner = Runner.of(splits, [one], folder, stop or Epochs(), 1, options)
     runner = replace(runner, first_seconds=runner.stop.total_seconds, score_train=True)
     trainings: list[Model[Any]] = []
-
-    def keep(model: Model[Any]) -> None:
-        trainings.append(model)
-        if trained is not None:
-            trained(model)
-
+    calls = [trainings.append, *([] if trained is None else [trained])]
     with locked(runner.home):
         job = runner.jobs_of(one)[0][0]
-        result = runner.run(job, trained=keep, seconds=runner.first_seconds)
+        result = runner.run(job, trained=calls, seconds=runner.first_seconds)
         comparison = Table(runner, done={str(one): [[result]]}).comparison()
         model = trainings[0] if trainings else load_model(runner.folder(job) / MODEL)
     return Evaluation(model, comparison, result.train, result.interrupted)

@@ -15,7 +15,7 @@ import shlex
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -329,15 +329,15 @@ class Runner:
         seconds: float | None = None,
         warm_start: Path | None = None,
         folder: Path | None = None,
-        trained: Callable[[Model[Any]], object] | None = None,
+        trained: Sequence[Callable[[Model[Any]], object]] = (),
     ) -> JobResult:
         """Do a job, or return the result of a finished one.
 
         It trains for some seconds from the text, where the time is bounded, and begins with the
         word vectors of the model in the folder of `warm_start`. `folder` replaces the job's own.
-        `trained` is called with the trained model before it is scored; then an interrupted training
-        is scored, too. Otherwise it raises KeyboardInterrupt, and the same call goes on from a
-        checkpoint.
+        `trained` are called with the trained model before it is scored; then an interrupted
+        training is scored, too. Otherwise it raises KeyboardInterrupt, and the same call goes on
+        from a checkpoint.
         """
         if not job.row.is_trained:
             return self._fit_ngrams(job)
@@ -350,10 +350,10 @@ class Runner:
             return kept
         model = self._fitted(job, spec, steps, seconds, home, warm_start)
         history = model.history_
-        if history.interrupted and trained is None:
+        if history.interrupted and not trained:
             raise KeyboardInterrupt
-        if trained is not None:
-            trained(model)
+        for call in trained:
+            call(model)
         make_folder(home)
         (home / RESULT).unlink(missing_ok=True)  # from here on it would be of other files
         model.save(home / MODEL)

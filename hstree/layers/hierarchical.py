@@ -27,6 +27,86 @@ from hstree.tree.codes import Codes
 from hstree.tree.weight_rows import NARROW, row_curvature, unigram_bias
 
 
+class Pass:
+    """Forward and backward pass of one batch, whose negative log-likelihoods are `nll` (B,)."""
+
+    features: WideFeatures | None = None  # what is added to the scores of wide nodes
+
+    def __init__(self, layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> None:
+        self.layer, self.hidden, tree = layer, hidden, layer.tree
+        self.backwards: list[tuple[Int64 | slice, Backward[Gradient]]] = []
+        if tree.n_nodes == 0:
+            self.nll = np.zeros(len(targets))
+            return
+        expansion = layer.codes.expand(targets)
+        # (D,) code of each decision, (C,) batch item of each code
+        self.code, self.item = expansion.decision_code, expansion.code_item
+        # (C,) log-probability of each code
+        self.code_log_prob = np.zeros(len(self.item))
+        # (D,) group of each decision; narrow nodes with many scores are computed as wide ones
+        group = layer._edge_group[expansion.edge]
+        groups: list[Int64 | slice] = [slice(None)]
+        if group.any():
+            narrow = np.flatnonzero(group == 1)
+            node, width = (a[expansion.edge[narrow]] for a in (tree.edge_node, tree.edge_width))
+            group[narrow[np.bincount(node)[node] * width >= CROWDED]] = 2
+            groups = [np.flatnonzero(group == number) for number in range(3)]
+        for number, decisions in enumerate(groups):
+            edge, code = expansion.edge[decisions], self.code[decisions]
+            if not len(edge):
+                continue
+            taken = node_groups.Decisions(
+                self.item[code],
+                layer.codes.edge_row[edge],
+                tree.edge_branch[edge],
+                tree.edge_width[edge],
+            )
+            if number == 2:
+                arrays = layer.weight, layer.bias, hidden
+                wide = node_groups.WideNodes(layer._scratch, *arrays, taken, self.features)
+                passed: Passed[Gradient] = (wide.log_prob, wide.backward)
+            else:
+                decide = node_groups.narrow_nodes if number else node_groups.binary_nodes
+                passed = decide(self._pair_logits, self._pair_gradient, taken)
+            log_prob, backward = passed
+            self.code_log_prob += np.bincount(code, weights=log_prob, minlength=len(self.item))
+            self.backwards.append((decisions, backward))
+        if tree.has_single_codes:
+            self.nll = -self.code_log_prob
+        else:
+            self.nll = -np.logaddexp.reduceat(self.code_log_prob, expansion.code_start[:-1])
+
+    # The products of narrow nodes with hidden vectors, to which subclasses add.
+
+    def _pair_logits(self, item: Int64, row: Int64) -> Array:
+        return kernels.gather_dot(self.layer.weight, self.layer.bias, self.hidden, item, row)
+
+    def _pair_gradient(self, item: Int64, row: Int64, error: Array) -> Gradient:
+        start = offsets(np.bincount(item, minlength=len(self.hidden)))  # items ascend
+        return kernels.gather_dot_backward(self.layer.weight, self.hidden, start, row, error)
+
+    def gradients(self) -> Gradients:
+        """Return the gradients of the summed loss.
+
+        A decision has the weight of its code's share of the label's probability, which is 1 where
+        the label has one code.
+        """
+        share = None
+        if not self.layer.tree.has_single_codes:
+            share_of_code = np.exp(self.code_log_prob + self.nll[self.item])
+            share = share_of_code[self.code].astype(self.hidden.dtype)
+        grad_hidden = None
+        parameters: list[ParameterGradient] = []
+        for decisions, backward in self.backwards:
+            grad, rows, weight, bias = backward(None if share is None else share[decisions])
+            grad_hidden = grad if grad_hidden is None else grad_hidden + grad
+            parameters.append(ParameterGradient("node_weight", rows, weight))
+            parameters.append(ParameterGradient("node_bias", rows, bias))
+        if grad_hidden is None:
+            grad_hidden = np.zeros_like(self.hidden)
+        return Gradients(grad_hidden, parameters)
+
+
 class HierarchicalSoftmax(OutputLayer, TrainingHooks):
     """Hierarchical softmax over a tree.
 
@@ -49,6 +129,8 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
     """
 
     bound: Features | None = None
+    #: what computes a batch by NumPy
+    pass_of_batch: type[Pass] = Pass
 
     def __init__(
         self, tree: Tree, dim: int, *, counts: Array | None = None, dtype: Any = np.float32
@@ -97,10 +179,6 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
     ) -> tuple[Float64, Gradients]:
         """Return what `nll` does, and the gradients of the sum; `rng` is not used."""
         return batch_loss(self, hidden, targets)
-
-    def pass_of_batch(self, hidden: Array, targets: Integer) -> Pass:
-        """Return the pass of a batch by NumPy."""
-        return Pass(self, hidden, targets)
 
     def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V).
@@ -189,7 +267,7 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
 @twin
 def batch_nll(layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> Float64:
     """Return the negative log-likelihoods of targets (B,)."""
-    return layer.pass_of_batch(hidden, targets).nll
+    return layer.pass_of_batch(layer, hidden, targets).nll
 
 
 @twin
@@ -197,7 +275,7 @@ def batch_loss(
     layer: HierarchicalSoftmax, hidden: Array, targets: Integer
 ) -> tuple[Float64, Gradients]:
     """Return the negative log-likelihoods of targets (B,), and the gradients of their sum."""
-    forward = layer.pass_of_batch(hidden, targets)
+    forward = layer.pass_of_batch(layer, hidden, targets)
     return forward.nll, forward.gradients()
 
 
@@ -227,83 +305,3 @@ def drawn_branches(
         at = np.searchsorted(cumulative, uniform[i] * cumulative[-1], "right")
         branch[i] = min(int(at), len(z) - 1)
     return branch
-
-
-class Pass:
-    """Forward and backward pass of one batch, whose negative log-likelihoods are `nll` (B,)."""
-
-    features: WideFeatures | None = None  # what is added to the scores of wide nodes
-
-    def __init__(self, layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> None:
-        self.layer, self.hidden, tree = layer, hidden, layer.tree
-        self.backwards: list[tuple[Int64 | slice, Backward[Gradient]]] = []
-        if tree.n_nodes == 0:
-            self.nll = np.zeros(len(targets))
-            return
-        expansion = layer.codes.expand(targets)
-        # (D,) code of each decision, (C,) batch item of each code
-        self.code, self.item = expansion.decision_code, expansion.code_item
-        # (C,) log-probability of each code
-        self.code_log_prob = np.zeros(len(self.item))
-        # (D,) group of each decision; narrow nodes with many scores are computed as wide ones
-        group = layer._edge_group[expansion.edge]
-        groups: list[Int64 | slice] = [slice(None)]
-        if group.any():
-            narrow = np.flatnonzero(group == 1)
-            node, width = (a[expansion.edge[narrow]] for a in (tree.edge_node, tree.edge_width))
-            group[narrow[np.bincount(node)[node] * width >= CROWDED]] = 2
-            groups = [np.flatnonzero(group == number) for number in range(3)]
-        for number, decisions in enumerate(groups):
-            edge, code = expansion.edge[decisions], self.code[decisions]
-            if not len(edge):
-                continue
-            taken = node_groups.Decisions(
-                self.item[code],
-                layer.codes.edge_row[edge],
-                tree.edge_branch[edge],
-                tree.edge_width[edge],
-            )
-            if number == 2:
-                arrays = layer.weight, layer.bias, hidden
-                wide = node_groups.WideNodes(layer._scratch, *arrays, taken, self.features)
-                passed: Passed[Gradient] = (wide.log_prob, wide.backward)
-            else:
-                decide = node_groups.narrow_nodes if number else node_groups.binary_nodes
-                passed = decide(self._pair_logits, self._pair_gradient, taken)
-            log_prob, backward = passed
-            self.code_log_prob += np.bincount(code, weights=log_prob, minlength=len(self.item))
-            self.backwards.append((decisions, backward))
-        if tree.has_single_codes:
-            self.nll = -self.code_log_prob
-        else:
-            self.nll = -np.logaddexp.reduceat(self.code_log_prob, expansion.code_start[:-1])
-
-    # The products of narrow nodes with hidden vectors, to which subclasses add.
-
-    def _pair_logits(self, item: Int64, row: Int64) -> Array:
-        return kernels.gather_dot(self.layer.weight, self.layer.bias, self.hidden, item, row)
-
-    def _pair_gradient(self, item: Int64, row: Int64, error: Array) -> Gradient:
-        start = offsets(np.bincount(item, minlength=len(self.hidden)))  # items ascend
-        return kernels.gather_dot_backward(self.layer.weight, self.hidden, start, row, error)
-
-    def gradients(self) -> Gradients:
-        """Return the gradients of the summed loss.
-
-        A decision has the weight of its code's share of the label's probability, which is 1 where
-        the label has one code.
-        """
-        share = None
-        if not self.layer.tree.has_single_codes:
-            share_of_code = np.exp(self.code_log_prob + self.nll[self.item])
-            share = share_of_code[self.code].astype(self.hidden.dtype)
-        grad_hidden = None
-        parameters: list[ParameterGradient] = []
-        for decisions, backward in self.backwards:
-            grad, rows, weight, bias = backward(None if share is None else share[decisions])
-            grad_hidden = grad if grad_hidden is None else grad_hidden + grad
-            parameters.append(ParameterGradient("node_weight", rows, weight))
-            parameters.append(ParameterGradient("node_bias", rows, bias))
-        if grad_hidden is None:
-            grad_hidden = np.zeros_like(self.hidden)
-        return Gradients(grad_hidden, parameters)

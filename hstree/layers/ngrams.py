@@ -110,13 +110,8 @@ class NgramSoftmax(HierarchicalSoftmax):
         bound, features = copy.copy(self), self.features
         number, table = features.numbers(contexts), (features.context_start, features.rows)
         bound.bound = number, *table, self.feature_weight
+        bound.pass_of_batch = FeaturePass
         return bound
-
-    def pass_of_batch(self, hidden: Array, targets: Integer) -> Pass:
-        """Return the pass of a batch by NumPy."""
-        if self.bound is None:
-            return super().pass_of_batch(hidden, targets)
-        return FeaturePass(self, self.bound[0], hidden, targets)
 
     def add_to_logits(self, logits: Array, some: slice) -> None:
         """Add the features of the contexts that the layer is bound to."""
@@ -133,15 +128,13 @@ class NgramSoftmax(HierarchicalSoftmax):
 
 
 class FeaturePass(Pass):
-    """Forward and backward pass of a batch whose scores have features.
-
-    `number` (B, n) are the numbers of the items' contexts.
-    """
+    """Forward and backward pass of a batch whose scores have features."""
 
     layer: NgramSoftmax
 
-    def __init__(self, layer: NgramSoftmax, number: Int64, hidden: Array, targets: Integer) -> None:
-        self.number, self.features = number, self
+    def __init__(self, layer: Any, hidden: Array, targets: Integer) -> None:
+        # (B, n) numbers of the items' contexts
+        self.number, self.features = layer.bound[0], self
         # features of a batch, and the gradient with respect to their weights, which may repeat
         self._index, self._error = list[Int64](), list[Array]()
         # pairs of items and rows that have features, by the rows that they are of
