@@ -118,14 +118,12 @@ def vocab(
     commands notice test lines among them.
     """
     from hstree.data.corpus import Corpus
-    from hstree_cli.inputs import read_vocabulary, refuse_options, training_split
+    from hstree_cli.inputs import read_vocabulary, training_split
 
-    if vocabulary is not None:
-        refuse_options("--vocabulary chooses the words already", no_unk=no_unk)
     check_outputs(Output("-o", output), reads=[corpus, vocabulary], force=force)
     choice = opt.selection(min_count, max_size)
     with showing_progress():
-        words = read_vocabulary(vocabulary, **choice)
+        words = read_vocabulary(vocabulary, **choice, no_unk=no_unk)
         how: dict[str, Any] = {"lower": lower, "text": text, "unk": words is not None or not no_unk}
         read = Corpus.read(corpus, vocabulary=words, **how, **choice)
         if train_split_only:
@@ -175,18 +173,15 @@ def build(
     how: dict[str, Any] = {**choice, "lower": lower, "text": text}
     only = {"train_split_only": train_split_only, "no_unk": no_unk}
     with showing_progress():
-        words = read_vocabulary(vocabulary, **choice)
+        words = read_vocabulary(vocabulary, **choice, no_unk=no_unk)
         unk = words is not None or not no_unk
         opened = open_input(input, chosen, vocabulary=words, labels=labels, unk=unk, **how)
         if not isinstance(opened, WordVectors):
             refuse_options(f"for vectors, and {input} holds none", labels=labels)
         if not isinstance(opened, Corpus):
             refuse_options(f"for a corpus, and {input} is none", **how, **only)
-        else:
-            if words is not None:
-                refuse_options("--vocabulary chooses the words already", no_unk=no_unk)
-            if train_split_only:
-                opened = training_split(opened, words, **choice, unk=unk)
+        elif train_split_only:
+            opened = training_split(opened, words, **choice, unk=unk)
         tree = hstree.build(chosen.name, opened, vocabulary=words, **options)
         tree.save(output)
     rows = [*tree.stats().facts(), *input_facts(tree)]
@@ -242,8 +237,8 @@ def check(tree: opt.TreeFile) -> None:
         content = read_content(tree)
         broken = content.broken_rules()
         kraft = None if broken else Codes(Tree(**vars(content)), cache_limit=0).kraft_sum()
-    for rule in broken:
-        complain(f"{tree}: {rule}")
+    for rule, where in broken.items():
+        complain(f"{tree}: {rule}: {where}")
     if broken:
         raise typer.Exit(BAD_INPUT)
     say(f"{tree}: every rule kept\nKraft sum of the codes: {kraft!r}")

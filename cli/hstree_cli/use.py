@@ -147,6 +147,7 @@ def score(
     import numpy as np
 
     from hstree._files import explained, replacing, write_json
+    from hstree.data.splits import read_before
     from hstree_cli.inputs import check_model, load_models, read_as
 
     check_model(ctx, model, file)
@@ -155,8 +156,13 @@ def score(
     with showing_progress():
         loaded = load_models(model, also)
         text = read_as(loaded.spec.labels, file, text=as_text)
-        if (seen := _read_before(loaded, text)) is not None:
-            warn(seen)
+        # lines that the model was trained on, or its tree built from
+        for one in getattr(loaded, "models", [loaded]):
+            reader = "layer" if one.spec.tree is None else "tree"
+            made_from = {reader: one.spec.made_from}
+            if seen := read_before(text, training=one.texts) or read_before(text, **made_from):
+                warn(seen)
+                break
         with explained(f"read {text.name}"):
             batches = list(loaded.scored(text))
         results = {"predicts": loaded.predicts, **_totals(text, batches)}
@@ -174,18 +180,6 @@ def score(
             if output is None:
                 sys.stdout.writelines(printable(line, keep="\t\n") for line in lines)
             say(_summary(results))
-
-
-def _read_before(model: Any, text: Corpus) -> str | None:
-    """Name lines of the text that a model was trained on, or its tree built from."""
-    from hstree.data.splits import read_before
-
-    for one in getattr(model, "models", [model]):
-        reader = "layer" if one.spec.tree is None else "tree"
-        read = read_before(text, training=one.texts)
-        if read := read or read_before(text, **{reader: one.spec.made_from}):
-            return read
-    return None
 
 
 def _totals(text: Corpus, batches: Sequence[tuple[Float64, Bool]]) -> dict[str, Any]:

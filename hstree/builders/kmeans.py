@@ -10,7 +10,7 @@ from hstree import progress
 from hstree._compiled import stop_flag, twin
 from hstree._options import RandomState, Range, checked_options
 from hstree._ragged import offsets
-from hstree._typing import Bool, Float64, Floating, Int64
+from hstree._typing import Float64, Floating, Int64
 from hstree.builders.shared.divisive import Split, divide
 from hstree.builders.shared.nodes import Nodes, centred_rows, scale_of, split_stuck
 from hstree.data.vectors import WordVectors
@@ -110,7 +110,12 @@ def clusters(
             break
         branch = nearest
         for j in range(len(centres)):
-            centres[j] = _mean(nodes, X, branch == j, centres[j])
+            # (S, d) means over the rows of each node's cluster j; an empty one keeps its centre
+            weight = (branch == j).astype(np.float64)
+            n_rows = nodes.total(weight)
+            weight /= np.maximum(n_rows, 1)[nodes.node]
+            mean = nodes.weighted_sum(weight, X)
+            centres[j] = np.where(n_rows[:, None] > 0, mean, centres[j])
     return branch
 
 
@@ -118,14 +123,6 @@ def _distance(nodes: Nodes, X: Floating, centre: Floating) -> Float64:
     """Return squared distances (n,) to each node's centre (S, d), minus the rows' squares."""
     square = np.vecdot(centre, centre).astype(np.float64)
     return np.asarray(square[nodes.node] - 2 * nodes.dot(X, centre))
-
-
-def _mean(nodes: Nodes, X: Floating, member: Bool, otherwise: Floating) -> Floating:
-    """Return the mean (S, d) over the members of each node; `otherwise` where it has none."""
-    weight = member.astype(np.float64)
-    n_members = nodes.total(weight)
-    weight /= np.maximum(n_members, 1)[nodes.node]
-    return np.where(n_members[:, None] > 0, nodes.weighted_sum(weight, X), otherwise)
 
 
 def _first_centres(nodes: Nodes, X: Floating, noise: Float64) -> list[Floating]:

@@ -46,24 +46,3 @@ def texts(record: object) -> list[Text]:
         else:
             merged.append({"lines": [start, stop], "name": name, "sha256": sha256})
     return merged
-
-
-def shared(record: object, other: object) -> str | None:
-    """Name the lines that two records share; None if there are none.
-
-    Examples
-    --------
-    >>> whole = {"name": "c.txt", "sha256": "ab", "lines": [0, 10]}
-    >>> shared(whole, {**whole, "lines": [8, 12]})
-    'lines 9 to 10 of c.txt'
-    """
-    runs = [
-        (f"lines {start + 1} to {stop}" if stop - start > 1 else f"line {stop}")
-        + f" of {b['name']}"
-        for b in texts(other)
-        for a in texts(record)
-        if a["sha256"] == b["sha256"]
-        and (start := max(a["lines"][0], b["lines"][0]))
-        < (stop := min(a["lines"][1], b["lines"][1]))
-    ]
-    return " and ".join(dict.fromkeys(runs)) or None

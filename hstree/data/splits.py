@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, get_args
 
 from hstree.data.corpus import Corpus
-from hstree.data.provenance import shared
+from hstree.data.provenance import texts
 from hstree.data.windows import Windows
 from hstree.errors import InputError
 
@@ -86,7 +86,17 @@ def read_before(text: Corpus, scored: str = "test", **records: object) -> str | 
     if isinstance(tree := records.get("tree"), dict):
         records["builder"] = {key: tree.get(key) for key in ("name", "sha256", "lines")}
     for reader, sentence in _READERS.items():
-        if lines := shared(records.get(reader), text.source):
+        runs = [
+            (f"lines {start + 1} to {stop}" if stop - start > 1 else f"line {stop}")
+            + f" of {own['name']}"
+            for own in texts(text.source)
+            for read in texts(records.get(reader))
+            if own["sha256"] == read["sha256"]
+            and (start := max(own["lines"][0], read["lines"][0]))
+            < (stop := min(own["lines"][1], read["lines"][1]))
+        ]
+        if runs:
+            lines = " and ".join(dict.fromkeys(runs))
             return sentence.format(lines=lines, scored=scored)
     return None
 

@@ -57,6 +57,8 @@ class WordVectors:
     ----------
     labels : tuple of str
     vectors : float32 array (V, d), read-only
+    dimension : int
+        d, the number of columns.
     counts : int64 array (V,), read-only, or None
     named_by_index : bool
         Whether no labels were given.
@@ -108,6 +110,7 @@ class WordVectors:
             first = self.labels.index(twice)
             rows = f"row {first} and row {self.labels.index(twice, first + 1)}"
             raise InputError(f"the word {quoted(twice)} names {rows}; drop one of them")
+        self.dimension = int(self.vectors.shape[1])
         self.counts = None if counts is None else checked_counts(counts, self.labels)
         self.named_by_index = labels is None
         self._source = source
@@ -196,11 +199,6 @@ class WordVectors:
     def __repr__(self) -> str:
         counted = "" if self.counts is None else ", with counts"
         return f"WordVectors({len(self)} words, {self.dimension} numbers each{counted})"
-
-    @property
-    def dimension(self) -> int:
-        """Number of columns, d."""
-        return int(self.vectors.shape[1])
 
     @property
     def source(self) -> dict[str, object]:

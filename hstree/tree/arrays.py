@@ -75,8 +75,9 @@ class TreeArrays:
         self.meta: dict[str, Any] = dict(meta or {})
         content = Content(self.labels, self.child_start, self.child, self.counts, self.names)
         if broken := content.broken_rules():
+            rule, where = next(iter(broken.items()))
             more = f" (and {len(broken) - 1} more broken rules)" if len(broken) > 1 else ""
-            raise TreeError(f"not a valid tree: {broken[0]}{more}")
+            raise TreeError(f"not a valid tree: {rule}: {where}{more}")
 
     @classmethod
     def from_children(

@@ -140,9 +140,8 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
     branches = Branches(tree, n_words=3)
     width = branches.share
     before = np.cumsum(width) - width  # (E,) widths of all edges before each edge
-    left = (
-        before - before[tree.child_start[tree.edge_node]]
-    )  # (E,) left ends, from that of its node
+    # (E,) left ends, from that of its node
+    left = before - before[tree.child_start[tree.edge_node]]
     tree.sum_down(left)
     depth = tree.depth[tree.edge_node] + 1  # (E,) the root is at depth 0
     drawn = np.flatnonzero((depth <= max_depth) & (width > NARROWEST))

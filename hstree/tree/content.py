@@ -19,17 +19,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class BrokenRule:
-    """A rule of the format that some content breaks, and where."""
-
-    rule: str
-    where: str
-
-    def __str__(self) -> str:
-        return f"{self.rule}: {self.where}"
-
-
-@dataclass(frozen=True)
 class Content:
     """Content of a tree file; the fields are those of `Tree`.
 
@@ -44,64 +33,61 @@ class Content:
     names: Sequence[str | None] | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
 
-    def broken_rules(self) -> list[BrokenRule]:
-        """Return every rule of the format that the content breaks; O(V + E log E).
+    def broken_rules(self) -> dict[str, str]:
+        """Return every rule of the format that the content breaks, and where; O(V + E log E).
 
         Empty for a valid tree. If the offsets are broken, names and children are not checked.
         """
         labels, counts, names = self.labels, self.counts, self.names
         child_start, child = self.child_start, self.child
-        broken = []
+        broken: dict[str, str] = {}
         if len(labels) == 0:
-            broken.append(BrokenRule("labels", "there is none; a tree has at least one label"))
+            broken["labels"] = "there is none; a tree has at least one label"
         elif not all(map(str.__instancecheck__, labels)):
             at, value = next((i, x) for i, x in enumerate(labels) if not isinstance(x, str))
-            broken.append(BrokenRule("labels", f"label {at} is {value!r}, not a string"))
+            broken["labels"] = f"label {at} is {value!r}, not a string"
         else:
-            broken += _not_utf8("labels", "label", labels)
+            broken |= _not_utf8("labels", "label", labels)
             if len(set(labels)) < len(labels):
                 first: dict[str, int] = {}
                 at = next(
                     at for at, label in enumerate(labels) if first.setdefault(label, at) != at
                 )
                 where = f"{labels[at]!r} is label {first[labels[at]]} and label {at}"
-                broken.append(BrokenRule("unique labels", where))
+                broken["unique labels"] = where
         if counts is not None and len(counts) != len(labels):
-            broken.append(BrokenRule("counts", f"{len(counts)} counts for {len(labels)} labels"))
+            broken["counts"] = f"{len(counts)} counts for {len(labels)} labels"
         elif counts is not None and counts.min(initial=0) < 0:
             at = int(np.argmax(counts < 0))
-            broken.append(
-                BrokenRule("counts", f"label {at} has the count {counts[at]}, below zero")
-            )
+            broken["counts"] = f"label {at} has the count {counts[at]}, below zero"
         if len(child_start) == 0 or child_start[0] != 0 or child_start[-1] != len(child):
             where = f"child_start does not run from 0 to {len(child)} children"
-            return [*broken, BrokenRule("offsets", where)]
+            return broken | {"offsets": where}
         if np.any(child_start[1:] < child_start[:-1]):  # a difference could overflow
-            return [*broken, BrokenRule("offsets", "child_start goes down")]
+            return broken | {"offsets": "child_start goes down"}
         n_nodes = len(child_start) - 1
         if names is not None and len(names) != n_nodes:
-            broken.append(BrokenRule("names", f"{len(names)} names for {n_nodes} nodes"))
+            broken["names"] = f"{len(names)} names for {n_nodes} nodes"
         elif names is not None:
             others = (i for i, name in enumerate(names) if not isinstance(name, str | None))
             if (node := next(others, None)) is not None:
-                where = f"node {node} is named {names[node]!r}, not a string or null"
-                broken.append(BrokenRule("names", where))
+                broken["names"] = f"node {node} is named {names[node]!r}, not a string or null"
             else:
-                broken += _not_utf8("names", "the name of node", names)
-        return broken + _broken_structure(len(labels), child_start, child)
+                broken |= _not_utf8("names", "the name of node", names)
+        return broken | _broken_structure(len(labels), child_start, child)
 
 
-def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> list[BrokenRule]:
+def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> dict[str, str]:
     """Report the first string with a lone surrogate, which no file could hold."""
     try:
         "".join(filter(None, strings)).encode("utf-8")
     except UnicodeEncodeError:
         at, value = next((i, s) for i, s in enumerate(strings) if _SURROGATE.search(s or ""))
-        return [BrokenRule(rule, f"{kind} {at}, {value!r}, cannot be written as UTF-8")]
-    return []
+        return {rule: f"{kind} {at}, {value!r}, cannot be written as UTF-8"}
+    return {}
 
 
-def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> list[BrokenRule]:
+def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> dict[str, str]:
     n_nodes = len(child_start) - 1
     fan_out = np.diff(child_start)  # (N,)
     edge_node = segment_ids(child_start)  # (E,)
@@ -135,12 +121,12 @@ def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> list[B
         ("reachable", is_orphan, "node {} is not under the root", (nodes,)),
         ("every label placed", is_missing, "label {} hangs under no node", (np.arange(n_labels),)),
     ]
-    broken = []
+    broken = {}
     for rule, is_broken, text, columns in rules:
         if is_broken.any():
             first, more = int(np.argmax(is_broken)), int(is_broken.sum()) - 1
             where = text.format(*(int(column[first]) for column in columns))
-            broken.append(BrokenRule(rule, where + (f" (and {more} more)" if more else "")))
+            broken[rule] = where + (f" (and {more} more)" if more else "")
     return broken
 
 

@@ -82,8 +82,10 @@ def test_first_centres_are_drawn_by_squared_distance():
 
 def test_an_empty_cluster_keeps_its_centre():
     nodes, X = Nodes(np.array([0, 2, 4])), np.array([[1.0], [3.0], [5.0], [5.0]])
-    member = np.array([True, True, False, False])
-    assert module._mean(nodes, X, member, np.array([[7.0], [8.0]])).tolist() == [[2.0], [8.0]]
+    centres = [np.array([[1.5], [7.0]]), np.array([[9.0], [5.5]])]
+    with numpy_alone():
+        assert module.clusters(nodes, X, centres, False, 1).tolist() == [0, 0, 1, 1]
+    assert [centre.tolist() for centre in centres] == [[[2.0], [7.0]], [[9.0], [5.0]]]
 
 
 @settings(max_examples=60, deadline=None)

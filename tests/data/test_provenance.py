@@ -1,10 +1,13 @@
 """Provenance: records of texts collected from JSON, compared by lines, read from a first line."""
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.data.provenance import shared, texts
+from hstree.data.provenance import texts
+from hstree.data.splits import read_before
 from hstree.data.word_files import parse_header, word_lines
 from hstree.errors import InputError
 
@@ -39,14 +42,16 @@ def test_what_are_no_lines_is_no_text(lines):
     assert texts({**TEXT, "lines": lines}) == []
 
 
-def test_lines_are_shared_by_content_whatever_the_name():
+def test_lines_read_before_are_known_by_content_whatever_the_name():
+    def read(record, *lines):
+        return read_before(SimpleNamespace(source={**TEXT, "lines": list(lines)}), training=record)
+
     part = {**TEXT, "lines": [8, 10]}
-    assert shared({"vocabulary": {**part, "name": "x"}}, part) == "lines 9 to 10 of c.txt"
-    assert shared({**TEXT, "lines": [0, 8]}, part) is None
-    assert shared({**part, "sha256": "cd"}, part) is None
+    assert "on lines 9 to 10 of c.txt, " in read({"vocabulary": {**part, "name": "x"}}, 8, 10)
+    assert read({**TEXT, "lines": [0, 8]}, 8, 10) is None
+    assert read({**part, "sha256": "cd"}, 8, 10) is None
     some = [{**TEXT, "lines": [0, 2]}, {**TEXT, "lines": [5, 9]}]
-    said = "line 2 of c.txt and line 6 of c.txt"
-    assert shared(some, {**TEXT, "lines": [1, 6]}) == said
+    assert "on line 2 of c.txt and line 6 of c.txt, " in read(some, 1, 6)
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,8 @@ ONCE = [
 @pytest.mark.parametrize(("rule", "where", "content"), ONCE)
 def test_a_rule_broken_once_is_named_alone(rule, where, content):
     found = rules_broken_by(**content)
-    assert [broken.rule for broken in found] == [rule]
-    assert where in str(found[0])
+    assert list(found) == [rule]
+    assert where in found[rule]
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_a_rule_broken_once_is_named_alone(rule, where, content):
 def test_broken_offsets_are_named_and_nothing_is_read_through_them(start):
     child = np.array([~0, 1, ~1, ~2])
     found = Content(LABELS, np.array(start, np.int64), child).broken_rules()
-    assert [broken.rule for broken in found] == ["offsets"]
+    assert list(found) == ["offsets"]
 
 
 @pytest.mark.parametrize("extreme", [2**63 - 1, -(2**63), 2**62])
 def test_huge_children_are_named_not_followed(extreme):
-    found = [broken.rule for broken in rules_broken_by(children=[[~0, 1], [~1, ~2, extreme]])]
+    found = list(rules_broken_by(children=[[~0, 1], [~1, ~2, extreme]]))
     assert found == ["known node" if extreme > 0 else "known label"]
 
 
@@ -89,7 +89,7 @@ def test_one_changed_child_is_judged_as_a_walk_judges(tree, data):
         held = data.draw(st.sampled_from(children))
         held[data.draw(st.integers(0, len(held) - 1))] = data.draw(st.integers(-8, 8))
     found = rules_broken_by(tree.labels, children)
-    assert (found == []) == is_a_tree(tree.n_labels, children)
+    assert (not found) == is_a_tree(tree.n_labels, children)
     if found:
         with pytest.raises(TreeError):
             Tree.from_children(tree.labels, children)
