@@ -15,6 +15,7 @@ from hstree.errors import HstreeError
 from hstree.tree import Tree, load
 
 if TYPE_CHECKING:
+    from hstree.builders.grow import carried_rows, grow, prune
     from hstree.experiments.bootstrap import bootstrap
     from hstree.experiments.compare import compare, evaluate
     from hstree.experiments.results import Epochs, Halving, Seconds
@@ -40,15 +41,19 @@ __all__ = [
     "bootstrap",
     "build",
     "builders",
+    "carried_rows",
     "compare",
     "evaluate",
+    "grow",
     "load",
     "load_model",
+    "prune",
 ]
 
 #: Modules of the names that are imported when they are first used.
 _LAZY = {
     "bootstrap": "experiments.bootstrap",
+    **dict.fromkeys(("carried_rows", "grow", "prune"), "builders.grow"),
     **dict.fromkeys(("compare", "evaluate"), "experiments.compare"),
     **dict.fromkeys(("Epochs", "Halving", "Seconds"), "experiments.results"),
     **dict.fromkeys(("Ensemble", "load_model"), "models.ensemble"),

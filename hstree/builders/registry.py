@@ -19,7 +19,13 @@ from hstree._plugins import PACKAGE, Registry, titled
 from hstree._text import named_error
 from hstree._typing import Array
 from hstree._version import __version__
-from hstree.builders.shared.builder import Builder, BuilderInput, convert_input, open_input
+from hstree.builders.shared.builder import (
+    FROM,
+    Builder,
+    BuilderInput,
+    convert_input,
+    open_input,
+)
 from hstree.builders.shared.join import over_vocabulary
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, texts
@@ -27,7 +33,7 @@ from hstree.data.vectors import KeyedVectorsLike, WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.word_files import texts_of_file
 from hstree.errors import FileFormatError, InputError, MissingExtraError, OptionError, PluginError
-from hstree.tree import Tree
+from hstree.tree import Tree, load
 from hstree.tree.files import dump_meta
 
 #: hstree's own builders: method -> module and function. Imported when used, so that a method does
@@ -54,6 +60,7 @@ def build(
     input: BuilderInput | Mapping[str, int] | Array | KeyedVectorsLike | str | os.PathLike[str],
     *,
     vocabulary: Vocabulary | str | os.PathLike[str] | None = None,
+    from_tree: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Tree:
     """Build a tree.
@@ -70,6 +77,9 @@ def build(
     vocabulary : Vocabulary, str or path, optional
         Words of the tree. A corpus is encoded with them. Words without a vector go into a Huffman
         tree beside the rest; meta["input"] has their number.
+    from_tree : str or path, optional
+        Tree that is pruned and grown to the words instead (`hstree.grow`), by vectors or by counts
+        as the method takes them; ``from=FILE`` among the options of a row or of ``--method``.
     **options
         Options of the method.
 
@@ -96,7 +106,10 @@ def build(
     ('huffman', {'arity': 2})
     """
     chosen = BUILDERS.get(method)
+    if from_tree is not None:
+        options[FROM.name] = from_tree
     values = effective(chosen.options, options, method)
+    grown = values.pop(FROM.name, None)  # the file of the tree that is grown instead
     if isinstance(vocabulary, str | os.PathLike):
         vocabulary = Vocabulary.from_file(vocabulary)
     if isinstance(input, str | os.PathLike):
@@ -104,7 +117,7 @@ def build(
     input = convert_input(input, chosen, vocabulary)
     # Files that options name are recorded by their hashes, and by the texts that they are made of.
     used, hashes, made_from = {}, {}, list[Text]()
-    for name, value in values.items():
+    for name, value in ({FROM.name: grown} if grown else values).items():
         used[name] = recorded_name(value.name) if isinstance(value, Path) else value
         if isinstance(value, Path) and not value.is_dir():
             with explained(f"read {value} ({name})"), open_regular(value) as file:
@@ -116,7 +129,10 @@ def build(
     source |= {"texts_of_files": texts(made_from)} if made_from else {}
     is_native = chosen.package == PACKAGE
     run = partial(chosen.function if is_native else partial(_run_plugin, chosen), **values)
-    if isinstance(input, WordVectors) and vocabulary is not None:
+    if grown is not None:
+        tree = _regrown(chosen, grown, values, input, vocabulary)
+        source |= tree.meta["input"]
+    elif isinstance(input, WordVectors) and vocabulary is not None:
         tree, coverage = over_vocabulary(run, input, vocabulary)
         source |= coverage
     else:
@@ -126,6 +142,29 @@ def build(
         used |= replaced
     meta = {"method": method, "options": used, "random_state": random_state}
     return tree.with_meta(tree.meta | meta | {"hstree": __version__, "input": source})
+
+
+def _regrown(
+    chosen: Builder,
+    file: Path,
+    values: Mapping[str, Any],
+    input: BuilderInput,
+    vocabulary: Vocabulary | None,
+) -> Tree:
+    """Return the tree of a file, pruned and grown to the words of an input."""
+    from hstree.builders.grow import regrown  # other builds do not wait for it
+
+    for option in chosen.options:
+        is_used = option.name in (FROM.name, "random_state")
+        if not is_used and values[option.name] != option.default:
+            raise OptionError(
+                f"{chosen.name}: from grows the tree as it is, and {option.name} changes nothing; "
+                "leave one of them out"
+            )
+    old = load(file)
+    made_from = {"from": old.meta.get("input")}
+    made_from |= {} if vocabulary is None else {"vocabulary": vocabulary.source}
+    return regrown(old, input, vocabulary).with_meta({"input": made_from})
 
 
 def _run_plugin(chosen: Builder, input: BuilderInput, **values: Any) -> Tree:

@@ -28,6 +28,7 @@ from hstree._files import hash_of, replacing_together
 from hstree._options import Option, Range, options_of
 from hstree._text import one_line
 from hstree._typing import Array, Bool, Float64, Int64, Integer
+from hstree.builders.grow import carried_rows
 from hstree.data.contexts import Contexts
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, texts
@@ -239,7 +240,8 @@ class Model(Predictor, Generic[M]):
         warm_start : Model, optional
             Trained model of the same kind and sizes, whose context model the training begins with;
             word vectors follow their words, and words that it lacks begin with random ones. The
-            output layer begins anew, as do the sums of the optimiser.
+            output layer begins anew, as do the sums of the optimiser; but the model itself goes on
+            with its own output layer, as after `load` and `grow`.
         fast : bool, default True
             Whether to train by compiled kernels, where numba is installed; by NumPy otherwise.
             Their sums are rounded otherwise, so that weights differ in the last digits.
@@ -271,7 +273,8 @@ class Model(Predictor, Generic[M]):
             read = [[warm_start.spec.made_from, warm_start.texts], read]
         self.context_model, self.texts = context_model, texts(read)
         counts = windows.corpus.counts
-        self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
+        if warm_start is not self:
+            self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
         began = time.perf_counter()
         hooks_of(self.layer).prepare(windows)
         preparation = time.perf_counter() - began
@@ -289,9 +292,9 @@ class Model(Predictor, Generic[M]):
                     ],
                 }
                 if warm_start is not None:
+                    start = self.parameters() if warm_start is self else context_model.parameters()
                     depends["warm start"] = {
-                        name: sha256(array.tobytes()).hexdigest()
-                        for name, array in context_model.parameters().items()
+                        name: sha256(array.tobytes()).hexdigest() for name, array in start.items()
                     }
                 self._checkpoints = Checkpoints(checkpoints, hash_of(depends), checkpoint_minutes)
             trainer = self.trainer(windows)
@@ -307,6 +310,45 @@ class Model(Predictor, Generic[M]):
             shutil.rmtree(self._checkpoints.folder, ignore_errors=True)
             with suppress(OSError):  # others may be in the folder of all
                 self._checkpoints.folder.parent.rmdir()
+
+    def grow(self, tree: Tree, **options: Any) -> Self:
+        """Return a model over a tree grown or pruned from its own, with what this one learned.
+
+        Word vectors follow their words, and weight rows their nodes (`hstree.carried_rows`); new
+        words begin with random vectors, and new nodes with the unigram distribution of the tree's
+        counts, as in an untrained model. The models share no array. To go on with the training::
+
+            grown = model.grow(hstree.grow(model.tree, text))
+            grown.fit(text, warm_start=grown)
+
+        Parameters
+        ----------
+        tree : Tree
+            From `hstree.grow`, `hstree.prune`, both, or ``from=`` of a builder.
+        **options
+            Options of the model to change, such as `epochs`.
+
+        Raises
+        ------
+        OptionError
+            When the output layer is not the hierarchical softmax of a tree alone, or an option
+            changes the sizes of the context model.
+        InputError
+            When the tree is not grown or pruned from the model's.
+        """
+        if not self.spec.is_plain_tree or self.tree is None:
+            raise OptionError(
+                f"the output layer {self.spec.kind.name!r} does not grow; the hierarchical softmax "
+                "of a tree alone does: train such a model"
+            )
+        rows = carried_rows(self.tree, tree)
+        make: Callable[..., Self] = type(self)
+        new = make(tree, **{f.name: getattr(self, f.name) for f in fields(self)} | options)  # type: ignore[arg-type]
+        new._copy_vectors(self, new.context_model)
+        for name, array in self.layer.parameters().items():
+            rows.carry(array, new.layer.parameters()[name])
+        new.texts = self.texts
+        return new
 
     def _copy_vectors(self, source: Model[Any], new: M) -> None:
         """Copy the context model of another model into a new one; word vectors by their words."""

@@ -212,3 +212,35 @@ def test_standard_input_is_a_text(hstree, corpus, tmp_path, monkeypatch):
     hstree("build", "-m", "huffman", corpus, "-o", "b.json")
     assert built(tmp_path / "a.json") == built(tmp_path / "b.json")
     assert built(tmp_path / "a.json").meta["input"]["name"] == "standard input"
+
+
+def test_from_grows_a_tree_by_rows_that_are_new_and_prunes_those_that_are_gone(hstree, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    np.save(tmp_path / "old.npy", rows[:20])
+    np.save(tmp_path / "new.npy", rows)
+    assert hstree("build", "-m", "gmm", "old.npy", "-o", "old.json").status == 0
+    ran = hstree("build", "-m", "gmm from=old.json", "new.npy", "-o", "new.json")
+    assert ran.status == 0, ran.err
+    assert "from=old.json" in ran.out
+    old, new = built(tmp_path / "old.json"), built(tmp_path / "new.json")
+    assert new == library.grow(old, library.WordVectors.read(tmp_path / "new.npy"))
+    assert hstree("build", "-m", "gmm from=new.json", "old.npy", "-o", "again.json").status == 0
+    assert built(tmp_path / "again.json") == old
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "said"),
+    [
+        ("gmm from=tree.json epsilon=0.4", 2, "epsilon changes nothing"),
+        ("gmm from=none.json", 1, "cannot read none.json (from)"),
+        ("gmm from=out.json", 1, "choose another place with -o"),
+        ("random from=tree.json", 2, "random has no option 'from'"),
+    ],
+)
+def test_from_refuses_what_it_cannot_do_in_one_line(hstree, tmp_path, method, status, said):
+    np.save(tmp_path / "rows.npy", np.eye(4))
+    for name in ("tree.json", "out.json"):
+        assert hstree("build", "-m", "gmm", "rows.npy", "-o", name).status == 0
+    ran = hstree("build", "-m", method, "rows.npy", "-o", "out.json", "--force")
+    assert (ran.status, ran.err.count("\n")) == (status, 1)
+    assert said in ran.err

@@ -6,6 +6,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -43,6 +44,17 @@ _VECTOR_EXTENSIONS = tuple(
 _RESERVED = (
     *("method", "input", "output", "seed", "force", "train_split_only", "quiet", "help"),
     *("vocabulary", "labels", "min_count", "max_size", "unk", "lower", "text"),
+)
+
+
+#: Option of builders whose trees grow; `build` grows the tree instead of running the builder.
+FROM = Option(
+    "from",
+    Path,
+    None,
+    optional=True,
+    help="Tree to grow instead, a file: new words of the input get leaves beside what they are "
+    "like, labels that the input lacks are pruned, all other nodes stay; see hstree.grow.",
 )
 
 
@@ -86,6 +98,8 @@ class Builder:
             raise refuse(str(error)) from error
         except OptionError as error:
             raise refuse(f"by default, {error}") from error
+        if package == PACKAGE and (takes is WordVectors or name == "huffman"):
+            options += (FROM,)
         return cls(name, function, takes, summary_of(function)[0], options, package)
 
 

@@ -1,11 +1,12 @@
 """Removal of labels and of nodes without a choice."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from hstree._ragged import offsets
-from hstree._typing import Int64
+from hstree._typing import Bool, Int64
 from hstree.tree import Tree
 from hstree.tree.order import reorder
 
@@ -13,7 +14,7 @@ from hstree.tree.order import reorder
 GONE = int(np.iinfo(np.int64).min)
 
 
-def pruned(tree: Tree, labels: Sequence[str]) -> Tree:
+def pruned(tree: Tree, labels: Iterable[str]) -> Tree:
     """Remove all labels but these, and the nodes that then have one child or none.
 
     Labels, nodes and children keep their order, and nodes their names; a label that would occur
@@ -23,22 +24,40 @@ def pruned(tree: Tree, labels: Sequence[str]) -> Tree:
     kept = np.array([label in wanted for label in tree.labels])
     if kept.all() or not kept.any():
         return tree
+    left = remainder(tree, kept)
+    child, label_number = left.child.copy(), np.cumsum(kept) - 1
+    is_leaf = child < 0
+    child[is_leaf] = ~label_number[~child[is_leaf]]
+    counts = None if tree.counts is None else tree.counts[kept]
+    names = None if tree.names is None else [tree.names[n] for n in left.nodes.tolist()]
+    labels = [label for label in tree.labels if label in wanted]
+    return Tree(labels, left.child_start, child, counts=counts, names=names, meta=tree.meta)
+
+
+class Remainder(NamedTuple):
+    """What is left of a tree's nodes and edges without some labels."""
+
+    child_start: Int64  #: as in `Tree`
+    child: Int64  #: as in `Tree`, with the label ids of the whole tree
+    nodes: Int64  #: (n,) number of each node in the whole tree, ascending
+    edges: Int64  #: (e,) that of each edge, ascending
+
+
+def remainder(tree: Tree, kept: Bool) -> Remainder:
+    """Return what is left of a tree with the labels of a mask (V,); see `pruned`."""
+    if kept.all():
+        edges = np.arange(len(tree.child))
+        return Remainder(tree.child_start, tree.child, np.arange(tree.n_nodes), edges)
     removed = np.zeros(len(tree.child), bool)
     is_leaf = tree.child < 0
     removed[is_leaf] = ~kept[~tree.child[is_leaf]]
     levels = [level.edges for level in reversed(tree.levels)]
     child = collapse(tree.edge_node, np.where(removed, GONE, tree.child), levels)
-    left = child != GONE
-    fan_out = np.bincount(tree.edge_node[left], minlength=tree.n_nodes)
+    edges = np.flatnonzero(child != GONE)
+    fan_out = np.bincount(tree.edge_node[edges], minlength=tree.n_nodes)
     nodes = np.flatnonzero(fan_out)
-    start, child, _ = reorder(offsets(fan_out), child[left], nodes)
-    label_number = np.cumsum(kept) - 1
-    is_leaf = child < 0
-    child[is_leaf] = ~label_number[~child[is_leaf]]
-    labels = [label for label in tree.labels if label in wanted]
-    counts = None if tree.counts is None else tree.counts[kept]
-    names = None if tree.names is None else [tree.names[n] for n in nodes.tolist()]
-    return Tree(labels, start, child, counts=counts, names=names, meta=tree.meta)
+    start, child, _ = reorder(offsets(fan_out), child[edges], nodes)
+    return Remainder(start, child, nodes, edges)
 
 
 def collapse(node: Int64, child: Int64, levels: Iterable[Int64]) -> Int64:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hstree._typing import Integer
+from hstree.builders.grow import carried_rows
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, without_autocast
 from hstree.interop.torch.index import TreeIndex, not_compiled
@@ -178,6 +179,44 @@ class HierarchicalSoftmax(nn.Module):
             )
         output.weight[:] = self.weight.detach().float().cpu().numpy()
         output.bias[:] = self.bias.detach().float().cpu().numpy()
+
+    @torch.no_grad()
+    def grow(self, tree: Tree, optimiser: torch.optim.Optimizer | None = None) -> Self:
+        """Return a layer over a tree grown or pruned from this one's, with what this one learned.
+
+        Weight rows follow their nodes (`hstree.carried_rows`), and new nodes begin as those of a
+        new layer. An `optimiser` of this layer goes on with the parameters of the new one, and with
+        its state of the rows that stay, such as the sums of Adagrad; that of new rows is zero, or
+        Adagrad's ``initial_accumulator_value``. Raises InputError when the tree is not grown or
+        pruned from the layer's.
+        """
+        rows = carried_rows(self.tree, tree)
+        new_rows, old_rows, minus = (torch.from_numpy(index) for index in rows)
+        less = minus >= 0
+        new = type(self)(
+            tree,
+            self.in_features,
+            sparse=self.sparse,
+            ignore_index=self.ignore_index,
+            device=self.weight.device,
+            dtype=self.weight.dtype,
+        )
+        for old_values, values in ((self.weight, new.weight), (self.bias, new.bias)):
+            values[new_rows] = old_values[old_rows]
+            values[new_rows[less]] -= old_values[minus[less]]
+            values.requires_grad_(old_values.requires_grad)
+            if optimiser is None:
+                continue
+            for group in optimiser.param_groups:
+                group["params"] = [values if p is old_values else p for p in group["params"]]
+            start = optimiser.defaults.get("initial_accumulator_value", 0.0)
+            for name, state in optimiser.state.pop(old_values, {}).items():
+                if torch.is_tensor(state) and state.shape == old_values.shape:
+                    of_rows = torch.full_like(values, start)
+                    of_rows[new_rows] = state[old_rows]
+                    state = of_rows
+                optimiser.state[values][name] = state
+        return new
 
     def forward(self, input: Tensor, target: Tensor) -> TargetLogProb:
         """Return the log-probabilities of the targets and the mean loss.
