@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Any, BinaryIO, NoReturn
+from typing import IO, Any, BinaryIO, NoReturn
 from uuid import uuid4
 
 import numpy as np
@@ -204,13 +204,13 @@ def hash_of(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
-def write_array(file: BinaryIO, array: Array) -> None:
+def write_array(file: IO[bytes], array: Array) -> None:
     """Write a C-contiguous array as ``.npy``; unlike `numpy.save`, say when the disk is full."""
     np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
     file.write(array.data)
 
 
-def read_array(file: BinaryIO, size: int) -> Array:
+def read_array(file: IO[bytes], size: int) -> Array:
     """Read a ``.npy`` of real numbers from a file of `size` bytes, open at its beginning.
 
     Nothing is allocated before the announced size is found right. FileFormatError names no file.

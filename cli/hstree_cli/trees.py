@@ -230,17 +230,18 @@ def check(tree: opt.TreeFile) -> None:
 
     Print the Kraft sum of the codes of a valid tree; it is 1.
     """
+    from hstree.errors import TreeError
     from hstree.tree import Codes, Tree
     from hstree.tree.files import read_content
 
     with showing_progress():
         content = read_content(tree)
-        broken = content.broken_rules()
-        kraft = None if broken else Codes(Tree(**vars(content)), cache_limit=0).kraft_sum()
-    for rule, where in broken.items():
-        complain(f"{tree}: {rule}: {where}")
-    if broken:
-        raise typer.Exit(BAD_INPUT)
+        try:
+            kraft = Codes(Tree(**vars(content)), cache_limit=0).kraft_sum()
+        except TreeError as error:
+            for rule, where in content.broken_rules().items():
+                complain(f"{tree}: {rule}: {where}")
+            raise typer.Exit(BAD_INPUT) from error
     say(f"{tree}: every rule kept\nKraft sum of the codes: {kraft!r}")
 
 

@@ -67,6 +67,8 @@ def huffman_tree(labels: Sequence[str], counts: Int64, arity: int = 2) -> Tree:
     merged = merge_order(counts, arity)[0][::-1]  # the last merge is the root
     n_labels, n_nodes = len(labels), len(merged)
     is_item = merged >= 0
-    item = merged[is_item]
-    child = np.where(item < n_labels, ~item, n_nodes - 1 - (item - n_labels))
+    child = merged[is_item]
+    # item i is label ~i, or the merge that is node n_nodes - 1 - (i - n_labels)
+    np.subtract(np.where(child < n_labels, -1, n_nodes + n_labels - 1), child, out=child)
+    child.setflags(write=False)
     return Tree(labels, offsets(is_item.sum(axis=1)), child, counts=counts)

@@ -72,16 +72,15 @@ class Vocabulary:
         self.words: tuple[str, ...] = tuple(words)
         if not self.words:
             raise InputError("a vocabulary without a word; it needs at least one")
-        self._index = {word: i for i, word in enumerate(self.words)}
-        if len(self._index) < len(self.words):
+        unique = set(self.words)
+        if len(unique) < len(self.words):
             twice = Counter(self.words).most_common(1)[0][0]
             raise InputError(f"a vocabulary with the word {twice!r} twice; drop one")
         self.counts: Int64 = checked_counts(counts, self.words)
-        self.unk = UNK if UNK in self._index else None
-        self.eos = EOS if EOS in self._index else None
-        self.source: dict[str, object] = (
-            {"kind": "vocabulary", "sha256": self.sha256} if source is None else dict(source)
-        )
+        self.unk = UNK if UNK in unique else None
+        self.eos = EOS if EOS in unique else None
+        if source is not None:
+            self.source = dict(source)
 
     @classmethod
     def from_counts(
@@ -206,6 +205,15 @@ class Vocabulary:
             # A byte order mark that belongs to the first word needs one of the file before it.
             file.write(BYTE_ORDER_MARK + text if text.startswith(BYTE_ORDER_MARK) else text)
 
+    @cached_property
+    def source(self) -> dict[str, object]:
+        """Record of the origin, stored in tree files."""
+        return {"kind": "vocabulary", "sha256": self.sha256}
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words)}
+
     def __len__(self) -> int:
         return len(self.words)
 
@@ -229,8 +237,8 @@ class Vocabulary:
     @cached_property
     def sha256(self) -> str:
         """Hash of the sorted words; independent of their order and counts."""
-        text = "".join(f"{word}\n" for word in sorted(self.words))
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        text = "\n".join(sorted(self.words))
+        return hashlib.sha256(f"{text}\n".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:

@@ -20,6 +20,7 @@ from hstree._typing import Array, Int64, UInt8, refuse_masked
 from hstree.errors import TreeError
 from hstree.tree.content import Content, pack
 from hstree.tree.order import sum_to_root
+from hstree.tree.row_numbers import RowNumbers
 
 T = TypeVar("T", bound=np.generic)
 
@@ -63,7 +64,7 @@ class TreeArrays:
         names: Sequence[str | None] | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
-        self.labels: tuple[str, ...] = tuple(labels)
+        self.labels = labels if isinstance(labels, RowNumbers) else tuple(labels)
         self.n_labels = len(self.labels)  #: V, the number of labels
         self.child_start = _checked(child_start, "child_start")
         self.child = _checked(child, "child")
@@ -214,7 +215,7 @@ class TreeArrays:
 
 
 def _checked(values: ArrayLike, name: str) -> Int64:
-    """Copy a vector of integers to a read-only int64 array."""
+    """Return a vector of integers as a read-only int64 array; a copy, unless it is one already."""
     refuse_masked(values, name)
     try:
         array = np.asarray(values)
@@ -229,4 +230,6 @@ def _checked(values: ArrayLike, name: str) -> Int64:
         )
     if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
         raise TreeError(f"not a valid tree: {name} holds {array.max()}, above 2**63 - 1")
-    return _read_only(array.astype(np.int64))
+    base = array.base.base if isinstance(array.base, np.ndarray) else array.base
+    is_fixed = not array.flags.writeable and (array.flags.owndata or isinstance(base, bytes))
+    return _read_only(array.astype(np.int64, copy=not is_fixed))

@@ -14,13 +14,10 @@ import numpy as np
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Int64, Integer
 from hstree.tree.arrays import TreeArrays
+from hstree.tree.order import sum_to_root
 
 #: Maximum number of decisions that `Codes` keeps expanded; above it, each batch is expanded.
 CACHE_LIMIT = 1 << 25
-
-#: Length from which the mass of a code underflows: each decision at least halves it, and the
-#: smallest float64 is 2**-1074.
-_LONGEST_WITH_MASS = 1100
 
 
 class Expansion(NamedTuple):
@@ -90,32 +87,23 @@ class Codes:
         pairs = list(zip(node.tolist(), branch.tolist(), strict=True))
         return [pairs[a:b] for a, b in pairwise(codes.decision_start.tolist())]
 
-    def kraft_sum(self, chunk: int = 1 << 22) -> float:
-        """Return the Kraft sum of the expanded codes: the total mass of a uniform random walk.
+    def kraft_sum(self) -> float:
+        """Return the Kraft sum of the codes: the total mass of a uniform random walk.
 
         It is 1 if no code lacks, repeats or skips a decision. A code that is not a path from the
-        root to its label counts 0, and so do codes too long for float64. Reads `chunk` decisions at
-        a time.
+        root to its label, of its length, counts 0. O(E log depth), without expanding codes.
         """
-        tree = self.tree
+        tree, before = self.tree, self.parent_edge
         if tree.n_nodes == 0:
             return 1.0
-        log_share = -np.log2(tree.fan_out)  # (N,) of each branch of a node
-        readable = np.flatnonzero(self.length <= _LONGEST_WITH_MASS)
-        start = offsets(self.length[readable])
-        bounds = np.searchsorted(start, np.arange(0, start[-1] + chunk, chunk)).tolist()
-        masses = [0.0]
-        for code in (readable[a:b] for a, b in pairwise(bounds) if a < b):
-            decision_start, edge = self._decisions(code)
-            node = tree.edge_node[edge]
-            expected = np.empty_like(edge)  # node that the decision before leads to
-            expected[1:] = tree.child[edge[:-1]]
-            expected[decision_start[:-1]] = 0
-            is_path = np.logical_and.reduceat(node == expected, decision_start[:-1])
-            is_path &= tree.child[edge[decision_start[1:] - 1]] == ~self.label[code]
-            log_mass = np.add.reduceat(log_share[node], decision_start[:-1])
-            masses.append(float(np.exp2(log_mass) @ is_path))
-        return math.fsum(masses)
+        # (E,) of each edge and those before it: how many they are, and the logarithm of their
+        # mass, -inf where one does not lead to the node that the next leaves
+        is_step = np.where(before < 0, 0, tree.child[before]) == tree.edge_node
+        log_share = np.where(is_step, -np.log2(tree.fan_out)[tree.edge_node], -np.inf)
+        log_mass = sum_to_root(log_share, before)[self.leaf_edge]
+        n_decisions = sum_to_root(np.ones(len(before), np.int64), before)[self.leaf_edge]
+        is_path = (tree.child[self.leaf_edge] == ~self.label) & (n_decisions == self.length)
+        return math.fsum(np.exp2(log_mass[is_path]))
 
     def _decisions(self, code: Int64) -> tuple[Int64, Int64]:
         """Return the offsets and the edges (D,) of some codes; walks all up at once if not kept."""

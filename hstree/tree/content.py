@@ -14,8 +14,11 @@ import numpy as np
 
 from hstree._ragged import offsets, segment_ids
 from hstree._typing import Bool, Int64, UInt8
+from hstree.tree.row_numbers import RowNumbers
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+#: Nodes that are checked, and strings that are made, at once.
+_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Content:
         broken: dict[str, str] = {}
         if len(labels) == 0:
             broken["labels"] = "there is none; a tree has at least one label"
+        elif isinstance(labels, RowNumbers):
+            pass  # unique strings by construction
         elif not all(map(str.__instancecheck__, labels)):
             at, value = next((i, x) for i, x in enumerate(labels) if not isinstance(x, str))
             broken["labels"] = f"label {at} is {value!r}, not a string"
@@ -74,7 +79,9 @@ class Content:
                 broken["names"] = f"node {node} is named {names[node]!r}, not a string or null"
             else:
                 broken |= _not_utf8("names", "the name of node", names)
-        return broken | _broken_structure(len(labels), child_start, child)
+        if not _is_plain(len(labels), child_start, child):
+            broken |= _broken_structure(len(labels), child_start, child)
+        return broken
 
 
 def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> dict[str, str]:
@@ -85,6 +92,27 @@ def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> dict[str, 
         at, value = next((i, s) for i, s in enumerate(strings) if _SURROGATE.search(s or ""))
         return {rule: f"{kind} {at}, {value!r}, cannot be written as UTF-8"}
     return {}
+
+
+def _is_plain(n_labels: int, child_start: Int64, child: Int64) -> bool:
+    """Return whether nodes keep every rule and no label hangs under two; looks at some at a time.
+
+    Then V + N - 1 children reach every label, and every node but the root, once each.
+    """
+    n_nodes = len(child_start) - 1
+    if n_nodes == 0 or len(child) != n_labels + n_nodes - 1:
+        return n_nodes == 0 and n_labels == 1
+    is_reached = np.zeros(n_labels + n_nodes, np.bool_)  # label v at V - 1 - v, node n at V + n
+    is_reached[n_labels] = True  # the root
+    for first in range(0, n_nodes, _AT_ONCE):
+        start = child_start[first : first + _AT_ONCE + 1]
+        parent = first + segment_ids(start - start[0])
+        items = child[start[0] : start[-1]]
+        known = np.all((items >= -n_labels) & (items < n_nodes))
+        if not known or np.diff(start).min() < 2 or np.any((items >= 0) & (items <= parent)):
+            return False
+        is_reached[items + n_labels] = True
+    return bool(is_reached.all())
 
 
 def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> dict[str, str]:
@@ -135,6 +163,8 @@ def pack(strings: Sequence[str]) -> tuple[UInt8, Int64]:
 
     Raises UnicodeEncodeError when a string holds a lone surrogate, which UTF-8 cannot encode.
     """
+    if isinstance(strings, RowNumbers):
+        return strings.packed()
     text = "".join(strings)
     buffer = np.frombuffer(text.encode("utf-8"), np.uint8)
     start = offsets(np.fromiter(map(len, strings), np.int64, len(strings)))  # in characters
@@ -144,8 +174,8 @@ def pack(strings: Sequence[str]) -> tuple[UInt8, Int64]:
     return buffer, character[start]
 
 
-def unpack(buffer: UInt8, start: Int64) -> list[str]:
-    """Split a buffer of strings; the inverse of `pack`.
+def unpack(buffer: UInt8, start: Int64) -> Sequence[str]:
+    """Split a buffer of strings, or see that they are row numbers; the inverse of `pack`.
 
     Raises ValueError when the buffer is not UTF-8, or the offsets do not run through it or split a
     character.
@@ -153,13 +183,19 @@ def unpack(buffer: UInt8, start: Int64) -> list[str]:
     complete = len(start) > 0 and start[0] == 0 and start[-1] == len(buffer)
     if not complete or np.any(start[1:] < start[:-1]):
         raise ValueError(f"the offsets do not run from 0 up to {len(buffer)} bytes")
-    text = buffer.tobytes().decode("utf-8")
+    if (rows := RowNumbers.of_packed(buffer, start)) is not None:
+        return rows
+    text = str(buffer.data, "utf-8")
     if len(text) != len(buffer):
         is_first = np.append(_is_first_byte(buffer), True)
         if not is_first[start].all():
             raise ValueError("an offset cuts a character in two")
         start = (np.cumsum(is_first) - 1)[start]  # from bytes to characters
-    return [text[a:b] for a, b in pairwise(start.tolist())]
+    strings: list[str] = []
+    for first in range(0, len(start) - 1, _AT_ONCE):
+        some = start[first : first + _AT_ONCE + 1].tolist()
+        strings += [text[a:b] for a, b in pairwise(some)]
+    return strings
 
 
 def _is_first_byte(buffer: UInt8) -> Bool:

@@ -6,11 +6,10 @@ pickles. Messages about content continue the name of the file.
 """
 
 import gzip
-import io
 import json
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as brief
@@ -20,11 +19,14 @@ import numpy as np
 
 from hstree import progress
 from hstree._files import (
+    explained,
     largest_unpacked,
+    open_regular,
     parse_json,
     read_array,
     read_regular,
     replacing,
+    write_array,
 )
 from hstree._ragged import offsets
 from hstree._text import one_line
@@ -75,12 +77,14 @@ def read_content(path: str | os.PathLike[str]) -> Content:
     Raises FileFormatError when the file cannot be read or is not of this format.
     """
     ending = _ending(path)
-    with progress.task(f"reading {path}"):
-        data = read_regular(path, FileFormatError, unpack=True)
-        try:
-            return from_npz(data) if ending == ".npz" else from_json(data)
-        except FileFormatError as error:
-            raise FileFormatError(f"{path} {error}") from error
+    with progress.task(f"reading {path}"), explained(f"read {path}", FileFormatError):
+        is_npz = ending == ".npz"
+        data = b"" if is_npz else read_regular(path, FileFormatError, unpack=True)
+        with open_regular(path) as file:
+            try:
+                return from_npz(file) if is_npz else from_json(data)
+            except FileFormatError as error:
+                raise FileFormatError(f"{path} {error}") from error
 
 
 def _ending(path: str | os.PathLike[str]) -> str:
@@ -116,7 +120,7 @@ def to_json(tree: TreeArrays) -> Iterator[bytes]:
         yield f',\n"{key}": '.encode()
         if key != "children":  # one value a line
             values = getattr(tree, key)
-            values = values.tolist() if isinstance(values, np.ndarray) else values
+            values = values.tolist() if isinstance(values, np.ndarray) else values and list(values)
             text = json.dumps(values, ensure_ascii=False, separators=(",\n", ": "))
             yield (f"[\n{text[1:-1]}\n]" if values else text).encode()
             continue
@@ -245,18 +249,17 @@ def to_npz(tree: TreeArrays, file: BinaryIO) -> None:
             member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, so that bytes are the same
             member.create_system = 3
             member.external_attr = 0o644 << 16
-            buffer = io.BytesIO()
-            little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-            np.lib.format.write_array(buffer, little, version=(1, 0), allow_pickle=False)
-            archive.writestr(member, buffer.getbuffer())
+            member.file_size = array.nbytes + 128  # by which it chooses 64 bits for sizes
+            with archive.open(member, "w") as stream:
+                write_array(stream, array.astype(array.dtype.newbyteorder("<"), copy=False))
 
 
-def from_npz(data: bytes) -> Content:
-    """Read the content of a tree from the bytes of an ``.npz``.
+def from_npz(file: BinaryIO) -> Content:
+    """Read the content of a tree from an open ``.npz``.
 
-    Raises FileFormatError when they are not an archive of this format and version.
+    Raises FileFormatError when it is not an archive of this format and version.
     """
-    arrays = _members(data)
+    arrays = _members(file)
     document = _parse_document(_member(arrays, "header", _BYTES).tobytes())
     child_start = _member(arrays, "child_start", _INTEGERS)
     names: list[str | None] | None = None
@@ -282,11 +285,12 @@ def from_npz(data: bytes) -> Content:
     )
 
 
-def _members(data: bytes) -> dict[str, Array]:
+def _members(file: BinaryIO) -> dict[str, Array]:
     """Return all arrays of an archive; members may not be compressed, which bounds the memory."""
     arrays: dict[str, Array] = {}
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        size = os.fstat(file.fileno()).st_size
+        with zipfile.ZipFile(file) as archive:
             for member in archive.infolist():
                 name = member.filename.removesuffix(".npy")
                 if name not in _MEMBERS:
@@ -295,9 +299,11 @@ def _members(data: bytes) -> dict[str, Array]:
                     raise FileFormatError(f"has the member {name!r} compressed; {_EXPECTED}")
                 if name in arrays:
                     raise FileFormatError(f"has the member {name!r} twice")
-                content = archive.read(member)
+                if member.file_size > size:  # nothing larger is allocated
+                    raise FileFormatError(f"has a broken member {name!r}: it is cut off")
                 try:
-                    arrays[name] = read_array(io.BytesIO(content), len(content))
+                    with archive.open(member) as stream:
+                        arrays[name] = read_array(stream, member.file_size)
                 except FileFormatError as error:
                     raise FileFormatError(f"has a broken member {name!r}: {error}") from error
     except FileFormatError:
@@ -320,7 +326,7 @@ def _member(arrays: Mapping[str, Array], name: str, dtype: str) -> Any:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _strings(arrays: Mapping[str, Array], buffer: str, start: str) -> list[str]:
+def _strings(arrays: Mapping[str, Array], buffer: str, start: str) -> Sequence[str]:
     try:
         return unpack(_member(arrays, buffer, _BYTES), _member(arrays, start, _INTEGERS))
     except ValueError as error:  # UnicodeDecodeError too

@@ -1,0 +1,95 @@
+"""Labels that are row numbers, "0" to "V - 1", of which no strings are kept."""
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+import numpy as np
+
+from hstree._ragged import offsets
+from hstree._typing import Int64, UInt8
+
+#: Numbers that are written out at once.
+_AT_ONCE = 1 << 18
+
+
+class RowNumbers(Sequence[str]):
+    """The strings "0", "1", ... of V rows: an immutable sequence, equal to the tuple of them.
+
+    Examples
+    --------
+    >>> labels = RowNumbers(3)
+    >>> labels[1], "3" in labels, labels == ("0", "1", "2")
+    ('1', False, True)
+    """
+
+    def __init__(self, n_rows: int) -> None:
+        self._rows = range(n_rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return map(str, self._rows)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
+        rows = self._rows[at]
+        return tuple(map(str, rows)) if isinstance(rows, range) else str(rows)
+
+    def __contains__(self, label: object) -> bool:
+        is_number = isinstance(label, str) and len(label) < 20 and label.isascii() and label.isdigit()
+        return is_number and str(int(label)) == label and int(label) in self._rows  # no "01"
+
+    def index(self, label: str, start: int = 0, stop: int | None = None) -> int:
+        """Return the row of a label; ValueError where it is none from `start` up to `stop`."""
+        if label not in self or int(label) not in self._rows[start:stop]:
+            raise ValueError(f"{label!r} is no row number from {start}")
+        return int(label)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, RowNumbers):
+            return len(self) == len(other)
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return len(self) == len(other) and all(map(str.__eq__, self, other))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)})"
+
+    def packed(self) -> tuple[UInt8, Int64]:
+        """Return all digits, uint8, and the offsets (V + 1,) of the numbers in them."""
+        start = _digit_offsets(len(self))
+        digits = np.empty(start[-1], np.uint8)
+        first, stop, width = 0, 10, 1
+        while first < len(self):  # numbers of the same width, some at a time
+            last = min(first + _AT_ONCE, stop, len(self))
+            number = np.arange(first, last)
+            block = digits[start[first] : start[last]].reshape(-1, width)
+            for column in range(width - 1, -1, -1):
+                number, block[:, column] = np.divmod(number, 10)
+            first = last
+            if first == stop:
+                stop, width = 10 * stop, width + 1
+        digits += ord("0")
+        return digits, start
+
+    @classmethod
+    def of_packed(cls, digits: UInt8, start: Int64) -> "RowNumbers | None":
+        """Return the row numbers that `packed` wrote; None where these are other strings."""
+        n_rows = len(start) - 1
+        if n_rows < 1 or not np.array_equal(start, _digit_offsets(n_rows)):
+            return None
+        return cls(n_rows) if np.array_equal(digits, cls(n_rows).packed()[0]) else None
+
+
+def _digit_offsets(n_rows: int) -> Int64:
+    """Return the offsets (V + 1,) of the numbers below V, written one after the other."""
+    widths = np.arange(1, len(str(n_rows)) + 1)
+    stops = np.minimum(10**widths, n_rows)
+    return offsets(np.repeat(widths, np.diff(stops, prepend=0)))
