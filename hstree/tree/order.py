@@ -1,12 +1,13 @@
 """Order of a tree's nodes: trees from edges, parents before children, sums along paths."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from hstree._ragged import offsets, ranges, segment_ids
-from hstree._typing import Array, Int64
+from hstree._typing import Array, Int64, Integer
 from hstree.errors import InputError
 
 
@@ -98,11 +99,28 @@ def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], 
     return EdgeTree(start, child, nodes[order], leaves)
 
 
-def sum_to_root(value: Array, parent: Int64) -> Array:
+#: Ranges of nodes without parents among them, as the levels of a tree, that are summed in order.
+_RANGES = 200
+
+
+def sum_to_root(value: Array, parent: Integer) -> Array:
     """Sum a value of the nodes (N,) over each node and all nodes above it; -1 is no parent.
 
-    By pointer doubling: O(N log depth), so that a chain is no slower than a balanced tree.
+    O(N) where the nodes are few ranges whose parents come before them. Else by pointer doubling, in
+    O(N log depth), so that a chain is no slower than a balanced tree.
     """
+    last_parent = np.maximum.accumulate(parent)
+    bounds = [0]
+    while bounds[-1] < len(parent) and len(bounds) <= _RANGES:
+        bounds.append(int(np.searchsorted(last_parent, bounds[-1])))
+        if bounds[-1] == bounds[-2]:  # a node is its own parent's parent, or comes before it
+            break
+    if bounds[-1] == len(parent):
+        total = np.array(value)
+        for first, stop in pairwise(bounds):
+            above = parent[first:stop]
+            total[first:stop] += np.where(above < 0, 0, total[above])
+        return total
     # After k rounds, total is the sum over 2**k nodes up from each; jump is the node after them
     total, jump = np.array(value), np.array(parent)
     while (alive := np.flatnonzero(jump >= 0)).size:
