@@ -117,7 +117,7 @@ def along_principal_axis(nodes: Nodes, X: Floating, weight: Float64) -> Float64:
 
 def shares(length: Int64) -> Array:
     """Return 2**-length in units of the smallest; Python integers where sums exceed int64."""
-    exponent = length.max() - length
+    exponent = (length.max() - length).astype(np.int64)
     fit = (2.0**exponent).sum() < 2.0**62
     exact: Array = 2 ** (exponent if fit else exponent.astype(object))
     return exact

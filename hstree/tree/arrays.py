@@ -25,12 +25,21 @@ from hstree.tree.row_numbers import RowNumbers
 T = TypeVar("T", bound=np.generic)
 
 
-def derived(compute: Callable[[Any], Int64]) -> cached_property[Int64]:
-    """Define a read-only array of a tree, computed when it is first read."""
-    return cached_property(lambda tree: _read_only(compute(tree)))
+#: Length from which derived arrays are int32 where their numbers fit.
+LONG = 1 << 22
 
 
-def _read_only(array: Int64) -> Int64:
+def derived(compute: Callable[[Any], Array]) -> cached_property[Array]:
+    """Define a read-only array of a tree, computed when it is first read; int32 if it is long."""
+    return cached_property(lambda tree: _compact(compute(tree)))
+
+
+def _compact(array: Array) -> Array:
+    is_long = len(array) >= LONG and array.dtype == np.int64 and array.max() < 1 << 31
+    return _read_only(array.astype(np.int32) if is_long else array)
+
+
+def _read_only(array: NDArray[T]) -> NDArray[T]:
     array.setflags(write=False)
     return array
 
@@ -38,10 +47,10 @@ def _read_only(array: Int64) -> Int64:
 class Level(NamedTuple):
     """The nodes of one depth and the edges that leave them."""
 
-    nodes: Int64  #: (n,), ascending
-    edges: Int64  #: (e,), those of the first node, then those of the second, and so on
+    nodes: Array  #: (n,), ascending
+    edges: Array  #: (e,), those of the first node, then those of the second, and so on
     edge_start: Int64  #: (n + 1,), offsets of the nodes in `edges`
-    edge_index: slice | Int64  #: `edges` as a slice if they are consecutive, which copies nothing
+    edge_index: slice | Array  #: `edges` as a slice if they are consecutive, which copies nothing
 
 
 class TreeArrays:
@@ -143,11 +152,9 @@ class TreeArrays:
     @cached_property
     def levels(self) -> list[Level]:
         """Nodes and edges of each depth, from the root down."""
-        nodes = np.argsort(self.depth, kind="stable")  # (N,) by depth
+        nodes = _compact(np.argsort(self.depth, kind="stable"))  # (N,) by depth
         start = offsets(self.fan_out[nodes])  # (N + 1,) into edges
-        edges = ranges(self.child_start[nodes], start)  # (E,) by depth
-        nodes.setflags(write=False)
-        edges.setflags(write=False)
+        edges = _compact(ranges(self.child_start[nodes], start))  # (E,) by depth
         levels = []
         for a, b in pairwise(offsets(np.bincount(self.depth)).tolist()):
             of_level, edge_start = edges[start[a] : start[b]], start[a : b + 1] - start[a]

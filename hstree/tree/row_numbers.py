@@ -40,8 +40,9 @@ class RowNumbers(Sequence[str]):
         return tuple(map(str, rows)) if isinstance(rows, range) else str(rows)
 
     def __contains__(self, label: object) -> bool:
-        is_number = isinstance(label, str) and len(label) < 20 and label.isascii() and label.isdigit()
-        return is_number and str(int(label)) == label and int(label) in self._rows  # no "01"
+        if not isinstance(label, str) or len(label) > 20 or not label.isdecimal():
+            return False
+        return str(int(label)) == label and int(label) in self._rows  # no "01"
 
     def index(self, label: str, start: int = 0, stop: int | None = None) -> int:
         """Return the row of a label; ValueError where it is none from `start` up to `stop`."""
