@@ -23,9 +23,11 @@ from hstree.data.vector_files import read_npy, read_text_or_binary, write_word2v
 from hstree.data.vocabulary import checked_counts
 from hstree.data.word_files import read_labels, replacing_with_labels
 from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.tree.row_numbers import RowNumbers, as_labels
 
 #: Number of words from which counts of V, V - 1, ..., 1 are taken for made up by gensim.
 MADE_UP = 50
+_AT_ONCE = 1 << 18  # labels
 
 
 @runtime_checkable
@@ -93,7 +95,7 @@ class WordVectors:
         if array.ndim != 2 or array.size == 0:
             wrong = f"vectors of shape {array.shape}"
             raise InputError(f"{wrong}; expected (words, dimension), both at least 1")
-        self.labels = tuple(map(str, range(len(array))) if labels is None else labels)
+        self.labels = RowNumbers(len(array)) if labels is None else as_labels(labels)
         if len(array) != len(self.labels):
             wrong = f"{len(self.labels)} labels for {len(array)} rows"
             raise InputError(f"{wrong}; give one for each row")
@@ -102,10 +104,10 @@ class WordVectors:
         self.vectors.setflags(write=False)
         if not np.isfinite(self.vectors).all():
             raise _not_finite(array, self.vectors, self.labels)
-        for row, label in enumerate(self.labels):
-            if not isinstance(label, str):
-                raise InputError(f"label {row} is {label!r}; labels must be text")
-        if len(set(self.labels)) < len(self.labels):
+        if not all(map(str.__instancecheck__, self.labels)):
+            at, label = next((i, x) for i, x in enumerate(self.labels) if not isinstance(x, str))
+            raise InputError(f"label {at} is {label!r}; labels must be text")
+        if not isinstance(self.labels, RowNumbers) and len(set(self.labels)) < len(self.labels):
             twice = Counter(self.labels).most_common(1)[0][0]
             first = self.labels.index(twice)
             rows = f"row {first} and row {self.labels.index(twice, first + 1)}"
@@ -211,8 +213,15 @@ class WordVectors:
     def sha256(self) -> str:
         """Hash of labels, vectors and counts; independent of the file format."""
         digest = hashlib.sha256(f"hstree vectors 1\n{self.vectors.shape}\n".encode())
-        lengths = ",".join(str(len(label)) for label in self.labels)
-        digest.update(f"{lengths}\n{''.join(self.labels)}\n".encode("utf-8", "surrogatepass"))
+        some = range(0, len(self.labels), _AT_ONCE)
+        for first in some:
+            lengths = ",".join(str(len(label)) for label in self.labels[first : first + _AT_ONCE])
+            digest.update(f"{',' if first else ''}{lengths}".encode())
+        digest.update(b"\n")
+        for first in some:
+            text = "".join(self.labels[first : first + _AT_ONCE])
+            digest.update(text.encode("utf-8", "surrogatepass"))
+        digest.update(b"\n")
         digest.update(self.vectors.astype("<f4", copy=False).data)
         if self.counts is not None:
             digest.update(b"\n" + self.counts.astype("<i8").tobytes())
@@ -226,7 +235,7 @@ def counts_of(keyed: KeyedVectorsLike) -> Int64 | None:
     return None if counts is None else np.array(counts, np.int64)
 
 
-def _not_finite(array: Array, vectors: Float32, labels: tuple[str, ...]) -> InputError:
+def _not_finite(array: Array, vectors: Float32, labels: Sequence[str]) -> InputError:
     """Return the error of an array that is not finite as the float32 `vectors`."""
     finite = np.isfinite(vectors)
     row, column = map(int, np.argwhere(~finite)[0])
