@@ -7,6 +7,7 @@ another vocabulary needs neither time nor memory that grow with the text, other 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from hstree._text import plural
 from hstree._typing import Int32, Int64, Integer
-from hstree.data.encoding import EncodedText, encode
+from hstree.data.encoding import EncodedText, encode, encoded_again
 from hstree.data.provenance import texts
 from hstree.data.sources import open_source
 from hstree.data.vocabulary import EOS, UNK, Vocabulary
@@ -168,13 +169,29 @@ class Corpus:
             raise OptionError(
                 "a vocabulary is given, so there is none to choose: drop min_count, max_size, unk"
             )
+        is_named = str(source).partition(":")[0] in ("-", "nltk", "builtin")
+        location = str(source) if is_named else os.path.abspath(source)
         encoded = encode(open_source(source, text=text), lower=lower, cache=cache)
+        encoded = replace(encoded, location=location)
         if vocabulary is not None:
             return cls(encoded, vocabulary)
         corpus = cls(encoded, Vocabulary([EOS], [0]))
         return corpus.with_vocabulary(
             corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
         )
+
+    @classmethod
+    def at(cls, address: tuple[Any, ...]) -> Corpus:
+        """Return the corpus of an address, in another process."""
+        text, vocabulary, lines, only = address
+        return cls(encoded_again(*text), vocabulary, lines, only=only)
+
+    @property
+    def address(self) -> tuple[Any, ...]:
+        """What `at` makes the same corpus of: names and words, without the arrays of the text."""
+        text = self._text
+        of_text = text.entry, text.name, text.location, text.sha256, text.lower
+        return of_text, self.vocabulary, self.lines, self._only
 
     def __len__(self) -> int:
         return self.n_tokens

@@ -18,7 +18,7 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,7 +28,7 @@ import numpy as np
 from hstree._compiled import backend
 from hstree._files import CACHE_VARIABLE, cache_folder, is_writable, replacing, strict_text
 from hstree._typing import Int32, Int64
-from hstree.data.sources import BLOCK_BYTES, Source
+from hstree.data.sources import BLOCK_BYTES, Source, open_source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError
 
@@ -54,6 +54,8 @@ class EncodedText:
     ids: Int32  #: (T,), index into `types` of each token
     line_start: Int64  #: (L + 1,), offsets of the lines in `ids`; each line ends with ``<eos>``
     versions: dict[str, str]  #: of the packages that the text was taken from; empty for a file
+    entry: Path = Path()  #: its files in the cache folder, without their endings
+    location: str = ""  #: what its source is opened by in another process
 
 
 def encode(
@@ -69,18 +71,32 @@ def encode(
     """
     name = f"{source.key()}{'-lower' if lower else ''}"
     entry = cache_folder(cache) / name
-    if text := _opened(entry, source, lower):
+    if text := _opened(entry, source.name, lower):
         return text
     if not is_writable(entry.parent):
         entry = Path(_temporary_folder().name) / name
-        if text := _opened(entry, source, lower):
+        if text := _opened(entry, source.name, lower):
             return text
     _write(entry, source, lower)
-    if text := _opened(entry, source, lower):
+    if text := _opened(entry, source.name, lower):
         return text
     raise FileFormatError(
         f"cannot read back {entry}.json; set {CACHE_VARIABLE} to a folder on another disk"
     )
+
+
+def encoded_again(entry: Path, name: str, location: str, sha256: str, lower: bool) -> EncodedText:
+    """Return a text that another process has encoded, from its cache folder or from the own one.
+
+    Where neither has it, the text itself is read here; raises InputError if that is another one.
+    """
+    text = _opened(entry, name, lower)
+    if text is None and location == "-":
+        raise InputError("another machine cannot read standard input; give the text as a file")
+    text = text or encode(open_source(location, text=True), lower=lower)
+    if text.sha256 != sha256:
+        raise InputError(f"{location} is another text here than where the jobs come from; copy it")
+    return replace(text, location=location)
 
 
 @functools.cache
@@ -187,7 +203,7 @@ def _write_header(file: BinaryIO, dtype: np.dtype[Any], length: int) -> None:
     np.lib.format.write_array_header_1_0(file, header)
 
 
-def _opened(entry: Path, source: Source, lower: bool) -> EncodedText | None:
+def _opened(entry: Path, name: str, lower: bool) -> EncodedText | None:
     """Open an encoded text; None where there is none, or its files do not fit each other."""
     ids_path, start_path, about_path = (Path(f"{entry}{ending}") for ending in _ENDINGS)
     try:
@@ -202,5 +218,5 @@ def _opened(entry: Path, source: Source, lower: bool) -> EncodedText | None:
         sha256, types, versions = about["sha256"], about["types"], about["versions"]
     except Exception:  # damaged files raise many kinds; the text is encoded again
         return None
-    text = EncodedText(source.name, sha256, lower, types, ids, line_start, versions)
+    text = EncodedText(name, sha256, lower, types, ids, line_start, versions, entry)
     return text if fit else None

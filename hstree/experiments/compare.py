@@ -13,8 +13,11 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -22,8 +25,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from hstree import progress
-from hstree._compiled import kernels
+from hstree._compiled import kernels, limited_threads
 from hstree._files import hash_of
+from hstree._jobs import n_parallel, threads_of_job
 from hstree._options import Option, Range
 from hstree._typing import Bool, Float64, Int64
 from hstree._version import __version__
@@ -91,6 +95,8 @@ def compare(
     only: bool = False,
     force: bool = False,
     updated: Callable[[Comparison], object] | None = None,
+    n_jobs: int | None = None,
+    is_shared: bool = True,
     **options: Any,
 ) -> Comparison:
     """Train the same model with several output layers; report costs and perplexities of each.
@@ -123,6 +129,12 @@ def compare(
         Whether to replace a comparison of another text, model or rule that the folder holds.
     updated : callable, optional
         Called with the comparison so far when its files have got another row.
+    n_jobs : int, optional
+        Number of jobs at a time, in other processes; -1 for all cores. By default 1, or what an
+        ambient ``joblib.parallel_config`` says, which may also name a cluster. Each job has its
+        share of the threads; speeds are measured afterwards, in this process.
+    is_shared : bool, default True
+        Whether all processes of jobs see `folder`; else jobs send their files.
     **options
         Options of `hstree.models.new_model` but `epochs` and `seconds`, which are rules.
 
@@ -153,14 +165,23 @@ def compare(
         runner = runner.with_kept(only=only, force=force)
         runner.splits.train.counted_vocabulary().save(runner.home / results.WORDS)
         table = Table(runner, within, updated)
-        if isinstance(runner.stop, Halving):
-            _halve(table, began, speed_rounds)
-        else:
-            for row in runner.rows:  # bad options are refused before anything is trained
-                if row.source is None:
-                    runner.tree(runner.jobs_of(row)[0][0])
-            for row in runner.rows:
-                table.finish(row, runner.first_seconds)
+        if (n := n_parallel(n_jobs)) > 1:
+            # Imported here, so that one job at a time does not wait for it.
+            from hstree.experiments.parallel import jobs_done
+
+            table.jobs_done = partial(jobs_done, n_jobs=n_jobs, is_shared=is_shared)
+        with limited_threads(threads_of_job(n_jobs)) if n > 1 else nullcontext():
+            if isinstance(runner.stop, Halving):
+                _halve(table, began, speed_rounds, n)
+            else:
+                # bad options are refused before anything is trained
+                first = [runner.jobs_of(row)[0][0] for row in runner.rows if row.source is None]
+                for job in first if n == 1 else ():
+                    runner.tree(job)
+                if n > 1:
+                    trees = {job.row.tree_row: job for job in first if job.row.kind == "tree"}
+                    deque(table.jobs_done(runner, trees.values(), step="tree"), maxlen=0)
+                table.finish(runner.rows, runner.first_seconds)
         jobs = {str(row): runner.jobs_of(row)[0][0] for row in runner.rows if row.is_trained}
         keys = {str(job.row): table.done[name][0][0].key for name, job in jobs.items()}
         models = {str(job.row): runner.folder(job) / MODEL for job in jobs.values()}
@@ -310,7 +331,7 @@ class _Rounds(results.Figures, frozen=True):
     rounds: list[_Round] = msgspec.field(default_factory=list)
 
 
-def _halve(table: Table, began: float, speed_rounds: int) -> None:
+def _halve(table: Table, began: float, speed_rounds: int, n_jobs: int) -> None:
     """Train all rows equally long, then the better half twice as long, until two are left.
 
     Rounds are kept in ``rounds.json``, so that the same comparison goes on with the same seconds.
@@ -320,13 +341,11 @@ def _halve(table: Table, began: float, speed_rounds: int) -> None:
     active = [row for row in runner.rows if row.is_trained]
     total, n_rounds = runner.stop.total_seconds or 0.0, _n_rounds(len(active))
     seconds, reserve = 0.0, 2.0 * speed_rounds * len(active)
-    for row in runner.rows:
-        if not row.is_trained:
-            table.finish(row)
+    table.finish(row for row in runner.rows if not row.is_trained)
     for number in range(n_rounds):
         if number == len(rounds.rounds):
             left = total - (time.perf_counter() - began) - reserve
-            step = _next_step(left, len(active), len(runner.seeds), seconds)
+            step = _next_step(left, len(active), len(runner.seeds), seconds, n_jobs)
             target = max(seconds + (step if number else _SHARE * step), 1.0)
             rounds.rounds.append(_Round(target, [str(row) for row in active]))
             results.write_struct(file, rounds)
@@ -336,25 +355,35 @@ def _halve(table: Table, began: float, speed_rounds: int) -> None:
         if number == n_rounds - 1:
             break
         with progress.task(f"round {number + 1}, {seconds:,.0f} s a row", len(active)) as task:
-            for row in active:
-                task.note(str(row))
-                if str(row) not in this.valid:
-                    started = time.perf_counter()
-                    jobs = [job for jobs in runner.jobs_of(row) for job in jobs]
-                    valid = statistics.fmean(runner.advance(job, seconds) for job in jobs)
-                    this.valid[str(row)] = valid
-                    results.write_struct(file, rounds)
-                    # What is not training, validation above all, comes again at the end.
-                    spent = time.perf_counter() - started - len(jobs) * seconds
-                    reserve += max(0.0, spent) if number == 0 else 0.0
+            waiting = [row for row in active if str(row) not in this.valid]
+            task.advance(len(active) - len(waiting))
+            started, n_trained = time.perf_counter(), 0
+            for row, scores in _advanced(table, waiting, seconds, task):
+                this.valid[str(row)] = statistics.fmean(scores)
+                results.write_struct(file, rounds)
+                n_trained += len(scores)
                 task.advance()
+            # What is not training, validation above all, comes again at the end.
+            spent = time.perf_counter() - started - n_trained * seconds / n_jobs
+            reserve += max(0.0, spent) if number == 0 else 0.0
         ranked = sorted(active, key=lambda row: this.valid[str(row)])
-        for row in ranked[math.ceil(len(ranked) / 2) :]:
-            table.finish(row, seconds)
-            active.remove(row)
-    for row in active:
-        table.finish(row, seconds)
+        active = ranked[: math.ceil(len(ranked) / 2)]
+        table.finish(ranked[len(active) :], seconds)
+    table.finish(active, seconds)
     table.finalists = active
+
+
+def _advanced(
+    table: Table, rows: Iterable[Row], seconds: float, task: progress.Task
+) -> Iterator[tuple[Row, list[float]]]:
+    """Train rows until some seconds from the text; yield each with the scores of its jobs."""
+    if table.jobs_done is not None:
+        yield from table.together(rows, seconds, step="advance")
+        return
+    for row in rows:
+        task.note(str(row))
+        jobs = [job for jobs in table.runner.jobs_of(row) for job in jobs]
+        yield row, [table.runner.advance(job, seconds) for job in jobs]
 
 
 def _rounds_in(runner: Runner) -> _Rounds:
@@ -380,7 +409,7 @@ def _n_rounds(n: int) -> int:
     return rounds
 
 
-def _next_step(left: float, n: int, seeds: int, done: float) -> float:
+def _next_step(left: float, n: int, seeds: int, done: float, n_jobs: int = 1) -> float:
     """Return the seconds that each row trains in the next round.
 
     As much again as before, so that a row's seconds double; less where the rounds to come would
@@ -388,11 +417,11 @@ def _next_step(left: float, n: int, seeds: int, done: float) -> float:
     """
     units, weight = 0.0, 1.0
     for number in range(_n_rounds(n)):
-        units += n * weight
+        units += math.ceil(n * seeds / n_jobs) * weight
         # after the first round, which is all of a row's seconds, a round adds as much again
         weight = weight if number == 0 and not done else 2 * weight
         n = math.ceil(n / 2)
-    step = max(left, 0.0) / (units * seeds)
+    step = max(left, 0.0) / units
     return min(step, done) if done else step
 
 
@@ -405,7 +434,7 @@ class Table:
 
     `done` has the results of each finished row by its name, for each seed those of its models,
     `speeds` the tokens per second by measure and row; figures that need others are None. The row to
-    use is chosen from the `finalists`, by default all.
+    use is chosen from the `finalists`, by default all. `jobs_done` does several jobs at a time.
     """
 
     runner: Runner
@@ -414,16 +443,31 @@ class Table:
     done: dict[str, list[list[JobResult]]] = field(default_factory=dict)
     speeds: speed.Speeds = field(default_factory=dict)
     finalists: Sequence[Row] | None = None
+    jobs_done: Any = None
     _nlls: dict[tuple[str, Held], list[Float64]] = field(default_factory=dict)
 
-    def finish(self, row: Row, seconds: float | None = None) -> None:
-        """Do the jobs of a row; where others are pending, write the results so far."""
-        runner = self.runner
-        self.done[str(row)] = [
-            [runner.run(job, seconds=seconds) for job in jobs] for jobs in runner.jobs_of(row)
-        ]
-        if len(self.done) < len(runner.rows):
-            self.save()
+    def finish(self, rows: Iterable[Row], seconds: float | None = None) -> None:
+        """Do the jobs of rows; after each row but the last of all, write the results so far."""
+        ended = rows if self.jobs_done is None else (row for row, _ in self.together(rows, seconds))
+        for row in ended:
+            self.done[str(row)] = [
+                [self.runner.run(job, seconds=seconds) for job in jobs]
+                for jobs in self.runner.jobs_of(row)
+            ]
+            if len(self.done) < len(self.runner.rows):
+                self.save()
+
+    def together(
+        self, rows: Iterable[Row], seconds: float | None, **step: Any
+    ) -> Iterator[tuple[Row, list[float]]]:
+        """Do the jobs of rows, several at a time; yield each row with its jobs' scores, if any."""
+        left = {row: [job for jobs in self.runner.jobs_of(row) for job in jobs] for row in rows}
+        jobs = [job for of_row in left.values() for job in of_row]
+        scores: dict[Job, Any] = {}
+        for job, score in self.jobs_done(self.runner, jobs, seconds=seconds, **step):
+            scores[job] = score
+            for row in [row for row, of_row in left.items() if scores.keys() >= set(of_row)]:
+                yield row, [scores[job] for job in left.pop(row)]
 
     def save(self, *, words: bool = False) -> Comparison:
         """Write and return all figures so far."""

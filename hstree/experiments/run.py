@@ -553,11 +553,12 @@ class Runner:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     """Keep other processes out of a folder while the body runs; the folder is made if missing.
 
-    The lock ends with the process. On systems without `flock` nothing is locked. Raises InputError
-    when another process holds the lock, FileFormatError when the folder cannot be written.
+    The lock ends with the process. On systems without `flock` nothing is locked. Where another
+    process holds the lock, wait for its end, or raise InputError. Raises FileFormatError when the
+    folder cannot be written.
     """
     make_folder(folder)
     try:
@@ -567,7 +568,7 @@ def locked(folder: Path) -> Iterator[None]:
     with file:
         if fcntl is not None:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise InputError(
                     f"another process is at work in {folder}; "

@@ -1,0 +1,182 @@
+"""Jobs of a runner in other processes, which make the runner again from names and words.
+
+Workers that see the comparison's folder do a job there; what jobs share, trees and the vectors that
+they are built from, the first makes and the others wait for. Workers that do not see it get the
+folders that a job reads as bytes, and send back those that it wrote.
+"""
+
+import io
+import shlex
+import shutil
+import socket
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NamedTuple
+
+from hstree import progress
+from hstree._jobs import parallel
+from hstree.data.corpus import Corpus
+from hstree.data.splits import Splits
+from hstree.errors import WorkerError
+from hstree.experiments.row import Job, Row, TreeRow
+from hstree.experiments.run import BUILD, LOCK, RESULT, Runner, locked
+from hstree.tree import load
+
+#: What is done of a job: the vectors or the tree of its row, a part of its training, or all.
+Step = Literal["vectors", "tree", "advance", "run"]
+
+
+class _Plan(NamedTuple):
+    """A runner as it is sent to workers, without rows and the arrays of texts."""
+
+    addresses: list[tuple[Any, ...]]
+    fields: dict[str, Any]
+    seconds: float | None
+    is_shared: bool
+
+
+class _Task(NamedTuple):
+    """A step of a job as it is sent: `tree` is the file of a row that is one, below the folder."""
+
+    step: Step
+    row: str
+    seed: int
+    tree: str | None
+    packed: bytes
+
+
+def jobs_done(
+    runner: Runner,
+    jobs: Iterable[Job],
+    *,
+    step: Step = "run",
+    seconds: float | None = None,
+    n_jobs: int | None = None,
+    is_shared: bool = True,
+) -> Iterator[tuple[Job, float | None]]:
+    """Do jobs, several at a time; yield each when it is done, with its score where it advanced.
+
+    Parameters are those of `Runner.run` and `Runner.advance`; with the step "tree" only the trees
+    are built. `is_shared` says whether all workers see the runner's folder.
+    """
+    jobs, home = list(dict.fromkeys(jobs)), runner.home.absolute()
+    sources = {Job(row, seed): job for job in jobs for row, seed in _source(job)}
+    # Where the folder is shared, jobs wait for what others make, so those that need more come last.
+    jobs.sort(key=lambda job: (job.row.tree_row.source is not None, job in sources))
+    first: list[tuple[Step, Job]] = [("vectors", job) for job in sources.values()]
+    last = [(step, job) for job in jobs]
+    stages = [first + last]
+    if not is_shared:
+        trees = {Job(job.row.tree_row, job.seed): job for job in jobs if job.row.kind == "tree"}
+        stages = [first, [("tree", job) for job in trees.values()], last]
+    kept = {f.name: getattr(runner, f.name) for f in fields(runner)} | {"home": home, "rows": []}
+    addresses = [part.address for part in kept.pop("splits")]
+    plan = _Plan(addresses, kept, seconds, is_shared)
+
+    def tasks(stage: list[tuple[Step, Job]]) -> Iterator[_Task]:
+        for of, job in stage:
+            tree: str | None = None
+            if isinstance(job.row.tree_row, TreeRow):
+                runner.tree(job)
+                folder = runner.folder(Job(job.row.tree_row, job.seed), "trees")
+                tree = (folder / "tree.json").relative_to(runner.home).as_posix()
+            packed = b"" if is_shared else _packed(runner.home, _folders(runner, job))
+            yield _Task(of, str(job.row), job.seed, tree, packed)
+
+    with progress.task("jobs", len(jobs), "jobs") as bar:
+        n_done = 0
+        for stage in stages:
+            for number, (score, packed) in parallel(partial(_do, plan), tasks(stage), n_jobs):
+                of, job = stage[number]
+                _unpack(packed, home)
+                if of == step and stage is stages[-1]:
+                    n_done += 1
+                    bar.note(str(job.row))
+                    bar.advance()
+                    name = f"{job.row}, seed {job.seed}"
+                    progress.report(f"{name}: done, {n_done} of {len(jobs)} jobs")
+                    yield job, score
+
+
+def _source(job: Job) -> list[Job]:
+    """Return the job that learns the vectors of a job's tree, if there is one."""
+    source = job.row.tree_row.source
+    return [] if source is None else [Job(source, job.seed)]
+
+
+def _folders(runner: Runner, job: Job, step: Step | None = None) -> list[Path]:
+    """Return the folders that a job reads or writes, or those that one of its steps writes."""
+    folders: dict[Step, list[Path]] = {"run": [runner.folder(job)], "vectors": [], "tree": []}
+    if job.row.kind == "tree":
+        folders["tree"] = [runner.folder(Job(job.row.tree_row, job.seed), "trees")]
+    for source in _source(job):
+        kinds = "runs", "trees", "vectors"
+        folders["vectors"] = [runner.folder(source, kind) for kind in kinds]
+    folders["advance"] = folders["run"]
+    return folders[step] if step else [*folders["run"], *folders["vectors"], *folders["tree"]]
+
+
+def _do(plan: _Plan, task: _Task) -> tuple[float | None, bytes]:
+    """Do a task in a worker; return the score of a job that advanced, and packed folders."""
+    with ExitStack() as stack:
+        home: Path = plan.fields["home"]
+        if not plan.is_shared:
+            home = Path(stack.enter_context(TemporaryDirectory(prefix="hstree-")))
+            _unpack(task.packed, home)
+        elif not (home / LOCK).exists():
+            raise WorkerError(
+                f"{socket.gethostname()} does not see the folder {home}; share it, or have jobs "
+                "send it (shared=False, --no-shared-folder)"
+            )
+        splits = Splits(*map(Corpus.at, plan.addresses))
+        runner = Runner(splits, **plan.fields | {"home": home})
+        row = Row.parse(task.row) if task.tree is None else _tree_row(task.row, home / task.tree)
+        job = Job(row, task.seed)
+        for source in _source(job):
+            with locked(runner.folder(source), wait=True):
+                runner.vectors(source)
+        score: float | None = None
+        if row.kind == "tree" and task.step != "vectors":
+            with locked(runner.folder(Job(row.tree_row, task.seed), "trees"), wait=True):
+                runner.tree(job)
+        if task.step in ("advance", "run"):
+            with locked(runner.folder(job), wait=True):
+                if task.step == "advance":
+                    score = runner.advance(job, plan.seconds or 0.0)
+                else:
+                    runner.run(job, seconds=plan.seconds)
+        written = [] if plan.is_shared else _folders(runner, job, task.step)
+        return score, _packed(home, written)
+
+
+def _tree_row(text: str, file: Path) -> Row:
+    """Return the row of a tree that is read from the comparison's folder."""
+    name, *over = shlex.split(text)
+    return TreeRow(name, load(file), *over[1:])
+
+
+def _packed(home: Path, folders: list[Path]) -> bytes:
+    """Return the files of folders; that which says that a folder is complete comes last."""
+    files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for file in sorted(files, key=lambda file: (file.name in (RESULT, BUILD), file)):
+            if file.name != LOCK:
+                archive.write(file, file.relative_to(home))
+    return buffer.getvalue() if files else b""
+
+
+def _unpack(packed: bytes, home: Path) -> None:
+    """Write packed files in the place of what their folders hold."""
+    if not packed:
+        return
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        names = [Path(name) for name in archive.namelist()]
+        for folder in {name.parent for name in names}:
+            shutil.rmtree(home / folder, ignore_errors=True)
+        archive.extractall(home)

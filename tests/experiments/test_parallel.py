@@ -1,0 +1,83 @@
+"""A comparison with several jobs at a time: the same folder, whatever the number of jobs."""
+
+import json
+
+import pytest
+
+import hstree
+from hstree.experiments.compare import _next_step
+from tests.experiments.conftest import QUICK, ROWS
+
+#: What differs from one run to the next: times and what is made of them.
+TIMES = {"steps", "seconds", "tokens_per_second", "vectors", "from_text_times_flat"}
+
+
+def untimed(value):
+    """Return JSON values without times."""
+    if isinstance(value, dict):
+        return {key: untimed(one) for key, one in value.items() if key not in TIMES}
+    return [untimed(one) for one in value] if isinstance(value, list) else value
+
+
+def content(home, kinds=("runs", "trees", "vectors")):
+    """Return what the files of a comparison's jobs hold, times left out."""
+    files = [home / "results.json", home / "words.tsv"]
+    files += [file for kind in kinds for file in (home / kind).rglob("*") if file.is_file()]
+    contents = {}
+    for file in files:
+        data = file.read_bytes()
+        is_timed = file.name in ("results.json", "result.json", "build.json")
+        if file.name != ".lock":
+            name = file.relative_to(home).as_posix()
+            contents[name] = untimed(json.loads(data)) if is_timed else data
+    return contents
+
+
+@pytest.fixture(scope="package")
+def alone(splits, tmp_path_factory):
+    """The folder of a comparison with one job at a time."""
+    home = tmp_path_factory.mktemp("alone")
+    hstree.compare(splits, ROWS, home, stop=hstree.Epochs(2), speed_rounds=0, **QUICK)
+    return home
+
+
+@pytest.mark.parametrize("is_shared", [True, False], ids=["shared", "sent"])
+def test_two_jobs_leave_the_same_folder(alone, splits, tmp_path, is_shared):
+    how = {"n_jobs": 2, "is_shared": is_shared, "speed_rounds": 0}
+    hstree.compare(splits, ROWS, tmp_path, stop=hstree.Epochs(2), **how, **QUICK)
+    assert content(tmp_path) == content(alone)
+
+
+def test_finished_jobs_are_kept(alone, splits, tmp_path):
+    again = hstree.Epochs(2)
+    first = hstree.compare(splits, ["flat", "kn2"], tmp_path, stop=again, n_jobs=2, **QUICK)
+    second = hstree.compare(splits, ["flat", "kn2"], tmp_path, stop=again, n_jobs=2, **QUICK)
+    assert second == first
+
+
+def test_a_tree_in_memory_is_a_row(splits, tmp_path):
+    tree = hstree.build("huffman", splits.train.counted_vocabulary())
+    rows = [tree, "huffman"]
+    how = {"stop": hstree.Epochs(1), "n_jobs": 2, "speed_rounds": 0}
+    first, second = hstree.compare(splits, rows, tmp_path, **how, **QUICK).rows
+    assert first.test == second.test
+
+
+def test_halving_trains_the_rows_of_a_round_together(splits, tmp_path):
+    rows = ["huffman", "random", "flat"]
+    how = {"stop": hstree.Halving(0.15), "n_jobs": 2, "speed_rounds": 0}
+    comparison = hstree.compare(splits, rows, tmp_path, **how, **QUICK)
+    assert len(comparison.rows) == 3
+    rounds = json.loads((tmp_path / "rounds.json").read_text())["rounds"]
+    assert rounds[0]["valid"].keys() == set(rows)
+
+
+def test_rows_train_longer_when_jobs_run_together():
+    assert _next_step(600, 8, 1, 0.0, n_jobs=2) == pytest.approx(2 * _next_step(600, 8, 1, 0.0))
+
+
+def test_seconds_train_with_the_share_of_threads(splits, tmp_path):
+    how = {"stop": hstree.Seconds(1), "n_jobs": 2, "speed_rounds": 0}
+    rows = ["huffman", "gmm", "flat"]
+    first = hstree.compare(splits, rows, tmp_path, **how, **QUICK)
+    assert [row.name for row in first.rows] == rows
