@@ -86,7 +86,9 @@ def zipf_corpus(n_words: int) -> Corpus:
     ids = rng.choice(n_words, TOKENS, p=counts / counts.sum()).astype(np.int32)
     ids[-1] = 0
     line_start = np.append(0, np.flatnonzero(ids == 0) + 1)
-    text = EncodedText("Zipf", "", False, types, ids, line_start, {})
+    text = EncodedText(
+        "Zipf", "", False, types, np.bincount(ids, minlength=n_words), ids, line_start, {}
+    )
     return Corpus(text, Vocabulary(types, counts))
 
 

@@ -33,7 +33,7 @@ LOOK = 0.02
 def main() -> None:
     parser = table.parser(__doc__)
     parser.add_argument("--what", choices=TABLES, default="texts")
-    parser.add_argument("--jobs", type=int, nargs="+", default=[1], metavar="N")
+    parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2], metavar="N")
     parser.add_argument("--tokens", type=int, nargs="+", default=[10**7], metavar="N")
     parser.add_argument("--folder", type=Path, default=Path("scale"), metavar="DIR")
     options = parser.parse_args()
@@ -65,7 +65,7 @@ def texts(options: Namespace) -> Iterator[table.Row]:
 
 def read_text(path: Path, cache: Path, jobs: int) -> int:
     """Count the words of a text, encode it and choose its vocabulary; return the words."""
-    return len(Corpus.read(path, cache=cache).vocabulary)
+    return len(Corpus.read(path, cache=cache, n_jobs=jobs).vocabulary)
 
 
 def zipf_text(path: Path, tokens: int) -> Path:

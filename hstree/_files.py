@@ -21,7 +21,8 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from io import BufferedReader
+from importlib import import_module
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 from reprlib import repr as brief
 from typing import IO, Any, BinaryIO, NoReturn
@@ -29,6 +30,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from hstree._plugins import require
 from hstree._typing import Array
 from hstree.errors import FileFormatError, HstreeError, InputError
 
@@ -43,9 +45,55 @@ CACHE_VARIABLE = "HSTREE_CACHE"
 #: Trees and vectors unpack to 2 to 13 times their size, a compression bomb to 1,000 times.
 MAX_RATIO, ALWAYS = 16, 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: What reads a packed file at a time; 4 KiB of a Zstandard bomb unpack to 128 MiB.
+_PACKED_BYTES = 1 << 12
+
+
+class _Zstandard(RawIOBase):
+    """Unpacked content of an open Zstandard file, by the standard library or by `zstandard`."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        try:
+            self._new: Callable[[], Any] = import_module("compression.zstd").ZstdDecompressor
+        except ImportError:  # before Python 3.14
+            packer = require("zstandard", "zstd").ZstdDecompressor()
+            self._new = packer.decompressobj
+        self._file, self._frame, self._ready = file, self._new(), b""
+        self._is_between = True  # frames
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer, if only in part; 0 at the end, EOFError where a frame is cut."""
+        while not self._ready:
+            packed = (self._frame.unused_data if self._frame.eof else b"") or self._file.read(
+                _PACKED_BYTES
+            )
+            if not packed and self._is_between:
+                return 0
+            if not packed:
+                raise EOFError("the file ends before its last frame does")
+            if self._frame.eof:
+                self._frame = self._new()
+            try:
+                self._ready = self._frame.decompress(packed)
+            except Exception as error:  # the two libraries have an error each
+                raise OSError(f"not a Zstandard file, or a damaged one: {error}") from error
+            self._is_between = self._frame.eof
+        n = min(len(buffer), len(self._ready))
+        buffer[:n], self._ready = self._ready[:n], self._ready[n:]
+        return n
+
+
 #: Endings of packed files, with what unpacks an open one, and with what they begin with.
-UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
-PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2"}
+UNPACK: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".bz2": bz2.open,
+    ".zst": lambda file: BufferedReader(_Zstandard(file)),
+}
+PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
 NPY_MAGIC = np.lib.format.MAGIC_PREFIX
 #: Prefix and suffix of temporary names; folder of complete files that are still to be moved.
 PREFIX, SUFFIX, _COMPLETE = ".hstree-", ".tmp", ".hstree-new"

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 #: version of Typer.
 UsageError: Any = typer.BadParameter.__bases__[0]
 
-CORPUS_KINDS = "a text (.txt, .gz, .xz, .bz2), a folder of texts, nltk:NAME or builtin:python"
+CORPUS_KINDS = (
+    "a text (.txt, .gz, .xz, .bz2, .zst), a folder or '*.txt', nltk:NAME or builtin:python"
+)
 ROW_HELP = (
     'A row: a builder ("gmm epsilon=0.4"), with a layer ("gmm + ngrams"), an output layer '
     '("sampled samples=500"), a tree file'

@@ -1,8 +1,5 @@
 """Compiled numbering of the words of large texts."""
 
-from collections.abc import Iterable
-from itertools import pairwise
-
 import numpy as np
 
 from hstree._compiled import jit
@@ -102,14 +99,14 @@ class WordNumbers:
 
     Parameters
     ----------
-    words : iterable of bytes
-        Those that have a number already, the line end first.
+    words : bytes
+        Those that have a number already, the line end first, with spaces between them.
     """
 
-    def __init__(self, words: Iterable[bytes]) -> None:
+    def __init__(self, words: bytes) -> None:
         self._n_types = 0
         self._tables = self._of_size(1 << 16, 1 << 20)
-        self.ids(b" ".join(words) + b" ")
+        self.ids(words + b" ")
 
     def ids(self, data: bytes) -> tuple[Int32, Int64]:
         """Return the ids of the words of `data`, and the offsets behind the ends of its lines.
@@ -128,11 +125,14 @@ class WordNumbers:
             n_ids, n_lines = n_ids + more_ids, n_lines + more_lines
         return ids[:n_ids], ends
 
-    def types(self) -> list[str]:
-        """Return all words so far, by number."""
-        _, _, start, letters = self._tables
-        text, offsets = letters.tobytes(), start[: self._n_types + 1].tolist()
-        return [text[a:b].decode() for a, b in pairwise(offsets)]
+    def words(self) -> bytes:
+        """Return all words so far, by number, with spaces between them."""
+        start, letters = self._tables[2][: self._n_types + 1], self._tables[3]
+        is_letter = np.ones(start[-1] + self._n_types - 1, np.bool_)
+        is_letter[start[1:-1] + np.arange(self._n_types - 1)] = False
+        text = np.full(len(is_letter), _SPACE, np.uint8)
+        text[is_letter] = letters[: start[-1]]
+        return text.tobytes()
 
     def _reserve(self, more: int) -> None:
         """Make room for another type, and for some more letters."""

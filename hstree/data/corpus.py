@@ -7,6 +7,7 @@ another vocabulary needs neither time nor memory that grow with the text, other 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -18,7 +19,7 @@ from hstree._typing import Int32, Int64, Integer
 from hstree.data.encoding import EncodedText, encode, encoded_again
 from hstree.data.provenance import texts
 from hstree.data.sources import open_source
-from hstree.data.vocabulary import EOS, UNK, Vocabulary
+from hstree.data.vocabulary import EOS, UNK, Vocabulary, ranked
 from hstree.errors import InputError, OptionError
 
 _BLOCK_TOKENS = 1 << 20
@@ -107,7 +108,9 @@ class Corpus:
             unwanted = only.ids(text.types) < 0
             unwanted[text.types.index(EOS)] = False
             self._id_of_type[unwanted] = -1
-        if type_counts is None:
+        if type_counts is None and len(self) == len(text.ids):
+            type_counts = text.counts
+        elif type_counts is None:
             type_counts = np.zeros(len(text.types), np.int64)
             for a in range(0, len(self), _BLOCK_TOKENS):
                 some = self._types[a : a + _BLOCK_TOKENS]
@@ -126,7 +129,7 @@ class Corpus:
     @classmethod
     def read(
         cls,
-        source: str | os.PathLike[str],
+        source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
         vocabulary: Vocabulary | None = None,
         min_count: int = 1,
@@ -135,15 +138,18 @@ class Corpus:
         lower: bool = False,
         text: bool = False,
         cache: str | os.PathLike[str] | None = None,
+        n_jobs: int | None = None,
     ) -> Corpus:
         """Read a text with one sentence per line and white space between words (see `encoding`).
 
         Parameters
         ----------
-        source : str or Path
-            A text file, packed if its name ends in ``.gz``, ``.xz`` or ``.bz2``; a folder of them,
-            read in the order of their names; ``-``, standard input; ``nltk:NAME``, an NLTK corpus
-            with sentences; ``builtin:python``, the documentation of this Python.
+        source : str or Path, or a list of them
+            A text file, packed if its name ends in ``.gz``, ``.xz``, ``.bz2`` or ``.zst`` (with
+            Python 3.14 or the extra ``zstd``); a folder or a pattern (``corpus/*.txt.gz``) of
+            them, read in the order of their names; a list of them, in its order; ``-``, standard
+            input; ``nltk:NAME``, an NLTK corpus with sentences; ``builtin:python``, the
+            documentation of this Python.
         vocabulary : Vocabulary, optional
             The vocabulary (default: chosen from all lines by the next three options).
         min_count, max_size
@@ -157,6 +163,9 @@ class Corpus:
             Read a file as a text even if it looks like something else: ``.csv``, ``.json``, ...
         cache : path, optional
             Folder for encoded texts; see `encoding.encode`.
+        n_jobs : int, optional
+            Parts of the text that are read at a time, of more than 64 MiB of files (default: 1, or
+            what `joblib.parallel_config` says; -1: all cores). The result does not depend on it.
 
         Raises
         ------
@@ -169,9 +178,14 @@ class Corpus:
             raise OptionError(
                 "a vocabulary is given, so there is none to choose: drop min_count, max_size, unk"
             )
-        is_named = str(source).partition(":")[0] in ("-", "nltk", "builtin")
-        location = str(source) if is_named else os.path.abspath(source)
-        encoded = encode(open_source(source, text=text), lower=lower, cache=cache)
+        location: str | list[str]
+        if not isinstance(source, str | os.PathLike):
+            location = list(map(os.path.abspath, source))
+        elif str(source).partition(":")[0] in ("-", "nltk", "builtin"):
+            location = str(source)
+        else:
+            location = os.path.abspath(source)
+        encoded = encode(open_source(source, text=text), lower=lower, cache=cache, n_jobs=n_jobs)
         encoded = replace(encoded, location=location)
         if vocabulary is not None:
             return cls(encoded, vocabulary)
@@ -208,8 +222,7 @@ class Corpus:
         """
         if source is None:
             return Vocabulary(self.vocabulary.words, self.counts, source=self.record)
-        pairs = sorted(zip((-self.counts).tolist(), self.vocabulary.words, strict=True))
-        return Vocabulary([w for _, w in pairs], [-count for count, _ in pairs], source=source)
+        return Vocabulary(*ranked(self.vocabulary.words, self.counts), source=source)
 
     @property
     def line_start(self) -> Int64:

@@ -9,6 +9,9 @@ Words are separated by ASCII white space (space, tab, carriage return, vertical 
 in word2vec, fastText and awk: a no-break space is part of its word. Lines end at ``\n`` alone.
 Every line, an empty one too, ends with ``<eos>``; a last line without ``\n`` is a line, and no
 line follows a last ``\n``.
+
+Several jobs encode parts of a large text, each with numbers of its own, in files beside the others;
+the numbers are then replaced by those of the whole text, part by part, which gives the same bytes.
 """
 
 import functools
@@ -21,26 +24,43 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from hstree._compiled import backend
-from hstree._files import CACHE_VARIABLE, cache_folder, is_writable, replacing, strict_text
+from hstree import progress
+from hstree._compiled import backend, in_threads, limited_threads, stop_flag
+from hstree._files import (
+    CACHE_VARIABLE,
+    cache_folder,
+    is_writable,
+    replacing,
+    strict_text,
+    temporary,
+)
+from hstree._jobs import n_parallel, on_cluster, parallel
 from hstree._typing import Int32, Int64
-from hstree.data.sources import BLOCK_BYTES, Source, open_source
+from hstree.data.sources import BLOCK_BYTES, Part, Source, TextFile, open_source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError
 
-_FORMAT = 2
+_FORMAT = 3
 _ID = np.dtype("<i4")
 _START = np.dtype("<i8")
 _EOS_TYPE = 0
+#: Numbers of a file that are read at a time, or more where there are more types.
+_BLOCK = 1 << 18
 _ENDINGS = (".ids.npy", ".line_start.npy", ".json")
 #: Bytes of a text behind which compiled code, which takes a second to load, numbers its words.
 LARGE = 1 << 24
 # NUL marks line ends among the words of a block; no text contains it (`strict_text`).
 _LINE_END = b"\0"
+
+T = TypeVar("T")
+#: Ids of tokens, and the offsets behind the ends of their lines.
+_Piece = tuple[Int32, Int64]
+#: Files of the ids of a part and of its ends of lines, its words with spaces between, their counts.
+_EncodedPart = tuple[Path, Path, bytes, Int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,23 +71,29 @@ class EncodedText:
     sha256: str  #: hash of the uncompressed text, before lower-casing
     lower: bool  #: whether all words were lower-cased
     types: list[str]  #: ``<eos>``, then the distinct words in order of first occurrence
+    counts: Int64  #: (types,), occurrences of each type
     ids: Int32  #: (T,), index into `types` of each token
     line_start: Int64  #: (L + 1,), offsets of the lines in `ids`; each line ends with ``<eos>``
     versions: dict[str, str]  #: of the packages that the text was taken from; empty for a file
     entry: Path = Path()  #: its files in the cache folder, without their endings
-    location: str = ""  #: what its source is opened by in another process
+    location: str | list[str] = ""  #: what its source is opened by in another process
 
 
 def encode(
-    source: Source, *, lower: bool = False, cache: str | os.PathLike[str] | None = None
+    source: Source,
+    *,
+    lower: bool = False,
+    cache: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
 ) -> EncodedText:
     """Encode a text, or open the encoded text that an earlier run left in the folder `cache`.
 
     The default folder is ``$HSTREE_CACHE``, else ``$XDG_CACHE_HOME/hstree``, else
     ``~/.cache/hstree``. Where it is read-only, a temporary folder is used instead, which is removed
     when the program ends. If `lower`, every word is lower-cased. O(tokens) time; O(types) memory.
-    Raises InputError when the text is empty, unreadable or not UTF-8, and FileFormatError when the
-    disk of the cache folder is full.
+    Files of more than 64 MiB together are encoded by `n_jobs` (`hstree._jobs`), with compiled
+    functions in threads, else in processes. Raises InputError when the text is empty, unreadable or
+    not UTF-8, and FileFormatError when the disk of the cache folder is full.
     """
     name = f"{source.key()}{'-lower' if lower else ''}"
     entry = cache_folder(cache) / name
@@ -77,7 +103,14 @@ def encode(
         entry = Path(_temporary_folder().name) / name
         if text := _opened(entry, source.name, lower):
             return text
-    _write(entry, source, lower)
+    n = n_parallel(n_jobs)
+    parts = source.parts() if n > 1 and isinstance(source, TextFile) else []
+    try:
+        _write(entry, source, lower, parts, n_jobs)
+    except InputError:
+        if not parts:
+            raise
+        _write(entry, source, lower, [], None)  # which says where in the text the fault is
     if text := _opened(entry, source.name, lower):
         return text
     raise FileFormatError(
@@ -85,7 +118,9 @@ def encode(
     )
 
 
-def encoded_again(entry: Path, name: str, location: str, sha256: str, lower: bool) -> EncodedText:
+def encoded_again(
+    entry: Path, name: str, location: str | list[str], sha256: str, lower: bool
+) -> EncodedText:
     """Return a text that another process has encoded, from its cache folder or from the own one.
 
     Where neither has it, the text itself is read here; raises InputError if that is another one.
@@ -122,15 +157,19 @@ class _WordNumbers:
         ids[ends] = _EOS_TYPE
         return ids, ends + 1
 
-    def types(self) -> list[str]:
-        """Return all words so far, by number."""
-        return [word.decode() for word in self._numbers if word != _LINE_END]
+    def words(self) -> bytes:
+        """Return all words so far, by number, with spaces between them."""
+        return b" ".join(word for word in self._numbers if word != _LINE_END)
 
 
-def _pieces(source: Source, lower: bool, about: dict[str, Any]) -> Iterator[tuple[Int32, Int64]]:
+def _pieces(
+    source: Source | Part, lower: bool, about: dict[str, Any], large: int = LARGE
+) -> Iterator[_Piece]:
     """Yield the ids of whole words, and the offsets behind the ends of their lines.
 
-    At the end, `about` gets what the file of the types holds.
+    Compiled functions number the words behind `large` bytes.
+
+    At the end, `about` gets the hash of the text, and its words.
     """
     numbers: Any = _WordNumbers()
     digest, rest, is_ended = hashlib.sha256(), b"", True
@@ -153,40 +192,132 @@ def _pieces(source: Source, lower: bool, about: dict[str, Any]) -> Iterator[tupl
             )
         line, n_bytes = line + whole.count(b"\n"), n_bytes + len(whole)
         is_ended = whole.endswith(b"\n") if whole else is_ended
-        is_large = n_bytes > LARGE and isinstance(numbers, _WordNumbers)
+        is_large = n_bytes > large and isinstance(numbers, _WordNumbers)
         if is_large and (module := backend("data")) is not None:
-            numbers = module.WordNumbers(word.encode() for word in numbers.types())
+            numbers = module.WordNumbers(numbers.words())
         ids, ends = numbers.ids(text.lower().encode() if lower else whole)
         ends += n_tokens
         n_tokens += len(ids)
         yield ids, ends
-    if n_bytes == 0:
-        raise InputError(f"{source.name} is empty; give a text with at least one word")
-    about["format"], about["sha256"], about["tokens"] = _FORMAT, digest.hexdigest(), n_tokens
-    about["versions"], about["types"] = source.versions, numbers.types()
+    about["sha256"], about["words"] = digest.hexdigest(), numbers.words()
 
 
-def _write(entry: Path, source: Source, lower: bool) -> None:
-    """Encode `source` in one pass; the files are put in place when all are complete."""
+def _merged(
+    parts: list[Part], lower: bool, about: dict[str, Any], folder: Path, n_jobs: int | None
+) -> Iterator[_Piece]:
+    """Yield what `_pieces` does, from parts of a text that several jobs encode.
+
+    At the end, `about` gets the words and their counts.
+    """
+    module = backend("data")
+    numbers: Any = _WordNumbers() if module is None else module.WordNumbers(EOS.encode())
+    counts, n_tokens = np.zeros(1, np.int64), 0
+    work = functools.partial(_encode_part, lower=lower, folder=folder)
+    n, jobs = n_parallel(n_jobs), enumerate(parts)
+    title = f"encoding {parts[0].name}"
+    with progress.task(title, len(parts), "parts") as task, limited_threads(n):
+        if module is None or on_cluster():
+            results = _in_order(parallel(work, jobs, n_jobs))
+        else:  # compiled functions run without the lock of the interpreter
+            results = (result for _, result in in_threads(work, jobs))
+        for ids_path, starts_path, words, part_counts in results:
+            # (types of the part,) their numbers in the text
+            number, _ = numbers.ids(words + b" ")
+            counts = np.pad(counts, (0, max(0, 1 + int(number.max()) - len(counts))))
+            counts[number] += part_counts
+            for ids in _blocks(ids_path, _ID):
+                yield number[ids], np.empty(0, _START)
+            for ends in _blocks(starts_path, _START):
+                yield np.empty(0, _ID), ends + n_tokens
+            n_tokens += int(part_counts.sum())
+            ids_path.unlink()
+            starts_path.unlink()
+            task.advance()
+    about["words"], about["counts"] = numbers.words(), counts
+
+
+def _encode_part(job: tuple[int, Part], lower: bool, folder: Path) -> _EncodedPart:
+    """Encode a part of a text, with numbers of its own, into files of a folder."""
+    number, part = job
+    ids_path, starts_path = folder / f"{number}.ids", folder / f"{number}.starts"
     about: dict[str, Any] = {}
-    n_lines = 0
+    stop = stop_flag.get()
+    with ids_path.open("wb") as ids_file, starts_path.open("wb") as starts_file:
+        for ids, ends in _pieces(part, lower, about, large=0):
+            if stop[0]:
+                break
+            ids_file.write(ids.data)
+            starts_file.write(ends.data)
+    words = about.get("words", b"")
+    counts = _counts(ids_path, 0, 1 + words.count(b" "))
+    return ids_path, starts_path, words, counts
+
+
+def _in_order(results: Iterator[tuple[int, T]]) -> Iterator[T]:
+    """Yield results by their numbers, from 0."""
+    waiting: dict[int, T] = {}
+    n = 0
+    for number, result in results:
+        waiting[number] = result
+        while n in waiting:
+            yield waiting.pop(n)
+            n += 1
+
+
+def _blocks(path: Path, dtype: np.dtype[Any], offset: int = 0, size: int = _BLOCK) -> Iterator[Any]:
+    """Yield the numbers of a file from a byte on, some at a time."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        while len(block := np.fromfile(file, dtype, size)):
+            yield block
+
+
+def _counts(path: Path, offset: int, n_types: int) -> Int64:
+    """Count the ids of a file from a byte on: int64 (types,)."""
+    counts = np.zeros(n_types, np.int64)
+    for block in _blocks(path, _ID, offset, max(_BLOCK, n_types)):
+        counts += np.bincount(block, minlength=n_types)
+    return counts
+
+
+def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_jobs: int | None) -> None:
+    """Encode `source`, in one pass or by its parts; the files are put in place when complete."""
+    about: dict[str, Any] = {}
+    n_tokens = n_lines = 0
     ids_path, start_path, about_path = (Path(f"{entry}{ending}") for ending in _ENDINGS)
     try:
         # Renamed in reverse order: the description appears after the arrays.
         with (
             replacing(about_path) as about_file,
+            temporary(entry.parent) as folder,
             replacing(start_path) as start_file,
             replacing(ids_path) as ids_file,
         ):
             _write_header(ids_file, _ID, 0)
             _write_header(start_file, _START, 0)
+            before = ids_file.tell()
             start_file.write(np.zeros(1, _START).data)
-            for ids, ends in _pieces(source, lower, about):
+            pieces = _pieces(source, lower, about)
+            if parts:
+                pieces = _merged(parts, lower, about, folder, n_jobs)
+            for ids, ends in pieces:
                 ids_file.write(ids.astype(_ID, copy=False).data)
                 start_file.write(ends.astype(_START, copy=False).data)
-                n_lines += len(ends)
-            _write_header(ids_file, _ID, about["tokens"])
+                n_tokens, n_lines = n_tokens + len(ids), n_lines + len(ends)
+            if n_tokens == 0:
+                raise InputError(f"{source.name} is empty; give a text with at least one word")
+            _write_header(ids_file, _ID, n_tokens)
             _write_header(start_file, _START, n_lines + 1)
+            ids_file.flush()
+            types = about.pop("words").decode().split(" ")
+            counts = about["counts"] if parts else _counts(Path(ids_file.name), before, len(types))
+            about = {
+                "format": _FORMAT,
+                "sha256": source.key() if parts else about["sha256"],
+                "versions": source.versions,
+                "types": types,
+                "counts": counts.tolist(),
+            }
             about_file.write(json.dumps(about, ensure_ascii=False).encode())
     except FileFormatError as error:
         reason = getattr(error.__cause__, "strerror", None) or str(error.__cause__)
@@ -212,11 +343,12 @@ def _opened(entry: Path, name: str, lower: bool) -> EncodedText | None:
         line_start = np.asarray(np.load(start_path, mmap_mode="r"))
         # Ends of some lines, the last one among them; each maps up to 2 MiB of the files.
         ends = line_start[:0:-1][:: max(1, len(line_start) // 32)]
+        counts, types = np.array(about["counts"], np.int64), about["types"]
         fit = (about["format"], ids.dtype, line_start.dtype) == (_FORMAT, _ID, _START)
-        fit = fit and ids.shape == (about["tokens"],) and ends[0] == len(ids)
+        fit = fit and ids.shape == (counts.sum(),) == (ends[0],) and len(counts) == len(types)
         fit = fit and line_start[0] == 0 and bool((ids[ends - 1] == _EOS_TYPE).all())
-        sha256, types, versions = about["sha256"], about["types"], about["versions"]
+        sha256, versions = about["sha256"], about["versions"]
     except Exception:  # damaged files raise many kinds; the text is encoded again
         return None
-    text = EncodedText(name, sha256, lower, types, ids, line_start, versions, entry)
+    text = EncodedText(name, sha256, lower, types, counts, ids, line_start, versions, entry)
     return text if fit else None

@@ -13,25 +13,32 @@ import sys
 import tempfile
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from itertools import islice
+from dataclasses import dataclass
+from glob import glob, has_magic
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from hstree import progress
-from hstree._files import BYTE_ORDER_MARK, UNPACK, open_regular, recorded_name
-from hstree._text import named_error
+from hstree._files import BYTE_ORDER_MARK, UNPACK, explained, open_regular, recorded_name
+from hstree._text import named_error, plural
 from hstree.data.builtin import PythonDocs
 from hstree.data.vector_files import numbers_per_word
 from hstree.errors import InputError
 
 BLOCK_BYTES = 1 << 20
+#: Bytes of a part of a large text, which one job encodes.
+PART_BYTES = 1 << 25
+#: Bytes of text in one byte of a packed file, about.
+_PACKED_RATIO = 3
 _BLOCK_LINES = 4096
 _WHITES = " \t\n\r\v\f"
 _WHITE = re.compile(f"[{_WHITES}]+")
 _KINDS = (
-    "a text file (.txt, .txt.gz), a folder of them, - (standard input), nltk:NAME or builtin:python"
+    "a text file (.txt, .txt.gz), a folder or a pattern (*.txt) of them, - (standard input), "
+    "nltk:NAME or builtin:python"
 )
 _VECTORS = ("word vectors", "vectors are for builders such as gmm and kmeans")
 _TABLE = "a vocabulary or a table"
@@ -62,12 +69,20 @@ class Source(Protocol):
         """Yield the text in blocks of any length."""
 
 
-def open_source(source: str | os.PathLike[str], *, text: bool = False) -> Source:
-    """Return the source with a name; a `Path` is always a file or a folder.
+def open_source(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, text: bool = False
+) -> Source:
+    """Return the source with a name; a `Path` is always a file or a folder, a list some of them.
 
     If `text`, a file is read whatever it looks like. Raises InputError when there is no such text;
     the message says how to get it.
     """
+    if not isinstance(source, str | os.PathLike):
+        if not source:
+            raise InputError(f"a list of no files; a corpus is {_KINDS}")
+        first, *others = map(Path, source)
+        name = first.name + (f" and {plural(len(others), 'other')}" if others else "")
+        return TextFile(first, *others, name=name, text=text)
     if isinstance(source, str) and source.startswith("nltk:"):
         return NltkCorpus(source)
     if isinstance(source, str) and source.startswith("builtin:"):
@@ -76,31 +91,55 @@ def open_source(source: str | os.PathLike[str], *, text: bool = False) -> Source
         return PythonDocs()
     if isinstance(source, str) and source == "-":
         return StandardInput(text)
-    return TextFile(Path(source), text)
+    is_pattern = isinstance(source, str) and has_magic(source) and not os.path.exists(source)
+    if is_pattern and (matches := sorted(glob(str(source), recursive=True))):
+        return TextFile(*map(Path, matches), name=Path(source).name, text=text)
+    return TextFile(Path(source), text=text)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Ranges of a text's files, in their order, that a job reads; a source for `encoding`."""
+
+    name: str
+    versions: dict[str, str]
+    ranges: list[tuple[Path, int, int]]  #: file, first byte, and the one after the last
+    changed: list[tuple[int, int]]  #: size and time of last change of each file
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the (unpacked) text; InputError when a file changed since the text's key."""
+        for block, _ in _read(self.ranges):
+            yield block
+        if self.changed != [_changed(path) for path, _, _ in self.ranges]:
+            raise InputError(f"{self.name} changed while it was read; try again")
 
 
 class TextFile:
-    """A text file, or all files of a folder in the order of their paths.
+    """A text file, or several: the files of a folder in the order of their paths, or a list.
 
     Files are unpacked by their endings, and a byte order mark is skipped.
     """
 
     _kept: BinaryIO | None = None  #: what is read instead of the files
 
-    def __init__(self, path: Path, text: bool = False) -> None:
-        # os.path returns False, where Path raises, for a name that no file can have.
-        if not os.path.exists(path):
-            raise InputError(f"no such file: {path}; a corpus is {_KINDS}")
-        is_folder = os.path.isdir(path)
-        if not is_folder and not os.path.isfile(path):
-            raise InputError(f"{path} is not a regular file; a corpus is {_KINDS}")
-        self._files = [path]
-        if is_folder:  # hidden files, and those in hidden folders, are left out
-            below = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*")]
-            self._files = sorted(f for name, f in below if f.is_file() and "/." not in f"/{name}")
-        if not self._files:
-            raise InputError(f"the folder {path} holds no file; a corpus is {_KINDS}")
-        self.name = recorded_name(path.resolve().name if is_folder else path.name)
+    def __init__(self, *paths: Path, name: str = "", text: bool = False) -> None:
+        self._files: list[Path] = []
+        for path in paths:
+            # os.path returns False, where Path raises, for a name that no file can have.
+            if not os.path.exists(path):
+                raise InputError(f"no such file: {path}; a corpus is {_KINDS}")
+            if os.path.isdir(path):  # hidden files, and those in hidden folders, are left out
+                below = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*")]
+                files = sorted(f for name, f in below if f.is_file() and "/." not in f"/{name}")
+                if not files:
+                    raise InputError(f"the folder {path} holds no file; a corpus is {_KINDS}")
+                self._files += files
+                name = name or path.resolve().name
+            elif os.path.isfile(path):
+                self._files.append(path)
+            else:
+                raise InputError(f"{path} is not a regular file; a corpus is {_KINDS}")
+        self.name = recorded_name(name or paths[0].name)
         self.versions: dict[str, str] = {}
         self._key, self._is_text = "", text
         for file in [] if text else self._files:  # they would be read as nonsense words
@@ -117,40 +156,98 @@ class TextFile:
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the (unpacked) text; refuse one that is none, or that changed since its key."""
-        digest, end = hashlib.sha256(), b"\n"
+        digest = hashlib.sha256()
         size = sum(file.stat().st_size for file in self._files if file.exists())
+        if not self._key:
+            self._changed = list(map(_changed, self._files))
+        ranges = [(file, 0, -1) for file in self._files]
         with progress.task(f"reading {self.name}", total=size or None, unit="bytes") as task:
-            for path in self._files:
-                try:
-                    with (
-                        nullcontext(self._kept) if self._kept else open_regular(path) as raw,
-                        UNPACK.get(path.suffix, nullcontext)(raw) as file,
-                    ):
-                        raw.seek(0)
-                        before, block = 0, file.read(BLOCK_BYTES)
-                        if block.startswith(b"%PDF-"):
-                            raise InputError(
-                                f"{path} is a PDF, not a text; {_NOT_TEXTS['.pdf'][1]}"
-                            )
-                        if not self._is_text and (numbers := numbers_per_word(block)):
-                            looks = f"looks like {_VECTORS[0]} ({numbers} numbers after each word)"
-                            raise _refused(f"{path} {looks}", _VECTORS[1])
-                        # The last line of the file before ends there.
-                        block = (b"" if end == b"\n" else b"\n") + block.removeprefix(
-                            BYTE_ORDER_MARK
-                        )
-                        while block:
-                            digest.update(block)
-                            yield block
-                            end = block[-1:]
-                            task.advance(raw.tell() - before)
-                            before, block = raw.tell(), file.read(BLOCK_BYTES)
-                except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-                    reason = getattr(error, "strerror", None) or str(error)
-                    raise InputError(f"cannot read {path}: {reason}") from error
+            for block, n_read in _read(ranges, sniffs=not self._is_text, kept=self._kept):
+                digest.update(block)
+                yield block
+                task.advance(n_read)
         if self._key not in ("", digest.hexdigest()):
             raise InputError(f"{self.name} changed while it was read; try again")
         self._key = digest.hexdigest()
+
+    def parts(self) -> list[Part]:
+        """Cut the text, after its key, into parts of about `PART_BYTES`; none if it is small.
+
+        Plain files are cut at ends of lines, packed files not at all.
+        """
+        parts: list[Part] = []
+        if self._kept:
+            return parts
+        weight = PART_BYTES  # of the last part, which is full now
+        for path, changed in zip(self._files, self._changed, strict=True):
+            is_packed = path.suffix in UNPACK
+            for start, stop in [(0, -1)] if is_packed else pairwise(_cuts(path, changed[0])):
+                if weight >= PART_BYTES:
+                    parts.append(Part(self.name, self.versions, [], []))
+                    weight = 0
+                parts[-1].ranges.append((path, start, stop))
+                parts[-1].changed.append(changed)
+                weight += _PACKED_RATIO * changed[0] if is_packed else stop - start
+        return parts if len(parts) > 1 else []
+
+
+def _read(
+    ranges: Iterable[tuple[Path, int, int]], *, sniffs: bool = False, kept: BinaryIO | None = None
+) -> Iterator[tuple[bytes, int]]:
+    """Yield the blocks of ranges of files, and the bytes that were read of the file for each.
+
+    A range that stops at -1 ends with its file. If `sniffs`, files that are no text are refused.
+    """
+    end = b"\n"
+    for path, start, stop in ranges:
+        try:
+            with (
+                nullcontext(kept) if kept else open_regular(path) as raw,
+                UNPACK.get(path.suffix, nullcontext)(raw) as file,
+            ):
+                raw.seek(start)
+                before, left = start, sys.maxsize if stop < 0 else stop - start
+                block = file.read(min(BLOCK_BYTES, left))
+                if start == 0 and block.startswith(b"%PDF-"):
+                    raise InputError(f"{path} is a PDF, not a text; {_NOT_TEXTS['.pdf'][1]}")
+                if sniffs and (numbers := numbers_per_word(block)):
+                    looks = f"looks like {_VECTORS[0]} ({numbers} numbers after each word)"
+                    raise _refused(f"{path} {looks}", _VECTORS[1])
+                left -= len(block)
+                mark = BYTE_ORDER_MARK if start == 0 else b""
+                # The last line of the file before ends there.
+                block = (b"" if end == b"\n" else b"\n") + block.removeprefix(mark)
+                while block:
+                    yield block, raw.tell() - before
+                    end = block[-1:]
+                    before, block = raw.tell(), file.read(min(BLOCK_BYTES, left))
+                    left -= len(block)
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"cannot read {path}: {reason}") from error
+
+
+def _changed(path: Path) -> tuple[int, int]:
+    """Return the size of a file and the time of its last change, zeros where there is none."""
+    try:
+        about = path.stat()
+    except OSError:
+        return 0, 0
+    return about.st_size, about.st_mtime_ns
+
+
+def _cuts(path: Path, size: int) -> list[int]:
+    """Return where parts of a plain file begin, at lines, `PART_BYTES` or more apart; its size."""
+    cuts = [0]
+    with explained(f"read {path}"), open_regular(path) as file:
+        while cuts[-1] + 2 * PART_BYTES <= size:
+            at, end = cuts[-1] + PART_BYTES, -1
+            file.seek(at)
+            while end < 0 and (block := file.read(1 << 16)):
+                end = block.find(b"\n")
+                at += len(block) if end < 0 else end + 1
+            cuts.append(min(at, size))
+    return [*cuts, size]
 
 
 class StandardInput(TextFile):

@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import repeat
+from itertools import compress, pairwise, repeat
 from numbers import Integral
 from reprlib import repr as brief
 
@@ -128,26 +128,27 @@ class Vocabulary:
         """
         if min_count < 1:
             raise OptionError.about("min_count", f"is {min_count}; it must be 1 or more")
-        every = cls(words, counts, source={})
-        count_of = dict(zip(every.words, every.counts.tolist(), strict=True))
-        n_tokens, n_eos = sum(count_of.values()), count_of.pop(EOS, 0)
-        count_of.pop(UNK, None)
-        # Negative counts with their words, so that the most frequent one comes first.
-        chosen = sorted((-count, word) for word, count in count_of.items() if count >= min_count)
+        n = checked_counts(counts, words)
+        if not words or len(set(words)) < len(words):
+            cls(words, n)  # which says that there is none, or what occurs twice
+        n_tokens, kept = int(n.sum()), n >= min_count
+        n_of = {EOS: 0}
+        for i in (i for i, word in enumerate(words) if word in (EOS, UNK)):
+            n_of[words[i]], kept[i] = int(n[i]), False
+        chosen, n = list(compress(words, kept.tolist())), n[kept]
         if unk is None:
-            is_all = n_eos - sum(count for count, _ in chosen) == n_tokens
+            is_all = n_of[EOS] + int(n.sum()) == n_tokens
             unk = not is_all or (max_size is not None and len(chosen) + 1 > max_size)
         if max_size is not None:
             room = max_size - 1 - unk
             if room < 0:
                 needed = f"{EOS} and {UNK}" if unk else EOS
                 raise OptionError.about("max_size", f"is {max_size}: no room for {needed}")
-            del chosen[room:]
-        chosen.append((-n_eos, EOS))
-        if unk:
-            chosen.append((-n_tokens - sum(count for count, _ in chosen), UNK))
-        chosen.sort()
-        return cls([word for _, word in chosen], [-count for count, _ in chosen], source=source)
+            chosen, n = ranked(chosen, n)
+            chosen, n = chosen[:room], n[:room]
+        rest = [n_tokens - n_of[EOS] - int(n.sum())] if unk else []
+        chosen += [EOS, UNK][: 1 + unk]
+        return cls(*ranked(chosen, np.append(n, [n_of[EOS], *rest])), source=source)
 
     @classmethod
     def from_dict(cls, counts: Mapping[str, int]) -> Vocabulary:
@@ -239,6 +240,17 @@ class Vocabulary:
         """Hash of the sorted words; independent of their order and counts."""
         text = "\n".join(sorted(self.words))
         return hashlib.sha256(f"{text}\n".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def ranked(words: Sequence[str], counts: Int64) -> tuple[list[str], Int64]:
+    """Return words and their counts by descending count, ties by word in code-point order."""
+    order = np.argsort(-counts, kind="stable")
+    by_count, counts = [words[i] for i in order.tolist()], counts[order]
+    ends = np.flatnonzero(np.diff(counts, append=-1)) + 1
+    for a, b in pairwise([0, *ends.tolist()]):
+        if b - a > 1:
+            by_count[a:b] = sorted(by_count[a:b])
+    return by_count, counts
 
 
 def checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:

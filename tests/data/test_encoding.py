@@ -1,5 +1,6 @@
 """Encoding: texts come back from their ids, for any blocks; damaged cache entries are rebuilt."""
 
+import gzip
 import hashlib
 import itertools
 import multiprocessing
@@ -9,15 +10,16 @@ import shutil
 import tracemalloc
 from itertools import pairwise
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hstree._compiled import numpy_alone
-from hstree.data import encoding
+from hstree.data import encoding, sources
 from hstree.data.encoding import encode
-from hstree.data.sources import BLOCK_BYTES, TextFile
+from hstree.data.sources import BLOCK_BYTES, TextFile, open_source
 from hstree.errors import FileFormatError, InputError
 from tests.needs import NUMBA
 
@@ -99,6 +101,53 @@ def test_kernels_number_the_words_of_a_large_text_as_a_dictionary_does(tmp_path)
     assert len(compiled.types) > 1 << 16  # the first tables were full
 
 
+@pytest.fixture
+def folder_of_parts(tmp_path, monkeypatch):
+    """A folder of texts that is cut into parts."""
+    monkeypatch.setattr(sources, "PART_BYTES", 1_000)
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    lines = [" ".join(f"w{n}é" for n in rng.zipf(1.3, 7) % 500) for _ in range(400)]
+    (folder / "a.txt").write_text("\ufeff" + "\n".join(lines))  # its last line has no end
+    (folder / "b.txt").write_text("")
+    (folder / "c.txt.gz").write_bytes(gzip.compress("\n".join(lines[:200]).encode()))
+    (folder / "d.txt").write_text("x" * 5_000 + "\n\nThe end \r\n")
+    return folder
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("alone", [False, True], ids=["compiled", "numpy"])
+def test_two_jobs_give_the_bytes_of_one(tmp_path, folder_of_parts, lower, alone):
+    with numpy_alone(alone):
+        for n_jobs in (1, 2):
+            source = open_source(folder_of_parts)
+            encode(source, lower=lower, cache=tmp_path / f"{n_jobs}", n_jobs=n_jobs)
+    assert len(source.parts()) > 5
+    assert contents(tmp_path / "1") == contents(tmp_path / "2")
+
+
+def test_jobs_are_those_of_an_ambient_configuration(tmp_path, folder_of_parts, monkeypatch):
+    n_parts = []
+    monkeypatch.setattr(sources.Part, "blocks", lambda part: n_parts.append(1) or iter([b"a\n"]))
+    with joblib.parallel_config(n_jobs=2):
+        encode(open_source(folder_of_parts), cache=tmp_path / "cache")
+    assert len(n_parts) > 5
+
+
+def test_a_fault_in_a_part_is_named_by_its_place_in_the_text(tmp_path, folder_of_parts):
+    with (folder_of_parts / "a.txt").open("ab") as file:
+        file.write(b"\nbad \xff byte\n" + b"more lines\n" * 500)
+    with pytest.raises(InputError, match="texts: byte 0xff at line 401, byte offset"):
+        encode(open_source(folder_of_parts), cache=tmp_path / "cache", n_jobs=2)
+    assert contents(tmp_path / "cache") == {}
+
+
+def test_counts_are_those_of_the_types(tmp_path):
+    text = encode(Given([b"a b a\nc a\n"]), cache=tmp_path)
+    assert (text.types, text.counts.tolist()) == (["<eos>", "a", "b", "c"], [2, 3, 1, 1])
+
+
 @pytest.mark.parametrize("blocks", [[], [b""], [b"", b""]])
 def test_an_empty_text_is_refused(tmp_path, blocks):
     with pytest.raises(InputError, match="given is empty"):
@@ -142,7 +191,7 @@ def test_the_second_use_reads_the_cache_alone(tmp_path):
 DAMAGES = {
     "cut": lambda content: content[:-5],
     "nonsense": lambda content: b"no encoded text" * 10,
-    "of another format": lambda content: content.replace(b'"format": 2', b'"format": 3'),
+    "of another format": lambda content: content.replace(b'"format": 3', b'"format": 2'),
 }
 
 

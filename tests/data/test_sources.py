@@ -7,13 +7,14 @@ import importlib
 import io
 import lzma
 import os
+import sys
 
 import pytest
 
 from hstree import progress
 from hstree.data.encoding import encode
 from hstree.data.sources import BLOCK_BYTES, open_source
-from hstree.errors import InputError
+from hstree.errors import InputError, MissingExtraError
 from tests.shared_data import shared
 
 
@@ -135,6 +136,48 @@ def test_the_files_of_a_folder_are_one_text_in_the_order_of_their_names(tmp_path
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="holds no file"):
         open_source(tmp_path / "empty")
+
+
+def test_a_pattern_and_a_list_name_several_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.txt", "a.txt", "c.md"):
+        (tmp_path / name).write_text(name[0])
+    assert text_of("*.txt") == b"a\nb"
+    assert open_source("*.txt").name == "*.txt"
+    assert text_of(["c.md", tmp_path / "a.txt"]) == b"c\na"
+    assert open_source(["c.md", "a.txt"]).name == "c.md and 1 other"
+    (tmp_path / "*.txt").write_text("itself")
+    assert text_of("*.txt") == b"itself"
+    for nothing in ("*.log", [], ["a.txt", "none.txt"]):
+        with pytest.raises(InputError, match=r"no such file|a list of no files"):
+            open_source(nothing)
+
+
+def zst(*texts):
+    """Pack texts as Zstandard, a frame each."""
+    zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed")
+    return b"".join(map(zstandard.compress, texts))
+
+
+def test_a_zstandard_file_is_the_same_text(tmp_path):
+    text = b"a b\nc\n" * 100_000
+    (tmp_path / "text.txt.zst").write_bytes(zst(text, b"", b"d\n"))
+    assert text_of(tmp_path / "text.txt.zst") == text + b"d\n"
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-3], lambda data: b"plain\n"])
+def test_a_bad_zstandard_file(tmp_path, damage):
+    (tmp_path / "text.txt.zst").write_bytes(damage(zst(b"the cat\n" * 99)))
+    with pytest.raises(InputError, match=r"cannot read .*text.txt.zst: .*(ends before|damaged)"):
+        text_of(tmp_path / "text.txt.zst")
+
+
+def test_a_zstandard_file_needs_a_library(tmp_path, monkeypatch):
+    for module in ("compression.zstd", "zstandard"):
+        monkeypatch.setitem(sys.modules, module, None)
+    (tmp_path / "text.txt.zst").write_bytes(b"")
+    with pytest.raises(MissingExtraError, match=r"zstandard .*pip install .*hstree\[zstd\]"):
+        text_of(tmp_path / "text.txt.zst")
 
 
 def test_standard_input_holds_one_text(tmp_path, monkeypatch):
