@@ -9,8 +9,8 @@ pytest.importorskip("gensim", reason="gensim is not installed: hstree[gensim]")
 
 def test_the_page(tmp_path):
     blocks = scripts_of("gensim.md")
-    assert len(blocks) == 4
-    assert len(run_python(["-c", "".join(blocks)], tmp_path).splitlines()) == 4
+    assert len(blocks) == 6
+    assert len(run_python(["-c", "".join(blocks)], tmp_path).splitlines()) == 6
 
 
 @pytest.mark.slow
