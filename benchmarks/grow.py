@@ -23,6 +23,7 @@ import hstree
 from benchmarks import table
 from benchmarks.compared import add_ptb, ptb_splits
 from hstree import progress
+from hstree._text import plural
 from hstree.data.splits import Splits
 
 
@@ -45,7 +46,7 @@ def rows(splits: Splits, options: Any) -> Iterator[dict[str, Any]]:
         whole = words_of(method, splits.train, options.dim)
         tree = hstree.build(method, whole)
         from_start = {
-            f"new tree, {epochs} epoch{'s' * (epochs > 1)}": hstree.LanguageModel(
+            f"new tree, {plural(epochs, 'epoch')}": hstree.LanguageModel(
                 tree, dim=options.dim, epochs=epochs
             ).fit(splits.train, splits.valid)
             for epochs in (1, options.epochs + 1)
@@ -75,7 +76,7 @@ def grown(
     tree = hstree.build(method, words_of(method, part, options.dim))
     model = hstree.LanguageModel(tree, dim=options.dim, epochs=options.epochs)
     model.fit(part, splits.valid)
-    yield figures(f"before, {options.epochs} epochs", model, part, splits.test)
+    yield figures(f"before, {plural(options.epochs, 'epoch')}", model, part, splits.test)
     after = {"grown": model.grow(hstree.grow(tree, whole), epochs=1)}
     if method == "huffman":
         after["old rows, new tree"] = old_rows_in_a_new_tree(model, hstree.build(method, whole))

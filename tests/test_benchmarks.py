@@ -145,6 +145,26 @@ def test_goodman_measures_class_trees_beside_flat(monkeypatch, capsys, tmp_path)
     assert all(row["parameters"] > 0 for row in rows)
 
 
+def test_grow_goes_on_with_old_rows(monkeypatch, capsys, tmp_path):
+    few = ("--ptb", ptb(tmp_path), "--epochs", 1, "--dim", 4, "--shares", 0.5)
+    (tmp_path / "ptb.train.txt").write_text("w0 w1 w2 <unk>\n" * 40 + "w3 w4 w5 w0\n" * 40)
+    rows = run("grow", monkeypatch, capsys, tmp_path, *few)
+    models = [row["model"] for row in rows if row["tree"] == "huffman"]
+    assert models == [
+        "before, 1 epoch",
+        "grown",
+        "grown, 1 epoch more",
+        "old rows, new tree",
+        "old rows, new tree, 1 epoch more",
+        "new tree, 1 epoch",
+        "new tree, 2 epochs",
+    ]
+    before, grown, after, *_ = rows
+    assert before["perplexity"] is None
+    assert (before["words"], grown["words"]) == (5, 8)
+    assert after["perplexity"] < grown["perplexity"]
+
+
 @pytest.mark.usefixtures("short_turns")
 def test_frontier_marks_the_rows_that_none_beats(monkeypatch, capsys, tmp_path):
     text = corpus_of(tmp_path, markov_lines(3_000, 0)[0])
