@@ -258,8 +258,10 @@ def write_array(file: IO[bytes], array: Array) -> None:
     file.write(array.data)
 
 
-def read_array(file: IO[bytes], size: int) -> Array:
+def read_array(file: IO[bytes], size: int, *, mapped_above: float = math.inf) -> Array:
     """Read a ``.npy`` of real numbers from a file of `size` bytes, open at its beginning.
+
+    An array of more than `mapped_above` rows stays in the file, as a `numpy.memmap`.
 
     Nothing is allocated before the announced size is found right. FileFormatError names no file.
     """
@@ -283,6 +285,9 @@ def read_array(file: IO[bytes], size: int) -> Array:
         raise FileFormatError(f"{wrong}; make or fetch it again")
     # An axis may be longer than the file where another one is 0.
     fits = expected == available and max(shape, default=0) <= size
+    if fits and shape and shape[0] > mapped_above:
+        order: Any = "F" if is_fortran else "C"
+        return np.memmap(file, dtype, "r", file.tell(), shape, order)
     data = file.read(expected) if fits else b""
     if not fits or len(data) < expected:
         raise FileFormatError("it ends too early; make or fetch it again")

@@ -4,16 +4,16 @@ Words with similar vectors end up under the same nodes. The paper's vectors, the
 vectors of a model, come from the bootstrap.
 """
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
 from scipy.special import expit
 
-from hstree import progress
 from hstree._compiled import twin
 from hstree._options import RandomState, Range, checked_options
 from hstree._typing import Bool, Float64, Floating, Int64
-from hstree.builders.shared.divisive import divide
+from hstree.builders.shared.divisive import Split
 from hstree.builders.shared.join import join_under_root
 from hstree.builders.shared.nodes import (
     LEAST_COUNT,
@@ -23,6 +23,7 @@ from hstree.builders.shared.nodes import (
     split_in_order,
     split_stuck,
 )
+from hstree.builders.shared.sampled import Scores, centred, divide_vectors
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
@@ -48,6 +49,7 @@ def gmm(
     weighted: bool = False,
     max_codes: Annotated[int, Range(1)] = 64,
     random_state: RandomState = 0,
+    n_jobs: int | None = None,
 ) -> Tree:
     """Split the words in two by a mixture of two spherical Gaussians, again and again.
 
@@ -74,6 +76,8 @@ def gmm(
         Maximum number of codes of a word in each tree.
     random_state : int
         Random seed of the even halves that EM starts from.
+    n_jobs : int, optional
+        Number of jobs at a time, as in scikit-learn; the tree is the same for any.
 
     Returns
     -------
@@ -100,6 +104,8 @@ def gmm(
     that ``trees=1`` builds. O(V d) per level and round: a million words of 100 numbers take half a
     minute, or half of that with compiled kernels, and about twice the memory of the vectors.
     Compiled sums are rounded otherwise: words between two components may go to the other child.
+    Above two million words, upper nodes are split by a sample of their rows, and sub-trees are jobs
+    (`hstree.builders.shared.sampled`).
 
     References
     ----------
@@ -109,8 +115,7 @@ def gmm(
     if epsilon > 0 and split == "balanced":
         reason = "needs split 'adaptive'; a balanced split doubles no word"
         raise OptionError.about("epsilon", reason)
-    n_words = len(vectors.labels)
-    weights = np.ones(n_words)
+    weight = None
     if weighted:
         if vectors.counts is None:
             raise InputError(
@@ -118,45 +123,100 @@ def gmm(
                 "NAME.npy in NAME.labels.tsv (word<TAB>count), give a vocabulary, or leave the "
                 "option out"
             )
-        weights = np.maximum(vectors.counts, LEAST_COUNT)
-    scale = scale_of(vectors.vectors)
-
-    def rule(words: Int64, start: Int64, drawn: Float64) -> Int64:
-        nodes, weight = Nodes(start), weights[words]
-        X = centred_rows(vectors.vectors, words, nodes, scale, weight)
-        half = split_in_order(nodes, drawn) == 1
-        odds = log_odds(nodes, X, half, weight, iterations, shared_variance)
-        if split == "balanced":
-            return split_in_order(nodes, odds)
-        second = odds > 0
-        branch = second.astype(np.int64)
-        split_stuck(branch, nodes, X)
-        # (n,) words that go to both children
-        if epsilon == 0:
-            both = np.zeros(len(words), bool)
-        elif epsilon == 0.5:
-            # all but the word of each child with the largest odds for that child
-            order = np.lexsort((odds, branch, nodes.node))
-            both = np.ones(len(words), bool)
-            both[order[np.r_[start[:-1], start[1:] - 1]]] = False
-        else:
-            both = np.abs(odds) <= np.log(0.5 + epsilon) - np.log(0.5 - epsilon)
-            # (2, S) whether all words of a node go to the first child, and to the second
-            full = np.logical_and.reduceat([~second | both, second | both], start[:-1], axis=1)
-            both &= ~(full[0] | full[1])[nodes.node]
-        return np.where(both, ~branch, branch)
-
+        weight = np.maximum(vectors.counts, LEAST_COUNT)
+    splitter = Mixtures(split, epsilon, iterations, shared_variance, max_codes)
     seeds = np.random.SeedSequence(random_state).spawn(trees)
-    with progress.task("gmm", total=trees * n_words, unit="words") as task:
-        divided = [
-            divide(n_words, rule, draw=draw, max_codes=max_codes, task=task)
-            for draw in (np.random.default_rng(seed).random for seed in seeds)
-        ]
+    divided = divide_vectors("gmm", vectors, splitter, seeds, value=weight, n_jobs=n_jobs)
     bounded = np.logical_or.reduce([tree.bounded for tree in divided])
     meta = {"max_codes_reached": int(np.count_nonzero(bounded))} if epsilon > 0 else {}
     built = [Tree(vectors.labels, t.child_start, t.child, counts=vectors.counts) for t in divided]
     tree = built[0] if trees == 1 else join_under_root(built, vectors.labels, counts=vectors.counts)
     return tree.with_meta(meta)
+
+
+@dataclass(frozen=True)
+class Mixtures:
+    """Splits by a mixture of two Gaussians, the options as of `gmm`; `value` are weights."""
+
+    split: str
+    epsilon: float
+    iterations: int
+    shared_variance: bool
+    max_codes: int
+    arity = 2
+
+    def drawn(self, rng: np.random.Generator, n: int) -> Float64:
+        """Draw numbers whose order is an even split of each node."""
+        return rng.random(n)
+
+    def split_of(self, vectors: Floating, value: Float64 | None) -> Split:
+        """Return the rule that splits nodes of words with these vectors and weights (V,)."""
+        scale = scale_of(vectors)
+        weights = np.ones(len(vectors)) if value is None else value
+
+        def split(words: Int64, start: Int64, drawn: Float64) -> Int64:
+            nodes, weight = Nodes(start), weights[words]
+            X = centred_rows(vectors, words, nodes, scale, weight)
+            half = split_in_order(nodes, drawn) == 1
+            odds = log_odds(nodes, X, half, weight, self.iterations, self.shared_variance)
+            return self._branches(nodes, odds, X)
+
+        return split
+
+    def _branches(self, nodes: Nodes, odds: Float64, X: Floating | None = None) -> Int64:
+        """Return the branches (n,) of words by their log-odds; without X, nodes may stay whole."""
+        if self.split == "balanced":
+            return split_in_order(nodes, odds)
+        second = odds > 0
+        branch = second.astype(np.int64)
+        if X is not None:
+            split_stuck(branch, nodes, X)
+        if self.epsilon == 0:
+            return branch
+        # (n,) words that go to both children
+        if self.epsilon == 0.5:
+            # all but the word of each child with the largest odds for that child
+            order = np.lexsort((odds, branch, nodes.node))
+            both = np.ones(len(odds), bool)
+            both[order[np.r_[nodes.start[:-1], nodes.start[1:] - 1]]] = False
+        else:
+            both = np.abs(odds) <= np.log(0.5 + self.epsilon) - np.log(0.5 - self.epsilon)
+            # (2, S) whether all words of a node go to the first child, and to the second
+            sides = [~second | both, second | both]
+            full = np.logical_and.reduceat(sides, nodes.start[:-1], axis=1)
+            both &= ~(full[0] | full[1])[nodes.node]
+        return np.where(both, ~branch, branch)
+
+    def scores(self, rows: Floating, value: Float64 | None, rng: np.random.Generator) -> Scores:
+        """Return the log-odds of the components of a mixture of the rows, as scores."""
+        weight = np.ones(len(rows)) if value is None else value
+        nodes, X, scale, centre = centred(rows, weight)
+        half = split_in_order(nodes, self.drawn(rng, len(rows))) == 1
+        odds = log_odds(nodes, X, half, weight, self.iterations, self.shared_variance)
+        # (2,) and (2, d): weight, mean and variance of both components
+        share = np.stack([weight * expit(-odds), weight * expit(odds)])
+        mass = np.maximum(share.sum(axis=1), LEAST_SHARE * weight.sum())
+        mean = np.concatenate([nodes.weighted_sum(one, X) for one in share / mass[:, None]])
+        square = np.vecdot(X, X).astype(np.float64)
+        mean_square = np.vecdot(mean, mean).astype(np.float64)
+        variance = np.maximum(share @ square / mass - mean_square, 0) / X.shape[1]
+        if self.shared_variance:
+            variance[:] = mass @ variance / mass.sum()
+        floor = VARIANCE_FLOOR * (weight @ square) / (weight.sum() * X.shape[1])
+        precision = 1 / (variance + max(floor, LEAST_VARIANCE))
+        log_density = np.log(mass) + (X.shape[1] * np.log(precision) - precision * mean_square) / 2
+        linear = precision[:, None] * mean
+        return Scores(
+            scale,
+            centre,
+            np.diff(log_density),
+            -np.diff(precision) / 2,
+            np.diff(linear, axis=0).astype(X.dtype),
+        )
+
+    def branches(self, nodes: Nodes, scores: Float64, value: Float64 | None) -> Int64:
+        """Return the branches (n,) of words by their log-odds (1, n)."""
+        return self._branches(nodes, scores[0])
 
 
 @twin

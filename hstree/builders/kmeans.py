@@ -2,17 +2,18 @@
 
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
-from hstree import progress
 from hstree._compiled import stop_flag, twin
 from hstree._options import RandomState, Range, checked_options
 from hstree._ragged import offsets
 from hstree._typing import Float64, Floating, Int64
-from hstree.builders.shared.divisive import Split, divide
+from hstree.builders.shared.divisive import Split
 from hstree.builders.shared.nodes import Nodes, centred_rows, scale_of, split_stuck
+from hstree.builders.shared.sampled import Scores, centred, divide_vectors
 from hstree.data.vectors import WordVectors
 from hstree.tree import Tree
 
@@ -25,6 +26,7 @@ def kmeans(
     balanced: bool = False,
     iterations: Annotated[int, Range(1)] = 10,
     random_state: RandomState = 0,
+    n_jobs: int | None = None,
 ) -> Tree:
     """Split the words by k-means, then the words of each cluster, until each is a leaf.
 
@@ -41,6 +43,8 @@ def kmeans(
         Maximum number of rounds of Lloyd's algorithm for each node.
     random_state : int
         Random seed of the first centres.
+    n_jobs : int, optional
+        Number of jobs at a time, as in scikit-learn; the tree is the same for any.
 
     Returns
     -------
@@ -60,6 +64,8 @@ def kmeans(
 
     O(k V d) per level and round. Compiled sums are rounded otherwise: words that are about as near
     to two centres may go to the other.
+    Above two million words, upper nodes are split by a sample of their rows, and sub-trees are jobs
+    (`hstree.builders.shared.sampled`).
 
     References
     ----------
@@ -68,12 +74,47 @@ def kmeans(
        application to dynamic search advertising", WWW 2018, section 4.1.
     """
     arity = min(arity, max(2, len(vectors.labels)))  # more children change nothing
-    split = kmeans_split(vectors.vectors, balanced, iterations=iterations)
-    n_words = len(vectors.labels)
-    draw = kmeans_noise(arity, random_state)
-    with progress.task("kmeans", total=n_words, unit="words") as task:
-        divided = divide(n_words, split, draw=draw, arity=arity, task=task)
+    seeds = [np.random.SeedSequence(random_state)]
+    splitter = Means(arity, balanced, iterations)
+    (divided,) = divide_vectors("kmeans", vectors, splitter, seeds, n_jobs=n_jobs)
     return Tree(vectors.labels, divided.child_start, divided.child, counts=vectors.counts)
+
+
+@dataclass(frozen=True)
+class Means:
+    """Splits by k-means, the options as of `kmeans`; no `value` is needed."""
+
+    arity: int
+    balanced: bool
+    iterations: int
+    max_codes = 1
+
+    def drawn(self, rng: np.random.Generator, n: int) -> Float64:
+        """Draw Gumbel noise (k, n): it decides the first k centres."""
+        return rng.gumbel(size=(self.arity, n))
+
+    def split_of(self, vectors: Floating, value: None) -> Split:
+        """Return the rule that splits nodes of words with these vectors (V, d)."""
+        return kmeans_split(vectors, self.balanced, iterations=self.iterations)
+
+    def scores(self, rows: Floating, value: None, rng: np.random.Generator) -> Scores:
+        """Return the squared distances to the centres of the rows, less the rows' squares."""
+        nodes, X, scale, centre = centred(rows, np.ones(len(rows)))
+        centres = _first_centres(nodes, X, self.drawn(rng, len(rows)))
+        branch = clusters(nodes, X, centres, self.balanced, self.iterations)
+        # (k, d); an empty cluster keeps its first centre
+        of_rows = [X[branch == j] for j in range(self.arity)]
+        means = [
+            c[0] if len(x) == 0 else x.mean(axis=0, dtype=np.float64)
+            for x, c in zip(of_rows, centres, strict=True)
+        ]
+        mean = np.array(means, X.dtype)
+        square = np.vecdot(mean, mean).astype(np.float64)
+        return Scores(scale, centre, square, np.zeros(self.arity), -2 * mean)
+
+    def branches(self, nodes: Nodes, scores: Float64, value: None) -> Int64:
+        """Return the branches (n,) of words by their distances (k, n)."""
+        return _even_split(nodes, scores) if self.balanced else np.argmin(scores, axis=0)
 
 
 def kmeans_noise(arity: int, random_state: int) -> Callable[[int], Float64]:

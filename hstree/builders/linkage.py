@@ -16,6 +16,7 @@ from scipy.spatial.distance import cdist
 
 from hstree import progress
 from hstree._options import checked_options
+from hstree._text import duration
 from hstree._typing import Float64, Int64, refuse_masked
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
@@ -24,6 +25,8 @@ from hstree.tree.order import reorder
 
 #: Maximum number of labels: V^2 distances are 3.2 GB of float64.
 MAX_LABELS = 20_000
+#: Seconds for each pair of words: 18 for 20,000 words.
+SECONDS = 18 / 20_000**2
 #: Distances that are computed at once.
 _AT_ONCE = 1 << 18
 
@@ -82,9 +85,9 @@ def linkage(
         )
     if n_words > MAX_LABELS:
         raise InputError(
-            f"linkage holds all distances between words, {n_words**2 * 8 / 1e9:.0f} "
-            f"GB for these {n_words}; the limit is {MAX_LABELS} words: take gmm or kmeans, "
-            "or fewer words"
+            f"linkage holds all distances between words, {n_words**2 * 8 / 1e9:,.0f} GB for these "
+            f"{n_words:,}, and would take {duration(SECONDS * n_words**2)} or more; the limit is "
+            f"{MAX_LABELS:,} words: take kmeans or gmm, which need neither, or fewer words"
         )
     try:
         merges = merges_of(vectors.vectors.astype(np.float64), criterion, metric)

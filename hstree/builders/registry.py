@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hstree._files import explained, open_regular, recorded_name
+from hstree._jobs import doing_jobs
 from hstree._options import effective
 from hstree._plugins import PACKAGE, Registry, titled
 from hstree._text import named_error
@@ -61,6 +62,7 @@ def build(
     *,
     vocabulary: Vocabulary | str | os.PathLike[str] | None = None,
     from_tree: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
     **options: Any,
 ) -> Tree:
     """Build a tree.
@@ -80,6 +82,9 @@ def build(
     from_tree : str or path, optional
         Tree that is pruned and grown to the words instead (`hstree.grow`), by vectors or by counts
         as the method takes them; ``from=FILE`` among the options of a row or of ``--method``.
+    n_jobs : int, optional
+        Number of jobs at a time, for builders that divide (gmm, kmeans, semantic); as in
+        scikit-learn, -1 is all cores. The tree is the same for any.
     **options
         Options of the method.
 
@@ -129,14 +134,15 @@ def build(
     source |= {"texts_of_files": texts(made_from)} if made_from else {}
     is_native = chosen.package == PACKAGE
     run = partial(chosen.function if is_native else partial(_run_plugin, chosen), **values)
-    if grown is not None:
-        tree = _regrown(chosen, grown, values, input, vocabulary)
-        source |= tree.meta["input"]
-    elif isinstance(input, WordVectors) and vocabulary is not None:
-        tree, coverage = over_vocabulary(run, input, vocabulary)
-        source |= coverage
-    else:
-        tree = run(input)
+    with doing_jobs(n_jobs):
+        if grown is not None:
+            tree = _regrown(chosen, grown, values, input, vocabulary)
+            source |= tree.meta["input"]
+        elif isinstance(input, WordVectors) and vocabulary is not None:
+            tree, coverage = over_vocabulary(run, input, vocabulary)
+            source |= coverage
+        else:
+            tree = run(input)
     # A builder may replace the value of an option by what it led to, such as a version.
     if isinstance(replaced := tree.meta.get("options"), dict):
         used |= replaced

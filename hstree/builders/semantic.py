@@ -4,16 +4,17 @@ The counts fix the code lengths; the vectors decide which words share a node. A 
 follows the vectors is what `gmm` builds.
 """
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
-from hstree import progress
 from hstree._options import Range, checked_options
 from hstree._typing import Array, Float64, Floating, Int64
 from hstree.builders.huffman import huffman_tree
-from hstree.builders.shared.divisive import divide
+from hstree.builders.shared.divisive import Split
 from hstree.builders.shared.nodes import LEAST_COUNT, Nodes, centred_rows, scale_of
+from hstree.builders.shared.sampled import Scores, centred, divide_vectors
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError
 from hstree.tree import Tree
@@ -24,7 +25,12 @@ POWER_ROUNDS = 3
 
 
 @checked_options
-def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10) -> Tree:
+def semantic(
+    vectors: WordVectors,
+    *,
+    iterations: Annotated[int, Range(1)] = 10,
+    n_jobs: int | None = None,
+) -> Tree:
     """Huffman's code lengths, with similar words under the same nodes.
 
     Parameters
@@ -33,6 +39,8 @@ def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10)
         One vector per word, and counts; if all are zero, they are taken as equal.
     iterations : int
         Maximum number of rounds of two-means for each node.
+    n_jobs : int, optional
+        Number of jobs at a time, as in scikit-learn; the tree is the same for any.
 
     Returns
     -------
@@ -59,6 +67,8 @@ def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10)
 
     O(V d) per level and round, and a sort, over all nodes at once. 100,000 words of 100 numbers
     take a few seconds.
+    Above two million words, upper nodes are split by a sample of their rows, and sub-trees are jobs
+    (`hstree.builders.shared.sampled`).
 
     References
     ----------
@@ -79,26 +89,61 @@ def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10)
             "semantic needs counts, and these vectors have none; add them, for NAME.npy in "
             "NAME.labels.tsv (word<TAB>count), or give a vocabulary"
         )
-    n_words = len(vectors.labels)
     length = Codes(huffman_tree(vectors.labels, vectors.counts), cache_limit=0).length
-    scale = scale_of(vectors.vectors)
-    weights = np.sqrt(np.maximum(vectors.counts, LEAST_COUNT))
-
-    def split(words: Int64, start: Int64, rng: np.random.Generator) -> Int64:
-        nodes, weight, share = Nodes(start), weights[words], shares(length[words])
-        X = centred_rows(vectors.vectors, words, nodes, scale, weight)
-        branch = fill_half(nodes, along_principal_axis(nodes, X, weight), share)
-        for _ in range(iterations):
-            # (S, d) with rows centred, the sum of a half points from the other mean to its mean
-            apart = nodes.weighted_sum(weight * branch, X)
-            before, branch = branch, fill_half(nodes, nodes.dot(X, apart), share)
-            if np.array_equal(before, branch):
-                break
-        return branch
-
-    with progress.task("semantic", total=n_words, unit="words") as task:
-        divided = divide(n_words, split, task=task)
+    weight = np.sqrt(np.maximum(vectors.counts, LEAST_COUNT))
+    value = np.stack([np.resize(length, len(weight)), weight], axis=1)  # one word has no code
+    seeds = [np.random.SeedSequence(0)]  # of samples; nothing else is random
+    (divided,) = divide_vectors(
+        "semantic", vectors, Halves(iterations), seeds, value=value, n_jobs=n_jobs
+    )
     return Tree(vectors.labels, divided.child_start, divided.child, counts=vectors.counts)
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Splits into halves of the code space; `value` (V, 2) are code lengths and weights."""
+
+    iterations: int
+    arity = 2
+    max_codes = 1
+
+    def drawn(self, rng: np.random.Generator, n: int) -> None:
+        """Draw nothing."""
+
+    def split_of(self, vectors: Floating, value: Float64) -> Split:
+        """Return the rule that splits nodes of words with these vectors (V, d)."""
+        scale, (lengths, weights) = scale_of(vectors), value.T
+
+        def split(words: Int64, start: Int64, drawn: None) -> Int64:
+            nodes, weight, share = Nodes(start), weights[words], shares(lengths[words])
+            X = centred_rows(vectors, words, nodes, scale, weight)
+            branch = fill_half(nodes, along_principal_axis(nodes, X, weight), share)
+            for _ in range(self.iterations):
+                # (S, d) with rows centred, the sum of a half points from the other mean to its mean
+                apart = nodes.weighted_sum(weight * branch, X)
+                before, branch = branch, fill_half(nodes, nodes.dot(X, apart), share)
+                if np.array_equal(before, branch):
+                    break
+            return branch
+
+        return split
+
+    def scores(self, rows: Floating, value: Float64, rng: np.random.Generator) -> Scores:
+        """Return the coordinate of rows between the means of two halves of the rows."""
+        (lengths, weight) = value.T
+        nodes, X, scale, centre = centred(rows, weight)
+        share, coordinate = 2.0**-lengths, along_principal_axis(nodes, X, weight)
+        for _ in range(self.iterations):
+            order = np.argsort(coordinate, kind="stable")
+            half = np.empty(len(rows))
+            half[order] = np.cumsum(share[order]) > share.sum() / 2
+            apart = nodes.weighted_sum(weight * half, X)
+            coordinate = nodes.dot(X, apart)
+        return Scores(scale, centre, np.zeros(1), np.zeros(1), apart)
+
+    def branches(self, nodes: Nodes, scores: Float64, value: Float64) -> Int64:
+        """Return the branches (n,) of words by their coordinates (1, n)."""
+        return fill_half(nodes, scores[0], shares(value[:, 0]))
 
 
 def along_principal_axis(nodes: Nodes, X: Floating, weight: Float64) -> Float64:
@@ -115,9 +160,9 @@ def along_principal_axis(nodes: Nodes, X: Floating, weight: Float64) -> Float64:
     return value
 
 
-def shares(length: Int64) -> Array:
+def shares(length: Array) -> Array:
     """Return 2**-length in units of the smallest; Python integers where sums exceed int64."""
-    exponent = (length.max() - length).astype(np.int64)
+    exponent = (length.max() - length).astype(np.int64)  # exact, also of floats
     fit = (2.0**exponent).sum() < 2.0**62
     exact: Array = 2 ** (exponent if fit else exponent.astype(object))
     return exact

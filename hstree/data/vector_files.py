@@ -9,19 +9,35 @@ where the content cannot.
 Whether numbers are finite and words unique is checked in `vectors`.
 """
 
+import math
 import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
 
 import numpy as np
 
 from hstree import progress
-from hstree._files import PACKED, Unpacked, explained, open_regular, read_array, replacing
-from hstree._typing import Array, Float32
+from hstree._files import (
+    PACKED,
+    Unpacked,
+    cache_folder,
+    explained,
+    make_folder,
+    open_regular,
+    read_array,
+    replacing,
+)
+from hstree._ragged import offsets
+from hstree._typing import Array, Float32, Int64
 from hstree.errors import FileFormatError, InputError
 
+#: Rows above which vectors stay in their files, and upper nodes of trees are split by samples.
+LARGE = 2_000_000
 #: Least length of vectors by which a text of them is recognised.
 FEWEST = 5
 _FIRST_LINES = 10
@@ -40,15 +56,88 @@ _KINDS = "give .npy, word2vec text or binary, or GloVe text (a word and its numb
 _OF_TEXT = "; of running text, `hstree.bootstrap` makes vectors and a tree"
 
 
-def read_npy(name: str, what: str = "vectors") -> Array:
+class MappedRows:
+    """Rows (V, d) of several arrays of real numbers on disk, read as float32 when they are taken.
+
+    As much of a matrix as builders need of one.
+    """
+
+    dtype, ndim = np.dtype(np.float32), 2
+
+    def __init__(self, parts: Sequence[Array]) -> None:
+        self._parts, self._start = parts, offsets(np.array([len(part) for part in parts]))
+        self.shape = int(self._start[-1]), int(parts[0].shape[1])
+        self.size = math.prod(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def take(self, rows: Int64, axis: int = 0) -> Float32:
+        """Return some rows (n, d)."""
+        taken = np.empty((len(rows), self.shape[1]), np.float32)
+        of_part = np.searchsorted(self._start, rows, "right") - 1
+        with np.errstate(over="ignore"):  # it is refused as not finite
+            for p in np.unique(of_part).tolist():
+                at = np.flatnonzero(of_part == p)
+                taken[at] = self._parts[p][rows[at] - self._start[p]]
+        return taken
+
+    def __getitem__(self, rows: Any) -> Float32:
+        return self.take(np.arange(len(self))[rows])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self[:] if dtype is None else self[:].astype(dtype)
+
+
+def read_shards(folder: str) -> Array | MappedRows:
+    """Read the ``.npy`` files of a folder, by name, as the rows of one matrix.
+
+    More than `LARGE` rows stay in the files. Raises InputError when there is none, or they are no
+    matrices of as many columns.
+    """
+    names = sorted(str(path) for path in Path(folder).glob("*.npy"))
+    if not names:
+        raise InputError(
+            f"{folder}: a folder without .npy files; name a file of vectors, or shards"
+        )
+    parts = [read_npy(name, mapped_above=0) for name in names]
+    for name, part in zip(names, parts, strict=True):
+        if part.ndim != 2 or part.shape[1:] != parts[0].shape[1:]:
+            wrong = f"vectors of shape {part.shape}, and {names[0]} has {parts[0].shape}"
+            raise InputError(f"{name}: {wrong}; give shards of as many columns")
+    rows = MappedRows(parts)
+    return rows if len(rows) > LARGE else rows[:]
+
+
+def is_dask(rows: object) -> bool:
+    """Return whether an object is an array of Dask."""
+    return hasattr(rows, "to_delayed") and hasattr(rows, "numblocks")
+
+
+def of_dask(rows: Any) -> Array:
+    """Return the rows of a Dask array, computed block by block into a file without a name."""
+    folder = cache_folder()
+    make_folder(folder)
+    with explained(f"write vectors to {folder}"), TemporaryFile(dir=folder) as file:
+        for block in range(rows.numblocks[0]):
+            computed = np.asarray(rows.blocks[block])
+            file.write(np.ascontiguousarray(computed, computed.dtype).data)
+        shape = file.tell() // (computed.dtype.itemsize * rows.shape[1]), rows.shape[1]
+        return np.memmap(file, computed.dtype, "r", 0, shape)
+
+
+def read_npy(name: str, what: str = "vectors", *, mapped_above: float = math.inf) -> Array:
     """Read a ``.npy`` file of real numbers, of any type and shape; nothing is unpickled.
+
+    An array of more than `mapped_above` rows stays in the file, as a `numpy.memmap`.
 
     `what` says for messages what it should hold. Raises InputError when it is empty, cut off or not
     such a file, or holds anything but real numbers.
     """
     try:
         with explained(f"read the {what} {name}"), open_regular(name) as file:
-            return read_array(file, os.fstat(file.fileno()).st_size)
+            size = os.fstat(file.fileno()).st_size
+            return read_array(file, size, mapped_above=mapped_above)
     except FileFormatError as error:
         raise InputError(f"cannot read the {what} {name}: {error}") from error
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,16 @@ from hstree._files import NPY_MAGIC, explained, naming, open_regular, write_arra
 from hstree._text import quoted
 from hstree._typing import Array, Float32, Int64, refuse_masked
 from hstree.data.provenance import texts
-from hstree.data.vector_files import read_npy, read_text_or_binary, write_word2vec
+from hstree.data.vector_files import (
+    LARGE,
+    MappedRows,
+    is_dask,
+    of_dask,
+    read_npy,
+    read_shards,
+    read_text_or_binary,
+    write_word2vec,
+)
 from hstree.data.vocabulary import checked_counts
 from hstree.data.word_files import read_labels, replacing_with_labels
 from hstree.errors import FileFormatError, InputError, OptionError
@@ -27,7 +36,7 @@ from hstree.tree.row_numbers import RowNumbers, as_labels
 
 #: Number of words from which counts of V, V - 1, ..., 1 are taken for made up by gensim.
 MADE_UP = 50
-_AT_ONCE = 1 << 18  # labels
+_AT_ONCE = 1 << 16  # labels and rows
 
 
 @runtime_checkable
@@ -49,7 +58,9 @@ class WordVectors:
     labels : sequence of str, length V, or None
         Unique; at least one. None names the rows by index: "0", "1", ...
     vectors : array_like of numbers, shape (V, d)
-        Finite; kept as float32, without a copy if it is float32 already.
+        Finite; kept as float32, without a copy if it is float32 already. More than two million rows
+        of another type are converted when they are read; a Dask array of as many is computed block
+        by block, into a file.
     counts : array_like of int, shape (V,), optional
         Number of occurrences of each word in the training text; zero or more.
     source : dict, optional
@@ -87,7 +98,10 @@ class WordVectors:
     ) -> None:
         refuse_masked(vectors, "vectors")
         try:
-            array = np.asarray(vectors)
+            is_large = is_dask(vectors) and not len(vectors) <= LARGE  # type: ignore[arg-type]
+            vectors = of_dask(vectors) if is_large else vectors
+            is_mapped = isinstance(vectors, MappedRows)
+            array: Any = vectors if is_mapped else np.asarray(vectors)
         except ValueError as error:
             raise InputError("vectors of different lengths; every word needs the same") from error
         if array.dtype.kind not in "fiu":
@@ -99,11 +113,15 @@ class WordVectors:
         if len(array) != len(self.labels):
             wrong = f"{len(self.labels)} labels for {len(array)} rows"
             raise InputError(f"{wrong}; give one for each row")
-        with np.errstate(over="ignore"):  # refused as it is not finite
-            self.vectors: Float32 = np.ascontiguousarray(array, np.float32).view()
-        self.vectors.setflags(write=False)
-        if not np.isfinite(self.vectors).all():
-            raise _not_finite(array, self.vectors, self.labels)
+        if len(array) > LARGE and array.dtype != np.float32 and not is_mapped:
+            array, is_mapped = MappedRows([array]), True  # not twice in memory
+        self.vectors: Float32 = array
+        if not is_mapped:
+            with np.errstate(over="ignore"):  # refused as it is not finite
+                self.vectors = np.ascontiguousarray(array, np.float32).view()
+            self.vectors.setflags(write=False)
+        if not all(np.isfinite(rows).all() for rows in self._blocks()):
+            raise _not_finite(array, np.asarray(self.vectors), self.labels)
         if not all(map(str.__instancecheck__, self.labels)):
             at, label = next((i, x) for i, x in enumerate(self.labels) if not isinstance(x, str))
             raise InputError(f"label {at} is {label!r}; labels must be text")
@@ -137,7 +155,8 @@ class WordVectors:
     ) -> WordVectors:
         """Read ``.npy``, word2vec text or binary, or GloVe text, told apart by content.
 
-        All but ``.npy`` may be gzipped.
+        All but ``.npy`` may be gzipped. A folder of ``.npy`` files is one matrix, in the order of
+        their names. More than two million rows of ``.npy`` stay in their files, mapped.
 
         Parameters
         ----------
@@ -155,15 +174,18 @@ class WordVectors:
             When `labels` is given for a file that contains its words.
         """
         name = os.fspath(path)
-        with explained(f"read the vectors {name}"), open_regular(name) as file:
-            is_npy = file.read(len(NPY_MAGIC)) == NPY_MAGIC or name.endswith(".npy")
+        is_npy = is_folder = os.path.isdir(name)
+        if not is_folder:
+            with explained(f"read the vectors {name}"), open_regular(name) as file:
+                is_npy = file.read(len(NPY_MAGIC)) == NPY_MAGIC or name.endswith(".npy")
         if not is_npy:
             if labels is not None:
                 raise OptionError.about("labels", f"is for .npy; {name} holds its words itself")
             words, rows = read_text_or_binary(name)
             with naming(name):
                 return cls(words, rows)
-        matrix, content = read_npy(name), read_labels(name, labels)
+        matrix: Any = read_shards(name) if is_folder else read_npy(name, mapped_above=LARGE)
+        content = read_labels(name, labels)
         if content is not None and matrix.ndim and len(content.words) != len(matrix):
             raise InputError(
                 f"{content.path} has {len(content.words)} labels for the {len(matrix)} rows of "
@@ -209,6 +231,11 @@ class WordVectors:
         hashed = {} if "sha256" in source else {"sha256": self.sha256}  # a subset has the whole's
         return {"kind": "vectors", **source, **hashed}
 
+    def _blocks(self) -> Iterator[Float32]:
+        """Yield the vectors, some rows at a time."""
+        for first in range(0, len(self.labels), _AT_ONCE):
+            yield self.vectors[first : first + _AT_ONCE]
+
     @cached_property
     def sha256(self) -> str:
         """Hash of labels, vectors and counts; independent of the file format."""
@@ -222,7 +249,8 @@ class WordVectors:
             text = "".join(self.labels[first : first + _AT_ONCE])
             digest.update(text.encode("utf-8", "surrogatepass"))
         digest.update(b"\n")
-        digest.update(self.vectors.astype("<f4", copy=False).data)
+        for rows in self._blocks():
+            digest.update(rows.astype("<f4", copy=False).data)
         if self.counts is not None:
             digest.update(b"\n" + self.counts.astype("<i8").tobytes())
         return digest.hexdigest()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from hstree._files import UNPACK
 from hstree._options import Option, effective, options_of
 from hstree._plugins import PACKAGE, summary_of, unusable
 from hstree.data.corpus import Corpus
+from hstree.data.vector_files import is_dask
 from hstree.data.vectors import KeyedVectorsLike, WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
@@ -92,7 +93,7 @@ class Builder:
             if parameter.default is parameter.empty:
                 raise refuse(f"the option {parameter.name!r} needs a default")
         try:
-            options = options_of(function)
+            options = options_of(function, frozenset({"n_jobs"}))  # changes no tree
             effective(options, {}, name)
         except TypeError as error:
             raise refuse(str(error)) from error
@@ -154,8 +155,8 @@ def convert_input(input: object, method: Builder, vocabulary: Vocabulary | None)
     """
     if method.takes is Vocabulary and isinstance(input, Mapping):
         input = Vocabulary.from_dict(input)
-    elif method.takes is WordVectors and isinstance(input, np.ndarray):
-        input = WordVectors(None, input)
+    elif method.takes is WordVectors and (isinstance(input, np.ndarray) or is_dask(input)):
+        input = WordVectors(None, cast(Any, input))
     elif isinstance(input, KeyedVectorsLike):
         input = WordVectors.from_keyed_vectors(input)
     if isinstance(input, Corpus) and method.takes is not WordVectors:

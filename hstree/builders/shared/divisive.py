@@ -33,7 +33,7 @@ def divide(
     *,
     draw: Callable[[int], Any] = lambda n: None,
     arity: int = 2,
-    max_codes: int = 1,
+    max_codes: int | Int64 = 1,
     roots: Int64 | None = None,
     task: Task,
 ) -> DividedTree:
@@ -41,15 +41,16 @@ def divide(
 
     `split` gets whole nodes of more than `arity` words, the words of each ascending, and what
     `draw` returns for n words; several threads may call it at once. No branch may take all words of
-    a node. A node of fewer words has them as its children. A word has at most `max_codes` codes;
-    beyond it, it goes to one child only. With `roots` (R + 1,), R trees are built at once: the
-    words of tree r are ``roots[r]`` to ``roots[r + 1]``, two or more, and its root is node r. Nodes
-    are numbered level by level, children in the order of their branches.
+    a node. A node of fewer words has them as its children. A word has at most `max_codes` codes,
+    one number or (V,); beyond it, it goes to one child only. With `roots` (R + 1,), R trees are
+    built at once: the words of tree r are ``roots[r]`` to ``roots[r + 1]``, two or more, and its
+    root is node r. Nodes are numbered level by level, children in the order of their branches.
     `task` advances by V in all; a word in a node of n words counts ``1 - log n / log V``.
     """
     word = np.arange(n_words)
     start = np.array([0, n_words] if n_words > 1 else [0]) if roots is None else roots
     n_codes, bounded = np.ones(n_words, np.int64), np.zeros(n_words, bool)
+    most = np.broadcast_to(max_codes, n_words)
     fan_outs, children = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     n_nodes, shown = 0, 0.0
     while True:
@@ -73,7 +74,7 @@ def divide(
         n_nodes += len(start) - 1
         item = np.arange(len(word))
         if branch.min() < 0:
-            item, branch = _double(word, branch, n_codes, max_codes, bounded)
+            item, branch = _double(word, branch, n_codes, most, bounded)
         group = segment_ids(start)[item] * arity + branch
         order = np.argsort(group, kind="stable")
         item, group = item[order], group[order]
@@ -111,7 +112,7 @@ def _split_level(
 
 
 def _double(
-    word: Int64, branch: Int64, n_codes: Int64, max_codes: int, bounded: Bool
+    word: Int64, branch: Int64, n_codes: Int64, max_codes: Int64, bounded: Bool
 ) -> tuple[Int64, Int64]:
     """Duplicate each word that goes to both children, as far as `max_codes` allows.
 
@@ -123,7 +124,7 @@ def _double(
     both = both[np.argsort(word[both], kind="stable")]
     head = np.flatnonzero(np.diff(word[both], prepend=-1))
     nth = np.arange(len(both)) - np.repeat(head, np.diff(head, append=len(both)))
-    granted = nth < max_codes - n_codes[word[both]]
+    granted = nth < (max_codes - n_codes)[word[both]]
     refused = both[~granted]
     bounded[word[refused]] = True
     branch = branch.copy()

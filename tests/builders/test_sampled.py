@@ -1,0 +1,168 @@
+"""Trees of more words than are split at once: upper nodes by samples, sub-trees as jobs."""
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree import WordVectors
+from hstree.builders.shared import sampled
+from hstree.data import vector_files, vectors
+from hstree.errors import InputError
+from hstree.tree import Codes
+
+N_WORDS = 3000
+CASES = [
+    ("gmm", {}),
+    ("gmm", {"split": "balanced"}),
+    ("gmm", {"epsilon": 0.3, "max_codes": 3}),
+    ("gmm", {"trees": 2, "weighted": True}),
+    ("kmeans", {}),
+    ("kmeans", {"arity": 3, "balanced": True}),
+    ("kmeans", {"arity": 5}),
+    ("semantic", {}),
+]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch, tmp_path):
+    """Take 1,000 words for many, and 300 for a sub-tree."""
+    monkeypatch.setenv("HSTREE_CACHE", str(tmp_path / "cache"))
+    for module in (sampled, vectors, vector_files):
+        monkeypatch.setattr(module, "LARGE", 1000)
+    monkeypatch.setattr(sampled, "PART", 300)
+    monkeypatch.setattr(sampled, "SAMPLE", 500)
+    monkeypatch.setattr(sampled, "READ", 700)
+
+
+def rows(n_words=N_WORDS, d=6):
+    """Draw vectors around 20 centres."""
+    rng = np.random.default_rng(1)
+    centre = rng.standard_normal((20, d)) * 4
+    return (centre[rng.integers(20, size=n_words)] + rng.standard_normal((n_words, d))).astype("f4")
+
+
+def word_vectors():
+    counts = np.random.default_rng(2).zipf(1.4, N_WORDS) % 10**6
+    return WordVectors(None, rows(), counts=counts)
+
+
+@pytest.mark.parametrize(("method", "options"), CASES)
+def test_a_large_tree_has_a_code_for_every_word_and_is_the_same_for_any_jobs(method, options):
+    one = hstree.build(method, word_vectors(), **options)
+    assert Codes(one).kraft_sum() == pytest.approx(1, abs=1e-12)
+    assert one.codes_per_label.min() == options.get("trees", 1)
+    two = hstree.build(method, word_vectors(), n_jobs=2, **options)
+    assert (one, one.meta) == (two, two.meta)
+
+
+def test_balanced_trees_are_exact_halves():
+    for method, options in (("gmm", {"split": "balanced"}), ("kmeans", {"balanced": True})):
+        tree = hstree.build(method, word_vectors(), **options)
+        below = tree.sum_up(np.ones(N_WORDS, np.int64)).reshape(-1, 2)
+        assert np.abs(below[:, 0] - below[:, 1]).max() <= 1
+
+
+def test_semantic_keeps_the_lengths_of_huffman():
+    words = word_vectors()
+    tree = hstree.build("semantic", words)
+    assert Codes(tree).length.tolist() == Codes(hstree.build("huffman", words)).length.tolist()
+
+
+def test_no_word_has_more_codes_than_it_may():
+    tree = hstree.build("gmm", word_vectors(), epsilon=0.45, max_codes=4)
+    assert tree.codes_per_label.max() == 4
+    assert tree.meta["max_codes_reached"] > 0
+
+
+def test_words_of_one_cluster_are_under_one_upper_node():
+    near = np.repeat([[0.0, 0], [0, 50], [50, 0], [50, 50]], 500, axis=0)
+    near += np.random.default_rng(0).standard_normal(near.shape)
+    for method in ("gmm", "kmeans"):
+        tree = hstree.build(method, near.astype("f4"))
+        clusters = [set(np.arange(500 * c, 500 * c + 500).tolist()) for c in range(4)]
+        below = [set(leaves(tree, node)) for node in range(7)]
+        assert all(cluster in below for cluster in clusters)
+
+
+def leaves(tree, node):
+    """Return the labels below a node."""
+    left, labels = [node], []
+    while left:
+        at = left.pop()
+        if at < 0:
+            labels.append(~at)
+        else:
+            left += tree.child[tree.child_start[at] : tree.child_start[at + 1]].tolist()
+    return labels
+
+
+def test_identical_vectors_are_split_in_their_order():
+    tree = hstree.build("kmeans", np.ones((2000, 3), "f4"))
+    assert tree.depth.max() < 12
+
+
+def test_a_build_goes_on_from_its_finished_sub_trees(monkeypatch, tmp_path):
+    whole = hstree.build("gmm", word_vectors())
+    done, divide = [], sampled.divide
+
+    def some(n_words, *args, **kwargs):
+        if len(done) == 4:
+            raise KeyboardInterrupt
+        done.append(n_words)
+        return divide(n_words, *args, **kwargs)
+
+    monkeypatch.setattr(sampled, "divide", some)
+    with pytest.raises(KeyboardInterrupt):
+        hstree.build("gmm", word_vectors())
+    (folder,) = (tmp_path / "cache" / "trees").iterdir()
+    parts = sorted(folder.glob("0-part-*.npz"))
+    assert len(parts) == 4
+    parts[0].write_bytes(parts[0].read_bytes()[:100])  # a damaged one is divided again
+    began = len(done)
+    monkeypatch.setattr(sampled, "divide", lambda n, *a, **k: done.append(n) or divide(n, *a, **k))
+    assert hstree.build("gmm", word_vectors()) == whole
+    n_parts = sum(done[began:]) + sum(done[1:began])
+    assert n_parts <= N_WORDS
+    assert not folder.exists()
+
+
+def test_vectors_stay_in_their_files(tmp_path):
+    np.save(tmp_path / "all.npy", rows())
+    np.save(tmp_path / "half.npy", rows().astype("f2"))
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    for number, part in enumerate(np.array_split(rows(), 3)):
+        np.save(shards / f"part-{number:03}.npy", part)
+    expected = WordVectors(None, rows())
+    for name in ("all.npy", "shards"):
+        mapped = WordVectors.read(tmp_path / name)
+        assert mapped.sha256 == expected.sha256
+        assert hstree.build("gmm", mapped) == hstree.build("gmm", expected)
+    assert isinstance(WordVectors.read(tmp_path / "all.npy").vectors.base.base, np.memmap)
+    half = WordVectors.read(tmp_path / "half.npy")
+    assert half.sha256 == WordVectors(None, rows().astype("f2").astype("f4")).sha256
+    assert np.array_equal(half.vectors[[5, 2]], rows()[[5, 2]].astype("f2").astype("f4"))
+
+
+def test_shards_are_refused_where_they_do_not_fit(tmp_path):
+    with pytest.raises(InputError, match=r"without \.npy files"):
+        WordVectors.read(tmp_path)
+    np.save(tmp_path / "a.npy", rows())
+    np.save(tmp_path / "b.npy", rows(d=3))
+    with pytest.raises(InputError, match="as many columns"):
+        WordVectors.read(tmp_path)
+
+
+def test_vectors_on_disk_must_be_finite(tmp_path):
+    bad = rows()
+    bad[2345, 1] = np.nan
+    np.save(tmp_path / "bad.npy", bad.astype("f2"))
+    with pytest.raises(InputError, match=r"row 2345 .* holds nan in column 1"):
+        WordVectors.read(tmp_path / "bad.npy")
+
+
+def test_a_dask_array_is_the_array():
+    dask = pytest.importorskip("dask.array")
+    lazy = dask.from_array(rows(), chunks=(800, 4))
+    assert WordVectors(None, lazy).sha256 == WordVectors(None, rows()).sha256
+    assert hstree.build("kmeans", lazy) == hstree.build("kmeans", rows())
