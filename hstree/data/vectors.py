@@ -267,7 +267,7 @@ def _not_finite(array: Array, vectors: Float32, labels: Sequence[str]) -> InputE
     """Return the error of an array that is not finite as the float32 `vectors`."""
     finite = np.isfinite(vectors)
     row, column = map(int, np.argwhere(~finite)[0])
-    value = array[row, column]
+    value = array.take(np.array([row]), axis=0)[0, column]
     what = f"the value {value}, too large for float32" if np.isfinite(value) else f"{value}"
     more = int(np.count_nonzero(~finite.all(axis=1))) - 1
     rest = f", as do {more} other rows" if more else ""
