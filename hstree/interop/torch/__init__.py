@@ -11,5 +11,6 @@ from hstree._plugins import require
 require("torch", "torch", at_least="2.3")
 
 from hstree.interop.torch.module import HierarchicalSoftmax, TargetLogProb, TopK
+from hstree.interop.torch.sharded import ShardedHierarchicalSoftmax
 
-__all__ = ["HierarchicalSoftmax", "TargetLogProb", "TopK"]
+__all__ = ["HierarchicalSoftmax", "ShardedHierarchicalSoftmax", "TargetLogProb", "TopK"]

@@ -2,14 +2,16 @@
 
 import hashlib
 import os
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
-from hstree._typing import Integer
+from hstree._typing import Int64, Integer
 from hstree.builders.grow import carried_rows
+from hstree.errors import InputError, OptionError
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, without_autocast
 from hstree.interop.torch.index import TreeIndex, not_compiled
@@ -48,13 +50,148 @@ class _Layout(NamedTuple):
     all_labels: AllLabels | None  # None where the tree has no nodes
 
 
-@not_compiled
-def _lay_out(tree: Tree, device: torch.device) -> _Layout:
-    codes = Codes(tree)
-    return _Layout(TreeIndex(codes, device), AllLabels(codes, device) if tree.n_nodes else None)
+class TreeLayer(nn.Module):
+    """What the layers of a tree share: parameters of weight rows that they hold, and the loss.
+
+    A layer holds the weight rows `rows` of the tree, in this order; `_lay_out` makes its index
+    tensors on a device, `_target_log_prob` the log-probabilities of targets.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        in_features: int,
+        rows: slice | Int64,
+        *,
+        sparse: bool,
+        counts: Integer | None,
+        ignore_index: int,
+        device: torch.device | str | None,
+        dtype: torch.dtype | None,
+    ) -> None:
+        if in_features < 1:
+            raise OptionError(f"in_features is {in_features}; it must be at least 1")
+        super().__init__()
+        self.tree, self.in_features, self.sparse = tree, in_features, sparse
+        self.n_classes, self.ignore_index = tree.n_labels, ignore_index
+        counts = tree.counts if counts is None else counts
+        self._start_bias = unigram_bias(tree, counts)[rows]
+        n_rows = len(self._start_bias)
+        self.weight = nn.Parameter(torch.empty(n_rows, in_features, device=device, dtype=dtype))
+        self.bias = nn.Parameter(torch.empty(n_rows, device=device, dtype=dtype))
+        self._layouts: dict[torch.device, Any] = {}
+        self.reset_parameters()
+        self._follow_weights()
+
+    def reset_parameters(self) -> None:
+        """Reset the weights to the start: the unigram distribution for any hidden vector."""
+        with torch.no_grad():
+            self.weight.zero_()
+            bias: Any = self.bias
+            start = torch.from_numpy(self._start_bias).to(bias.device)
+            if hasattr(bias, "device_mesh"):  # a DTensor of fully_shard copies from a DTensor only
+                start = type(bias.data).from_local(start, bias.device_mesh)
+            bias.copy_(start)
+
+    def forward(self, input: Tensor, target: Tensor) -> TargetLogProb:
+        """Return the log-probabilities of the targets and the mean loss.
+
+        `input` is a float tensor (..., d); `target`, int64 (...), holds label ids, or
+        `ignore_index` for items that are not scored. Raises InputError when the shapes do not fit,
+        a target is not a label id, a finite input is so large that logits overflow (above 1e30 in
+        float32), or the layer is on the meta device.
+        """
+        hidden = self._hidden(input)
+        expected, shape = tuple(input.shape[:-1]), tuple(target.shape)
+        if shape != expected:
+            raise InputError(f"target of shape {shape}; for this input it is {expected}")
+        if target.is_floating_point() or target.dtype == torch.bool:
+            raise InputError(f"target of type {target.dtype}; label ids are whole numbers")
+        target = target.long()
+        with without_autocast(input.device):
+            output = self._target_log_prob(hidden, target.reshape(-1))
+        n_scored = (target != self.ignore_index).sum()
+        return TargetLogProb(output.reshape(target.shape), -output.sum() / n_scored)
+
+    def extra_repr(self) -> str:
+        """Describe the layer in ``print(model)``."""
+        return f"{self.tree!r}, in_features={self.in_features}, sparse={self.sparse}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the index tensors out of copies and pickles."""
+        return {**self.__dict__, "_layouts": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._follow_weights()
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Apply a function to the weights, as ``to`` and ``to_empty`` do."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._follow_weights()
+        return self
+
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
+        """Save as every module does, and the tree's hash in the metadata.
+
+        Files of tensors alone, which have no metadata, are accepted for any tree.
+        """
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        metadata = getattr(destination, "_metadata", None)
+        if metadata is not None:
+            metadata.setdefault(prefix[:-1], {})[TREE_KEY] = _tree_hash(self.tree)
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *more: Any
+    ) -> None:
+        """Load as every module does, unless the weights were learned on another tree."""
+        saved = local_metadata.get(TREE_KEY)
+        if saved is not None and saved != _tree_hash(self.tree):
+            more[-1].append(  # to the error messages
+                f"{prefix}weight and {prefix}bias were learned on another tree than {self.tree}; "
+                "make the layer on that one"
+            )
+            return
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *more)
+        self._follow_weights()
+
+    def _follow_weights(self) -> None:
+        """Make the index tensors where the weights are, before calls that may be compiled."""
+        if self._layouts.keys() != {self.weight.device}:
+            self._layouts = {}
+        if not (self.weight.is_meta or self.bias.is_meta):
+            self._layout()
+
+    def _layout(self) -> Any:
+        """Return the tree on the device of the weights."""
+        if self.weight.is_meta or self.bias.is_meta:
+            raise InputError(
+                "the layer is on the meta device and has no weights; call to_empty(device=...), "
+                "then reset_parameters() or load_state_dict(...)"
+            )
+        device = self.weight.device
+        if device not in self._layouts:
+            self._layouts[device] = self._lay_out(device)
+        return self._layouts[device]
+
+    def _hidden(self, input: Tensor) -> Tensor:
+        """Return the hidden vectors as (N, d), in the dtype of the weights."""
+        if not input.ndim or input.shape[-1] != self.in_features:
+            raise InputError(
+                f"input of shape {tuple(input.shape)}; this layer takes (..., {self.in_features})"
+            )
+        return input.reshape(-1, self.in_features).to(self.weight.dtype)
+
+    @abstractmethod
+    def _lay_out(self, device: torch.device) -> Any: ...
+
+    @abstractmethod
+    def _target_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor: ...
 
 
-class HierarchicalSoftmax(nn.Module):
+class HierarchicalSoftmax(TreeLayer):
     """Output layer of one tree, with the interface of ``nn.AdaptiveLogSoftmaxWithLoss``.
 
     Parameters
@@ -113,28 +250,16 @@ class HierarchicalSoftmax(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        if in_features < 1:
-            raise OptionError(f"in_features is {in_features}; it must be at least 1")
-        super().__init__()
-        self.tree, self.in_features, self.sparse = tree, in_features, sparse
-        self.n_classes, self.ignore_index = tree.n_labels, ignore_index
-        self._start_bias = unigram_bias(tree, tree.counts if counts is None else counts)
-        n_rows = int(tree.row_start[-1])
-        self.weight = nn.Parameter(torch.empty(n_rows, in_features, device=device, dtype=dtype))
-        self.bias = nn.Parameter(torch.empty(n_rows, device=device, dtype=dtype))
-        self._layouts: dict[torch.device, _Layout] = {}
-        self.reset_parameters()
-        self._follow_weights()
-
-    def reset_parameters(self) -> None:
-        """Reset the weights to the start: the unigram distribution for any hidden vector."""
-        with torch.no_grad():
-            self.weight.zero_()
-            bias: Any = self.bias
-            start = torch.from_numpy(self._start_bias).to(bias.device)
-            if hasattr(bias, "device_mesh"):  # a DTensor of fully_shard copies from a DTensor only
-                start = type(bias.data).from_local(start, bias.device_mesh)
-            bias.copy_(start)
+        super().__init__(
+            tree,
+            in_features,
+            slice(None),
+            sparse=sparse,
+            counts=counts,
+            ignore_index=ignore_index,
+            device=device,
+            dtype=dtype,
+        )
 
     @classmethod
     def from_model(
@@ -218,27 +343,6 @@ class HierarchicalSoftmax(nn.Module):
                 optimiser.state[values][name] = state
         return new
 
-    def forward(self, input: Tensor, target: Tensor) -> TargetLogProb:
-        """Return the log-probabilities of the targets and the mean loss.
-
-        `input` is a float tensor (..., d); `target`, int64 (...), holds label ids, or
-        `ignore_index` for items that are not scored. Raises InputError when the shapes do not fit,
-        a target is not a label id, a finite input is so large that logits overflow (above 1e30 in
-        float32), or the layer is on the meta device.
-        """
-        hidden, (index, _) = self._hidden(input), self._layout()
-        expected, shape = tuple(input.shape[:-1]), tuple(target.shape)
-        if shape != expected:
-            raise InputError(f"target of shape {shape}; for this input it is {expected}")
-        if target.is_floating_point() or target.dtype == torch.bool:
-            raise InputError(f"target of type {target.dtype}; label ids are whole numbers")
-        target = target.long()
-        with without_autocast(input.device):
-            inputs = Inputs(self.weight, self.bias, hidden, self.sparse)
-            output = target_log_prob(index, inputs, target.reshape(-1), self.ignore_index)
-        n_scored = (target != self.ignore_index).sum()
-        return TargetLogProb(output.reshape(target.shape), -output.sum() / n_scored)
-
     def log_prob(self, input: Tensor) -> Tensor:
         """Return the log-probabilities of all labels, (..., V); differentiable.
 
@@ -279,82 +383,21 @@ class HierarchicalSoftmax(nn.Module):
             label = sample(self._layout().tree_index, inputs, generator)
         return label.reshape(input.shape[:-1])
 
-    def extra_repr(self) -> str:
-        """Describe the layer in ``print(model)``."""
-        return f"{self.tree!r}, in_features={self.in_features}, sparse={self.sparse}"
+    @not_compiled
+    def _lay_out(self, device: torch.device) -> _Layout:
+        codes, has_nodes = Codes(self.tree), self.tree.n_nodes > 0
+        return _Layout(TreeIndex(codes, device), AllLabels(codes, device) if has_nodes else None)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the index tensors out of copies and pickles."""
-        return {**self.__dict__, "_layouts": {}}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)  # type: ignore[no-untyped-call]
-        self._follow_weights()
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Apply a function to the weights, as ``to`` and ``to_empty`` do."""
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self._follow_weights()
-        return self
-
-    def _save_to_state_dict(
-        self, destination: dict[str, Any], prefix: str, keep_vars: bool
-    ) -> None:
-        """Save as every module does, and the tree's hash in the metadata.
-
-        Files of tensors alone, which have no metadata, are accepted for any tree.
-        """
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        metadata = getattr(destination, "_metadata", None)
-        if metadata is not None:
-            metadata.setdefault(prefix[:-1], {})[TREE_KEY] = _tree_hash(self.tree)
-
-    def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *more: Any
-    ) -> None:
-        """Load as every module does, unless the weights were learned on another tree."""
-        saved = local_metadata.get(TREE_KEY)
-        if saved is not None and saved != _tree_hash(self.tree):
-            more[-1].append(  # to the error messages
-                f"{prefix}weight and {prefix}bias were learned on another tree than {self.tree}; "
-                "make the layer on that one"
-            )
-            return
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *more)
-        self._follow_weights()
-
-    def _follow_weights(self) -> None:
-        """Make the index tensors where the weights are, before calls that may be compiled."""
-        if self._layouts.keys() != {self.weight.device}:
-            self._layouts = {}
-        if not (self.weight.is_meta or self.bias.is_meta):
-            self._layout()
-
-    def _layout(self) -> _Layout:
-        """Return the tree on the device of the weights."""
-        if self.weight.is_meta or self.bias.is_meta:
-            raise InputError(
-                "the layer is on the meta device and has no weights; call to_empty(device=...), "
-                "then reset_parameters() or load_state_dict(...)"
-            )
-        device = self.weight.device
-        if device not in self._layouts:
-            self._layouts[device] = _lay_out(self.tree, device)
-        return self._layouts[device]
-
-    def _hidden(self, input: Tensor) -> Tensor:
-        """Return the hidden vectors as (N, d), in the dtype of the weights."""
-        if not input.ndim or input.shape[-1] != self.in_features:
-            raise InputError(
-                f"input of shape {tuple(input.shape)}; this layer takes (..., {self.in_features})"
-            )
-        return input.reshape(-1, self.in_features).to(self.weight.dtype)
+    def _target_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor:
+        inputs = Inputs(self.weight, self.bias, hidden, self.sparse)
+        return target_log_prob(self._layout().tree_index, inputs, target, self.ignore_index)
 
     def _log_prob(self, hidden: Tensor) -> Tensor:
         all_labels = self._layout().all_labels
         if all_labels is None:
             return certain(self.weight, self.bias, hidden)[:, None]
-        return all_labels.log_prob(self.weight, self.bias, hidden)
+        log_prob: Tensor = all_labels.log_prob(self.weight, self.bias, hidden)
+        return log_prob
 
 
 def _tree_hash(tree: Tree) -> str:

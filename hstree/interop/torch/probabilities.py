@@ -13,6 +13,7 @@ from hstree._typing import Int64
 from hstree.errors import InputError
 from hstree.interop.torch.functions import Decisions, Inputs, branch_log_prob, pair_logits, split
 from hstree.interop.torch.index import (
+    Taken,
     TreeIndex,
     at_least_float32,
     index_tensor,
@@ -38,6 +39,18 @@ def target_log_prob(index: TreeIndex, inputs: Inputs, target: Tensor, ignore_ind
     whose products overflow.
     """
     weight, bias, hidden, _ = inputs
+    kept, target = scored_targets(index, hidden, target, ignore_index)
+    if not index.widest:
+        return certain(weight, bias, hidden)
+    taken = index.expand(target)
+    of_code = code_log_prob(index, inputs, taken._replace(code_item=kept[taken.code_item]))
+    return of_items(index, of_code, taken.code_item, kept, len(hidden))
+
+
+def scored_targets(
+    index: TreeIndex, hidden: Tensor, target: Tensor, ignore_index: int
+) -> tuple[Tensor, Tensor]:
+    """Return the items (n,) of targets that are not ignored, and these targets; check them."""
     refuse_large(hidden)
     kept = (target != ignore_index).nonzero()[:, 0]
     target = target[kept]
@@ -47,28 +60,40 @@ def target_log_prob(index: TreeIndex, inputs: Inputs, target: Tensor, ignore_ind
             f"target holds ids from {least} to {most}; this layer has labels 0 to "
             f"{index.n_labels - 1}, and ignores {ignore_index}"
         )
-    if not index.widest:
-        return certain(weight, bias, hidden)
-    if not len(kept):  # no pairs, so that gradients are zero, and sparse where they always are
-        nothing = pair_logits(inputs, kept, kept).sum()
-        return at_least_float32(hidden.new_zeros(len(hidden)) + nothing)
-    taken = index.expand(target)
-    item = kept[taken.code_item]
+    return kept, target
+
+
+def code_log_prob(index: TreeIndex, inputs: Inputs, taken: Taken) -> Tensor:
+    """Return the log-probabilities (C,) of codes, each the sum over its decisions."""
+    weight, hidden = inputs.weight, inputs.hidden
+    if not len(taken.edge):
+        # No pairs, so that gradients are zero, and sparse where they always are
+        nothing = pair_logits(inputs, taken.edge, taken.edge).sum()
+        return at_least_float32(hidden.new_zeros(len(taken.code_item)) + nothing)
     groups: list[tuple[Tensor | slice, Decide]] = [(slice(None), _at_few_children)]
     if index.widest > NARROW:
         many = index.edge_width[taken.edge] > NARROW
         groups = [(~many, _at_few_children), (many, _at_many_children)]
-    # (C,) log-probability of each code, the sum over its decisions
     dtype = torch.promote_types(weight.dtype, torch.float32)
     of_code = torch.zeros(len(taken.code_item), dtype=dtype, device=weight.device)
     for some, decide in groups:
         edge, code = taken.edge[some], taken.decision_code[some]
         if len(edge):
-            of_code = of_code.index_add(0, code, decide(index, inputs, item[code], edge))
-    of_target = of_code
+            item = taken.code_item[code]
+            of_code = of_code.index_add(0, code, decide(index, inputs, item, edge))
+    return of_code
+
+
+def of_items(
+    index: TreeIndex, of_code: Tensor, code_target: Tensor, kept: Tensor, n_items: int
+) -> Tensor:
+    """Sum probabilities of codes (C,) over targets: log-probabilities (N,), 0 where ignored.
+
+    `kept` (n,) are the items of the targets.
+    """
     if not index.has_single_codes:
-        of_target = log_sum_exp(of_code, taken.code_item, len(target))
-    return of_target.new_zeros(len(hidden)).index_copy(0, kept, of_target)
+        of_code = log_sum_exp(of_code, code_target, len(kept))
+    return of_code.new_zeros(n_items).index_copy(0, kept, of_code)
 
 
 def _at_few_children(index: TreeIndex, inputs: Inputs, item: Tensor, edge: Tensor) -> Tensor:

@@ -1,0 +1,313 @@
+"""Hierarchical softmax whose weight rows are divided among the processes of a group, by sub-trees.
+
+All processes hold the top of the tree. What is below it is sub-trees, each of which one process
+holds whole. Each process computes the decisions at the top for its own items; hidden vectors go to
+the holders of their targets' sub-trees, which return log-probabilities, and gradients go the same
+ways back. No process sees all weights, and nothing is summed over all labels.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor, distributed
+from torch.autograd.function import once_differentiable
+
+from hstree._typing import Float64, Int64, Integer
+from hstree.errors import OptionError
+from hstree.interop.torch.functions import Inputs, row_gradient
+from hstree.interop.torch.index import Taken, TreeIndex, index_tensor, not_compiled, offsets
+from hstree.interop.torch.module import TreeLayer
+from hstree.interop.torch.probabilities import certain, code_log_prob, of_items, scored_targets
+from hstree.tree import Tree
+from hstree.tree.codes import Codes
+from hstree.tree.order import sum_to_root
+from hstree.tree.weight_rows import edge_mass
+
+#: Sub-trees are divided while they are larger than a share of one in this many of a process's part.
+PIECES = 16
+
+#: The processes that communicate; None is all.
+Group: TypeAlias = "distributed.ProcessGroup | None"
+
+
+def node_owners(tree: Tree, counts: Integer | None, n_owners: int) -> Int64:
+    """Return the process (N,) that holds each node, -1 for the nodes at the top that all hold.
+
+    A node is at the top if what is below it has more than a share of 1 / (`PIECES` `n_owners`) of
+    all weight rows, or of the rows that targets with these counts compute. The sub-trees that
+    remain go, largest first, to the process with the least inner product of the two shares that it
+    has and those of the sub-tree: that has little of what the sub-tree has much of.
+    """
+    # (N, 2) shares of each node in the rows and in the rows computed, and of what is below it
+    if tree.n_nodes == 0:
+        return np.empty(0, np.int64)
+    mass = np.add.reduceat(edge_mass(tree, counts), tree.child_start[:-1])
+    rows = np.diff(tree.row_start).astype(float)
+    share: Float64 = np.stack([rows / rows.sum(), rows * mass / (rows @ mass)], axis=1)
+    below = np.zeros_like(share)
+    for level in reversed(tree.levels[1:]):
+        np.add.at(below, tree.parent[level.nodes], below[level.nodes] + share[level.nodes])
+    is_top = below.max(1) > 1 / (PIECES * n_owners)
+    root = np.flatnonzero(~is_top & ((tree.parent < 0) | is_top[tree.parent]))
+    size = (below + share)[root]
+    load, owner = np.zeros((n_owners, 2)), np.zeros(tree.n_nodes, np.int64)
+    for piece in np.argsort(-size.max(1), kind="stable"):
+        least = np.argmin(load @ size[piece])
+        load[least] += size[piece]
+        owner[root[piece]] = least + 1
+    return sum_to_root(owner, tree.parent) - 1
+
+
+class _Layout(NamedTuple):
+    """A tree on the device of a process that holds some of its rows."""
+
+    tree_index: TreeIndex  # whose rows are those of the process
+    edge_owner: Tensor  # int64 (E,), the process that holds the node of each edge; -1: all
+
+
+class ShardedHierarchicalSoftmax(TreeLayer):
+    """`HierarchicalSoftmax` whose weight rows are divided among processes, by whole sub-trees.
+
+    Called with hidden vectors and targets as `HierarchicalSoftmax` is, on all processes of the
+    group at once; each passes a batch of its own, which may be empty.
+
+    Parameters
+    ----------
+    tree : Tree
+        The same on all processes. A node is held whole: a tree with one node of most weight rows,
+        such as the flat one, is not divided.
+    in_features : int
+        d, the length of a hidden vector.
+    group : ProcessGroup, optional
+        The processes; all by default.
+    sparse, counts, ignore_index, device, dtype
+        As of `HierarchicalSoftmax`. Sub-trees are divided by `counts`, too: the same on all
+        processes.
+
+    Attributes
+    ----------
+    weight : Parameter (r, d)
+        Node vectors of the tree's rows `rows`; the first `n_shared` are held by all processes.
+    bias : Parameter (r,)
+        Their biases.
+    rows : int64 array (r,)
+        The weight rows of the tree that this process holds.
+    n_shared : int
+
+    Notes
+    -----
+    The loss is the mean over this process's items, and the gradients of weights and biases are the
+    means over processes, as of ``DistributedDataParallel`` around a `HierarchicalSoftmax`. Wrap in
+    that what is before this layer, and not this layer.
+
+    `state_dict` gathers the weights of all processes, which all have to call it: it is that of a
+    `HierarchicalSoftmax`, on the CPU. `load_state_dict` takes the same, on any number of processes.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        in_features: int,
+        group: Group = None,
+        *,
+        sparse: bool = False,
+        counts: Integer | None = None,
+        ignore_index: int = -100,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        if not (distributed.is_available() and distributed.is_initialized()):
+            raise OptionError(
+                "there is no process group; call torch.distributed.init_process_group first"
+            )
+        self.group, self._rank = group, distributed.get_rank(group)
+        if self._rank < 0:
+            raise OptionError("this process is not in the group; make the layer in those that are")
+        counts = tree.counts if counts is None else counts
+        self._owner = node_owners(tree, counts, distributed.get_world_size(group))
+        self.rows = _rows_of(tree, self._owner, self._rank)
+        self.n_shared = int(np.diff(tree.row_start)[self._owner < 0].sum())
+        super().__init__(
+            tree,
+            in_features,
+            self.rows,
+            sparse=sparse,
+            counts=counts,
+            ignore_index=ignore_index,
+            device=device,
+            dtype=dtype,
+        )
+
+    def extra_repr(self) -> str:
+        """Describe the layer in ``print(model)``."""
+        n_rows = self.tree.row_start[-1]
+        return f"{super().extra_repr()}, {len(self.rows):,} of {n_rows:,} weight rows"
+
+    @not_compiled
+    def _lay_out(self, device: torch.device) -> _Layout:
+        index = TreeIndex(Codes(self.tree), device)
+        row = np.zeros(self.tree.row_start[-1], np.int64)
+        row[self.rows] = np.arange(len(self.rows))
+        index.edge_row = index_tensor(row[self.tree.edge_row], device)
+        return _Layout(index, index_tensor(self._owner[self.tree.edge_node], device))
+
+    def _target_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor:
+        average: Callable[..., Tensor] = _Averaged.apply
+        weight, bias = (
+            average(parameter, self.n_shared, self.group) for parameter in (self.weight, self.bias)
+        )
+        inputs = Inputs(weight, bias, hidden, self.sparse)
+        return _target_log_prob(self._layout(), inputs, target, self.ignore_index, self.group)
+
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        for name, part in (("weight", self.weight), ("bias", self.bias)):
+            destination[prefix + name] = self._gather(part.detach())
+
+    def _gather(self, part: Tensor) -> Tensor:
+        """Return the rows (R, ...) of all processes, on the CPU, one process after another."""
+        whole = torch.empty(int(self.tree.row_start[-1]), *part.shape[1:], dtype=part.dtype)
+        group: Any = self.group or distributed.group.WORLD
+        for rank in range(distributed.get_world_size(group)):
+            rows = _rows_of(self.tree, self._owner, rank)
+            sent = part if rank == self._rank else part.new_empty(len(rows), *part.shape[1:])
+            distributed.broadcast(sent, distributed.get_global_rank(group, rank), group)
+            whole[torch.from_numpy(rows)] = sent.cpu()
+        return whole
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *more: Any
+    ) -> None:
+        """Load this process's rows of the state of a `HierarchicalSoftmax`."""
+        state, rows = dict(state_dict), torch.from_numpy(self.rows)
+        for name in (f"{prefix}weight", f"{prefix}bias"):
+            values = state.get(name)
+            if values is not None and len(values) != self.tree.row_start[-1]:
+                more[-1].append(  # to the error messages
+                    f"{name} has {len(values)} rows; {self.tree} has {self.tree.row_start[-1]}"
+                )
+                return
+            if values is not None:
+                state[name] = values.detach()[rows.to(values.device)]
+        super()._load_from_state_dict(state, prefix, local_metadata, *more)
+
+
+def _rows_of(tree: Tree, owner: Int64, rank: int) -> Int64:
+    """Return the weight rows that a process holds: those that all hold, then its own."""
+    row_owner = np.repeat(owner, np.diff(tree.row_start))
+    return np.concatenate([np.flatnonzero(row_owner < 0), np.flatnonzero(row_owner == rank)])
+
+
+@not_compiled
+def _target_log_prob(
+    layout: _Layout, inputs: Inputs, target: Tensor, ignore_index: int, group: Group
+) -> Tensor:
+    """Return the log-probabilities (N,) of the targets, 0 where ignored, as the module does.
+
+    Whatever the batches of the processes are, all communicate in the same order, back too.
+    """
+    (index, edge_owner), hidden = layout, inputs.hidden
+    rank, n_owners = distributed.get_rank(group), distributed.get_world_size(group)
+    kept, target = scored_targets(index, hidden, target, ignore_index)
+    if not index.widest:
+        return certain(inputs.weight, inputs.bias, hidden)
+    own = index.expand(target)
+    n_codes, owner = len(own.code_item), _code_owner(own, edge_owner)
+    # (Q,) targets and the other holders of their codes, each pair once, by holder
+    pair = torch.unique((owner * len(target) + own.code_item)[owner >= 0])
+    number = pair % max(1, len(target))
+    sent = torch.bincount(pair // max(1, len(target)), minlength=n_owners)
+    received = torch.empty_like(sent)
+    distributed.all_to_all_single(received, sent, group=group)
+    route = _Route(sent.tolist(), received.tolist(), group)
+    # (M, d) hidden vectors of targets that have codes in this process's sub-trees
+    visiting = _exchange(hidden[kept[number]], route)
+    theirs = index.expand(_exchange(target[number], route))
+    # One product for the decisions at the top of own items, and for those below it of visitors
+    at_top, here = edge_owner[own.edge] < 0, edge_owner[theirs.edge] == rank
+    taken = Taken(
+        torch.cat([kept[own.code_item], len(hidden) + theirs.code_item]),
+        torch.cat([own.decision_code[at_top], n_codes + theirs.decision_code[here]]),
+        torch.cat([own.edge[at_top], theirs.edge[here]]),
+    )
+    of_code = code_log_prob(index, inputs._replace(hidden=torch.cat([hidden, visiting])), taken)
+    # Each visitor's codes here go back to where it came from, in the order in which they are there
+    is_here = _code_owner(theirs, edge_owner) == rank
+    source = torch.repeat_interleave(received)[theirs.code_item[is_here]]
+    expected = torch.bincount(owner[owner >= 0], minlength=n_owners).tolist()
+    returned = torch.bincount(source, minlength=n_owners).tolist()
+    below = _exchange(of_code[n_codes:][is_here], _Route(returned, expected, group))
+    code = torch.argsort(owner, stable=True)[n_codes - len(below) :]
+    of_code = of_code[:n_codes].index_add(0, code, below)
+    return of_items(index, of_code, own.code_item, kept, len(hidden))
+
+
+def _code_owner(taken: Taken, edge_owner: Tensor) -> Tensor:
+    """Return the process (C,) that holds the last decision of each code, -1 for all."""
+    length = torch.bincount(taken.decision_code, minlength=len(taken.code_item))
+    return edge_owner[taken.edge[offsets(length)[1:] - 1]]
+
+
+class _Route(NamedTuple):
+    """How many rows go to each process of a group, and how many come from it."""
+
+    sent: list[int]
+    received: list[int]
+    group: Group
+
+
+class _Exchange(torch.autograd.Function):
+    """Rows for other processes against theirs; gradients go back the way the rows came."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, route: _Route) -> Tensor:
+        ctx.route = route
+        received = values.new_empty(sum(route.received), *values.shape[1:])
+        distributed.all_to_all_single(
+            received, values.contiguous(), route.received, route.sent, group=route.group
+        )
+        return received
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        sent, received, group = ctx.route
+        return _exchange(gradient, _Route(received, sent, group)), None
+
+
+def _exchange(values: Tensor, route: _Route) -> Tensor:
+    exchanged: Tensor = _Exchange.apply(values, route)  # type: ignore[no-untyped-call]
+    return exchanged
+
+
+class _Averaged(torch.autograd.Function):
+    """A parameter of which the gradient is the mean over processes.
+
+    Gradients of the first rows, which all processes hold, are summed over them; those of the others
+    have come to the process that holds the row.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, parameter: Tensor, n_shared: int, group: Group) -> Tensor:
+        ctx.n_shared, ctx.group = n_shared, group
+        return parameter.view_as(parameter)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        mean, n_shared = gradient / distributed.get_world_size(ctx.group), ctx.n_shared
+        if not mean.is_sparse:
+            distributed.all_reduce(mean[:n_shared], group=ctx.group)
+            return mean, None, None
+        row, values = mean.coalesce().indices()[0], mean.coalesce().values()
+        is_shared = row < n_shared
+        shared = values.new_zeros(n_shared, *values.shape[1:])
+        shared.index_copy_(0, row[is_shared], values[is_shared])
+        distributed.all_reduce(shared, group=ctx.group)
+        row = torch.cat([torch.arange(n_shared, device=row.device), row[~is_shared]])
+        values = torch.cat([shared, values[~is_shared]])
+        return row_gradient(row, values, len(mean), sparse=True), None, None
