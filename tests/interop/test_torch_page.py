@@ -10,7 +10,9 @@ from tests import needs
 from tests.scripts import ROOT, python_path, run_python, scripts_of
 from tests.test_benchmarks import run as run_benchmark
 
-torch = pytest.importorskip("torch", reason=needs.TORCH)
+pytest.importorskip("torch", reason=needs.TORCH)
+
+from tests.interop.torch_layers import needs_gloo
 
 EXAMPLE = ROOT / "examples" / "torch_lm.py"
 SMALL = ("--lines", "300", "--dim", "8", "--epochs", "2", "--min-count", "5")
@@ -57,10 +59,7 @@ def test_the_example_learns_whatever_the_layer(alone, tmp_path):
     assert linear != pytest.approx(dense, rel=1e-3)
 
 
-@pytest.mark.skipif(
-    not torch.distributed.is_available() or not torch.distributed.is_gloo_available(),
-    reason="this torch has no gloo",
-)
+@needs_gloo
 def test_two_processes_train_as_one(alone, tmp_path):
     # over the loopback device, whatever the name of the machine resolves to
     loopback = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from hstree.errors import InputError
-from tests.interop.torch_layers import TREES, HierarchicalSoftmax, batch, every_tree, torch, twins
+from tests.interop.torch_layers import (
+    TREES,
+    HierarchicalSoftmax,
+    batch,
+    every_tree,
+    needs_gloo,
+    torch,
+    twins,
+)
 
 TREE = TREES["narrow, several codes"]
 
@@ -87,20 +95,7 @@ def test_weights_that_come_late_give_the_same(tree, path):
     assert torch.equal(*drawn)
 
 
-@pytest.fixture
-def one_process():
-    """A process group of this process alone."""
-    torch.distributed.init_process_group(
-        "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1
-    )
-    yield
-    torch.distributed.destroy_process_group()
-
-
-@pytest.mark.skipif(
-    not torch.distributed.is_available() or not torch.distributed.is_gloo_available(),
-    reason="this torch has no gloo",
-)
+@needs_gloo
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of DTensor, and of what FSDP may do with views
 @pytest.mark.usefixtures("one_process")
 def test_a_sharded_layer_is_reset_and_trains():

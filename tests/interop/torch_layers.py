@@ -14,6 +14,11 @@ torch = pytest.importorskip("torch", reason=needs.TORCH)
 
 from hstree.interop.torch import HierarchicalSoftmax  # noqa: E402
 
+needs_gloo = pytest.mark.skipif(
+    not torch.distributed.is_available() or not torch.distributed.is_gloo_available(),
+    reason="this torch has no gloo",
+)
+
 
 def labels(n):
     return [f"w{i}" for i in range(n)]

@@ -26,7 +26,7 @@ from hstree.tree.order import sum_to_root
 from hstree.tree.weight_rows import edge_mass
 
 #: Sub-trees are divided while they are larger than a share of one in this many of a process's part.
-PIECES = 16
+PIECES = 8
 
 #: The processes that communicate; None is all.
 Group: TypeAlias = "distributed.ProcessGroup | None"
