@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from hstree._typing import Int64, Integer
 from hstree.builders.grow import carried_rows
 from hstree.errors import InputError, OptionError
-from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, without_autocast
 from hstree.interop.torch.index import TreeIndex, not_compiled
 from hstree.interop.torch.probabilities import AllLabels, certain, sample, target_log_prob
