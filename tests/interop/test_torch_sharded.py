@@ -22,7 +22,7 @@ from hstree.interop.torch.sharded import node_owners  # isort: skip
 pytestmark = needs_gloo
 
 #: Seconds after which a process that waits in vain fails, says where it is and ends, or is killed.
-TIMEOUT, WATCHDOG, KILL = 60, 150, 180
+TIMEOUT, WATCHDOG, KILL = 120, 200, 240
 #: Items of each process's batch: of a usual one, and of one that a process has nothing in.
 SIZES = {"different": (50, 30, 20), "one empty": (40, 0, 20)}
 #: Binary nodes, wide ones, several codes.
