@@ -80,6 +80,8 @@ def parallel(
         except Exception as error:  # of what makes the jobs
             failed.append(error)
 
+    # loky replaces workers whose memory grew, as it does when kernels are compiled
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
     dask = sys.modules.get("distributed")
     dead = (BrokenProcessPool, *([dask.KilledWorker] if dask is not None else []))
     while True:

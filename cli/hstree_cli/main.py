@@ -30,6 +30,8 @@ hstree demo -o demo
 hstree compare corpus.txt -o which
 hstree compare corpus.txt huffman "gmm epsilon=0.4" mine.json flat kn5 -o which
 hstree compare corpus.txt approximations --seconds 240 -o survey
+hstree compare corpus.txt trees --jobs 2 -o which
+hstree compare corpus.txt trees --scheduler tcp://10.0.0.1:8786 -o which
 hstree report which
 hstree report which --follow
 hstree methods
@@ -168,7 +170,7 @@ def _as_typed(error: Exception, program: Any) -> str:
     name = getattr(error, "option", None)
     if name is None or error.owner:  # type: ignore[attr-defined]
         return str(error)
-    typed = "seed" if name == "random_state" else name
+    typed = {"random_state": "seed", "n_jobs": "jobs"}.get(name, name)
     commands = program.commands.values()
     if any(param.name == typed for command in commands for param in command.params):
         return f"{flag(name)} {error.reason}"  # type: ignore[attr-defined]

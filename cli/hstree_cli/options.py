@@ -79,6 +79,14 @@ Force = Annotated[bool, option("--force", "Replace existing files.")]
 Replace = Annotated[bool, option("--force", "Replace a comparison of something else in DIR.")]
 JsonFile = Annotated[Path | None, option("--json", "Also write the results as JSON.", "FILE")]
 
+Jobs = Annotated[
+    int | None,
+    option("--jobs -j", "Jobs at a time, in processes of their own; -1 for all cores.", "N"),
+]
+Scheduler = Annotated[
+    str | None, option("--scheduler", "Do jobs on a Dask cluster: tcp://HOST:8786.", "ADDRESS")
+]
+
 # Reading a corpus
 
 MinCount = Annotated[int, _reading("--min-count", "Read rarer words than N as <unk>.", "N", min=1)]
@@ -144,7 +152,8 @@ Dropout = Annotated[float | None, _training("--dropout", "Share of hidden number
 
 def flag(name: str) -> str:
     """Return an option's Python name as it is typed: ``--max-size`` for "max_size"."""
-    return "--seed" if name == "random_state" else f"--{name.replace('_', '-')}"
+    typed = {"random_state": "seed", "n_jobs": "jobs"}.get(name, name)
+    return f"--{typed.replace('_', '-')}"
 
 
 def model_options(

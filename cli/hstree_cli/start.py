@@ -53,6 +53,11 @@ def compare(
     *,
     output: Annotated[Path, option("--output -o", "Folder for every run and the results.", "DIR")],
     plan: Annotated[bool, option("--plan", "List the jobs, done or to do, and stop.")] = False,
+    jobs: opt.Jobs = None,
+    scheduler: opt.Scheduler = None,
+    no_shared_folder: Annotated[
+        bool, option("--no-shared-folder", "Workers do not see DIR, and send their files.")
+    ] = False,
     force: opt.Replace = False,
     valid: opt.Valid = None,
     test: opt.Test = None,
@@ -95,7 +100,9 @@ def compare(
     how = {"lower": lower, "text": text, "vocabulary": vocabulary, **opt.selection(min_count)}
     reading = {"corpus": corpus, "valid": valid, "test": test, **how}
     options |= {"stop": stop, "seeds": seeds, "force": force}
-    _compare(named, output, reading, options, plan=plan)
+    if not plan:
+        options["is_shared"] = not no_shared_folder
+    _compare(named, output, reading, options, plan=plan, jobs=jobs, scheduler=scheduler)
 
 
 def _compare(
@@ -105,8 +112,11 @@ def _compare(
     options: dict[str, Any],
     *,
     plan: bool = False,
+    jobs: int | None = None,
+    scheduler: str | None = None,
 ) -> None:
     """Compare rows, write the page after each, and print the results; or print the plan."""
+    from hstree._jobs import doing_jobs
     from hstree._tables import figure
     from hstree.experiments.compare import compare as run
     from hstree.experiments.compare import plan_of
@@ -115,7 +125,7 @@ def _compare(
     from hstree_cli.results import print_comparison
 
     page = output / PAGE
-    with showing_progress(training=True, folder=output):
+    with showing_progress(training=True, folder=output), doing_jobs(jobs, scheduler):
         splits = read_splits(**reading, rows=rows or ())
         if not plan:
             options["updated"] = lambda so_far: write_comparison(so_far, output, page)
@@ -123,14 +133,14 @@ def _compare(
     if not plan:
         print_comparison(comparison, page)
         return
-    jobs = plan_of(splits, rows, output, **options)
+    planned = plan_of(splits, rows, output, **options)
     lines = [
         (job.row, str(job.seed), "to do" if job.seconds is None else figure(job.seconds, 1))
-        for job in jobs
+        for job in planned
     ]
     say(table(("row", "seed", "seconds"), lines, ("row",)))
-    done = sum(job.seconds is not None for job in jobs)
-    say(f"{done} of {len(jobs)} jobs are finished; without --plan the others are done")
+    done = sum(job.seconds is not None for job in planned)
+    say(f"{done} of {len(planned)} jobs are finished; without --plan the others are done")
 
 
 def report(

@@ -152,6 +152,8 @@ def bootstrap(
     warm_start: Annotated[
         bool, option("--warm-start", "Begin later rounds with the best model's word vectors.")
     ] = False,
+    jobs: opt.Jobs = None,
+    scheduler: opt.Scheduler = None,
     force: opt.Replace = False,
     valid: opt.Valid = None,
     test: opt.Test = None,
@@ -175,6 +177,7 @@ def bootstrap(
     The rounds are rows of an ordinary comparison in DIR, whose page `hstree report`
     writes. Finished rounds are not done again.
     """
+    from hstree._jobs import doing_jobs
     from hstree.experiments.bootstrap import bootstrap as rounds_of
     from hstree.experiments.row import Row
     from hstree.report import PAGE, write_comparison
@@ -188,7 +191,7 @@ def bootstrap(
     check_outputs(Output("-o", output, holds=()), reads=reads)
     so_far: list[Comparison] = []
     page = output / PAGE
-    with showing_progress(training=True, folder=output):
+    with showing_progress(training=True, folder=output), doing_jobs(jobs, scheduler):
         how = {"lower": lower, "text": text, **opt.selection(min_count)}
         splits = read_splits(corpus, valid, test, **how)
         for _ in rounds_of(

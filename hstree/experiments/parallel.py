@@ -99,7 +99,8 @@ def jobs_done(
                     bar.note(str(job.row))
                     bar.advance()
                     name = f"{job.row}, seed {job.seed}"
-                    progress.report(f"{name}: done, {n_done} of {len(jobs)} jobs")
+                    what = {"tree": "tree built", "advance": "trained"}.get(step, "done")
+                    progress.report(f"{name}: {what}, {n_done} of {len(jobs)} jobs")
                     yield job, score
 
 
@@ -131,7 +132,7 @@ def _do(plan: _Plan, task: _Task) -> tuple[float | None, bytes]:
         elif not (home / LOCK).exists():
             raise WorkerError(
                 f"{socket.gethostname()} does not see the folder {home}; share it, or have jobs "
-                "send it (shared=False, --no-shared-folder)"
+                "send their files (is_shared=False, or --no-shared-folder)"
             )
         splits = Splits(*map(Corpus.at, plan.addresses))
         runner = Runner(splits, **plan.fields | {"home": home})

@@ -1,0 +1,193 @@
+"""A comparison on a Dask cluster: a scheduler and workers, each a process of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+
+import hstree
+from hstree._jobs import doing_jobs
+from hstree.data.corpus import Corpus
+from hstree.data.splits import Splits
+from hstree.errors import HstreeError, InputError, WorkerError
+from tests.experiments.conftest import QUICK
+from tests.experiments.test_parallel import content
+from tests.scripts import ROOT
+from tests.texts import markov_lines
+
+distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
+
+ROWS = ("gmm epsilon=0.4", "huffman", "huffman + ngrams", "random", "flat", "kn2")
+HOW = {"stop": hstree.Epochs(2), "speed_rounds": 0, **QUICK}
+
+
+@contextmanager
+def process(command, folder, *options, **environment):
+    """Run a command of Dask in a folder; end it with the body."""
+    module = f"distributed.cli.dask_{command}"
+    log = folder.joinpath(f"{command}.log").open("ab")
+    arguments = [sys.executable, "-m", module, *map(str, options), "--no-dashboard"]
+    path = {"PYTHONPATH": f"{environment.pop('PYTHONPATH', '')}:{ROOT}"}
+    with subprocess.Popen(
+        arguments, cwd=folder, stdout=log, stderr=log, env=os.environ | path | environment
+    ) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+@contextmanager
+def worker(address, folder, **environment):
+    """Run a worker that does one job at a time; the body begins when it is there."""
+    folder.mkdir(exist_ok=True)
+    options = address, "--nthreads", 1, "--no-nanny", "--local-directory", folder
+    with distributed.Client(address, set_as_default=False) as client:
+        n = len(client.scheduler_info(n_workers=-1)["workers"])
+        with process("worker", folder, *options, **environment) as running:
+            client.wait_for_workers(n + 1, timeout=60)
+            yield running
+
+
+@contextmanager
+def cluster(folder):
+    """Run a scheduler on the loopback; yield its address."""
+    file = folder / "scheduler.json"
+    options = "--host", "127.0.0.1", "--port", 0, "--scheduler-file", file
+    with process("scheduler", folder, *options):
+        deadline = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
+            address = client.scheduler.address
+        yield address
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory):
+    """A cluster of two workers."""
+    home = tmp_path_factory.mktemp("cluster")
+    with cluster(home) as address, worker(address, home / "1"), worker(address, home / "2"):
+        yield address
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    file = tmp_path_factory.mktemp("text") / "text.txt"
+    file.write_text("\n".join(markov_lines(2_500, 0)[0]))
+    return file
+
+
+@pytest.fixture(scope="module")
+def alone(text, tmp_path_factory):
+    """The folder of the comparison in this process."""
+    home = tmp_path_factory.mktemp("alone")
+    hstree.compare(Splits.of(Corpus.read(text)), ROWS, home, **HOW)
+    return home
+
+
+def test_a_cluster_leaves_the_same_folder(scheduler, alone, text, tmp_path):
+    with doing_jobs(scheduler=scheduler):
+        hstree.compare(Splits.of(Corpus.read(text)), ROWS, tmp_path, **HOW)
+    assert content(tmp_path) == content(alone)
+
+
+def test_a_job_of_a_killed_worker_is_done_elsewhere(scheduler, alone, text, tmp_path):
+    with worker(scheduler, tmp_path / "third") as third, doing_jobs(scheduler=scheduler):
+        home = tmp_path / "home"
+        kill = {"updated": lambda _: third.send_signal(signal.SIGKILL)}
+        hstree.compare(Splits.of(Corpus.read(text)), ROWS, home, **HOW, **kill)
+        assert third.poll() is not None
+    assert content(home) == content(alone)
+
+
+def without_cache(text):
+    """Read a text, and remove what is kept of it: its arrays stay mapped in this process."""
+    splits = Splits.of(Corpus.read(text))
+    entry = splits.train.address[0][0]
+    for file in entry.parent.glob(f"{entry.name}.*"):
+        file.unlink()
+    return splits
+
+
+def test_machines_without_a_shared_folder_send_their_files(alone, text, tmp_path):
+    own = {"HSTREE_CACHE": str(tmp_path / "cache")}
+    with (
+        cluster(tmp_path) as address,
+        worker(address, tmp_path / "1", **own),
+        worker(address, tmp_path / "2", **own),
+        doing_jobs(scheduler=address),
+    ):
+        home, splits = tmp_path / "home", without_cache(text)
+        hstree.compare(splits, ROWS, home, is_shared=False, **HOW)
+    assert content(home) == content(alone)
+
+
+def test_another_text_on_a_worker_is_refused(scheduler, text, tmp_path):
+    copy = tmp_path / "text.txt"
+    copy.write_text(text.read_text())
+    splits = without_cache(copy)
+    copy.write_text("another text\n" * 20)
+    with doing_jobs(scheduler=scheduler), pytest.raises(InputError, match="is another text here"):
+        hstree.compare(splits, ["huffman", "flat"], tmp_path / "home", **HOW)
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "message"),
+    [
+        ("__init__", "raise ModuleNotFoundError", "has no hstree; install hstree"),
+        ("_version", "__version__ = '0.0.9'", r"has hstree 0\.0\.9; install hstree"),
+    ],
+    ids=["none", "another version"],
+)
+def test_every_worker_needs_this_hstree(scheduler, tmp_path, module, source, message):
+    package = tmp_path / "hstree"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / f"{module}.py").write_text(source)
+    with (
+        worker(scheduler, tmp_path / "worker", PYTHONPATH=str(tmp_path)),
+        pytest.raises(WorkerError, match=message),
+        doing_jobs(scheduler=scheduler),
+    ):
+        pass
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
+def test_a_full_disk_of_a_worker_is_one_line(text, tmp_path):
+    import resource
+
+    with (
+        cluster(tmp_path) as address,
+        worker(address, tmp_path / "1") as first,
+        worker(address, tmp_path / "2") as second,
+    ):
+        for one in (first, second):  # no file of theirs may be longer
+            resource.prlimit(one.pid, resource.RLIMIT_FSIZE, (1000, 1000))
+        with doing_jobs(scheduler=address), pytest.raises(HstreeError) as caught:
+            hstree.compare(Splits.of(Corpus.read(text)), ROWS, tmp_path / "home", **HOW)
+    assert "File too large" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unreachable_scheduler_is_one_line():
+    with (
+        pytest.raises(
+            WorkerError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1; start"
+        ),
+        doing_jobs(scheduler="tcp://127.0.0.1:1"),
+    ):
+        pass
+
+
+def test_a_scheduler_without_workers_is_refused(tmp_path):
+    with (
+        cluster(tmp_path) as address,
+        pytest.raises(WorkerError, match="has no workers; start some with `dask worker"),
+        doing_jobs(scheduler=address),
+    ):
+        pass
