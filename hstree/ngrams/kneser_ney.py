@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from hstree import progress
+from hstree._memory import free_memory
 from hstree._options import Option, Range
 from hstree._ragged import offsets, ranges
 from hstree._typing import Float64, Int64, Integer
@@ -38,6 +39,9 @@ _DISCOUNT = Option.of(
 
 #: Positions read or scored at a time.
 BATCH = 1 << 16
+
+#: Tokens that the number of n-grams is estimated from.
+_SAMPLE = 1 << 20
 
 #: Discounts of an order for which none can be estimated.
 FALLBACK = (0.5, 1.0, 1.5)
@@ -143,8 +147,16 @@ class KneserNey:
         Notes
         -----
         O(order T log T) time for T tokens. Peak memory is 72 bytes per token and 40 per n-gram;
-        the model keeps 16 per n-gram and 16 per context.
+        the model keeps 16 per n-gram and 16 per context. Raises InputError when that is more than
+        what is free.
         """
+        needed, free = self.memory(train), free_memory()
+        if needed > free:
+            raise InputError(
+                f"{len(train):,} tokens of {train.name} take about {needed / 2**30:.1f} GiB at "
+                f"order {self.order}, and {free / 2**30:.1f} GiB of memory are free; give about "
+                f"{int(len(train) * free / needed):,} tokens (`first_tokens`), or a lower order"
+            )
         windows = Windows(train, self.order - 1)
         words = train.vocabulary
         end = words.index(EOS)
@@ -166,6 +178,23 @@ class KneserNey:
         self.n_grams_ = tuple(len(ngrams.grams) for ngrams in tables)
         self.vocabulary_ = words
         return self
+
+    def memory(self, train: Corpus) -> int:
+        """Return the bytes that `fit` takes for a text at most, about.
+
+        The n-grams of a long text are estimated from its first million tokens: their number grows
+        no faster than that of the tokens.
+        """
+        n_words = len(train.vocabulary)
+
+        def needed(n_grams: float) -> int:  # above unigrams, of each token
+            return int((72 + 40 * n_grams) * len(train)) + 40 * n_words
+
+        if needed(self.order - 1) <= free_memory():
+            return needed(self.order - 1)
+        start = train.first_tokens(_SAMPLE)
+        tables = count_ngrams(np.maximum(start.ids(slice(None)), 0), self.order, n_words)
+        return needed(sum(len(ngrams.grams) for ngrams in tables[1:]) / len(start))
 
     def nll(self, corpus: Corpus) -> Float64:
         """Return the negative log-likelihood of every token of a text: float64 array (T,), in nats.

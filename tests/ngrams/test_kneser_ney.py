@@ -146,6 +146,21 @@ def test_memory_is_bounded_by_tokens_and_ngrams(tmp_path, order):
     assert scoring - kept <= 300 * kneser_ney.BATCH
 
 
+def test_a_text_that_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch):
+    corpus = corpus_of(tmp_path, zipf_lines(300, 3) * 60)
+    tracemalloc.start()
+    model = KneserNey(4).fit(corpus)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak - 5_000_000 <= model.memory(corpus)
+    monkeypatch.setattr(kneser_ney, "free_memory", lambda: 1 << 20)
+    expected = 72 * len(corpus) + 40 * sum(model.n_grams_)
+    assert model.memory(corpus) == pytest.approx(expected, rel=0.1)
+    with pytest.raises(InputError, match=r"order 4, and 0\.0 GiB .* lower order") as caught:
+        KneserNey(4).fit(corpus)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("order", [1, 8, 0, -3, 2.0, "5", True, None])
 def test_orders_that_are_none(order):
     with pytest.raises(OptionError, match=r"order is .* from 2 to 7"):
