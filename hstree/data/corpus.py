@@ -230,6 +230,13 @@ class Corpus:
         start, stop = self.lines
         return np.asarray(self._text.line_start[start : stop + 1] - self._text.line_start[start])
 
+    def line_starts(self, first: int, stop: int) -> Int64:
+        """Return where the lines of the tokens from `first` to before `stop` begin, and the end."""
+        starts = self._text.line_start[self.lines[0] : self.lines[1] + 1]
+        a = np.searchsorted(starts, first + starts[0], "right") - 1
+        b = np.searchsorted(starts, stop + starts[0])
+        return np.asarray(starts[a : b + 1] - starts[0])
+
     def ids(self, positions: slice | Integer) -> Int32:
         """Return the ids of the words at some positions (from 0) as int32, -1 for OOV words."""
         return self._id_of_type[self._types[positions]]
@@ -250,8 +257,9 @@ class Corpus:
     def first_tokens(self, n: int) -> Corpus:
         """Return the first lines that have at most `n` tokens, one line at least."""
         start, stop = self.lines
-        ends = self._text.line_start[start + 1 : stop + 1] - self._text.line_start[start]
-        lines = (start, start + max(1, int(np.searchsorted(ends, n, side="right"))))
+        ends = self._text.line_start[start + 1 : stop + 1]
+        most = n + self._text.line_start[start]
+        lines = (start, start + max(1, int(np.searchsorted(ends, most, side="right"))))
         return Corpus(self._text, self.vocabulary, lines, only=self._only)
 
     def splits(self) -> tuple[Corpus, Corpus, Corpus]:

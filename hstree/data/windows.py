@@ -164,16 +164,17 @@ class SymmetricWindows(Windows):
             Label ids.
         oov : bool array (T,)
         """
-        starts = np.asarray(self.corpus.line_start, np.int64)
-        length = np.diff(starts)
-        pieces = np.maximum(1, -(-length // LONGEST))  # of each line
-        within = np.arange(pieces.sum()) - np.repeat(offsets(pieces)[:-1], pieces)
-        starts = np.append(np.repeat(starts[:-1], pieces) + LONGEST * within, starts[-1])
-        cuts = np.searchsorted(starts, np.arange(0, len(self), size))
-        cuts = np.unique(np.append(cuts, len(starts) - 1))
-        for i in rng.permutation(len(cuts) - 1):
-            of_batch = starts[cuts[i] : cuts[i + 1] + 1]
-            ids = self.corpus.ids(slice(int(of_batch[0]), int(of_batch[-1])))
+        last, cuts = -1, []
+        for start in map(int, self._starts):
+            lines = self._pieces(start, min(start + BLOCK, len(self)))
+            # The first piece behind each `size` tokens.
+            cuts.append(lines[np.diff(lines // size, prepend=last // size) > 0])
+            last = int(lines[-1]) if len(lines) else last
+        cut = np.concatenate([*cuts, [len(self)]])
+        for i in rng.permutation(len(cut) - 1):
+            first, stop = map(int, cut[i : i + 2])
+            of_batch = np.append(self._pieces(first, stop), stop)
+            ids = self.corpus.ids(slice(first, stop))
             oov = ids < 0
             ids[oov] = self._unk
             of_batch = of_batch - of_batch[0]
@@ -185,13 +186,22 @@ class SymmetricWindows(Windows):
             if len(ids):
                 yield of_batch.astype(np.int32), ids, oov
 
+    def _pieces(self, first: int, stop: int) -> Int64:
+        """Return the tokens from `first` to before `stop` that begin a line, or a cut of one."""
+        starts = self.corpus.line_starts(first, stop)
+        length = np.diff(starts)
+        pieces = np.maximum(1, -(-length // LONGEST))  # of each line
+        within = np.arange(pieces.sum()) - np.repeat(offsets(pieces)[:-1], pieces)
+        begins: Int64 = np.repeat(starts[:-1], pieces) + LONGEST * within
+        return np.asarray(begins[(begins >= first) & (begins < stop)])
+
     def _read_lines(self, first: int, last: int) -> tuple[Int32, Bool, Int64]:
         """Return the label ids of some tokens, whether each is OOV, and the line of each."""
         ids = self.corpus.ids(slice(first, last))
         oov = ids < 0
         ids[oov] = self._unk
-        starts = self.corpus.line_start
-        inside = starts[np.searchsorted(starts, first, "right") : np.searchsorted(starts, last)]
+        starts = self.corpus.line_starts(first, last)
+        inside = starts[(starts > first) & (starts < last)]
         return ids, oov, np.cumsum(np.bincount(inside - first, minlength=len(ids)))
 
     def _around(

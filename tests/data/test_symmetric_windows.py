@@ -1,5 +1,7 @@
 """Symmetric windows against a plain loop: whole for scoring, random for training."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -123,3 +125,14 @@ def test_lines_are_read_once_each_and_long_ones_are_cut(tmp_path):
     # another order with another seed
     others = list(windows.line_batches(50, np.random.default_rng(1)))
     assert [len(ids) for _, ids, _ in others] != [len(ids) for _, ids, _ in batches]
+
+
+@pytest.mark.parametrize("read", ["line_batches", "batches", "training_batches"])
+def test_memory_does_not_grow_with_the_lines(tmp_path, monkeypatch, read):
+    monkeypatch.setattr("hstree.data.windows.BLOCK", 1_000)
+    windows = SymmetricWindows(corpus_of(tmp_path, ["a"] * 200_000), 2, 0.01)
+    tracemalloc.start()
+    next(getattr(windows, read)(500, np.random.default_rng(0)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 400_000  # two bytes a line
