@@ -23,6 +23,10 @@ def vectors_of(n, d=4, seed=0, **more):
     return hstree.WordVectors([f"w{i}" for i in range(n)], rows, **more)
 
 
+def numbered(rows, **more):
+    return hstree.WordVectors([str(row) for row in range(len(rows))], rows, **more)
+
+
 def some_of(vectors, n):
     return hstree.WordVectors(vectors.labels[:n], vectors.vectors[:n])
 
@@ -105,20 +109,17 @@ def test_a_new_label_has_a_code_beside_each_code_of_its_nearest():
 def test_many_labels_beside_one_are_a_balanced_tree():
     rows = np.r_[np.eye(3), np.tile([1.01, 0, 0], (100, 1))]
     tree = hstree.Tree.from_children(["0", "1", "2"], [[1, ~2], [~0, ~1]])
-    lengths = [
-        length for (length,) in code_lengths(hstree.grow(tree, hstree.WordVectors.from_array(rows)))
-    ]
+    lengths = [length for (length,) in code_lengths(hstree.grow(tree, numbered(rows)))]
     before = [length for (length,) in code_lengths(tree)]
     assert lengths[:3] == [before[0] + 1, *before[1:]]
     assert max(lengths) == before[0] + 1 + math.ceil(math.log2(100))
 
 
 def test_frequent_labels_beside_one_get_short_codes():
-    vectors = hstree.WordVectors.from_array(np.r_[np.eye(2), np.tile([1.01, 0], (8, 1))])
-    counted = hstree.WordVectors(vectors.labels, vectors.vectors, counts=[2, 9, 64, *[1] * 7])
-    lengths = [
-        x for (x,) in code_lengths(hstree.grow(hstree.build("flat", {"0": 2, "1": 9}), counted))
-    ]
+    rows = np.r_[np.eye(2), np.tile([1.01, 0], (8, 1))]
+    counted = numbered(rows, counts=[2, 9, 64, *[1] * 7])
+    grown = hstree.grow(hstree.build("flat", {"0": 2, "1": 9}), counted)
+    lengths = [length for (length,) in code_lengths(grown)]
     assert lengths[2] == 2
     assert min(lengths[3:]) > 2
 
