@@ -145,7 +145,7 @@ def test_vectors_stay_in_their_files(tmp_path):
 
 
 def test_shards_are_refused_where_they_do_not_fit(tmp_path):
-    with pytest.raises(InputError, match=r"without \.npy files"):
+    with pytest.raises(InputError, match=r"no \.npy file"):
         WordVectors.read(tmp_path)
     np.save(tmp_path / "a.npy", rows())
     np.save(tmp_path / "b.npy", rows(d=3))
