@@ -97,9 +97,7 @@ def read_shards(folder: str) -> Array | MappedRows:
     """
     names = sorted(str(path) for path in Path(folder).glob("*.npy"))
     if not names:
-        raise InputError(
-            f"{folder}: a folder without .npy files; name a file of vectors, or shards"
-        )
+        raise InputError(f"cannot read the vectors {folder}: no .npy file is in it; name a file")
     parts = [read_npy(name, mapped_above=0) for name in names]
     for name, part in zip(names, parts, strict=True):
         if part.ndim != 2 or part.shape[1:] != parts[0].shape[1:]:
