@@ -16,6 +16,7 @@ from hstree._typing import Array, Float64, Floating, Int64
 from hstree.builders.shared.builder import BuilderInput
 from hstree.builders.shared.divisive import divide
 from hstree.builders.shared.join import vector_rows
+from hstree.builders.shared.nodes import scale_of
 from hstree.builders.shared.prune import pruned, remainder
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import KeyedVectorsLike, WordVectors
@@ -254,7 +255,8 @@ def _beside_nearest(
             f"none of the tree's {tree.n_labels:,} labels ({quoted(tree.labels[0])}, ...) has a "
             "vector; give the vectors of old and new labels together"
         )
-    nearest = ids[~is_new][_nearest(words.vectors[is_new], words.vectors[~is_new])]
+    new_rows, old_rows = (np.flatnonzero(mask) for mask in (is_new, ~is_new))
+    nearest = ids[old_rows][_nearest(words.vectors, new_rows, old_rows)]
     # (leaves,) the leaves by their labels; beside each of those of `nearest` is a new one
     leaves = np.flatnonzero(edges < 0)
     leaves = leaves[np.argsort(~edges[leaves], kind="stable")]
@@ -290,19 +292,18 @@ def _beside_nearest(
     return np.concatenate([child[: len(tree.child)], new])
 
 
-def _nearest(new: Floating, old: Floating) -> Int64:
-    """Return the row (n,) of `old` (V, d) that is nearest to each row of `new` (n, d)."""
-    exponent = int(np.frexp(max(np.abs(new).max(), np.abs(old).max()))[1])
-    scale = np.float32(2.0 ** np.clip(-exponent, -126, 126))  # so that no square overflows
-    old = old * scale
-    centre = old.mean(axis=0)
-    old -= centre
-    half = np.vecdot(old, old) / 2
+def _nearest(vectors: Floating, new: Int64, old: Int64) -> Int64:
+    """Return which of the rows `old` (V,) of vectors is nearest to each of the rows `new` (n,)."""
+    there, beside = vectors.take(new, axis=0), vectors.take(old, axis=0)
+    scale = vectors.dtype.type(min(scale_of(there), scale_of(beside)))
+    centre = (beside * scale).mean(axis=0)
+    there, beside = there * scale - centre, beside * scale - centre
+    half = np.vecdot(beside, beside) / 2
     nearest = np.empty(len(new), np.int64)
     step = max(1, PRODUCTS // len(old))
     for at in range(0, len(new), step):
         some = slice(at, at + step)
-        nearest[some] = np.argmax((new[some] * scale - centre) @ old.T - half, axis=1)
+        nearest[some] = np.argmax(there[some] @ beside.T - half, axis=1)
     return nearest
 
 

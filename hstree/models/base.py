@@ -28,7 +28,6 @@ from hstree._files import hash_of, replacing_together
 from hstree._options import Option, Range, options_of
 from hstree._text import one_line
 from hstree._typing import Array, Bool, Float64, Int64, Integer
-from hstree.builders.grow import carried_rows
 from hstree.data.contexts import Contexts
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, texts
@@ -341,6 +340,8 @@ class Model(Predictor, Generic[M]):
                 f"the output layer {self.spec.kind.name!r} does not grow; the hierarchical softmax "
                 "of a tree alone does: train such a model"
             )
+        from hstree.builders.grow import carried_rows  # other models do not wait for it
+
         rows = carried_rows(self.tree, tree)
         make: Callable[..., Self] = type(self)
         new = make(tree, **{f.name: getattr(self, f.name) for f in fields(self)} | options)  # type: ignore[arg-type]

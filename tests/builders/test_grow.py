@@ -243,3 +243,11 @@ def test_from_refuses_options_that_change_nothing_and_other_labels(tmp_path):
         hstree.build("huffman", {"c": 1, "d": 2}, from_tree=tmp_path / "old.json")
     with pytest.raises(OptionError, match="balanced has no option 'from'"):
         hstree.build("balanced", {"a": 1, "c": 2}, from_tree=tmp_path / "old.json")
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_vectors_of_any_size_have_a_nearest(size):
+    vectors = vectors_of(60)
+    tree = hstree.build("huffman", {label: 1 for label in vectors.labels[:40]})
+    scaled = hstree.WordVectors(vectors.labels, vectors.vectors * np.float32(size))
+    assert hstree.grow(tree, scaled) == hstree.grow(tree, vectors)
