@@ -248,6 +248,6 @@ def test_from_refuses_options_that_change_nothing_and_other_labels(tmp_path):
 @pytest.mark.parametrize("size", [1e-30, 1e30])
 def test_vectors_of_any_size_have_a_nearest(size):
     vectors = vectors_of(60)
-    tree = hstree.build("huffman", {label: 1 for label in vectors.labels[:40]})
+    tree = hstree.build("huffman", dict.fromkeys(vectors.labels[:40], 1))
     scaled = hstree.WordVectors(vectors.labels, vectors.vectors * np.float32(size))
     assert hstree.grow(tree, scaled) == hstree.grow(tree, vectors)
