@@ -189,18 +189,16 @@ def carried_rows(old: Tree, new: Tree) -> CarriedRows:
 
 
 def regrown(tree: Tree, words: BuilderInput, vocabulary: Vocabulary | None) -> Tree:
-    """Prune and grow a tree to just these words, or those of a vocabulary.
+    """Prune and grow a tree to just these words.
 
-    Those of the vocabulary without a vector are placed by their counts.
+    Beside vectors, the words may be those of a vocabulary: those without a vector are placed by
+    their counts.
     """
-    if isinstance(words, WordVectors) and vocabulary is not None:
-        row = vector_rows(vocabulary, words)
-        has_vector = np.flatnonzero(row >= 0)
-        counts, known = vocabulary.counts[has_vector], [vocabulary.words[i] for i in has_vector]
-        words = WordVectors(known, words.vectors[row[has_vector]], counts=counts)
     if isinstance(words, Corpus):
         words = words.counted_vocabulary()
-    every = vocabulary or words
+    every = words
+    if isinstance(words, WordVectors) and vocabulary is not None:
+        every = vocabulary
     labels = every.labels if isinstance(every, WordVectors) else every.words
     wanted = set(labels)
     left = [label for label in tree.labels if label in wanted]
@@ -209,8 +207,16 @@ def regrown(tree: Tree, words: BuilderInput, vocabulary: Vocabulary | None) -> T
             f"none of the tree's labels ({quoted(tree.labels[0])}, ...) is among the "
             f"{len(labels):,} of the input ({quoted(labels[0])}, ...); give a tree of such labels"
         )
-    grown = grow(pruned(tree, left), words)
-    return grown if vocabulary is None else grow(grown, vocabulary)
+    grown = pruned(tree, left)
+    if isinstance(words, WordVectors) and vocabulary is not None:
+        count = dict(zip(vocabulary.words, vocabulary.counts.tolist(), strict=True))
+        grown = grow(grown, {label: count[label] for label in left})
+        row = vector_rows(vocabulary, words)
+        has_vector = np.flatnonzero(row >= 0)
+        known = [vocabulary.words[i] for i in has_vector.tolist()]
+        rows, counts = words.vectors[row[has_vector]], vocabulary.counts[has_vector]
+        grown = grow(grown, WordVectors(known, rows, counts=counts))
+    return grow(grown, every)
 
 
 def _checked_labels(words: Sequence[str], known: Mapping[str, int]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from hstree.layers.hierarchical import HierarchicalSoftmax
 from tests.builders.label_sets import label_sets
 from tests.builders.oracle import code_lengths, leaf_probabilities, n_rows, weighted_length
 from tests.strategies import trees
+from tests.texts import corpus_of
 
 RNG = np.random.default_rng(0)
 PAIR = hstree.Tree.from_children(["a", "b"], [[~0, ~1]])
@@ -227,12 +228,15 @@ def test_from_grows_and_prunes_to_the_labels_of_the_input(method, tmp_path):
 
 def test_from_places_words_of_a_vocabulary_without_a_vector_by_their_counts(tmp_path):
     vectors = vectors_of(20)
-    words = hstree.Vocabulary([*vectors.labels, "x", "y"], range(1, 23))
-    hstree.build("gmm", some_of(vectors, 12)).save(tmp_path / "old.json")
+    words = hstree.Vocabulary([*vectors.labels[:12], "x", *vectors.labels[12:], "y"], range(1, 23))
+    old = hstree.grow(hstree.build("gmm", some_of(vectors, 12)), ["x"])
+    old.save(tmp_path / "old.json")
     tree = hstree.build("gmm", vectors, vocabulary=words, from_tree=tmp_path / "old.json")
     assert tree.labels == words.words
+    assert tree.counts.tolist() == words.counts.tolist()
+    assert tree.meta["input"]["vocabulary"] == words.source
     rows = hstree.carried_rows(hstree.load(tmp_path / "old.json"), tree)
-    assert rows.new.tolist() == list(range(11))
+    assert rows.new.tolist() == list(range(12))
 
 
 def test_from_refuses_options_that_change_nothing_and_other_labels(tmp_path):
@@ -251,3 +255,16 @@ def test_vectors_of_any_size_have_a_nearest(size):
     tree = hstree.build("huffman", dict.fromkeys(vectors.labels[:40], 1))
     scaled = hstree.WordVectors(vectors.labels, vectors.vectors * np.float32(size))
     assert hstree.grow(tree, scaled) == hstree.grow(tree, vectors)
+
+
+def test_from_takes_the_counts_of_the_text_not_of_its_vocabulary(tmp_path):
+    text = corpus_of(tmp_path, ["a b", "a c"])
+    words = hstree.Vocabulary(["a", "b", "<eos>", "c"], [9, 9, 9, 9])
+    hstree.build("huffman", {"a": 1, "b": 1, "<eos>": 3, "gone": 1}).save(tmp_path / "old.json")
+    tree = hstree.build("huffman", text, vocabulary=words, from_tree=tmp_path / "old.json")
+    assert dict(zip(tree.labels, tree.counts.tolist(), strict=True)) == {
+        "a": 2,
+        "b": 1,
+        "<eos>": 2,
+        "c": 1,
+    }
