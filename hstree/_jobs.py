@@ -82,8 +82,8 @@ def parallel(
 
     # loky replaces workers whose memory grew, as it does when kernels are compiled
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
-    dask = sys.modules.get("distributed")
-    dead = (BrokenProcessPool, *([dask.KilledWorker] if dask is not None else []))
+    killed = _hear_of_killed_workers()
+    dead: tuple[type[Exception], ...] = (BrokenProcessPool, *killed)
     while True:
         run = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
         results: Any = ()
@@ -97,7 +97,8 @@ def parallel(
                     warnings.warn(message, category, stacklevel=2)
                 yield number, result
         except dead as error:
-            if (deaths := deaths + 1) == MOST_DEATHS:
+            deaths = MOST_DEATHS if isinstance(error, killed) else deaths + 1
+            if deaths == MOST_DEATHS:
                 reason = f"workers died {deaths} times without finishing a job"
                 raise WorkerError(f"{reason}, for want of memory perhaps; do fewer jobs") from error
         else:
@@ -107,6 +108,27 @@ def parallel(
                 results.close()
     if failed:
         raise failed[0]
+
+
+def _hear_of_killed_workers() -> tuple[type[Exception], ...]:
+    """Return Dask's error of a job whose workers were killed again and again.
+
+    joblib waits for ever for such a job, since Dask's backend does not call back.
+    """
+    from joblib.parallel import get_active_backend
+
+    backend: Any = get_active_backend()[0]
+    if not hasattr(backend, "waiting_futures"):
+        return ()
+    submit = type(backend).submit
+
+    def told(batch: Any, callback: Callable[[object], object]) -> Any:
+        future = submit(backend, batch, callback)
+        future.add_done_callback(lambda ended: ended.exception() and callback(ended.exception()))
+        return future
+
+    backend.submit = told
+    return (sys.modules["distributed"].KilledWorker,)
 
 
 @contextmanager

@@ -5,12 +5,12 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
 import hstree
-from hstree._jobs import doing_jobs
+from hstree._jobs import doing_jobs, parallel
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.errors import HstreeError, InputError, WorkerError
@@ -38,14 +38,17 @@ def process(command, folder, *options, **environment):
         try:
             yield running
         finally:
+            running.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(10)
             running.kill()
 
 
 @contextmanager
-def worker(address, folder, **environment):
+def worker(address, folder, nanny="--no-nanny", **environment):
     """Run a worker that does one job at a time; the body begins when it is there."""
     folder.mkdir(exist_ok=True)
-    options = address, "--nthreads", 1, "--no-nanny", "--local-directory", folder
+    options = address, "--nthreads", 1, nanny, "--local-directory", folder
     with distributed.Client(address, set_as_default=False) as client:
         n = len(client.scheduler_info(n_workers=-1)["workers"])
         with process("worker", folder, *options, **environment) as running:
@@ -94,6 +97,17 @@ def test_a_cluster_leaves_the_same_folder(scheduler, alone, text, tmp_path):
     with doing_jobs(scheduler=scheduler):
         hstree.compare(Splits.of(Corpus.read(text)), ROWS, tmp_path, **HOW)
     assert content(tmp_path) == content(alone)
+
+
+def test_a_job_that_kills_every_worker_is_given_up(tmp_path):
+    with (
+        cluster(tmp_path) as address,
+        worker(address, tmp_path / "1", "--nanny"),
+        worker(address, tmp_path / "2", "--nanny"),
+        doing_jobs(scheduler=address),
+        pytest.raises(WorkerError, match="workers died 3 times"),
+    ):
+        list(parallel(os._exit, [1, 2]))
 
 
 def test_a_job_of_a_killed_worker_is_done_elsewhere(scheduler, alone, text, tmp_path):

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hstree._jobs import doing_jobs
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.errors import OptionError
@@ -31,6 +32,7 @@ def bootstrap(
     stop: Stop | None = None,
     force: bool = False,
     updated: Callable[[Comparison], object] | None = None,
+    n_jobs: int | None = None,
     **options: Any,
 ) -> Iterator[tuple[str, RowResult]]:
     """Build and train one tree after another from a text; finished rounds are not done again.
@@ -58,6 +60,8 @@ def bootstrap(
         Whether to replace a comparison of something else that the folder holds.
     updated : callable, optional
         Called with the comparison so far after each round.
+    n_jobs : int, optional
+        Number of processes that build the tree of a round; a round needs the one before it.
     **options
         As in `compare`.
 
@@ -97,7 +101,7 @@ def bootstrap(
         raise OptionError("a bootstrap trains each round by itself; stop=hstree.Seconds(240), say")
     runner.with_kept(only=True, force=force)
     later += [later[-1]] * (n - len(later))
-    return _rounds(runner, start, later, warm_start, updated)
+    return _rounds(runner, start, later, warm_start, updated, n_jobs)
 
 
 def _rounds(
@@ -106,6 +110,7 @@ def _rounds(
     later: Sequence[BuilderRow],
     warm_start: bool,
     updated: Callable[[Comparison], object] | None,
+    n_jobs: int | None,
 ) -> Iterator[tuple[str, RowResult]]:
     """Yield each round when it is done; the arguments are checked."""
     seed, rows = runner.seeds[0], list[Row]()
@@ -122,6 +127,8 @@ def _rounds(
                 warm = home if warm_start else None
             if row not in rows:
                 job, seconds = Job(row, seed), runner.first_seconds
+                with doing_jobs(n_jobs):
+                    runner.tree(job)
                 done[str(row)] = [[runner.run(job, seconds=seconds, warm_start=warm)]]
                 rows.append(row)
             table = Table(replace(runner, rows=list(rows)), updated=updated, done=done)

@@ -382,3 +382,12 @@ def test_auto_leaves_large_problems_to_adagrad(monkeypatch):
 def test_the_core_does_not_import_scikit_learn(tmp_path):
     code = "import hstree, sys; print('sklearn' in sys.modules)"
     assert run_python(["-c", code], tmp_path) == "False\n"
+
+
+@pytest.mark.parametrize("to_X", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
+def test_two_jobs_learn_the_same_weights(to_X):
+    rng = np.random.default_rng(0)
+    X, y = to_X(rng.normal(size=(300, 8))), rng.integers(0, 12, 300)
+    one, two = (Classifier("huffman", n_jobs=n).fit(X, y) for n in (1, 2))
+    np.testing.assert_allclose(two.weight_, one.weight_, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(two.loss_curve_, one.loss_curve_, rtol=1e-12)

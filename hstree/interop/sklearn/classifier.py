@@ -80,6 +80,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         Learning rate of Adagrad.
     random_state : int, RandomState or None, default 0
         Seed of the builder, unless its options have one, and of the order of the samples.
+    n_jobs : int, optional
+        Number of processes in which L-BFGS solves nodes at a time; -1 for all cores, by default 1
+        or what an ambient ``joblib.parallel_config`` says.
 
     Attributes
     ----------
@@ -128,11 +131,13 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         batch_size: int = 256,
         learning_rate: float = 0.1,
         random_state: int | np.random.RandomState | None = 0,
+        n_jobs: int | None = None,
     ) -> None:
         self.builder, self.builder_options, self.tree = builder, builder_options, tree
         self.C, self.class_weight, self.random_state = C, class_weight, random_state
         self.solver, self.max_iter, self.tol = solver, max_iter, tol
         self.epochs, self.batch_size, self.learning_rate = epochs, batch_size, learning_rate
+        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Build the tree and train on it.
@@ -153,7 +158,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         if solver == "adagrad":
             return self._train(X, labels, weight, self.epochs)
         self.loss_curve_, converged = solve(
-            self._model, X, labels, weight, C=self.C, tol=self.tol, max_iter=self.max_iter
+            self._model, X, labels, weight, self.C, self.tol, self.max_iter, self.n_jobs
         )
         self.n_iter_ = len(self.loss_curve_)
         if not converged:

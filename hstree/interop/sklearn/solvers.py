@@ -9,6 +9,8 @@ each by itself. Where labels have several codes all weights move together, to a 
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,7 @@ import scipy.optimize
 
 from hstree import progress
 from hstree._compiled import twin
+from hstree._jobs import n_parallel, parallel
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse, without_empty_columns
 from hstree.layers import kernels
@@ -27,24 +30,39 @@ Objective = Callable[[Float64], tuple[float, Float64]]
 Minimise = Callable[[Objective, Float64], tuple[Float64, list[float], bool]]
 #: Share of a problem in the samples' weight, its objective after each iteration, its convergence.
 Ended = tuple[float, list[float], bool]
+#: Samples (n,) that pass a node, their branches and weights, its children, and its biases.
+Problem = tuple[Int64, Int64, Float64, int, Array]
+#: Jobs of several nodes for each job at a time, so that all end at about the same time.
+JOBS_EACH = 8
 
 
 def solve(
-    model: LinearTree, X: Rows, labels: Int64, weight: Float64, C: float, tol: float, max_iter: int
+    model: LinearTree,
+    X: Rows,
+    labels: Int64,
+    weight: Float64,
+    C: float,
+    tol: float,
+    max_iter: int,
+    n_jobs: int | None,
 ) -> tuple[list[float], bool]:
     """Move the weights to the optimum by L-BFGS, in place; labels and weights are (n,).
 
-    A problem takes at most `max_iter` iterations. It is solved when no element of its gradient,
-    divided by ``C`` times the weight of its samples, is larger than `tol`. Returns the objective
-    after each iteration, divided by ``C`` times the weight of the samples (a node that has ended
-    keeps its last value), and whether all problems were solved.
+    Nodes are solved in `n_jobs` processes. A problem takes at most `max_iter` iterations. It is
+    solved when no element of its gradient, divided by ``C`` times the weight of its samples, is
+    larger than `tol`. Returns the objective after each iteration, divided by ``C`` times the
+    weight of the samples (a node that has ended keeps its last value), and whether all problems
+    were solved.
     """
     used = np.flatnonzero(weight)
     if model.tree.n_nodes == 0 or not used.size:
         return [], True
-    solve_all = _solve_nodes if model.tree.has_single_codes else _solve_together
     minimise = partial(_minimise, tol=tol, max_iter=max_iter)
-    ended = list(solve_all(model, X[used], labels[used], weight[used], C, minimise))
+    samples = X[used], labels[used], weight[used]
+    if model.tree.has_single_codes:
+        ended = list(_solve_nodes(model, *samples, C, minimise, n_jobs))
+    else:
+        ended = list(_solve_together(model, *samples, C, minimise))
     curve = np.zeros(max(len(values) for _, values, _ in ended))
     for share, values, _ in ended:
         curve[: len(values)] += share * np.array(values)
@@ -53,25 +71,56 @@ def solve(
 
 
 def _solve_nodes(
-    model: LinearTree, X: Rows, labels: Int64, weight: Float64, C: float, minimise: Minimise
+    model: LinearTree,
+    X: Rows,
+    labels: Int64,
+    weight: Float64,
+    C: float,
+    minimise: Minimise,
+    n_jobs: int | None,
 ) -> Iterator[Ended]:
-    tree, expansion = model.tree, model.layer.codes.expand(labels)
+    tree, expansion, total = model.tree, model.layer.codes.expand(labels), weight.sum()
     # (D,) sample, node and branch of each decision; a code is a sample here
     sample = expansion.decision_code
     node, branch = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
-    order, total = np.argsort(node, kind="stable"), weight.sum()
-    # One problem a node, each many passes over its samples: the loop is over optimisations.
+    order = np.argsort(node, kind="stable")
+    first = np.flatnonzero(np.diff(node[order], prepend=-1))
+    # Several jobs have nodes with about as many decisions each; one job at a time has one node.
+    n = n_parallel(n_jobs)
+    job = first if n == 1 else first * (JOBS_EACH * n) // len(order)
+    nodes = zip(job.tolist(), np.split(order, first[1:]), strict=True)
+    groups = [[here for _, here in some] for _, some in groupby(nodes, itemgetter(0))]
+
+    def rows(here: Int64) -> slice:
+        return slice(*tree.row_start[node[here[0]] : node[here[0]] + 2].tolist())
+
+    def problem(here: Int64) -> Problem:
+        width = int(tree.fan_out[node[here[0]]])
+        return sample[here], branch[here], weight[sample[here]], width, model.bias[rows(here)]
+
+    problems = (list(map(problem, group)) for group in groups)
+    ended: dict[int, list[Ended]] = {}
     with progress.task("fitting nodes", len(order), "decisions") as task:
-        for here in np.split(order, np.flatnonzero(np.diff(node[order])) + 1):
-            n, of_node = int(node[here[0]]), weight[sample[here]]
-            rows = slice(int(tree.row_start[n]), int(tree.row_start[n + 1]))
-            problem = _Node(X[sample[here]], branch[here], of_node, int(tree.fan_out[n]), C)
-            start = np.r_[np.zeros(problem.X.shape[1] * problem.n_rows), model.bias[rows]]
-            end, values, converged = minimise(problem, start)
-            weights, model.bias[rows] = problem.unpacked(end)
-            model.weight[rows, problem.features] = weights.T
-            yield of_node.sum() / total, values, converged
-            task.advance(len(here))
+        for number, optima in parallel(partial(_optima, X, C, minimise), problems, n_jobs):
+            ended[number] = []
+            for here, (features, weights, bias, *end) in zip(groups[number], optima, strict=True):
+                model.bias[rows(here)] = bias
+                model.weight[rows(here), features] = weights.T
+                ended[number].append((weight[sample[here]].sum() / total, *end))
+                task.advance(len(here))
+    # In the order of nodes, whatever job ended first: the rounding of sums depends on it.
+    yield from (one for number in sorted(ended) for one in ended[number])
+
+
+def _optima(X: Rows, C: float, minimise: Minimise, problems: list[Problem]) -> list[Any]:
+    """Solve the problems of some nodes; return the features, weights and biases of each, too."""
+    optima = []
+    for sample, branch, weight, width, bias in problems:
+        node = _Node(X[sample], branch, weight, width, C)
+        start = np.r_[np.zeros(node.X.shape[1] * node.n_rows), bias]
+        end, values, converged = minimise(node, start)
+        optima.append((node.features, *node.unpacked(end), values, converged))
+    return optima
 
 
 class _Node:
