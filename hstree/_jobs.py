@@ -80,8 +80,9 @@ def parallel(
         except Exception as error:  # of what makes the jobs
             failed.append(error)
 
-    # loky replaces workers whose memory grew, as it does when kernels are compiled
+    # loky replaces workers whose memory grew, as by compiling kernels; an error ends the others
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
+    warnings.filterwarnings("ignore", r"\d+ tasks which were still being processed")
     killed = _hear_of_killed_workers()
     dead: tuple[type[Exception], ...] = (BrokenProcessPool, *killed)
     while True:
