@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any
 
 import numpy as np
 
+from hstree._memory import give_back
 from hstree._text import plural
 from hstree._typing import Int32, Int64, Integer
 from hstree.data.encoding import EncodedText, encode, encoded_again
@@ -164,7 +165,7 @@ class Corpus:
         cache : path, optional
             Folder for encoded texts; see `encoding.encode`.
         n_jobs : int, optional
-            Parts of the text that are read at a time, of more than 64 MiB of files (default: 1, or
+            Parts of the text that are read at a time, of more than 32 MiB of files (default: 1, or
             what `joblib.parallel_config` says; -1: all cores). The result does not depend on it.
 
         Raises
@@ -190,9 +191,9 @@ class Corpus:
         if vocabulary is not None:
             return cls(encoded, vocabulary)
         corpus = cls(encoded, Vocabulary([EOS], [0]))
-        return corpus.with_vocabulary(
-            corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
-        )
+        chosen = corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
+        give_back()
+        return corpus.with_vocabulary(chosen)
 
     @classmethod
     def at(cls, address: tuple[Any, ...]) -> Corpus:
@@ -297,9 +298,9 @@ class Corpus:
         self, *, min_count: int = 1, max_size: int | None = None, unk: bool | None = None
     ) -> Vocabulary:
         """Choose a vocabulary from the words of these lines; see `Vocabulary.from_counts`."""
-        present = np.flatnonzero(self._type_counts)
+        present, types = self._type_counts > 0, self._text.types
         return Vocabulary.from_counts(
-            [self._text.types[n] for n in present.tolist()],
+            types if present.all() else list(compress(types, present)),
             self._type_counts[present],
             min_count=min_count,
             max_size=max_size,

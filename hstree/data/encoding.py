@@ -39,6 +39,7 @@ from hstree._files import (
     temporary,
 )
 from hstree._jobs import n_parallel, on_cluster, parallel
+from hstree._memory import give_back
 from hstree._typing import Int32, Int64
 from hstree.data.sources import BLOCK_BYTES, Part, Source, TextFile, open_source
 from hstree.data.vocabulary import EOS
@@ -91,7 +92,7 @@ def encode(
     The default folder is ``$HSTREE_CACHE``, else ``$XDG_CACHE_HOME/hstree``, else
     ``~/.cache/hstree``. Where it is read-only, a temporary folder is used instead, which is removed
     when the program ends. If `lower`, every word is lower-cased. O(tokens) time; O(types) memory.
-    Files of more than 64 MiB together are encoded by `n_jobs` (`hstree._jobs`), with compiled
+    Files of more than 32 MiB together are encoded by `n_jobs` (`hstree._jobs`), with compiled
     functions in threads, else in processes. Raises InputError when the text is empty, unreadable or
     not UTF-8, and FileFormatError when the disk of the cache folder is full.
     """
@@ -112,6 +113,7 @@ def encode(
             raise
         _write(entry, source, lower, [], None)  # which says where in the text the fault is
     if text := _opened(entry, source.name, lower):
+        give_back()
         return text
     raise FileFormatError(
         f"cannot read back {entry}.json; set {CACHE_VARIABLE} to a folder on another disk"
@@ -232,6 +234,7 @@ def _merged(
             n_tokens += int(part_counts.sum())
             ids_path.unlink()
             starts_path.unlink()
+            give_back()
             task.advance()
     about["words"], about["counts"] = numbers.words(), counts
 
@@ -309,13 +312,14 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_jobs: 
             _write_header(ids_file, _ID, n_tokens)
             _write_header(start_file, _START, n_lines + 1)
             ids_file.flush()
-            types = about.pop("words").decode().split(" ")
-            counts = about["counts"] if parts else _counts(Path(ids_file.name), before, len(types))
+            n_types = 1 + about["words"].count(b" ")
+            counts = about["counts"] if parts else _counts(Path(ids_file.name), before, n_types)
             about = {
                 "format": _FORMAT,
                 "sha256": source.key() if parts else about["sha256"],
                 "versions": source.versions,
-                "types": types,
+                # One string takes a fraction of the memory of a list of them.
+                "types": about["words"].decode(),
                 "counts": counts.tolist(),
             }
             about_file.write(json.dumps(about, ensure_ascii=False).encode())
@@ -341,12 +345,16 @@ def _opened(entry: Path, name: str, lower: bool) -> EncodedText | None:
         about = json.loads(about_path.read_bytes())
         ids = np.asarray(np.load(ids_path, mmap_mode="r"))
         line_start = np.asarray(np.load(start_path, mmap_mode="r"))
-        # Ends of some lines, the last one among them; each maps up to 2 MiB of the files.
-        ends = line_start[:0:-1][:: max(1, len(line_start) // 32)]
-        counts, types = np.array(about["counts"], np.int64), about["types"]
+        # Ends of some lines, the last one among them; they are read, which maps no pages.
+        ends = line_start[:0:-1][:: max(1, len(line_start) // 8)].tolist()
+        counts, types = np.array(about["counts"], np.int64), about["types"].split(" ")
         fit = (about["format"], ids.dtype, line_start.dtype) == (_FORMAT, _ID, _START)
         fit = fit and ids.shape == (counts.sum(),) == (ends[0],) and len(counts) == len(types)
-        fit = fit and line_start[0] == 0 and bool((ids[ends - 1] == _EOS_TYPE).all())
+        fit = fit and line_start[0] == 0
+        with ids_path.open("rb") as file:
+            for end in ends:
+                file.seek((end - 1 - len(ids)) * _ID.itemsize, os.SEEK_END)
+                fit = fit and file.read(_ID.itemsize) == bytes(_ID.itemsize)  # that of `_EOS_TYPE`
         sha256, versions = about["sha256"], about["versions"]
     except Exception:  # damaged files raise many kinds; the text is encoded again
         return None

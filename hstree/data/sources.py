@@ -30,7 +30,7 @@ from hstree.errors import InputError
 
 BLOCK_BYTES = 1 << 20
 #: Bytes of a part of a large text, which one job encodes.
-PART_BYTES = 1 << 25
+PART_BYTES = 1 << 24
 #: Bytes of text in one byte of a packed file, about.
 _PACKED_RATIO = 3
 _BLOCK_LINES = 4096

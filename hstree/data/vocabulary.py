@@ -129,11 +129,14 @@ class Vocabulary:
         if min_count < 1:
             raise OptionError.about("min_count", f"is {min_count}; it must be 1 or more")
         n = checked_counts(counts, words)
-        if not words or len(set(words)) < len(words):
-            cls(words, n)  # which says that there is none, or what occurs twice
         n_tokens, kept = int(n.sum()), n >= min_count
-        n_of = {EOS: 0}
-        for i in (i for i, word in enumerate(words) if word in (EOS, UNK)):
+        n_of = {EOS: 0, UNK: 0}
+        marks = [i for i, word in enumerate(words) if word in n_of]
+        # The constructor refuses words that occur twice if none is left out, or is made of others.
+        is_whole = kept.all() and max_size is None and len(marks) < 2
+        if len(words) == 0 or not (is_whole or len(set(words)) == len(words)):
+            cls(words, n)  # which says that there is none, or what occurs twice
+        for i in marks:
             n_of[words[i]], kept[i] = int(n[i]), False
         chosen, n = list(compress(words, kept.tolist())), n[kept]
         if unk is None:
@@ -245,7 +248,7 @@ class Vocabulary:
 def ranked(words: Sequence[str], counts: Int64) -> tuple[list[str], Int64]:
     """Return words and their counts by descending count, ties by word in code-point order."""
     order = np.argsort(-counts, kind="stable")
-    by_count, counts = [words[i] for i in order.tolist()], counts[order]
+    by_count, counts = [words[i] for i in order], counts[order]  # without a list of integers
     ends = np.flatnonzero(np.diff(counts, append=-1)) + 1
     for a, b in pairwise([0, *ends.tolist()]):
         if b - a > 1:
