@@ -8,7 +8,7 @@ in `node_groups`; top-k search is in `top_k`.
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from hstree.layers.top_k import TABLE, BatchTopK, search_all, top_k_of_all
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.weight_rows import NARROW, row_curvature, unigram_bias
+
+if TYPE_CHECKING:
+    from hstree.builders.grow import CarriedRows
 
 
 class Pass:
@@ -157,6 +160,11 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         """Return the shapes of `parameters` of a layer."""
         rows = int(source.row_start[-1])
         return {"node_weight": (rows, dim), "node_bias": (rows,)}
+
+    def carry(self, old: OutputLayer, rows: CarriedRows) -> None:
+        """Take over the weight rows that the trees share."""
+        for name, array in HierarchicalSoftmax.parameters(self).items():
+            rows.carry(old.parameters()[name], array)
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return the mean curvature of the loss along each row (`row_curvature`)."""

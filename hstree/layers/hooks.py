@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from hstree._typing import Array, Int64, Integer
 from hstree.data.windows import Batch, Windows
+from hstree.errors import OptionError
 from hstree.layers.base import OutputLayer
+
+if TYPE_CHECKING:
+    from hstree.builders.grow import CarriedRows
 
 
 class TrainingHooks:
@@ -55,6 +60,14 @@ class TrainingHooks:
 
         Raises FileFormatError when they are not those of such a layer.
         """
+
+    def carry(self, old: OutputLayer, rows: "CarriedRows") -> None:
+        """Take over what a layer of the same kind learned over a tree with which this one's grew.
+
+        `rows` are those that the trees share. Raises OptionError when such layers do not grow.
+        """
+        kind = type(self._layer or self).__name__
+        raise OptionError(f"{kind} cannot go on over another tree; the hierarchical softmax can")
 
 
 def hooks_of(layer: OutputLayer) -> TrainingHooks:

@@ -135,6 +135,13 @@ class NgramFeatures:
             item = segment_ids(start)
             yield known[item], self.keys[feature] - key[item], feature
 
+    def widened(self, n_labels: int, n_rows: int) -> Self:
+        """Return the same features where more labels and rows follow those of now."""
+        shorter, word = np.divmod(self.contexts, self.n_labels)
+        context, row = np.divmod(self.keys, self.n_rows)
+        contexts, keys = shorter * n_labels + word, context * n_rows + row
+        return replace(self, contexts=contexts, keys=keys, n_labels=n_labels, n_rows=n_rows)
+
     def tables(self) -> dict[str, Int64]:
         """Return the arrays by the names that a saved model gives them."""
         return {"ngram_contexts": self.contexts, "ngram_start": self.start, "ngram_keys": self.keys}

@@ -3,19 +3,22 @@
 import copy
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 
 from hstree._options import Range
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.windows import SymmetricWindows, Windows
-from hstree.errors import InputError
+from hstree.errors import InputError, OptionError
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax, Pass
 from hstree.layers.ngram_features import NgramFeatures, summed
 from hstree.layers.node_groups import Block, Gradient
 from hstree.tree import Tree
+
+if TYPE_CHECKING:
+    from hstree.builders.grow import CarriedRows
 
 #: What Adagrad's sums of features begin with: those of a few n-grams learn slowly.
 INITIAL = 5.0
@@ -89,6 +92,21 @@ class NgramSoftmax(HierarchicalSoftmax):
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
         return {**super().parameters(), "feature_weight": self.feature_weight}
+
+    def carry(self, old: OutputLayer, rows: "CarriedRows") -> None:
+        """Take over weight rows and features of a tree that grew; OptionError for a pruned one.
+
+        The features stay those of the old text.
+        """
+        super().carry(old, rows)
+        if (
+            not isinstance(old, NgramSoftmax)
+            or len(rows.new) != len(old.weight)
+            or self.tree.labels[: old.n_labels] != tuple(old.tree.labels)
+        ):
+            raise OptionError("n-gram features go on with a tree that grew, not with a pruned one")
+        self._take(old.features.widened(self.n_labels, len(self.weight)))
+        self.feature_weight[:] = old.feature_weight
 
     def restore(self, tables: Mapping[str, Array]) -> None:
         """Take over the features of a saved model; FileFormatError when they are not of it."""

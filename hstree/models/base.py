@@ -330,24 +330,24 @@ class Model(Predictor, Generic[M]):
         Raises
         ------
         OptionError
-            When the output layer is not the hierarchical softmax of a tree alone, or an option
-            changes the sizes of the context model.
+            When the output layer is not over a tree, its n-gram features are of a tree that was
+            pruned, or an option changes the sizes of the context model.
         InputError
             When the tree is not grown or pruned from the model's.
         """
-        if not self.spec.is_plain_tree or self.tree is None:
+        if self.tree is None:
             raise OptionError(
-                f"the output layer {self.spec.kind.name!r} does not grow; the hierarchical softmax "
-                "of a tree alone does: train such a model"
+                f"the output layer {self.spec.kind.name!r} is over words, which no tree grows by; "
+                "train a model over a tree"
             )
         from hstree.builders.grow import carried_rows  # other models do not wait for it
 
         rows = carried_rows(self.tree, tree)
+        spec = LayerSpec(self.spec.kind, tree, self.spec.options)
         make: Callable[..., Self] = type(self)
-        new = make(tree, **{f.name: getattr(self, f.name) for f in fields(self)} | options)  # type: ignore[arg-type]
+        new = make(spec, **{f.name: getattr(self, f.name) for f in fields(self)} | options)  # type: ignore[arg-type]
         new._copy_vectors(self, new.context_model)
-        for name, array in self.layer.parameters().items():
-            rows.carry(array, new.layer.parameters()[name])
+        hooks_of(new.layer).carry(self.layer, rows)
         new.texts = self.texts
         return new
 

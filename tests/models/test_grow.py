@@ -77,15 +77,32 @@ def test_options_of_a_grown_model_can_change(trained, texts):
         trained.grow(tree, dim=9)
 
 
+@pytest.mark.parametrize("layer", ["tree", "ngrams"])
+def test_labels_whose_codes_stay_have_the_same_probabilities_after_growing(layer, texts, tmp_path):
+    spec = hstree.layers.layer_spec(hstree.build("huffman", texts[0]), layer)
+    model = hstree.LanguageModel(spec, **SIZES).fit(texts[0])
+    grown = model.grow(hstree.grow(model.tree, ["x", "y"]))
+    grown.save(tmp_path / "model")
+    contexts = [["w0", "w1"], ["w3", "w2", "w5"]]
+    before, after = (m.log_prob(contexts) for m in (model, hstree.load_model(tmp_path / "model")))
+    # the new labels are beside the one that does not occur, which shares its probability with them
+    unseen, others = before.shape[1] - 1, slice(before.shape[1] - 1)
+    assert model.tree.counts[unseen] == 0
+    assert after[:, others] == pytest.approx(before[:, others])
+    assert np.exp(after[:, unseen:]).sum(axis=1) == pytest.approx(np.exp(before[:, unseen]))
+    assert np.exp(after).sum(axis=1) == pytest.approx([1, 1])
+    grown.fit(texts[0], warm_start=grown)
+    assert grown.perplexity(texts[0]) < model.perplexity(texts[0])
+
+
 def test_what_cannot_grow_is_refused(texts):
     tree = hstree.build("huffman", texts[0])
     words = texts[0].counted_vocabulary()
-    for spec in (
-        hstree.layers.layer_spec(words, "flat"),
-        hstree.layers.layer_spec(tree, "ngrams"),
-    ):
-        model = hstree.LanguageModel(spec, dim=2)
-        with pytest.raises(OptionError, match="does not grow"):
-            model.grow(tree)
+    flat = hstree.LanguageModel(hstree.layers.layer_spec(words, "flat"), dim=2)
+    with pytest.raises(OptionError, match="'flat' is over words"):
+        flat.grow(tree)
+    ngrams = hstree.LanguageModel(hstree.layers.layer_spec(tree, "ngrams"), dim=2)
+    with pytest.raises(OptionError, match="not with a pruned one"):
+        ngrams.grow(hstree.prune(tree, tree.labels[1:]))
     with pytest.raises(InputError, match="not made from the other"):
         hstree.LanguageModel(tree, dim=2).grow(hstree.build("random", words))
