@@ -346,7 +346,7 @@ def _opened(entry: Path, name: str, lower: bool) -> EncodedText | None:
         ids = np.asarray(np.load(ids_path, mmap_mode="r"))
         line_start = np.asarray(np.load(start_path, mmap_mode="r"))
         # Ends of some lines, the last one among them; they are read, which maps no pages.
-        ends = line_start[:0:-1][:: max(1, len(line_start) // 8)].tolist()
+        ends = line_start[:0:-1][:: len(line_start) // 8 | 1].tolist()
         counts, types = np.array(about["counts"], np.int64), about["types"].split(" ")
         fit = (about["format"], ids.dtype, line_start.dtype) == (_FORMAT, _ID, _START)
         fit = fit and ids.shape == (counts.sum(),) == (ends[0],) and len(counts) == len(types)
