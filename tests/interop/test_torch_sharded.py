@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.errors import OptionError
+from hstree.errors import InputError, OptionError
 from tests.interop.torch_layers import TREES, HierarchicalSoftmax, batch, needs_gloo, torch, twins
 from tests.test_benchmarks import run as run_benchmark
 
@@ -56,6 +56,7 @@ def _process(rank, n, work, folder):
         timeout=timedelta(seconds=TIMEOUT),
     )
     torch.save(work(rank, n), folder / f"{rank}.pt")
+    torch.distributed.barrier()  # so that none leaves while another still sends
     torch.distributed.destroy_process_group()
 
 
@@ -171,6 +172,13 @@ def train(model, rank, n):
     return model
 
 
+def refusal(**options):
+    """Return what a layer that cannot be made says."""
+    with pytest.raises(InputError) as error:
+        ShardedHierarchicalSoftmax(TREE, 5, **options)
+    return str(error.value)
+
+
 def trained_layers(rank, n):
     """Return the states of models that were trained in each way of torch's and in ours."""
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
@@ -195,6 +203,7 @@ def trained_layers(rank, n):
         "DistributedDataParallel": replicated.state_dict(),
         "fully_shard": gathered,
         "sharded by sub-trees": state,
+        "other counts": refusal(counts=np.arange(TREE.n_labels) * rank),
     }
 
 
@@ -211,6 +220,10 @@ def test_two_processes_train_as_one(trained, way):
         if trained[rank][way]:  # fully_shard gathers on the first process alone
             torch.testing.assert_close(dict(trained[rank][way]), dict(expected), **CLOSE)
     assert trained[0][way]
+
+
+def test_processes_with_different_counts_are_refused(trained):
+    assert all("the same tree, in_features and counts" in each["other counts"] for each in trained)
 
 
 def layer_of(state, made=ShardedHierarchicalSoftmax):

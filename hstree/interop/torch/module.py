@@ -61,7 +61,6 @@ class TreeLayer(nn.Module):
         tree: Tree,
         in_features: int,
         rows: slice | Int64,
-        *,
         sparse: bool,
         counts: Integer | None,
         ignore_index: int,
@@ -140,14 +139,14 @@ class TreeLayer(nn.Module):
         super()._save_to_state_dict(destination, prefix, keep_vars)
         metadata = getattr(destination, "_metadata", None)
         if metadata is not None:
-            metadata.setdefault(prefix[:-1], {})[TREE_KEY] = _tree_hash(self.tree)
+            metadata.setdefault(prefix[:-1], {})[TREE_KEY] = tree_hash(self.tree)
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *more: Any
     ) -> None:
         """Load as every module does, unless the weights were learned on another tree."""
         saved = local_metadata.get(TREE_KEY)
-        if saved is not None and saved != _tree_hash(self.tree):
+        if saved is not None and saved != tree_hash(self.tree):
             more[-1].append(  # to the error messages
                 f"{prefix}weight and {prefix}bias were learned on another tree than {self.tree}; "
                 "make the layer on that one"
@@ -249,16 +248,8 @@ class HierarchicalSoftmax(TreeLayer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(
-            tree,
-            in_features,
-            slice(None),
-            sparse=sparse,
-            counts=counts,
-            ignore_index=ignore_index,
-            device=device,
-            dtype=dtype,
-        )
+        rows = slice(None)
+        super().__init__(tree, in_features, rows, sparse, counts, ignore_index, device, dtype)
 
     @classmethod
     def from_model(
@@ -399,7 +390,7 @@ class HierarchicalSoftmax(TreeLayer):
         return log_prob
 
 
-def _tree_hash(tree: Tree) -> str:
+def tree_hash(tree: Tree) -> str:
     """Return a hash of what decides the weight rows of each label: labels and children."""
     digest = hashlib.sha256()
     content = tree.content_arrays()

@@ -6,6 +6,7 @@ the holders of their targets' sub-trees, which return log-probabilities, and gra
 ways back. No process sees all weights, and nothing is summed over all labels.
 """
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,10 +16,10 @@ from torch import Tensor, distributed
 from torch.autograd.function import once_differentiable
 
 from hstree._typing import Float64, Int64, Integer
-from hstree.errors import OptionError
+from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, row_gradient
 from hstree.interop.torch.index import Taken, TreeIndex, index_tensor, not_compiled, offsets
-from hstree.interop.torch.module import TreeLayer
+from hstree.interop.torch.module import TreeLayer, tree_hash
 from hstree.interop.torch.probabilities import certain, code_log_prob, of_items, scored_targets
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
@@ -40,9 +41,9 @@ def node_owners(tree: Tree, counts: Integer | None, n_owners: int) -> Int64:
     remain go, largest first, to the process with the least inner product of the two shares that it
     has and those of the sub-tree: that has little of what the sub-tree has much of.
     """
-    # (N, 2) shares of each node in the rows and in the rows computed, and of what is below it
     if tree.n_nodes == 0:
         return np.empty(0, np.int64)
+    # (N, 2) shares of each node in the rows and in the rows computed, and of what is below it
     mass = np.add.reduceat(edge_mass(tree, counts), tree.child_start[:-1])
     rows = np.diff(tree.row_start).astype(float)
     share: Float64 = np.stack([rows / rows.sum(), rows * mass / (rows @ mass)], axis=1)
@@ -129,16 +130,24 @@ class ShardedHierarchicalSoftmax(TreeLayer):
         self._owner = node_owners(tree, counts, distributed.get_world_size(group))
         self.rows = _rows_of(tree, self._owner, self._rank)
         self.n_shared = int(np.diff(tree.row_start)[self._owner < 0].sum())
-        super().__init__(
-            tree,
-            in_features,
-            self.rows,
-            sparse=sparse,
-            counts=counts,
-            ignore_index=ignore_index,
-            device=device,
-            dtype=dtype,
-        )
+        rows = self.rows
+        super().__init__(tree, in_features, rows, sparse, counts, ignore_index, device, dtype)
+        if not self.weight.is_meta:
+            self._refuse_others(counts)
+
+    def _refuse_others(self, counts: Integer | None) -> None:
+        """Raise InputError, on all processes, when they divide different layers."""
+        digest = hashlib.sha256(f"{tree_hash(self.tree)} {self.in_features}".encode())
+        digest.update(self._owner.tobytes())
+        digest.update(b"" if counts is None else np.asarray(counts, np.int64).tobytes())
+        number = int.from_bytes(digest.digest()[:7], "little")
+        largest = torch.tensor([number, -number], device=self.weight.device)
+        distributed.all_reduce(largest, distributed.ReduceOp.MAX, self.group)
+        if largest.sum() != 0:
+            raise InputError(
+                "the processes divide different layers; give all the same tree, in_features and "
+                "counts"
+            )
 
     def extra_repr(self) -> str:
         """Describe the layer in ``print(model)``."""
