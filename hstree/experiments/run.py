@@ -386,7 +386,8 @@ class Runner:
             interrupted=history.interrupted,
             train=sample,
         )
-        model.remove_checkpoints()
+        if not history.interrupted:
+            shutil.rmtree(home / CHECKPOINTS, ignore_errors=True)
         return result
 
     def _fitted(

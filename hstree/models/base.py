@@ -246,13 +246,13 @@ class Model(Predictor, Generic[M]):
             Their sums are rounded otherwise, so that weights differ in the last digits.
         checkpoints : path, optional
             Folder for states of trainings. The same training, this model fitted to these texts,
-            goes on from the last one if it was stopped, to the same bits. When the model is saved,
+            goes on from the last one, also from its end, to the same bits. When the model is saved,
             `remove_checkpoints` removes them.
         checkpoint_minutes : float, optional
-            Minutes between two checkpoints, by default 5. One is also left at Ctrl-C.
+            Minutes between two checkpoints, by default 5. One is also left at Ctrl-C and the end.
         pauses : bool, default False
-            Whether a training that ends leaves a checkpoint, from which the same model with more
-            `epochs` or `seconds` goes on, to the same bits as one that never paused.
+            Whether the same model with more `epochs` or `seconds` goes on from the checkpoints,
+            too, to the same bits as one that never paused.
 
         Raises
         ------
@@ -297,7 +297,7 @@ class Model(Predictor, Generic[M]):
                     }
                 self._checkpoints = Checkpoints(checkpoints, hash_of(depends), checkpoint_minutes)
             trainer = self.trainer(windows)
-            trainer.spent, trainer.pauses = preparation, pauses
+            trainer.spent = preparation
             self.history_ = trainer.fit(windows, valid_windows, self._checkpoints)
             self.history_.kernels = kernels()
         self.history_.preparation = preparation

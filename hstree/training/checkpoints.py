@@ -77,6 +77,8 @@ class Checkpoints:
 
         Warns where the folder cannot be written, and tries no more: the work is worth more.
         """
+        if self._seconds == math.inf:
+            return
         record = {"key": self.key, "made_by": made_by(), **state.record}
         arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
         line, tensors = json.dumps(record).encode() + b"\n", tensors_to_bytes(arrays)

@@ -1,8 +1,8 @@
 """Loop over epochs that all trainings share.
 
 The weights with the best validation perplexity are kept, the last ones without a validation text.
-Ctrl-C keeps the best so far, and a checkpoint where these are kept. Subclasses of `Trainer` define
-batches, steps and learning rates.
+Ctrl-C and the end leave a checkpoint where these are kept. Subclasses of `Trainer` define batches,
+steps and learning rates.
 """
 
 import math
@@ -173,14 +173,10 @@ class Trainer(ABC, Generic[M]):
         Names of the attributes that steps and validations change; checkpoints keep these, too.
     spent : float
         Seconds of the budget that are spent before the first batch.
-    pauses : bool
-        Whether a training that ends leaves a checkpoint, from which one with a larger budget goes
-        on.
     """
 
     schedule: ClassVar[tuple[str, ...]] = ()
     spent: float = 0.0
-    pauses: bool = False
 
     def __init__(self, model: Any) -> None:
         self.model: M = model.context_model
@@ -251,7 +247,7 @@ class Trainer(ABC, Generic[M]):
         """Train, and leave the best weights in place; the last ones without `valid`.
 
         With checkpoints, the training goes on from the last one, if there is one, and leaves one
-        where it is interrupted.
+        where it ends or is interrupted.
 
         Raises
         ------
@@ -280,7 +276,7 @@ class Trainer(ABC, Generic[M]):
                         after = score(self.model, self.layer, valid).perplexity
                 with held_back():
                     self._end_epoch(train, history, rate, share, after)
-            if checkpoints is not None and self.pauses and not history.out_of_time:
+            if checkpoints is not None and not history.out_of_time:
                 checkpoints.save(self._state(history))
         except KeyboardInterrupt:
             if checkpoints is not None and self._place.is_whole:
@@ -338,7 +334,7 @@ class Trainer(ABC, Generic[M]):
                         checkpoints.save(self._state(history))
                         start = time.perf_counter() - place.seconds
                 is_last = spent + place.seconds >= limit
-                if is_last and checkpoints is not None and self.pauses:
+                if is_last and checkpoints is not None:
                     checkpoints.save(self._state(history))
         return rate_at_start, min(1.0, place.tokens / expected) if is_last else 1.0
 

@@ -110,6 +110,22 @@ def test_a_stopped_run_goes_on_and_leaves_no_checkpoints(texts, tmp_path, monkey
     assert one.read_bytes() == other.read_bytes()
 
 
+def test_a_training_that_has_ended_is_kept_while_it_is_scored(texts, tmp_path):
+    ended = []
+
+    def interrupted(model):
+        ended.append(bits(model))
+        raise KeyboardInterrupt
+
+    splits, how = Splits(*texts, texts[1]), {"stop": hstree.Epochs(3), "dim": 4, "folder": tmp_path}
+    with pytest.raises(KeyboardInterrupt):
+        hstree.evaluate("huffman", splits, trained=interrupted, **how)
+    again = hstree.evaluate("huffman", splits, **how)
+    assert [bits(again.model)] == ended
+    assert again.model.history_.before >= again.model.history_.seconds
+    assert not list(tmp_path.rglob("*.checkpoint"))
+
+
 def test_an_interrupted_validation_is_done_again(texts, tmp_path, monkeypatch):
     whole = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts)
     score, calls = trainer_module.score, []
