@@ -116,6 +116,7 @@ def _rounds(
     seed, rows = runner.seeds[0], list[Row]()
     done: dict[str, list[list[JobResult]]] = {}
     with locked(runner.home):
+        runner.make_way(*(runner.home / f"round-{number}" for number in range(len(later))))
         for number, planned in enumerate([start, *later]):
             row: Row = planned
             warm: Path | None = None
@@ -126,6 +127,7 @@ def _rounds(
                 row = planned.from_vectors(runner.vectors_of(home / MODEL, result, of_best)[0])
                 warm = home if warm_start else None
             if row not in rows:
+                replace(runner, rows=[row]).make_way()
                 job, seconds = Job(row, seed), runner.first_seconds
                 with doing_jobs(n_jobs):
                     runner.tree(job)

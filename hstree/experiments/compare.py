@@ -163,6 +163,7 @@ def compare(
     runner, began = Runner.of(text, rows, folder, stop, seeds, options), time.perf_counter()
     with locked(runner.home):
         runner = runner.with_kept(only=only, force=force)
+        runner.make_way()
         runner.splits.train.counted_vocabulary().save(runner.home / results.WORDS)
         table = Table(runner, within, updated)
         if (n := n_parallel(n_jobs)) > 1:
@@ -306,6 +307,7 @@ def evaluate(
     trainings: list[Model[Any]] = []
     calls = [trainings.append, *([] if trained is None else [trained])]
     with locked(runner.home):
+        runner.make_way()
         job = runner.jobs_of(one)[0][0]
         result = runner.run(job, trained=calls, seconds=runner.first_seconds)
         comparison = Table(runner, done={str(one): [[result]]}).comparison()

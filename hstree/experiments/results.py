@@ -13,6 +13,7 @@ import operator
 import os
 import re
 import statistics
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -27,7 +28,7 @@ from hstree._plugins import require
 from hstree._tables import TextTable, figure, show
 from hstree._text import one_line, plural
 from hstree.data.splits import Split
-from hstree.errors import FileFormatError, HstreeError, InputError
+from hstree.errors import FileFormatError, InputError
 from hstree.experiments.significance import Ratio
 from hstree.models.base import MOST_EPOCHS
 from hstree.training.trainer import Epoch
@@ -190,6 +191,11 @@ class JobResult(Figures, frozen=True):
     log_normaliser: NormaliserFigures | None = None
     train: Positive | None = None
     seen: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a job that lacks a perplexity."""
+        if set(self.perplexity) != set(SCORED):
+            raise ValueError(f"it has not the perplexities {', '.join(SCORED)}")
 
     @property
     def valid(self) -> float:
@@ -737,10 +743,13 @@ def read_struct(path: Path, kind: type[T], remedy: str = "") -> T:
 
 
 def kept_struct(path: Path, kind: type[T]) -> T | None:
-    """Read a struct from JSON; None when it is missing or damaged."""
+    """Read a struct from JSON; None when it is missing or, with a warning, damaged."""
+    if not path.exists():
+        return None
     try:
-        return msgspec.json.decode(read_regular(path), type=kind)
-    except (HstreeError, msgspec.MsgspecError, ValueError, RecursionError):
+        return read_struct(path, kind)
+    except FileFormatError as error:
+        warnings.warn(f"{error}; what it is of is made anew", stacklevel=3)
         return None
 
 

@@ -16,17 +16,18 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from tempfile import mkdtemp
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
 
 from hstree import progress
 from hstree._compiled import kernels, n_threads
-from hstree._files import hash_of, make_folder, read_regular, replacing
+from hstree._files import explained, hash_of, make_folder, read_regular, replacing
 from hstree._options import Option, RandomState
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
@@ -47,11 +48,12 @@ from hstree.experiments.results import (
     Stop,
 )
 from hstree.experiments.row import Job, Row, TreeRow, parse_rows
+from hstree.experiments.speed import FILE as SPEEDS
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, config_of, kind_of, new_model
 from hstree.models import load as load_model
 from hstree.models.base import MOST_EPOCHS
-from hstree.models.files import content_key
+from hstree.models.files import FILES, content_key
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
 
@@ -61,12 +63,21 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 Held = Literal["valid", "test"]
+Made = TypeVar("Made", Tree, WordVectors)
 
 RESULT, BUILD, MODEL, CHECKPOINTS = "result.json", "build.json", "model", "checkpoints"
 #: File that the process at work in a folder locks.
 LOCK = ".lock"
 #: Files of the negative log-likelihood of every token of a split.
 NLL: dict[Held, str] = {"valid": "valid_nll.npy", "test": "test_nll.npy"}
+#: Files of a comparison's folder, and of the folders of its jobs, trees and vectors; what is above
+#: them are folders.
+_OF_ALL = (results.JSON, results.CSV, results.WORDS, SPEEDS, "rounds.json")
+_OF_JOBS = (
+    *(RESULT, BUILD, LOCK, *NLL.values(), "tree.json", "vectors.npy", "vectors.labels.tsv"),
+    *(f"{MODEL}/{name}" for name in FILES),
+    f"{CHECKPOINTS}/-/-",
+)
 #: Maximum number of seeds.
 MAX_SEEDS = 100
 #: Tokens that an n-gram model is fitted to, for each second of a bounded time.
@@ -79,10 +90,10 @@ VECTORS_SHARE, _SOURCE_SHARE, LEAST_SHARE = 1 / 2, 1 / 3, 1 / 4
 
 
 class _Build(results.Figures, frozen=True):
-    """What ``build.json`` has beside a tree: the hashes that it is of, and seconds."""
+    """What ``build.json`` has beside a tree or vectors: the key and hash of these, and seconds."""
 
     key: str
-    tree: str
+    sha256: str
     vectors: results.Amount | None
     seconds: results.Amount | None
 
@@ -220,6 +231,31 @@ class Runner:
         folder = self.home / kind / job.row.folder
         return folder / f"seed-{job.seed}" if job.row.is_trained else folder
 
+    def make_way(self, *folders: Path) -> None:
+        """Move aside each file in the place of one of the folders, and each folder of a file.
+
+        They are those of all jobs and, with `folders`, of more vectors. Warns of each.
+        """
+        jobs = [job for row in self.rows for of_seed in self.jobs_of(row) for job in of_seed]
+        trees = [Job(job.row.tree_row, job.seed) for job in jobs]
+        sources = [Job(tree.row.source, tree.seed) for tree in trees if tree.row.source]
+        homes = [*folders, *(self.folder(tree, "trees") for tree in [*trees, *sources])]
+        homes += [self.folder(job) for job in [*jobs, *sources]]
+        homes += [self.folder(source, "vectors") for source in sources]
+        files = [self.home / name for name in _OF_ALL]
+        files += [home / name for home in dict.fromkeys(homes) for name in _OF_JOBS]
+        places: dict[Path, bool] = {}
+        for file in files:
+            above = list(file.relative_to(self.home).parents)[-2::-1]
+            places |= {self.home / folder: False for folder in above} | {file: True}
+        for path, is_file in places.items():
+            if path.exists() and not (path.is_file() if is_file else path.is_dir()):
+                with explained(f"move {path} aside", FileFormatError):
+                    aside = mkdtemp(prefix=f"{path.name}.aside-", dir=path.parent)
+                    path.rename(Path(aside, path.name))
+                kind = "file" if is_file else "folder"
+                warnings.warn(f"{path} is no {kind}; it is now in {aside}", stacklevel=3)
+
     # Trees, and the vectors that they are built from
 
     def vectors(self, job: Job) -> tuple[Path, float]:
@@ -245,11 +281,9 @@ class Runner:
 
         The vectors are means over the first training tokens, over all by default.
         """
-        file, kept = folder / "vectors.npy", results.kept_struct(folder / BUILD, _Build)
-        if kept is not None and kept.key == result.key:
-            with suppress(HstreeError):  # damaged vectors are made anew
-                WordVectors.read(str(file))
-                return file, kept.seconds or 0.0
+        file = folder / "vectors.npy"
+        if (whole := _whole(file, result.key, WordVectors.read)) is not None:
+            return file, whole[1].seconds or 0.0
         began = time.perf_counter()
         trained = load_model(model)
         train = trained.reencode(self.splits.train)
@@ -260,7 +294,7 @@ class Runner:
         make_folder(folder)
         vectors.save(file)
         seconds = (result.steps.total or 0.0) + time.perf_counter() - began
-        results.write_struct(folder / BUILD, _Build(result.key, "", 0.0, seconds))
+        results.write_struct(folder / BUILD, _Build(result.key, vectors.sha256, 0.0, seconds))
         return file, seconds
 
     def tree(self, job: Job) -> tuple[Tree | None, Steps]:
@@ -290,14 +324,9 @@ class Runner:
                 "files": files,
             }
         )
-        kept = results.kept_struct(folder / BUILD, _Build)
-        if kept is not None and kept.key == key:
-            try:
-                tree = load(file)
-                if tree.sha256 == kept.tree:
-                    return tree, Steps(vectors=kept.vectors, tree=kept.seconds)
-            except HstreeError as error:
-                warnings.warn(f"{error}; the tree is built anew", stacklevel=2)
+        if (whole := _whole(file, key, load)) is not None:
+            tree, kept = whole
+            return tree, Steps(vectors=kept.vectors, tree=kept.seconds)
         began = time.perf_counter()
         with progress.task(f"building {row}"):
             built = row.build(self.splits.train, seed, vectors)
@@ -497,15 +526,19 @@ class Runner:
                 load_model(folder / MODEL)
             for split, name in NLL.items():
                 nll, reported = read_npy(os.fspath(folder / name)), result.perplexity[split]
-                if nll.dtype != np.float64 or nll.ndim != 1:
-                    raise FileFormatError(f"{folder / name} is damaged")
+                n_tokens = len(getattr(self.splits, split))
+                if nll.dtype != np.float64 or nll.shape != (n_tokens,):
+                    raise FileFormatError(
+                        f"{folder / name} is damaged: it has not one number for each of the "
+                        f"{n_tokens:,} tokens"
+                    )
                 of_file = perplexity(float(nll.sum()), len(nll))
                 if reported is not None and not math.isclose(of_file, reported, rel_tol=1e-6):
                     raise FileFormatError(
                         f"{folder / name} is damaged: it gives a perplexity of {of_file}, not "
                         f"{reported}"
                     )
-        except (HstreeError, OSError, KeyError) as error:
+        except (HstreeError, OSError) as error:
             warnings.warn(f"{error}".rstrip("; ") + "; the job is done anew", stacklevel=2)
             return None
         return result
@@ -551,6 +584,24 @@ class Runner:
         )
         results.write_struct(folder / RESULT, result)
         return result
+
+
+def _whole(file: Path, key: str, read: Callable[[Path], Made]) -> tuple[Made, _Build] | None:
+    """Return the tree or the vectors of a file, and its ``build.json``; None if not of this key.
+
+    A damaged one counts as none, with a warning.
+    """
+    kept = results.kept_struct(file.parent / BUILD, _Build)
+    if kept is None or kept.key != key:
+        return None
+    try:
+        made = read(file)
+        if made.sha256 == kept.sha256:
+            return made, kept
+        raise FileFormatError(f"{file} is damaged: it is not the one that {BUILD} was written for")
+    except HstreeError as error:
+        warnings.warn(f"{error}".rstrip("; ") + "; it is made anew", stacklevel=3)
+        return None
 
 
 @contextmanager

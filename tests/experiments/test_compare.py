@@ -1,5 +1,6 @@
 """Comparison of rows: figures, what is kept, what is refused."""
 
+import io
 import json
 import shutil
 
@@ -271,10 +272,33 @@ DAMAGE = {
     "nll of an n-gram model": ("runs/kn2/test_nll.npy", None),
     "tree cut": ("trees/gmm/seed-0/tree.json", lambda data: data[:50]),
     "build of brackets": ("trees/gmm/seed-0/build.json", lambda data: b"[" * 100_000),
+    "nll twice": (
+        "runs/gmm/seed-0/test_nll.npy",
+        lambda data: npy(np.tile(np.load(io.BytesIO(data)), 2)),
+    ),
+    "vectors changed": (
+        "vectors/random/seed-0/vectors.npy",
+        lambda data: data[:-8] + bytes(8),
+    ),
     "vectors gone": ("vectors/random/seed-0/vectors.npy", None),
     "results of brackets": ("results.json", lambda data: b"[" * 100_000),
     "results without runs": ("results.json", lambda data: data.replace(b'"jobs"', b'"jabs"')),
 }
+
+
+#: Files and folders of a finished comparison.
+PLACES = (
+    *("runs", "runs/gmm/seed-0/model", "trees/gmm/seed-0", "runs/gmm/seed-0/result.json"),
+    *("runs/gmm/seed-0/model/config.json", "trees/gmm/seed-0/tree.json", "words.tsv"),
+    *("vectors/random/seed-0/vectors.npy", "results.json"),
+)
+
+
+def npy(array):
+    """Return an array as the bytes of a file."""
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -297,11 +321,57 @@ def test_what_is_damaged_is_done_anew(finished, splits, tmp_path, damage):
     assert hstree.load_model(tmp_path / "runs/gmm/seed-0/model").perplexity(splits.test)
 
 
-def test_a_damaged_job_is_named_in_one_line(finished, splits, tmp_path):
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_vectors_without_their_words_build_no_tree(finished, splits, tmp_path):
     shutil.copytree(finished.folder, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "runs/gmm/seed-0/result.json").write_bytes(b"{")
-    with pytest.warns(UserWarning, match=r"result\.json is damaged: .*; the job is done anew"):
-        compare(splits, ["gmm", "kn2"], tmp_path)
+    (tmp_path / "vectors/random/seed-0/vectors.labels.tsv").unlink()
+    shutil.rmtree(tmp_path / "trees/gmm")
+    assert compare(splits, ["gmm", "kn2"], tmp_path).rows[0].tree == finished.rows[0].tree
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", PLACES)
+def test_a_file_in_the_place_of_a_folder_and_the_reverse_are_moved_aside(
+    finished, splits, tmp_path, name
+):
+    shutil.copytree(finished.folder, tmp_path, dirs_exist_ok=True)
+    place = tmp_path / name
+    if is_file := place.is_file():
+        place.unlink()
+        (place / "mine").mkdir(parents=True)
+    else:
+        shutil.rmtree(place)
+        place.write_bytes(b"mine")
+    with pytest.warns(UserWarning, match=f"{place.name} is no (file|folder); it is now in "):
+        again = compare(splits, ["gmm", "kn2"], tmp_path)
+    assert [row.perplexity for row in again.rows] == [row.perplexity for row in finished.rows]
+    assert place.is_file() == is_file
+    assert list(place.parent.glob(f"{place.name}.aside-*/{place.name}"))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "saying"),
+    [
+        ("trees/gmm/seed-0/build.json", b"[" * 100_000, "build.json is damaged: .* made anew"),
+        ("vectors/random/seed-0/vectors.npy", b"\x93NUMPY", "vectors.npy: .* made anew"),
+        ("trees/gmm/seed-0/tree.json", b"{}", "tree.json .* made anew"),
+        ("speeds.json", b"{", "speeds.json is damaged: .* made anew"),
+        ("runs/gmm/seed-0/result.json", b"{", "result.json is damaged: .* the job is done anew"),
+        (
+            "runs/gmm/seed-0/result.json",
+            b'{"key": "", "row": "gmm", "seed": 0, "perplexity": {}, "parameters": 1, '
+            b'"options": {}, "steps": {}}',
+            "result.json is damaged: it has not the perplexities .* the job is done anew",
+        ),
+    ],
+)
+def test_what_is_damaged_is_named_in_one_line(finished, splits, tmp_path, name, data, saying):
+    shutil.copytree(finished.folder, tmp_path, dirs_exist_ok=True)
+    shutil.rmtree(tmp_path / "runs/gmm") if name.startswith(("trees", "vectors")) else None
+    shutil.rmtree(tmp_path / "trees/gmm") if name.startswith("vectors") else None
+    (tmp_path / name).write_bytes(data)
+    with pytest.warns(UserWarning, match=saying):
+        compare(splits, ["gmm", "kn2"], tmp_path, speed_rounds=1)
 
 
 def test_word2vec_models_are_compared_too(splits, tmp_path):
