@@ -65,7 +65,7 @@ def enable() -> None:
     from rich.console import Console
 
     from hstree._displays import Bars, Lines
-    from hstree._tables import in_notebook
+    from hstree._text import in_notebook
 
     global _enabled
     if in_notebook():  # where Rich draws through ipywidgets

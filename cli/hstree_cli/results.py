@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple
 from rich.console import Group
 
-from hstree._tables import figure
-from hstree._text import plural
+from hstree._text import figure, plural
 from hstree.experiments.results import shown_columns
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of

@@ -117,7 +117,7 @@ def _compare(
 ) -> None:
     """Compare rows, write the page after each, and print the results; or print the plan."""
     from hstree._jobs import doing_jobs
-    from hstree._tables import figure
+    from hstree._text import figure
     from hstree.experiments.compare import compare as run
     from hstree.experiments.compare import plan_of
     from hstree.report import PAGE, write_comparison

@@ -7,10 +7,12 @@ import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -36,16 +38,20 @@ def printable(text: str, keep: str = "") -> str:
     return printable(text, keep)
 
 
+def _line(message: str, kind: str) -> str:
+    """Return a message on one line, with commands for the functions that it names."""
+    named = re.sub(r"`hstree\.(bootstrap|build|compare|evaluate)`", r"`hstree \1`", message)
+    return f"hstree: {kind}{printable(' '.join(named.split()))}\n"
+
+
 def warn(message: str, kind: str = "warning: ") -> None:
     """Print a message as one line on standard error, by default as a warning."""
-    print(f"hstree: {kind}{printable(' '.join(message.split()))}", file=sys.stderr)
+    sys.stderr.write(_line(message, kind))
 
 
 def complain(message: str) -> None:
-    """Print an error as one line on standard error, with commands for the functions it names."""
-    warn(
-        re.sub(r"`hstree\.(bootstrap|build|compare|evaluate)`", r"`hstree \1`", message), "error: "
-    )
+    """Print an error as one line on standard error."""
+    warn(message, "error: ")
 
 
 @contextmanager
@@ -54,8 +60,17 @@ def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
 
     It computes in at most `threads`: the libraries that compute are loaded later, and read the
     environment variable. If `quiet` it shows no progress; if `debug` the traceback of its error.
+    Warnings of the library are shown as those of the program.
     """
     before, token = os.environ.get("OMP_NUM_THREADS"), _is_quiet.set(quiet)
+    as_python = warnings.formatwarning
+
+    def as_line(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> str:
+        if issubclass(category, UserWarning):
+            return _line(str(message), "warning: ")
+        return as_python(message, category, *args, **kwargs)
+
+    warnings.formatwarning = as_line
     if threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(threads)
     try:
@@ -68,6 +83,7 @@ def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
                 sys.stderr.write(printable(traceback.format_exc(), keep="\n"))
         raise
     finally:
+        warnings.formatwarning = as_python
         _is_quiet.reset(token)
         os.environ.pop("OMP_NUM_THREADS", None)
         if before is not None:

@@ -11,8 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
-from hstree._tables import figure
-from hstree._text import plural
+from hstree._text import figure, plural
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
 from hstree_cli.tables import LOOKS, shortened

@@ -224,8 +224,7 @@ def _text_lines(text: Corpus, nll: Float64, oov: Bool) -> Iterator[str]:
 
 
 def _summary(results: dict[str, Any]) -> str:
-    from hstree._tables import figure
-    from hstree._text import plural
+    from hstree._text import figure, plural
 
     tokens, oov, words = results["tokens"], results["oov"], results["vocabulary"]
     lines = plural(results["lines"], "line")

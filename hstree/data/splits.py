@@ -88,12 +88,12 @@ def read_before(text: Corpus, scored: str = "test", **records: object) -> str | 
     for reader, sentence in _READERS.items():
         runs = [
             (f"lines {start + 1} to {stop}" if stop - start > 1 else f"line {stop}")
-            + f" of {own['name']}"
-            for own in texts(text.source)
+            + f" of {ours['name']}"
+            for ours in texts(text.source)
             for read in texts(records.get(reader))
-            if own["sha256"] == read["sha256"]
-            and (start := max(own["lines"][0], read["lines"][0]))
-            < (stop := min(own["lines"][1], read["lines"][1]))
+            if ours["sha256"] == read["sha256"]
+            and (start := max(ours["lines"][0], read["lines"][0]))
+            < (stop := min(ours["lines"][1], read["lines"][1]))
         ]
         if runs:
             lines = " and ".join(dict.fromkeys(runs))

@@ -25,8 +25,7 @@ from msgspec import Meta, Struct
 
 from hstree._files import read_regular, replacing
 from hstree._plugins import require
-from hstree._tables import TextTable, figure, show
-from hstree._text import one_line, plural
+from hstree._text import TextTable, figure, one_line, plural, show
 from hstree.data.splits import Split
 from hstree.errors import FileFormatError, InputError
 from hstree.experiments.significance import Ratio

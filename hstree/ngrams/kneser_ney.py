@@ -17,7 +17,6 @@ from typing import Annotated, Literal
 import numpy as np
 
 from hstree import progress
-from hstree._memory import free_memory
 from hstree._options import Option, Range
 from hstree._ragged import offsets, ranges
 from hstree._typing import Float64, Int64, Integer
@@ -27,6 +26,7 @@ from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import InputError
 from hstree.ngrams.counts import count_ngrams, find
+from hstree.ngrams.memory import free_memory
 
 #: Orders that a model may have.
 ORDERS = range(2, 8)

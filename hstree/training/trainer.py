@@ -18,8 +18,7 @@ import msgspec
 import numpy as np
 
 from hstree import progress
-from hstree._tables import TextTable, figure
-from hstree._text import plural
+from hstree._text import TextTable, figure, plural
 from hstree._typing import Array, Integer
 from hstree.data.text_score import perplexity
 from hstree.data.windows import Batch, Windows

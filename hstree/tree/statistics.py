@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hstree._ragged import batches, offsets
-from hstree._tables import TextTable, figure
+from hstree._text import TextTable, figure
 from hstree._typing import Float64, Int64
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes

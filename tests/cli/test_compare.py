@@ -73,6 +73,16 @@ def test_a_new_row_joins_those_in_the_folder(compare):
     assert [row.name for row in results.load("c").rows] == ["huffman", "flat"]
 
 
+def test_a_warning_of_the_library_is_one_line_of_the_program(compare, corpus, process, tmp_path):
+    compare("huffman")
+    (tmp_path / "c/runs/huffman/seed-0/result.json").write_text("{")
+    ran = process("compare", corpus, "huffman", "-o", "c", *QUICK)
+    assert ran.returncode == 0
+    (line,) = (line for line in ran.stderr.splitlines() if "result.json" in line)
+    assert line.startswith("hstree: warning: ")
+    assert line.endswith("the job is done anew")
+
+
 def test_another_model_in_the_folder_needs_force(compare, refused, corpus):
     compare("huffman")
     other = ("compare", corpus, "huffman", "-o", "c", "--dim", "4", "--epochs", "2")

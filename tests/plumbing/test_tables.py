@@ -3,8 +3,8 @@
 import sys
 from types import SimpleNamespace
 
-from hstree import _tables
-from hstree._tables import TextTable, figure
+from hstree import _text
+from hstree._text import TextTable, figure
 
 
 def test_html_is_escaped():
@@ -32,7 +32,7 @@ def test_figures():
 
 
 def test_show_prints_but_displays_in_a_notebook(capsys, monkeypatch):
-    _tables.show("a table")
+    _text.show("a table")
     assert capsys.readouterr().out == "a table\n"
     shell = SimpleNamespace()  # IPython on a terminal has no kernel
     displayed = []
@@ -40,8 +40,8 @@ def test_show_prints_but_displays_in_a_notebook(capsys, monkeypatch):
         get_ipython=lambda: shell, display=SimpleNamespace(display=displayed.append)
     )
     monkeypatch.setitem(sys.modules, "IPython", ipython)
-    _tables.show("a table")
+    _text.show("a table")
     assert capsys.readouterr().out == "a table\n"
     shell.kernel = None
-    _tables.show("a table")
+    _text.show("a table")
     assert (displayed, capsys.readouterr().out) == (["a table"], "")

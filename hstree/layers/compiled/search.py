@@ -251,8 +251,8 @@ def _search(model, hidden, k, tree, codes, patience, features, known, labels, va
                 if is_met[~node]:
                     continue
                 is_met[~node] = True
-                given = features, scores, reached, ~node
-                path, n_scored = _label_cost(model, hidden, tree, codes, *given)
+                arrays = features, scores, reached
+                path, n_scored = _label_cost(model, hidden, tree, codes, *arrays, ~node)
                 spent += n_scored
             at = n_best
             while at > 0 and best[at - 1] > path:
@@ -305,8 +305,8 @@ def _search_all(model, hidden, k, tree, codes, patience, features):
         np.empty(len(codes[0]) - 1 if several else 0, np.bool_),
     )
     for b in range(len(hidden)):
-        given = patience, (number[b], table), known, labels[b], values[b]
-        is_done[b] = _search(model, hidden[b], k, tree, codes, *given)
+        of_item = patience, (number[b], table), known, labels[b], values[b]
+        is_done[b] = _search(model, hidden[b], k, tree, codes, *of_item)
     return labels, values, is_done
 
 
