@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from hstree._memory import give_back
 from hstree._text import plural
 from hstree._typing import Int32, Int64, Integer
 from hstree.data.encoding import EncodedText, encode, encoded_again
+from hstree.data.memory import give_back
 from hstree.data.provenance import texts
 from hstree.data.sources import open_source
 from hstree.data.vocabulary import EOS, UNK, Vocabulary, ranked

@@ -39,8 +39,8 @@ from hstree._files import (
     temporary,
 )
 from hstree._jobs import n_parallel, on_cluster, parallel
-from hstree._memory import give_back
 from hstree._typing import Int32, Int64
+from hstree.data.memory import give_back
 from hstree.data.sources import BLOCK_BYTES, Part, Source, TextFile, open_source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError

@@ -22,11 +22,11 @@ from hstree._ragged import offsets, ranges
 from hstree._typing import Float64, Int64, Integer
 from hstree.data.contexts import checked_ids
 from hstree.data.corpus import Corpus
+from hstree.data.memory import free_memory
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import InputError
 from hstree.ngrams.counts import count_ngrams, find
-from hstree.ngrams.memory import free_memory
 
 #: Orders that a model may have.
 ORDERS = range(2, 8)
