@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from hstree.data.corpus import Corpus
 from hstree.data.encoding import EncodedText
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.experiments.row import Row
-from hstree.experiments.speed import endless_batches
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models import new_model
@@ -99,7 +99,7 @@ def steps_of(spec: LayerSpec, corpus: Corpus, dim: int, batch_size: int) -> dict
     layer = model.layer
     hooks_of(layer).prepare(windows)
     trainer = model.trainer(windows)
-    batches = endless_batches(trainer, windows)
+    batches = (batch for epoch in count(1) for batch in trainer.epoch_batches(windows, epoch))
     hidden = np.random.default_rng(1).standard_normal((batch_size, dim), np.float32)
     targets = next(windows.batches(batch_size))[1]
     per_part = max(1, TABLE // len(corpus.vocabulary))

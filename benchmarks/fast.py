@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -42,7 +42,6 @@ from hstree.data.sources import open_source
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.row import Row
-from hstree.experiments.speed import endless_batches
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 from hstree.layers.hooks import hooks_of
 from hstree.models import new_model
@@ -329,7 +328,8 @@ def training(
                 model = new_model(tree, model=name)
                 windows = model.windows(corpus)
                 trainer = model.trainer(windows)
-                running[kernels()] = trainer, endless_batches(trainer, windows)
+                epochs = map(partial(trainer.epoch_batches, windows), count(1))
+                running[kernels()] = trainer, chain.from_iterable(epochs)
             (trainer, batches), done = running[kernels()], 0
             while done < tokens:
                 contexts, targets, prepared = next(batches)

@@ -9,7 +9,7 @@ from msgspec.structs import astuple
 from rich.console import Group
 
 from hstree._text import figure, plural
-from hstree.experiments.results import shown_columns
+from hstree.experiments.results import figure_at, shown_columns
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of
 from hstree.training.trainer import table_of
@@ -98,10 +98,9 @@ def print_comparison(comparison: Comparison, page: Path) -> None:
 
 def comparison_table(comparison: Comparison) -> Group:
     """Return the table of the columns that rows have figures for; the chosen row is bold."""
-    plain, lines = comparison.table(), []
-    keys = [column.key for column in shown_columns(comparison.rows)]
-    for row, texts in zip(comparison.rows, plain.rows, strict=True):
-        cells = dict(zip(keys, texts, strict=True))
+    columns, lines = shown_columns(comparison.rows), []
+    for row in comparison.rows:
+        cells = {column.key: column.form(figure_at(column.path, row)) for column in columns}
         for split in ("valid", "test"):
             spread = row.perplexity[split]
             if split in cells and spread.sd is not None:
@@ -112,7 +111,8 @@ def comparison_table(comparison: Comparison) -> Group:
             cells[key] = ratio_text(getattr(row, key))
         lines.append(list(cells.values()))
     chosen = comparison.choice.chosen if comparison.choice else None
-    return table(plain.columns, lines, plain.columns[:1], bold=chosen)
+    titles = [column.title for column in columns]
+    return table(titles, lines, titles[:1], bold=chosen)
 
 
 def ratio_text(ratio: Ratio | None) -> str:

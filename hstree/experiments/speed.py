@@ -7,7 +7,7 @@ take turns, so that other load on the machine affects all of them alike.
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -22,13 +22,11 @@ from hstree._compiled import kernels, n_threads
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
-from hstree.data.windows import Windows
 from hstree.experiments.results import Figures, Machine, Positive, kept_struct, write_struct
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, new_model
 from hstree.models import load as load_model
-from hstree.training.trainer import Trainer
 from hstree.tree import Tree
 
 #: Number of turns of each row.
@@ -121,7 +119,9 @@ def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: An
     for array in model.parameters().values():
         np.multiply(array, 1, out=array)
     tokens, seconds, began = 0, 0.0, 0.0
-    for number, (contexts, targets, prepared) in enumerate(endless_batches(trainer, windows)):
+    # one shuffled epoch after the other
+    batches = (batch for epoch in count(1) for batch in trainer.epoch_batches(windows, epoch))
+    for number, (contexts, targets, prepared) in enumerate(batches):
         trainer.step(contexts, targets, trainer.learning_rate(0), prepared)
         if number == 0:
             began = time.perf_counter()
@@ -134,12 +134,6 @@ def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: An
     return tokens / seconds * len(windows) / float(windows.training_counts.sum())
 
 
-def endless_batches(trainer: Trainer[Any], windows: Windows) -> Iterator[Any]:
-    """Yield the batches of one shuffled epoch after the other."""
-    for epoch in count(1):
-        yield from trainer.epoch_batches(windows, epoch)
-
-
 def scoring_turn(model: Model[Any], corpus: Corpus) -> dict[str, float]:
     """Return the tokens per second of a trained model in testing, hidden vectors included.
 
@@ -149,7 +143,6 @@ def scoring_turn(model: Model[Any], corpus: Corpus) -> dict[str, float]:
     contexts, targets, _ = next(iter(model.windows(corpus).batches(BATCH)))
     some = min(len(targets), max(1, TABLE_LIMIT // model.layer.n_labels))
     hidden, layer = model.context_model.hidden, model.layer
-
     hooks = hooks_of(layer)
     speeds = {
         "nll": _per_second(

@@ -4,8 +4,6 @@ All trees share one numbering of the words, the most frequent first. The browser
 computes the mass, the leaves and the words of every branch.
 """
 
-import base64
-import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,7 +50,7 @@ def explorer_of(comparison: Comparison, folder: Path) -> tuple[dict[str, Any] | 
 
 
 def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:
-    """Pack trees over the same words (else InputError) into JSON values and base64 of gzip.
+    """Pack trees over the same words (else InputError) into JSON values and bytes.
 
     The dict has ``words``, most frequent first, their ``counts`` (None if no tree has any), and
     ``trees``: ``name``, ``fan_out``, ``child`` and ``names`` of each.
@@ -64,7 +62,7 @@ def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:
         # (V,) labels by count, ties as in the tree
         order = np.argsort(-counted.counts, kind="stable")
         words = [counted.labels[i] for i in order]
-        counts = _compressed(counted.counts[order].astype("<f8").tobytes())
+        counts = counted.counts[order].astype("<f8").tobytes()
     number = {word: i for i, word in enumerate(words)}
     packed = []
     for name, tree in trees.items():
@@ -77,16 +75,11 @@ def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:
         word = np.array([number[label] for label in tree.labels], np.int64)
         child, is_label = tree.child.copy(), tree.child < 0
         child[is_label] = ~word[~child[is_label]]
-        names = None if tree.names is None else _compressed(json.dumps(tree.names).encode())
+        names = None if tree.names is None else json.dumps(tree.names).encode()
         arrays = {}
         for key, values in (("fan_out", tree.fan_out), ("child", child)):
             # (4, n) planes of bytes; the high bytes are alike and compress to nothing
             planes = values.astype("<i4").view(np.uint8).reshape(-1, 4).T
-            arrays[key] = _compressed(planes.tobytes())
+            arrays[key] = planes.tobytes()
         packed.append({"name": name, **arrays, "names": names})
-    words_packed = _compressed(json.dumps(words).encode())
-    return {"words": words_packed, "counts": counts, "trees": packed}
-
-
-def _compressed(data: bytes) -> str:
-    return base64.b64encode(gzip.compress(data, mtime=0)).decode()
+    return {"words": json.dumps(words).encode(), "counts": counts, "trees": packed}

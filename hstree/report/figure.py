@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 from markupsafe import Markup
 
 from hstree.experiments.results import RowResult
-from hstree.report.formats import rendered
-from hstree.report.scales import LINE, Scale, extent, spread, tick_label, ticks
+from hstree.report.formats import TEMPLATES
+from hstree.report.scales import LINE, Scale, spread, ticks
 
 Point = tuple[float, float]
 Side = Literal["right", "left"]
@@ -184,8 +184,7 @@ def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
         }
         for i, (row, marks) in enumerate(by_row.items())
     ]
-    return rendered(
-        "figure.svg",
+    svg = TEMPLATES.get_template("figure.svg").render(
         figure=figure,
         area=(left, right, top, bottom, height),
         width=WIDTH,
@@ -197,6 +196,7 @@ def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
         if figure.level is None
         else [(x, round(y_at(figure.level), 1)) for x in (left, right)],
     )
+    return Markup(svg)
 
 
 def _placed(
@@ -217,18 +217,19 @@ def _placed(
     unit = math.log10 if axis.scale == "log" else float
     if axis.names:
         low, high = -0.4, len(axis.names) - 0.6
+        labels: dict[float, str] = dict(enumerate(axis.names))
     else:
         values = [[unit(p[side]) for m in marks for p in m.points] for marks in by_row.values()]
         low, high = min(map(min, values)), max(map(max, values))
         if axis.cap is not None:
             high = max(min(high, low + unit(axis.cap)), max(map(min, values)))
         crossed = [] if level is None else [unit(level)]
-        low, high = extent(min([low, *crossed]), max([high, *crossed]), axis.scale)
+        low, high, labels = ticks(
+            *(min([low, *crossed]), max([high, *crossed]), axis.scale),
+            *(abs(end - start), start > end),
+        )
 
     def at(value: float) -> float:
         return start + (unit(value) - low) / (high - low) * (end - start)
 
-    if axis.names:
-        return at, [(at(i), name) for i, name in enumerate(axis.names)]
-    marked = ticks(low, high, axis.scale, abs(end - start), vertical=start > end)
-    return at, [(at(value), tick_label(value)) for value in marked]
+    return at, [(at(value), text) for value, text in labels.items()]

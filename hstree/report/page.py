@@ -5,10 +5,13 @@ network above all; what comes from a corpus is data that no script runs.
 """
 
 import base64
+import gzip
 import hashlib
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +26,7 @@ from hstree.experiments.results import Choice, Comparison, RowResult
 from hstree.models import config_of, kind_of
 from hstree.report.explorer import explorer_of
 from hstree.report.figure import draw, styles_of
-from hstree.report.formats import asset, rendered
+from hstree.report.formats import TEMPLATES
 from hstree.report.plots import plots_of
 from hstree.report.recipe import Recipe, recipe_of
 from hstree.report.table import table_of
@@ -68,15 +71,19 @@ def page_of(comparison: Comparison, folder: Path) -> str:
     within = 0.0 if choice is None else choice.within
     options = config_of(comparison.options)
     model, training = kind_of(options).model.describe(options)
-    scripts = [asset(name) for name in _SCRIPTS]
+    assets = files("hstree.report") / "assets"
+    scripts = [(assets / name).read_text("utf-8") for name in _SCRIPTS]
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    return rendered(
-        "page.html",
+    # JSON that no word in it can end, with bytes as base64 of gzip
+    packed = json.dumps(
+        explorer, default=lambda data: base64.b64encode(gzip.compress(data, mtime=0)).decode()
+    ).replace("<", "\\u003c")
+    return TEMPLATES.get_template("page.html").render(
         version=__version__,
         policy=_POLICY.format(hashes),
         scripts=[Markup(script) for script in scripts],
-        style=Markup(asset("page.css")),
+        style=Markup((assets / "page.css").read_text("utf-8")),
         title=str(comparison.corpus["train"].get("name") or "this text"),
         noun=noun,
         comparison=comparison,
@@ -93,8 +100,7 @@ def page_of(comparison: Comparison, folder: Path) -> str:
         words=sorted(comparison.words, key=lambda t: choice is None or t.row != choice.chosen),
         lacking=lacking,
         has_explorer=explorer is not None,
-        # as JSON that no word in it can end
-        explorer=Markup(json.dumps(explorer).replace("<", "\\u003c")),
+        explorer=Markup(packed),
     )
 
 
@@ -119,12 +125,18 @@ def _offers(comparison: Comparison, folder: Path, noun: str) -> list[Offer]:
             choices[within] = choice
     # The stored choice has been compared to its rival, too.
     choices[max((w for w in choices if w <= stored.within), default=0.0)] = stored
-    table, offers = _download(folder / results.CSV), []
+    offers = []
     for within, choice in sorted(choices.items()):
         row = comparison.row(choice.chosen)
         answer = _answer(msgspec.structs.replace(comparison, choice=choice), choosable, noun)
-        tree = None if row.tree_file is None else _download(folder / row.tree_file)
-        downloads = [file for file in (tree, table) if file is not None]
+        # The files of the tree and of the table, where they are there, as links that hold them.
+        downloads = []
+        for path in [folder / name for name in (row.tree_file, results.CSV) if name is not None]:
+            with suppress(OSError, ValueError):  # a path with a null character is a ValueError
+                content = path.read_bytes()
+                kind = "application/json" if path.suffix == ".json" else "text/csv"
+                href = f"data:{kind};base64,{base64.b64encode(content).decode()}"
+                downloads.append({"name": path.name, "href": href, "size": len(content)})
         recipe = recipe_of(row, comparison, folder)
         offers.append(Offer(within, rows.index(row), answer, recipe, downloads))
     return offers
@@ -155,23 +167,11 @@ def _answer(comparison: Comparison, choosable: Sequence[RowResult], noun: str) -
         if one.mean and one.sd and other.mean and other.sd:
             figures = (one.mean, one.sd, one.n, other.mean, other.sd, other.n)
             p = float(ttest_ind_from_stats(*figures, equal_var=False).pvalue)
-    return rendered(
-        "answer.html",
+    html = TEMPLATES.get_template("answer.html").render(
         comparison=comparison,
         noun=noun,
         among=among,
         fastest=[(row, fastest[row.name]) for row in comparison.rows if row.name in fastest],
         p=p,
     )
-
-
-def _download(path: Path) -> dict[str, Any] | None:
-    """Return the name, the link and the size of a file; None where there is no such file."""
-    try:
-        content = path.read_bytes()
-    except (OSError, ValueError):  # a path with a null character is a ValueError
-        return None
-    kind = "application/json" if path.suffix == ".json" else "text/csv"
-    encoded = base64.b64encode(content).decode()
-    href = f"data:{kind};base64,{encoded}"
-    return {"name": path.name, "href": href, "size": len(content)}
+    return Markup(html)

@@ -7,7 +7,7 @@ import numpy as np
 
 from hstree.experiments.results import Band, Comparison, RowResult, figure_at
 from hstree.report.figure import Axis, Figure, Mark, Side
-from hstree.report.formats import number, perplexity, three_digits
+from hstree.report.formats import number
 
 #: Validation perplexities above this multiple of the best are left out above the plot.
 _HIGHEST = 3.0
@@ -70,8 +70,8 @@ def _learning(rows: Sequence[RowResult], *, by_time: bool) -> Figure:
             for epoch, share in zip(job.epochs, done, strict=True):
                 if epoch.valid is None:
                     continue
-                at, texts = before + share * each, [number(job.seed), str(epoch.epoch)]
-                figures = (row.name, *texts, three_digits(at), perplexity(epoch.valid))
+                at, texts = before + share * each, (number(job.seed, most=0), str(epoch.epoch))
+                figures = (row.name, *texts, number(at), number(epoch.valid, 1))
                 point = (at if by_time else float(epoch.epoch), epoch.valid)
                 curve.append(Mark(i, "dot", [point], figures))
             line = Mark(i, "line", [dot.points[0] for dot in curve])
@@ -82,7 +82,7 @@ def _learning(rows: Sequence[RowResult], *, by_time: bool) -> Figure:
     for i, at, valid in others:
         if not by_time:
             marks.append(Mark(i, "line", [(0.0, valid), (last, valid)]))
-        figures = (rows[i].name, "", "", three_digits(at), perplexity(valid))
+        figures = (rows[i].name, "", "", number(at), number(valid, 1))
         marks.append(Mark(i, "dot", [(at if by_time else last, valid)], figures))
     what, title, x, caption = _OVER[by_time]
     columns = ("row", "seed", "epoch", "seconds from the text", "validation perplexity")
@@ -139,7 +139,7 @@ def _against(
             continue
         if sd:
             marks.append(Mark(i, "whisker", [(x, test - sd), (x, test + sd)]))
-        figures = (row.name, three_digits(x), perplexity(test), number(sd, 2))
+        figures = (row.name, number(x), number(test, 1), number(sd, 2))
         marks.append(Mark(i, "dot", [(x, test)], figures))
     return Figure(
         f"plot-{id}", title,
@@ -157,10 +157,10 @@ def _steps(rows: Sequence[RowResult]) -> Figure:
         seconds = [getattr(row.steps, step) or 0.0 for step in _STEPS]
         for step, each, end in zip(_STEPS, seconds, accumulate(seconds), strict=True):
             if each and row.steps.total:
-                figures = (row.name, step, three_digits(each))
+                figures = (row.name, step, number(each))
                 corners = [(end - each, 0.0), (end, 1.0)]
                 marks.append(Mark(i, f"segment step-{step}", corners, figures))
-                ends[i] = f"{three_digits(row.steps.total)} s"
+                ends[i] = f"{number(row.steps.total)} s"
     return Figure(
         "plot-costs", "What it costs from the text to the model",
         "Seconds, from the left: learning the vectors that a tree is built from (palest), building "
@@ -243,8 +243,8 @@ def _by_band(rows: Sequence[RowResult], bands: Sequence[Band], level: RowResult 
         for position, (i, band, name) in enumerate(shown):
             value, divisor = row.by_band[i], divisors[i]
             if value and divisor:
-                ratio, words, tokens = value / divisor, number(band.words), number(band.tokens)
-                texts = (row.name, name, words, tokens, perplexity(value))
+                ratio, counts = value / divisor, (f"{band.words:,}", f"{band.tokens:,}")
+                texts = (row.name, name, *counts, number(value, 1))
                 more = () if level is None else (f"{ratio:.3f}",)
                 dots.append(Mark(i_row, "dot", [(float(position), ratio)], texts + more))
         line = Mark(i_row, "line", [dot.points[0] for dot in dots])

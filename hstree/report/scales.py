@@ -16,22 +16,21 @@ _APART, _MOST_TICKS = 8.0, 7
 _MARGIN, _ALONE = 0.06, 0.05
 
 
-def extent(low: float, high: float, scale: Scale) -> tuple[float, float]:
-    """Return the range of an axis, in its units, that has room for values of this range."""
-    if scale in ("count", "zero"):
-        return 0.0, max(high, 1.0) if scale == "count" else (high or 1.0) * (1 + _MARGIN)
-    span = high - low or (_ALONE if scale == "log" else abs(high) * _ALONE or 1.0)
-    return low - _MARGIN * span, high + _MARGIN * span
-
-
 def ticks(
-    low: float, high: float, scale: Scale, length: float, *, vertical: bool = False
-) -> list[float]:
-    """Return two or more ascending values of ticks, whose labels have room beside another.
+    low: float, high: float, scale: Scale, length: float, vertical: bool = False
+) -> tuple[float, float, dict[float, str]]:
+    """Return the range of an axis that has room for values of a range, and its ticks' labels.
 
-    `low` and `high` are in the units of the axis, `length` in pixels; labels of a `vertical` axis
-    are one above the other. Where no choice has room, the ends of the coarsest are left.
+    `low` and `high` are in the units of the axis, `length` in pixels. Two or more ascending values
+    have labels, such as 0.5, 2,000, 50k and 1.5M, which have room beside another; those of a
+    `vertical` axis are one above the other. Where no choice has room, the ends of the coarsest are
+    left.
     """
+    if scale in ("count", "zero"):
+        low, high = 0.0, max(high, 1.0) if scale == "count" else (high or 1.0) * (1 + _MARGIN)
+    else:
+        span = high - low or (_ALONE if scale == "log" else abs(high) * _ALONE or 1.0)
+        low, high = low - _MARGIN * span, high + _MARGIN * span
     choices: list[list[float]] = []  # from the coarsest
     if scale == "log" and high - low >= 1:
         decades = range(math.floor(low), math.floor(high) + 1)
@@ -46,30 +45,26 @@ def ticks(
             begin, end = math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9)
             if scale != "count" or step >= 1:
                 choices.append([float(f"{i * step:.10g}") for i in range(begin, end + 1)])
-    best: list[float] = []
-    for candidate in choices:
-        if len(candidate) < 2:
-            continue
-        best = best or [candidate[0], candidate[-1]]
-        at = [math.log10(value) if scale == "log" else value for value in candidate]
+    best: dict[float, str] = {}
+    for values in (values for values in choices if len(values) >= 2):
+        units = [
+            (1e6, "M") if abs(v) >= 1e6 else (1e3, "k") if abs(v) >= 1e4 else (1, "")
+            for v in values
+        ]
+        labels = [f"{v / size:,.6g}{unit}" for v, (size, unit) in zip(values, units, strict=True)]
+        best = best or {values[i]: labels[i] for i in (0, -1)}
+        at = [math.log10(value) if scale == "log" else value for value in values]
         pixels = [(unit - low) / (high - low) * length for unit in at]
-        widths = [LINE if vertical else CHARACTER * len(tick_label(v)) for v in candidate]
+        widths = [LINE if vertical else CHARACTER * len(label) for label in labels]
         has_room = all(
             after - before >= (one + other) / 2 + (not vertical) * _APART
             for (before, after), (one, other) in zip(
                 pairwise(pixels), pairwise(widths), strict=True
             )
         )
-        if has_room and len(candidate) <= _MOST_TICKS:
-            best = candidate
-    return best
-
-
-def tick_label(value: float) -> str:
-    """Format the value of a tick: 0.5, 2,000, 50k, 1.5M."""
-    if abs(value) >= 1e6:
-        return f"{value / 1e6:,.6g}M"
-    return f"{value / 1e3:,.6g}k" if abs(value) >= 1e4 else f"{value:,.6g}"
+        if has_room and len(values) <= _MOST_TICKS:
+            best = dict(zip(values, labels, strict=True))
+    return low, high, best
 
 
 def spread(pixels: Sequence[float], gap: float, low: float, high: float) -> list[float]:
