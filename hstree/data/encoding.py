@@ -1,4 +1,4 @@
-r"""Texts as int32 type ids, encoded in one pass and kept in the cache folder.
+r"""Texts as type ids, encoded in one pass and kept in the cache folder.
 
 A type is a distinct word. Types are numbered in order of first occurrence, independently of any
 vocabulary (`hstree.data.corpus`). An encoded text is three files of the cache folder, named by the
@@ -39,14 +39,15 @@ from hstree._files import (
     temporary,
 )
 from hstree._jobs import n_parallel, on_cluster, parallel
-from hstree._typing import Int32, Int64
+from hstree._typing import Int32, Int64, Integer
 from hstree.data.memory import give_back
 from hstree.data.sources import BLOCK_BYTES, Part, Source, TextFile, open_source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError
 
 _FORMAT = 3
-_ID = np.dtype("<i4")
+#: Ids as they are numbered; those of a text of at most 2**16 types are stored in half the space.
+_ID, _SHORT = np.dtype("<i4"), np.dtype("<u2")
 _START = np.dtype("<i8")
 _EOS_TYPE = 0
 #: Numbers of a file that are read at a time, or more where there are more types.
@@ -73,7 +74,7 @@ class EncodedText:
     lower: bool  #: whether all words were lower-cased
     types: list[str]  #: ``<eos>``, then the distinct words in order of first occurrence
     counts: Int64  #: (types,), occurrences of each type
-    ids: Int32  #: (T,), index into `types` of each token
+    ids: Integer  #: (T,), index into `types` of each token; uint16 or int32
     line_start: Int64  #: (L + 1,), offsets of the lines in `ids`; each line ends with ``<eos>``
     versions: dict[str, str]  #: of the packages that the text was taken from; empty for a file
     entry: Path = Path()  #: its files in the cache folder, without their endings
@@ -298,7 +299,7 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_jobs: 
         ):
             _write_header(ids_file, _ID, 0)
             _write_header(start_file, _START, 0)
-            before = ids_file.tell()
+            before = ids_file.tell()  # the size of a header
             start_file.write(np.zeros(1, _START).data)
             pieces = _pieces(source, lower, about)
             if parts:
@@ -309,11 +310,17 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_jobs: 
                 n_tokens, n_lines = n_tokens + len(ids), n_lines + len(ends)
             if n_tokens == 0:
                 raise InputError(f"{source.name} is empty; give a text with at least one word")
-            _write_header(ids_file, _ID, n_tokens)
             _write_header(start_file, _START, n_lines + 1)
             ids_file.flush()
-            n_types = 1 + about["words"].count(b" ")
-            counts = about["counts"] if parts else _counts(Path(ids_file.name), before, n_types)
+            long_ids, n_types = Path(ids_file.name), 1 + about["words"].count(b" ")
+            counts = about["counts"] if parts else _counts(long_ids, before, n_types)
+            dtype = _dtype(n_types)
+            if dtype == _SHORT:
+                ids_file.seek(before)  # what is written stays behind what is read
+                for ids in _blocks(long_ids, _ID, before):
+                    ids_file.write(ids.astype(_SHORT).data)
+                ids_file.truncate()
+            _write_header(ids_file, dtype, n_tokens)
             about = {
                 "format": _FORMAT,
                 "sha256": source.key() if parts else about["sha256"],
@@ -329,6 +336,10 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_jobs: 
             f"cannot write the encoded text {entry}.*: {reason}; "
             f"set {CACHE_VARIABLE} to a folder with more room"
         ) from error
+
+
+def _dtype(n_types: int) -> np.dtype[Any]:
+    return _SHORT if n_types <= 1 << 16 else _ID
 
 
 def _write_header(file: BinaryIO, dtype: np.dtype[Any], length: int) -> None:
@@ -348,13 +359,15 @@ def _opened(entry: Path, name: str, lower: bool) -> EncodedText | None:
         # Ends of some lines, the last one among them; they are read, which maps no pages.
         ends = line_start[:0:-1][:: len(line_start) // 8 | 1].tolist()
         counts, types = np.array(about["counts"], np.int64), about["types"].split(" ")
-        fit = (about["format"], ids.dtype, line_start.dtype) == (_FORMAT, _ID, _START)
+        dtype = _dtype(len(types))
+        fit = (about["format"], ids.dtype, line_start.dtype) == (_FORMAT, dtype, _START)
         fit = fit and ids.shape == (counts.sum(),) == (ends[0],) and len(counts) == len(types)
         fit = fit and line_start[0] == 0
         with ids_path.open("rb") as file:
             for end in ends:
-                file.seek((end - 1 - len(ids)) * _ID.itemsize, os.SEEK_END)
-                fit = fit and file.read(_ID.itemsize) == bytes(_ID.itemsize)  # that of `_EOS_TYPE`
+                file.seek((end - 1 - len(ids)) * dtype.itemsize, os.SEEK_END)
+                # That of `_EOS_TYPE`.
+                fit = fit and file.read(dtype.itemsize) == bytes(dtype.itemsize)
         sha256, versions = about["sha256"], about["versions"]
     except Exception:  # damaged files raise many kinds; the text is encoded again
         return None

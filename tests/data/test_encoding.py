@@ -143,6 +143,14 @@ def test_a_fault_in_a_part_is_named_by_its_place_in_the_text(tmp_path, folder_of
     assert contents(tmp_path / "cache") == {}
 
 
+@pytest.mark.parametrize(("n_types", "dtype"), [(1 << 16, np.uint16), ((1 << 16) + 1, np.int32)])
+def test_few_types_take_two_bytes_a_token(tmp_path, n_types, dtype):
+    numbers = [*range(1, n_types), 1, n_types - 1]
+    text = encode(Given([" ".join(map(str, numbers)).encode()]), cache=tmp_path)
+    assert text.ids.dtype == dtype
+    assert text.ids.tolist() == [*numbers, 0]
+
+
 def test_counts_are_those_of_the_types(tmp_path):
     text = encode(Given([b"a b a\nc a\n"]), cache=tmp_path)
     assert (text.types, text.counts.tolist()) == (["<eos>", "a", "b", "c"], [2, 3, 1, 1])
