@@ -14,7 +14,7 @@ import shutil
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import numpy as np
 from benchmarks import table
 from hstree._files import replacing
 from hstree.data.corpus import Corpus
+from hstree.data.windows import Windows
 
 #: Different words of the text, its words a line, and words that are drawn at a time.
 TYPES, LINE, DRAWN = 10**6, 20, 1 << 20
@@ -42,7 +43,7 @@ def main() -> None:
 
 
 def texts(options: Namespace) -> Iterator[table.Row]:
-    """Count and encode Zipf texts; the cache folder is empty before each."""
+    """Count and encode Zipf texts, from an empty cache folder; then read windows of them."""
     for tokens, jobs in product(options.tokens, options.jobs):
         path = zipf_text(options.folder / f"zipf-{tokens}.txt", tokens)
         cache = options.folder / "cache"
@@ -50,6 +51,7 @@ def texts(options: Namespace) -> Iterator[table.Row]:
         read = cost(read_text, path, cache, jobs)
         megabytes = path.stat().st_size / 1e6
         disk = sum(file.stat().st_size for file in cache.iterdir()) / 2**20
+        windows = cost(read_windows, path, cache)
         shutil.rmtree(cache)
         yield {
             "tokens": tokens,
@@ -60,12 +62,22 @@ def texts(options: Namespace) -> Iterator[table.Row]:
             "peak MiB": read["peak MiB"],
             "disk MiB": disk,
             "words": read["result"],
+            "windows, peak MiB": windows["peak MiB"],
         }
 
 
 def read_text(path: Path, cache: Path, jobs: int) -> int:
     """Count the words of a text, encode it and choose its vocabulary; return the words."""
     return len(Corpus.read(path, cache=cache, n_jobs=jobs).vocabulary)
+
+
+def read_windows(path: Path, cache: Path) -> None:
+    """Read windows of an encoded text in random order, as a training does; 20 million tokens."""
+    batches = Windows(Corpus.read(path, cache=cache), 5).training_batches(
+        10_000, np.random.default_rng(0)
+    )
+    for _ in islice(batches, 2_000):
+        pass
 
 
 def zipf_text(path: Path, tokens: int) -> Path:
