@@ -4,6 +4,7 @@ Every row is measured in a process of its own, with those that it starts. Inputs
 a seed, and kept in a folder beside the results (``--folder``).
 
     python -m benchmarks.scale --what texts --tokens 100000000 --jobs 1 2
+    python -m benchmarks.scale --what jobs --corpus ptb.train.txt --jobs 1 2
 """
 
 from __future__ import annotations
@@ -19,14 +20,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks import table
+from hstree._compiled import limited_threads
 from hstree._files import replacing
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Windows
+from hstree.experiments.compare import compare
+from hstree.experiments.results import Epochs
 
 #: Different words of the text, its words a line, and words that are drawn at a time.
 TYPES, LINE, DRAWN = 10**6, 20, 1 << 20
+#: Rows of the comparison that jobs are measured by.
+ROWS = ("huffman", "random", "gmm", "gmm epsilon=0.4", "huffman + ngrams", "sampled")
 #: Seconds between two looks at the memory of the processes.
 LOOK = 0.02
 
@@ -37,6 +44,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2], metavar="N")
     parser.add_argument("--tokens", type=int, nargs="+", default=[10**7], metavar="N")
     parser.add_argument("--folder", type=Path, default=Path("scale"), metavar="DIR")
+    parser.add_argument("--corpus", default="builtin:python", metavar="FILE", help="of jobs")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     table.report("scale", TABLES[options.what](options), options.json)
@@ -78,6 +86,29 @@ def read_windows(path: Path, cache: Path) -> None:
     )
     for _ in islice(batches, 2_000):
         pass
+
+
+def jobs(options: Namespace) -> Iterator[table.Row]:
+    """Compare six rows on a text, with jobs of one thread each."""
+    for n in options.jobs:
+        folder = options.folder / "comparison"
+        shutil.rmtree(folder, ignore_errors=True)
+        spent = cost(compare_rows, options.corpus, folder, n)
+        shutil.rmtree(folder)
+        yield {
+            "jobs": n,
+            "seconds": spent["seconds"],
+            "peak MiB": spent["peak MiB"],
+            "test perplexities": spent["result"],
+        }
+
+
+def compare_rows(corpus: str, folder: Path, n_jobs: int) -> str:
+    """Train six rows for two epochs; return their test perplexities."""
+    how = {"stop": Epochs(2), "n_jobs": n_jobs, "speed_rounds": 0}
+    with limited_threads(n_jobs), threadpool_limits(1):
+        rows = compare(Corpus.read(corpus), ROWS, folder, **how).rows
+    return " ".join(f"{row.test:.3f}" for row in rows)
 
 
 def zipf_text(path: Path, tokens: int) -> Path:
@@ -155,7 +186,7 @@ def _text(path: Path) -> str:
 
 
 #: What can be measured: a function of the options that yields rows.
-TABLES: dict[str, Callable[[Namespace], Iterator[table.Row]]] = {"texts": texts}
+TABLES: dict[str, Callable[[Namespace], Iterator[table.Row]]] = {"texts": texts, "jobs": jobs}
 
 if __name__ == "__main__":
     main()

@@ -242,3 +242,11 @@ def test_scale_measures_texts(monkeypatch, capsys, tmp_path):
     rows = run("scale", monkeypatch, capsys, tmp_path, *few)
     assert {row["tokens"] for row in rows} == {5_000}
     assert all(row["MB/s"] > 0 and row["peak MiB"] > 0 and row["words"] > 1 for row in rows)
+
+
+def test_scale_measures_jobs(monkeypatch, capsys, tmp_path):
+    text = tmp_path / "text.txt"
+    write_lines(text, markov_lines(500, 0)[0])
+    few = ("--what", "jobs", "--corpus", text, "--folder", tmp_path / "jobs")
+    one, two = run("scale", monkeypatch, capsys, tmp_path, *few)
+    assert one["test perplexities"] == two["test perplexities"]

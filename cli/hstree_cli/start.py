@@ -116,7 +116,6 @@ def _compare(
     scheduler: str | None = None,
 ) -> None:
     """Compare rows, write the page after each, and print the results; or print the plan."""
-    from hstree._jobs import doing_jobs
     from hstree._text import figure
     from hstree.experiments.compare import compare as run
     from hstree.experiments.compare import plan_of
@@ -125,7 +124,7 @@ def _compare(
     from hstree_cli.results import print_comparison
 
     page = output / PAGE
-    with showing_progress(training=True, folder=output), doing_jobs(jobs, scheduler):
+    with showing_progress(training=True, folder=output, jobs=jobs, scheduler=scheduler):
         splits = read_splits(**reading, rows=rows or ())
         if not plan:
             options["updated"] = lambda so_far: write_comparison(so_far, output, page)

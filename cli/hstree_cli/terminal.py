@@ -113,12 +113,18 @@ def say(result: RenderableType) -> None:
 
 @contextmanager
 def showing_progress(
-    wanted: bool = True, *, training: bool = False, folder: Path | None = None
+    wanted: bool = True,
+    *,
+    training: bool = False,
+    folder: Path | None = None,
+    jobs: int | None = None,
+    scheduler: str | None = None,
 ) -> Iterator[None]:
     """Show the library's progress while the body runs, as bars or lines, unless in `quiet`.
 
     While `training`, say so, too, when Ctrl-C waits for the end of a long step. A training in a
-    `folder` goes on from there after Ctrl-C.
+    `folder` goes on from there after Ctrl-C. Several jobs run at a time where `jobs` says so, or on
+    the cluster of a `scheduler`.
     """
     with ExitStack() as stack:
         if training:
@@ -132,6 +138,10 @@ def showing_progress(
 
             display = Bars(Output(stderr=True)) if sys.stderr.isatty() else Lines()
             stack.enter_context(shown_by(display))
+        if jobs is not None or scheduler is not None:
+            from hstree._jobs import doing_jobs
+
+            stack.enter_context(doing_jobs(jobs, scheduler))
         try:
             yield
         except KeyboardInterrupt:

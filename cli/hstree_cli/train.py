@@ -177,7 +177,6 @@ def bootstrap(
     The rounds are rows of an ordinary comparison in DIR, whose page `hstree report`
     writes. Finished rounds are not done again.
     """
-    from hstree._jobs import doing_jobs
     from hstree.experiments.bootstrap import bootstrap as rounds_of
     from hstree.experiments.row import Row
     from hstree.report import PAGE, write_comparison
@@ -191,7 +190,7 @@ def bootstrap(
     check_outputs(Output("-o", output, holds=()), reads=reads)
     so_far: list[Comparison] = []
     page = output / PAGE
-    with showing_progress(training=True, folder=output), doing_jobs(jobs, scheduler):
+    with showing_progress(training=True, folder=output, jobs=jobs, scheduler=scheduler):
         how = {"lower": lower, "text": text, **opt.selection(min_count)}
         splits = read_splits(corpus, valid, test, **how)
         for _ in rounds_of(

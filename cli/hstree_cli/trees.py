@@ -119,13 +119,12 @@ def vocab(
     first line of the new file records the text and its lines, so that later
     commands notice test lines among them.
     """
-    from hstree._jobs import doing_jobs
     from hstree.data.corpus import Corpus
     from hstree_cli.inputs import read_vocabulary, training_split
 
     check_outputs(Output("-o", output), reads=[corpus, vocabulary], force=force)
     choice = opt.selection(min_count, max_size)
-    with showing_progress(), doing_jobs(jobs, scheduler):
+    with showing_progress(jobs=jobs, scheduler=scheduler):
         words = read_vocabulary(vocabulary, **choice, no_unk=no_unk)
         how: dict[str, Any] = {"lower": lower, "text": text, "unk": words is not None or not no_unk}
         read = Corpus.read(corpus, vocabulary=words, **how, **choice)
@@ -162,7 +161,6 @@ def build(
     tree beside the rest.
     """
     import hstree
-    from hstree._jobs import doing_jobs
     from hstree.builders import open_input
     from hstree.data.corpus import Corpus
     from hstree.data.vectors import WordVectors
@@ -178,7 +176,7 @@ def build(
     choice = opt.selection(min_count, max_size)
     how: dict[str, Any] = {**choice, "lower": lower, "text": text}
     only = {"train_split_only": train_split_only, "no_unk": no_unk}
-    with showing_progress(), doing_jobs(jobs, scheduler):
+    with showing_progress(jobs=jobs, scheduler=scheduler):
         words = read_vocabulary(vocabulary, **choice, no_unk=no_unk)
         unk = words is not None or not no_unk
         opened = open_input(input, chosen, vocabulary=words, labels=labels, unk=unk, **how)
