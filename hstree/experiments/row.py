@@ -236,9 +236,10 @@ class BuilderRow(TreeLayerRow):
         self._builder, self._values = builder, dict(values)
         if self.layer is not None:
             self.tree_row = BuilderRow(name, values)
-        self.is_timed = options.get(_VECTORS_FILE.name) is None
+        has_file = options.get(_VECTORS_FILE.name) is not None
+        self.is_timed = not has_file and options.get("from") is None
         by_vectors = builder.takes is WordVectors or options.get("cluster_by") == "vectors"
-        self.source = BuilderRow("random", {}) if by_vectors and self.is_timed else None
+        self.source = BuilderRow("random", {}) if by_vectors and not has_file else None
 
     def from_vectors(self, file: Path) -> Row:
         """Return the same row, built from a file of vectors."""
