@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,14 +43,13 @@ def methods(
         argument(metavar="NAME", help="What to describe in full.", autocompletion=_all_names),
     ] = None,
 ) -> None:
-    """List builders, output layers, models and n-gram models; describe some with all options.
+    """List all that stands in a row, and models; describe some with all options.
 
     A row is a builder, a builder with a layer over its tree ("gmm + ngrams"), an
     output layer over words, or an n-gram model. Options follow as key=value.
     """
-    from hstree._options import suggestion
     from hstree.builders.registry import BUILDERS
-    from hstree.errors import OptionError
+    from hstree.experiments.row import SETS
     from hstree.layers import LAYERS
     from hstree.models import MODELS
 
@@ -59,12 +59,8 @@ def methods(
         "Models (--model)": MODELS,
     }
     for name in names or ():
-        known = [(title, kind) for title, kind in kinds.items() if name in kind.names()]
-        if not known:
-            hint = suggestion(name, _all_names())
-            raise OptionError(f"there is no {name!r}; {hint}`hstree methods` lists all")
-        for title, kind in known:
-            say(_description(title, kind.get(name)))
+        for described in _described(name, kinds):
+            say(described)
     if names:
         return
     for title, kind in kinds.items():
@@ -72,9 +68,38 @@ def methods(
         say(facts([(f"  {name}", one.summary) for name, one in kind.all().items()]))
     say("\nN-gram models")
     say(facts([("  kn2 to kn7", "Kneser-Ney models of the last words, which are rows.")]))
+    say("\nSets of rows")
+    say(facts([(f"  {name}", sentence) for name, sentence in SETS.items()]))
     for kind in kinds.values():
         for reason in kind.broken().values():
             warn(reason)
+
+
+def _described(text: str, kinds: dict[str, Any]) -> list[RenderableType]:
+    """Describe what a name stands for, or each name of a row; OptionError if it is neither."""
+    from hstree._options import suggestion, typed_words
+    from hstree.errors import OptionError
+    from hstree.experiments.row import SETS, Row, rows_of_set
+    from hstree.models import config_of
+
+    if text in SETS:
+        rows = [(4, row) for row in rows_of_set(text, config_of({}))]
+        return [_entry(text, "Set of rows", [(2, SETS[text]), *rows])]
+    names = [text]
+    if len(typed_words(text)) > 1 or re.fullmatch(r"kn\d+", text):
+        row = Row.parse(text)
+        if row.kind == "ngram":
+            return [_entry(text, "N-gram model", [(2, row.summary)])]
+        names = [row.method, *(row.layer or "").split()[:1]]
+    elif not any(text in kind.names() for kind in kinds.values()):
+        hint = suggestion(text, _all_names())
+        raise OptionError(f"there is no {text!r}; {hint}`hstree methods` lists all")
+    return [
+        _description(title, kind.get(name))
+        for name in names
+        for title, kind in kinds.items()
+        if name in kind.names()
+    ]
 
 
 def _description(title: str, record: Any) -> RenderableType:
@@ -91,7 +116,12 @@ def _description(title: str, record: Any) -> RenderableType:
     for one in record.options:
         typed = f"{one.name}={one.spelled(one.default)}"
         lines += [(4, f"{typed}  ({one.expected})"), (8, one.help)]
-    heading = Text.assemble((record.name, "bold"), f"  {title}{provider}")
+    return _entry(record.name, f"{title}{provider}", lines)
+
+
+def _entry(name: str, kind: str, lines: list[tuple[int, str]]) -> RenderableType:
+    """Return a heading and indented lines."""
+    heading = Text.assemble((name, "bold"), f"  {kind}")
     return Group(heading, *(Padding(Text(text), (0, 0, 0, left)) for left, text in lines), "")
 
 

@@ -43,6 +43,11 @@ DEFAULT = (
 #: Rows of the set ``trees``, and the trees of the set ``approximations``.
 _TREES = ("random", "huffman", "semantic", "gmm", "gmm epsilon=0.4 trees=4", "classes", FLAT)
 _SOME_TREES = ("huffman", "gmm", "gmm epsilon=0.4 trees=4", "classes")
+#: Named sets of rows, with a sentence about each.
+SETS = {
+    "trees": "Trees of seven kinds, one of them flat.",
+    "approximations": "Some trees, and every output layer over the words.",
+}
 #: Endings of default rows that only language models have.
 _OF_LANGUAGE = ("ngrams", "kn5")
 #: A tree over which layers of trees that are not built yet are checked.
@@ -65,7 +70,8 @@ class Row:
     """Whatever can stand in a comparison.
 
     Kinds of rows differ by their attributes and methods. Rows are equal when they are spelled
-    alike.
+    alike. A tree in memory is spelled as a file, ``tree-HASH.json``, which `parse` reads only where
+    such a file is.
 
     Attributes
     ----------
@@ -365,41 +371,45 @@ def builder_options(name: str) -> Sequence[Option]:
 def parse_rows(entries: Iterable[Row | str | Tree] | None, config: Mapping[str, Any]) -> list[Row]:
     """Return the rows of a comparison, in their order, the names of sets replaced by their rows.
 
-    None stands for `DEFAULT`. ``approximations`` has some trees and every layer over a vocabulary.
-    What the model of the config cannot train is left out of these: n-gram features and models, and
-    layers that need the words before each target.
+    None stands for `DEFAULT`; rows of a set that are there already are left out. What the model of
+    the config cannot train is left out of sets: n-gram features and models, and layers that need
+    the words before each target.
 
-    Raises OptionError when there is none, or two are the same.
+    Raises OptionError when there is none, or two that are named are the same.
     """
-    is_language_model = kind_of(config).model.is_language_model
-    two_words = Vocabulary([EOS, "a"], [1, 1])
     if entries is None:
+        is_language_model = kind_of(config).model.is_language_model
         entries = [row for row in DEFAULT if is_language_model or not row.endswith(_OF_LANGUAGE)]
-    rows: list[Row] = []
+    rows: dict[Row, None] = {}
+    named: set[Row] = set()
     for entry in entries:
-        name = entry if isinstance(entry, str) else ""
-        if name == "trees":
-            rows += map(Row.parse, _TREES)
-        elif name == "approximations":
-            layers = [
-                "cnn delay=32" if layer == "cnn" else layer
-                for layer, kind in LAYERS.all().items()
-                if kind.takes is Vocabulary
-                and layer != FLAT
-                and (
-                    is_language_model
-                    or not hooks_of(layer_spec(two_words, layer).new(1)).needs_contexts
-                )
-            ]
-            rows += map(Row.parse, [*_SOME_TREES, *layers, FLAT])
-        else:
-            rows.append(Row.parse(entry))
+        if isinstance(entry, str) and entry in SETS:
+            rows |= dict.fromkeys(map(Row.parse, rows_of_set(entry, config)))
+            continue
+        row = Row.parse(entry)
+        if row in named:
+            raise OptionError(f"{row} occurs twice in the comparison; name each row once")
+        named.add(row)
+        rows[row] = None
     if not rows:
         raise OptionError('there is nothing to compare; name a row, such as "huffman"')
-    names = [str(row) for row in rows]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise OptionError(f"{twice[0]} occurs twice in the comparison; name each row once")
-    return rows
+    return list(rows)
+
+
+def rows_of_set(name: str, config: Mapping[str, Any]) -> list[str]:
+    """Return the rows of a set that the model of a config can train."""
+    if name == "trees":
+        return list(_TREES)
+    is_language_model = kind_of(config).model.is_language_model
+    two_words = Vocabulary([EOS, "a"], [1, 1])
+    layers = [
+        "cnn delay=32" if layer == "cnn" else layer
+        for layer, kind in LAYERS.all().items()
+        if kind.takes is Vocabulary
+        and layer != FLAT
+        and (is_language_model or not hooks_of(layer_spec(two_words, layer).new(1)).needs_contexts)
+    ]
+    return [*_SOME_TREES, *layers, FLAT]
 
 
 def need_language_model(config: Mapping[str, Any], why: str, instead: str) -> None:

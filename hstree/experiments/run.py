@@ -47,7 +47,7 @@ from hstree.experiments.results import (
     Steps,
     Stop,
 )
-from hstree.experiments.row import Job, Row, TreeRow, parse_rows
+from hstree.experiments.row import Job, Row, Several, TreeRow, parse_rows
 from hstree.experiments.speed import FILE as SPEEDS
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, config_of, kind_of, new_model
@@ -195,9 +195,11 @@ class Runner:
 
     def _again(self, figures: RowResult) -> Row:
         """Return a row of the folder, its tree from there if its own file is gone."""
-        name, *over = shlex.split(figures.name)
+        n = figures.models
+        name, *over = shlex.split(figures.name)[0 if n == 1 else 2 :]
         if name.endswith(ENDINGS) and not Path(name).exists():
-            return TreeRow(name, load(self.home / str(figures.tree_file)), *over[1:])
+            row = TreeRow(name, load(self.home / str(figures.tree_file)), *over[1:])
+            return row if n == 1 else Several(row, n)
         return Row.parse(figures.name)
 
     def _difference(self, kept: Comparison) -> str | None:

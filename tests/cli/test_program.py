@@ -68,8 +68,23 @@ def test_methods_lists_every_builder_layer_and_model_in_a_line_or_two(hstree):
     ran = hstree("methods")
     assert (ran.status, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= 80
-    for name in (*builders(), *LAYERS.names(), *MODELS.names(), "kn2 to kn7"):
+    for name in (*builders(), *LAYERS.names(), *MODELS.names(), "kn2 to kn7", "trees"):
         assert re.search(rf"^  {name} ", ran.out, re.M)
+
+
+@pytest.mark.parametrize(
+    ("name", "saying"),
+    [
+        ("kn5", ["kn5  N-gram model", "A Kneser-Ney model of the last 4 words."]),
+        ("trees", ["trees  Set of rows", "gmm epsilon=0.4 trees=4"]),
+        ("approximations", ["cnn delay=32", "flat"]),
+        ("2 x gmm epsilon=0.4 + ngrams", ["gmm  Builders of trees", "ngrams  Output layers"]),
+    ],
+)
+def test_methods_describes_all_that_stands_in_a_row(name, saying, hstree):
+    ran = hstree("methods", name)
+    assert ran.status == 0
+    assert set(saying) <= {line.strip() for line in ran.out.splitlines()}
 
 
 def test_what_methods_does_not_know_is_refused(refused):

@@ -152,6 +152,16 @@ def test_a_new_row_joins_those_in_the_folder(splits, tmp_path):
     assert [row.name for row in compare(splits, ["random"], tmp_path, only=True).rows] == ["random"]
 
 
+def test_rows_of_the_folder_stay_when_their_tree_file_is_gone(splits, tmp_path):
+    file = tmp_path / "tree.json"
+    hstree.build("balanced", splits.train).save(file)
+    names = [f"2 x {file}", f"{file} + ngrams"]
+    compare(splits, names, tmp_path / "kept")
+    file.unlink()
+    found = compare(splits, ["random"], tmp_path / "kept")
+    assert [row.name for row in found.rows] == [*names, "random"]
+
+
 def test_the_same_seed_gives_the_same_weights_in_any_company(splits, tmp_path):
     compare(splits, ["huffman", "random"], tmp_path / "two")
     compare(splits, ["random"], tmp_path / "one")

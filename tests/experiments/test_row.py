@@ -10,6 +10,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.experiments.row import Row, builder_options, parse_rows
 from hstree.layers.registry import LAYERS
+from hstree.models import config_of
 from hstree.tree import Tree
 
 
@@ -97,6 +98,14 @@ def test_rows_that_need_vectors_learn_them_on_a_random_tree(text, source):
     assert (row.source and str(row.source)) == source
 
 
+def test_sets_leave_out_rows_that_are_there_already():
+    rows = parse_rows(["flat", "approximations", "trees", "huffman"], config_of({}))
+    assert len(set(rows)) == len(rows)
+    assert {str(row) for row in rows} >= {"flat", "huffman", "sampled", "random"}
+    with pytest.raises(OptionError, match="huffman occurs twice"):
+        parse_rows(["huffman", "trees", "huffman"], config_of({}))
+
+
 def test_only_plain_flat_is_the_reference():
     rows = ["flat", "flat + ngrams", "2 x flat", "huffman"]
     assert [text for text in rows if Row.parse(text).is_flat] == ["flat"]
@@ -165,7 +174,7 @@ def test_named_sets_stand_for_their_rows():
     assert layers <= {row.method for row in parse_rows(["approximations"], {})}
 
 
-@pytest.mark.parametrize("rows", [[], ["gmm", "gmm epsilon=0.0"], ["trees", "flat"]])
+@pytest.mark.parametrize("rows", [[], ["gmm", "gmm epsilon=0.0"], ["trees", "kn5", "kn5"]])
 def test_no_row_and_a_row_twice_are_refused(rows):
     with pytest.raises(OptionError):
         parse_rows(rows, {})
