@@ -87,7 +87,8 @@ def compare(
 
     DIR gets results.json, results.csv, report.html and every run. What is finished
     there is not done again: an interrupted comparison goes on, and a new row only adds
-    itself. With a tree file and no option that chooses words, the words are its labels.
+    itself; but under --minutes, where rows share the time, all train anew. With a tree
+    file and no option that chooses words, the words are its labels.
     """
     from hstree.experiments.row import parse_rows
 
@@ -126,13 +127,14 @@ def _compare(
     page = output / PAGE
     with showing_progress(training=True, folder=output, jobs=jobs, scheduler=scheduler):
         splits = read_splits(**reading, rows=rows or ())
-        if not plan:
+        if plan:
+            planned = plan_of(splits, rows, output, **options)
+        else:
             options["updated"] = lambda so_far: write_comparison(so_far, output, page)
             comparison = run(splits, rows, output, **options)
     if not plan:
         print_comparison(comparison, page)
         return
-    planned = plan_of(splits, rows, output, **options)
     lines = [
         (job.row, str(job.seed), "to do" if job.seconds is None else figure(job.seconds, 1))
         for job in planned

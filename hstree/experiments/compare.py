@@ -2,7 +2,8 @@
 
 Every row gets the same text, starting vectors, batches and schedule, so that what differs is the
 output layer. `hstree.experiments.run` keeps finished jobs, so that a comparison goes on where it
-stopped, and a new row costs only its own training.
+stopped, and a new row costs only its own training; by halving, where rows share the time, all train
+anew with it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import platform
 import statistics
 import tempfile
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -217,17 +219,27 @@ def plan_of(
     seeds: int = 1,
     only: bool = False,
     force: bool = False,
+    n_jobs: int | None = None,
     **options: Any,
 ) -> list[PlannedJob]:
     """Return the jobs of a comparison; parameters and errors are those of `compare`."""
     runner = Runner.of(text, rows, folder, stop, seeds, options)
-    runner, planned = runner.with_kept(only=only, force=force), []
-    jobs = [job for row in runner.rows for jobs in runner.jobs_of(row) for job in jobs]
-    for job in dict.fromkeys(jobs):
-        result = runner.kept(runner.folder(job))
-        steps = () if result is None else msgspec.structs.astuple(result.steps)
-        seconds = None if result is None else sum(step or 0.0 for step in steps)
-        planned.append(PlannedJob(str(job.row), job.seed, seconds))
+    runner, planned, last = runner.with_kept(only=only, force=force), [], dict[str, float]()
+    if isinstance(runner.stop, Halving) and (rounds := _rounds_in(runner).rounds):
+        runner = replace(runner, first_seconds=rounds[0].seconds)
+        last = {row: one.seconds for one in rounds for row in one.rows}
+    jobs = {
+        job: last.get(str(row), runner.first_seconds)
+        for row in runner.rows
+        for jobs in runner.jobs_of(row)
+        for job in jobs
+    }
+    with limited_threads(threads_of_job(n_jobs)):  # on which bounded trainings depend
+        for job, seconds in jobs.items():
+            result = runner.finished(job, seconds)
+            steps = () if result is None else msgspec.structs.astuple(result.steps)
+            took = None if result is None else sum(step or 0.0 for step in steps)
+            planned.append(PlannedJob(str(job.row), job.seed, took))
     return planned
 
 
@@ -389,18 +401,31 @@ def _advanced(
 
 
 def _rounds_in(runner: Runner) -> _Rounds:
-    """Return the rounds that the folder keeps of the same comparison; none without them."""
+    """Return the rounds that the folder keeps of the same comparison; none without them.
+
+    Warns where they are of other rows, with which these would share the time otherwise.
+    """
     key = hash_of(
         {
             "rule": str(runner.stop),
-            "rows": sorted(str(row) for row in runner.rows),
             "text": runner.content,
             "model": runner.config,
             "seeds": list(runner.seeds),
         }
     )
     kept = results.kept_struct(runner.home / "rounds.json", _Rounds)
-    return kept if kept is not None and kept.key == key else _Rounds(key)
+    if kept is None or kept.key != key or not kept.rounds:
+        return _Rounds(key)
+    rows = {str(row) for row in runner.rows if row.is_trained}
+    if differ := sorted(rows ^ set(kept.rounds[0].rows)):
+        warnings.warn(
+            f"the rows share {runner.stop.total_seconds:g} s, so that other rows ("
+            f"{', '.join(differ)}) change the seconds of each: all train anew; "
+            "under a rule of seconds or epochs a new row only adds itself",
+            stacklevel=2,
+        )
+        return _Rounds(key)
+    return kept
 
 
 def _n_rounds(n: int) -> int:

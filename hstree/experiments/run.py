@@ -89,6 +89,10 @@ _MOST_SCORES = 2_000_000_000
 VECTORS_SHARE, _SOURCE_SHARE, LEAST_SHARE = 1 / 2, 1 / 3, 1 / 4
 
 
+class _NotFinishedError(Exception):
+    """A job would make something."""
+
+
 class _Build(results.Figures, frozen=True):
     """What ``build.json`` has beside a tree or vectors: the key and hash of these, and seconds."""
 
@@ -106,7 +110,8 @@ class Runner:
     state of the first model of each seed, `config` every option of the models but its random state,
     epochs and seconds, `content` the hashes and lines of the texts, for the keys of what is made
     from them. A training has at most `max_epochs`. A row's first round takes `first_seconds`, where
-    the time is bounded. `score_train` says whether to score the first `SAMPLE` training tokens.
+    the time is bounded. `score_train` says whether to score the first `SAMPLE` training tokens,
+    `makes` whether what is not finished may be made.
     """
 
     splits: Splits
@@ -119,6 +124,7 @@ class Runner:
     max_epochs: int
     first_seconds: float | None
     score_train: bool = False
+    makes: bool = True
 
     @classmethod
     def of(
@@ -258,6 +264,18 @@ class Runner:
                 kind = "file" if is_file else "folder"
                 warnings.warn(f"{path} is no {kind}; it is now in {aside}", stacklevel=3)
 
+    def finished(self, job: Job, seconds: float | None) -> JobResult | None:
+        """Return the result of a job that `run` would not do again; None for another."""
+        try:
+            return replace(self, makes=False).run(job, seconds=seconds)
+        except _NotFinishedError:
+            return None
+
+    def _begin(self) -> None:
+        """Raise _NotFinishedError where nothing may be made."""
+        if not self.makes:
+            raise _NotFinishedError
+
     # Trees, and the vectors that they are built from
 
     def vectors(self, job: Job) -> tuple[Path, float]:
@@ -286,6 +304,7 @@ class Runner:
         file = folder / "vectors.npy"
         if (whole := _whole(file, result.key, WordVectors.read)) is not None:
             return file, whole[1].seconds or 0.0
+        self._begin()
         began = time.perf_counter()
         trained = load_model(model)
         train = trained.reencode(self.splits.train)
@@ -329,6 +348,7 @@ class Runner:
         if (whole := _whole(file, key, load)) is not None:
             tree, kept = whole
             return tree, Steps(vectors=kept.vectors, tree=kept.seconds)
+        self._begin()
         began = time.perf_counter()
         with progress.task(f"building {row}"):
             built = row.build(self.splits.train, seed, vectors)
@@ -434,6 +454,7 @@ class Runner:
 
         A row whose vectors and tree took the time of its first round trains for a share of it.
         """
+        self._begin()
         limit: dict[str, Any] = {"epochs": self.max_epochs}
         if seconds is not None:
             left = seconds - (steps.vectors or 0.0) - (steps.tree or 0.0)
@@ -484,6 +505,7 @@ class Runner:
         key = hash_of({"hstree": __version__, "text": self.content, "kneser-ney": options})
         if (kept := self.kept(home, key)) is not None:
             return kept
+        self._begin()
         began = time.perf_counter()
         with progress.task(f"fitting {job.row}"):
             model = KneserNey(order=options["order"], discount=options["discount"]).fit(train)

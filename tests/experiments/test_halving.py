@@ -9,7 +9,7 @@ import pytest
 import hstree
 from hstree.data.splits import Splits
 from hstree.data.vectors import WordVectors
-from hstree.experiments.compare import _n_rounds, _next_step
+from hstree.experiments.compare import _n_rounds, _next_step, plan_of
 from hstree.experiments.run import LEAST_SHARE, Runner
 from hstree.models.lbl import LanguageModel
 from tests.experiments.conftest import QUICK
@@ -61,6 +61,16 @@ def test_the_same_halving_again_is_read(halved, splits):
         splits, ROWS, halved.folder, stop=hstree.Halving(minutes=0.2), speed_rounds=0, **QUICK
     )
     assert again.rows == halved.rows
+
+
+def test_another_row_changes_the_seconds_of_all_and_the_plan_says_so(halved, splits):
+    def finished(*rows):
+        planned = plan_of(splits, rows, halved.folder, stop=hstree.Halving(0.2), **QUICK)
+        return [job.row for job in planned if job.seconds is not None]
+
+    assert finished("huffman", "kn3") == ROWS
+    with pytest.warns(UserWarning, match=r"other rows \(classes\) change .*: all train anew"):
+        assert finished("classes") == ["kn2"]
 
 
 def test_ten_minutes_by_halving_are_the_default(splits, tmp_path):
