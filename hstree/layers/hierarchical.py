@@ -60,7 +60,7 @@ class Pass:
                 continue
             taken = node_groups.Decisions(
                 self.item[code],
-                layer.codes.edge_row[edge],
+                tree.edge_row[edge],
                 tree.edge_branch[edge],
                 tree.edge_width[edge],
             )
@@ -144,7 +144,8 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         self.weight: Array = np.zeros((len(bias), dim), dtype)
         self.bias: Array = bias.astype(dtype)
         # (E,) group of the node that each edge leaves: 0 binary, 1 narrow, 2 wide
-        self._edge_group = np.digitize(tree.edge_width, (3, NARROW + 1)).astype(np.int8)
+        group = np.digitize(tree.fan_out, (3, NARROW + 1)).astype(np.int8)
+        self._edge_group = group[tree.edge_node]
         self.is_one_softmax = tree.n_nodes == 1 and tree.has_single_codes and tree.n_labels > 2
         # compiled, over nodes of few children; products of wide nodes use all threads
         is_narrow = tree.n_nodes > 0 and self._edge_group.max() < 2

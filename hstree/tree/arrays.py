@@ -31,10 +31,11 @@ LONG = 1 << 22
 
 def derived(compute: Callable[[Any], Array]) -> cached_property[Array]:
     """Define a read-only array of a tree, computed when it is first read; int32 if it is long."""
-    return cached_property(lambda tree: _compact(compute(tree)))
+    return cached_property(lambda tree: compact(compute(tree)))
 
 
-def _compact(array: Array) -> Array:
+def compact(array: Array) -> Array:
+    """Return an array of integers, read-only; int32 where it is long and its numbers fit."""
     is_long = len(array) >= LONG and array.dtype == np.int64 and array.max() < 1 << 31
     return _read_only(array.astype(np.int32) if is_long else array)
 
@@ -152,9 +153,9 @@ class TreeArrays:
     @cached_property
     def levels(self) -> list[Level]:
         """Nodes and edges of each depth, from the root down."""
-        nodes = _compact(np.argsort(self.depth, kind="stable"))  # (N,) by depth
+        nodes = compact(np.argsort(self.depth, kind="stable"))  # (N,) by depth
         start = offsets(self.fan_out[nodes])  # (N + 1,) into edges
-        edges = _compact(ranges(self.child_start[nodes], start))  # (E,) by depth
+        edges = compact(ranges(self.child_start[nodes], start))  # (E,) by depth
         levels = []
         for a, b in pairwise(offsets(np.bincount(self.depth)).tolist()):
             of_level, edge_start = edges[start[a] : start[b]], start[a : b + 1] - start[a]

@@ -6,6 +6,7 @@ labels has five billion decisions.
 """
 
 import math
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Int64, Integer
-from hstree.tree.arrays import TreeArrays
+from hstree.tree.arrays import TreeArrays, compact
 from hstree.tree.order import sum_to_root
 
 #: Maximum number of decisions that `Codes` keeps expanded; above it, each batch is expanded.
@@ -48,27 +49,30 @@ class Codes:
         The last edge of each code, which leads to the label; ascending for each label.
     length : int64 array (C,)
         Number of decisions of each code.
-    label : int64 array (C,)
-        The label of each code.
-    parent_edge, edge_row : int64 arrays (E,)
-        Those of the tree.
+    parent_edge : int64 array (E,)
+        That of the tree.
     n_decisions : int
         D, their sum.
     """
 
     def __init__(self, tree: TreeArrays, *, cache_limit: int = CACHE_LIMIT) -> None:
         self.tree = tree
-        self.parent_edge, self.edge_row = tree.parent_edge, tree.edge_row
+        self.parent_edge = tree.parent_edge
         leaf_edge = np.flatnonzero(tree.child < 0)
-        self.leaf_edge = leaf_edge[np.argsort(~tree.child[leaf_edge], kind="stable")]
-        self.label = ~tree.child[self.leaf_edge]
-        self.label_start = offsets(tree.codes_per_label)
+        by_label = np.argsort(~tree.child[leaf_edge], kind="stable")
+        self.leaf_edge = compact(leaf_edge[by_label])
+        self.label_start = compact(offsets(tree.codes_per_label))
         self.length = tree.depth[tree.edge_node[self.leaf_edge]] + 1
         self.n_decisions = int(self.length.sum())
-        self._start = offsets(self.length)
         self._edge: Int64 | None = None
         if self.n_decisions <= cache_limit:
+            self._start = offsets(self.length)
             self._edge = self._decisions(np.arange(len(self.length)))[1]
+
+    @cached_property
+    def label(self) -> Int64:
+        """The label of each code (C,)."""
+        return ~self.tree.child[self.leaf_edge]
 
     def expand(self, labels: Integer) -> Expansion:
         """Return all codes of a batch of label ids (B,), which may repeat.

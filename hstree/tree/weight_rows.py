@@ -38,7 +38,7 @@ def unigram_bias(tree: TreeArrays, counts: Array | None) -> Float64:
     log_mass = np.log(edge_mass(tree, counts))  # (E,)
     log_total = np.logaddexp.reduceat(log_mass, tree.child_start[:-1])  # (N,)
     edge = ranges(tree.child_start[:-1], tree.row_start)  # (rows,) whose score each row gives
-    is_binary = tree.edge_width[edge] == 2
+    is_binary = tree.fan_out[tree.edge_node[edge]] == 2
     other = np.where(is_binary, log_mass[edge + is_binary], log_total[tree.edge_node[edge]])
     bias: Float64 = log_mass[edge] - other
     return bias

@@ -30,6 +30,7 @@ from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.ngram_features import Features
 from hstree.layers.node_groups import ONE_BLAS_THREAD
 from hstree.tree.codes import Codes
+from hstree.tree.order import sum_to_root
 from hstree.tree.weight_rows import NARROW
 
 #: Items computed together: the rows of their scores stay in the first-level cache.
@@ -385,18 +386,23 @@ class TreePass:
 
     def __init__(self, codes: Codes) -> None:
         tree = codes.tree
-        columns = codes.parent_edge, codes.edge_row, tree.edge_branch, tree.edge_width
-        edges: Int32 = np.stack(columns, axis=1).astype(np.int32)
+        # (E, 4) the edge before each edge; the row, the branch and the width at its node
+        edges: Int32 = np.empty((len(tree.child), 4), np.int32)
+        edges[:, 0] = codes.parent_edge
+        edges[:, 1] = tree.row_start[tree.edge_node]
+        edges[:, 2] = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
+        edges[:, 3] = tree.fan_out[tree.edge_node]
         self.codes = TreeCodes(codes.label_start, codes.leaf_edge, edges)
         #: whether no node is wide
-        self.is_narrow = int(tree.edge_width.max()) <= NARROW
+        self.is_narrow = int(tree.fan_out.max()) <= NARROW
         #: limits the threads of BLAS where there is anything for it to do
         self.one_thread: AbstractContextManager[object] = (
             nullcontext() if self.is_narrow else ONE_BLAS_THREAD
         )
-        scores = np.where(tree.edge_width == 2, 1, tree.edge_width).astype(np.float64)
-        tree.sum_down(scores)
-        of_labels = np.add.reduceat(scores[codes.leaf_edge], codes.label_start[:-1])
+        # (N,) scores of each node and those above it, then (V,) of each label
+        scores = sum_to_root(np.where(tree.fan_out == 2, 1, tree.fan_out), tree.parent)
+        of_codes = scores[tree.edge_node[codes.leaf_edge]]
+        of_labels = np.add.reduceat(of_codes, codes.label_start[:-1])
         #: largest number of scores of one target
         self.most_scores = float(of_labels.max())
 
