@@ -72,7 +72,8 @@ def test_kraft_sum_catches_a_planted_fault(fault, tree, data):
         kept[code] = other
     else:
         kept = np.delete(kept, code) if fault == "lost" else np.insert(kept, code, code)
-        codes.label_start[label + 1 :] += len(kept) - len(codes.length)
+        after = np.arange(len(codes.label_start)) > label
+        codes.label_start = codes.label_start + after * (len(kept) - len(codes.length))
         codes.label = codes.label[kept]
     codes.leaf_edge, codes.length = codes.leaf_edge[kept], codes.length[kept]
     assert abs(codes.kraft_sum() - 1) > 1e-9
