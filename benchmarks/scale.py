@@ -12,6 +12,8 @@ from __future__ import annotations
 import multiprocessing
 import resource
 import shutil
+import statistics
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -22,9 +24,12 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+import hstree
 from benchmarks import table
+from benchmarks.layer import tree_step, zipf_vocabulary
 from hstree._compiled import limited_threads
 from hstree._files import replacing
+from hstree.builders.huffman import huffman
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Windows
 from hstree.experiments.compare import compare
@@ -43,6 +48,7 @@ def main() -> None:
     parser.add_argument("--what", choices=TABLES, default="texts")
     parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2], metavar="N")
     parser.add_argument("--tokens", type=int, nargs="+", default=[10**7], metavar="N")
+    parser.add_argument("--labels", type=int, nargs="+", default=[10**5, 10**6], metavar="N")
     parser.add_argument("--folder", type=Path, default=Path("scale"), metavar="DIR")
     parser.add_argument("--corpus", default="builtin:python", metavar="FILE", help="of jobs")
     options = parser.parse_args()
@@ -132,6 +138,94 @@ def zipf_text(path: Path, tokens: int) -> Path:
     return path
 
 
+def trees(options: Namespace) -> Iterator[table.Row]:
+    """Build trees, write, read and check one, and train the layer of it."""
+    for labels in options.labels:
+        vectors = normal_vectors(options.folder / f"vectors-{labels}.npy", labels)
+        tree = options.folder / f"huffman-{labels}.npz"
+        steps: list[tuple[str, int, Callable[..., float], Any]] = [
+            ("huffman", 1, build_huffman, (labels, tree)),
+            ("write .npz", 1, write_tree, (tree, options.folder / "again.npz")),
+            ("read and check .npz", 1, read_tree, (tree,)),
+            ("targets/s of its layer", 1, layer_speed, (labels,)),
+            *(
+                (method, jobs, build_divided, (method, vectors, jobs))
+                for method, jobs in product(("gmm", "kmeans"), options.jobs)
+            ),
+        ]
+        for step, jobs, work, arguments in steps:
+            measured = cost(work, *arguments)
+            yield {
+                "labels": labels,
+                "step": step,
+                "jobs": jobs,
+                "seconds": measured["result"],
+                "CPU s": measured["CPU s"],
+                "peak MiB": measured["peak MiB"],
+                "disk MiB": tree.stat().st_size / 2**20,
+            }
+
+
+def normal_vectors(path: Path, labels: int, dim: int = 64) -> Path:
+    """Write vectors around 1,000 centres, float32, unless they are there."""
+    if not path.exists():
+        rng = np.random.default_rng(0)
+        centre = rng.standard_normal((1000, dim), np.float32)
+        with replacing(path) as file:
+            header = {"descr": "<f4", "fortran_order": False, "shape": (labels, dim)}
+            np.lib.format.write_array_header_1_0(file, header)
+            for first in range(0, labels, DRAWN):
+                n = min(DRAWN, labels - first)
+                rows = centre[rng.integers(1000, size=n)] + rng.standard_normal(
+                    (n, dim), np.float32
+                )
+                file.write(rows.data)
+    return path
+
+
+def seconds_of(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds of a call, and its result."""
+    began = time.perf_counter()
+    result = work()
+    return time.perf_counter() - began, result
+
+
+def build_huffman(labels: int, path: Path) -> float:
+    """Return the seconds of a tree over words whose counts follow Zipf's law; save it."""
+    words = zipf_vocabulary(labels)
+    seconds, tree = seconds_of(lambda: hstree.build("huffman", words))
+    tree.save(path)
+    return seconds
+
+
+def write_tree(path: Path, again: Path) -> float:
+    """Return the seconds of writing a tree."""
+    tree = hstree.load(path)
+    return seconds_of(lambda: tree.save(again))[0]
+
+
+def read_tree(path: Path) -> float:
+    """Return the seconds of reading a tree and checking it."""
+    return seconds_of(lambda: hstree.load(path))[0]
+
+
+def build_divided(method: str, vectors: Path, jobs: int) -> float:
+    """Return the seconds of a tree of vectors, read from their file."""
+    return seconds_of(lambda: hstree.build(method, vectors, n_jobs=jobs))[0]
+
+
+def layer_speed(labels: int, batch: int = 4096, rounds: int = 7) -> float:
+    """Return the targets a second of steps on a Huffman tree; the median."""
+    words = zipf_vocabulary(labels)
+    rng, share = np.random.default_rng(0), words.counts / words.counts.sum()
+    hidden = rng.standard_normal((batch, 100), np.float32)
+    targets = rng.choice(labels, batch, p=share)
+    step = tree_step(huffman(words), hidden, targets)
+    del words
+    step()  # compiles
+    return batch / statistics.median(seconds_of(step)[0] for _ in range(rounds))
+
+
 def cost(work: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
     """Run ``work(*arguments)``, a function of a module, in a process of its own.
 
@@ -157,6 +251,8 @@ def _answer(pipe: Any, work: Callable[..., Any], arguments: tuple[Any, ...]) -> 
     began = time.perf_counter()
     result = work(*arguments)
     seconds = time.perf_counter() - began
+    if "joblib.externals.loky" in sys.modules:  # its idle workers would be waited for
+        sys.modules["joblib.externals.loky"].get_reusable_executor().shutdown(wait=True)
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(one.ru_utime + one.ru_stime for one in used)
     pipe.send({"result": result, "seconds": seconds, "CPU s": cpu})
@@ -186,7 +282,11 @@ def _text(path: Path) -> str:
 
 
 #: What can be measured: a function of the options that yields rows.
-TABLES: dict[str, Callable[[Namespace], Iterator[table.Row]]] = {"texts": texts, "jobs": jobs}
+TABLES: dict[str, Callable[[Namespace], Iterator[table.Row]]] = {
+    "texts": texts,
+    "jobs": jobs,
+    "trees": trees,
+}
 
 if __name__ == "__main__":
     main()
