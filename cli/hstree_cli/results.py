@@ -19,7 +19,6 @@ from hstree_cli.terminal import say
 if TYPE_CHECKING:
     from hstree.experiments.compare import Evaluation
     from hstree.experiments.results import Comparison
-    from hstree.experiments.significance import Ratio
 
 
 # Evaluations
@@ -86,9 +85,11 @@ def print_comparison(comparison: Comparison, page: Path) -> None:
     if choice.tied:
         text += f". As fast, within the spread of the rounds: {', '.join(choice.tied)}"
     if choice.rival is not None and (ratio := choice.to_rival) is not None:
-        text += f". Its ratio to {choice.rival}: {ratio_text(ratio)}"
-        if ratio.low is not None and ratio.high is not None and ratio.low <= 1 <= ratio.high:
-            text += ", which may be chance"
+        text += f". Its ratio to {choice.rival}: {figure(ratio.ratio, 3)}"
+        low, high = ratio.low, ratio.high
+        if low is not None and high is not None:
+            text += f" [{low:.3f},{high:.3f}]" if low != high else ""
+            text += ", which may be chance" if low <= 1 <= high else ""
     ngrams = [row for row in rows if row.kind == "ngram"]
     lowest = min(ngrams, key=lambda row: row.valid, default=None)
     if lowest is not None and lowest.valid < comparison.row(choice.best).valid:
@@ -108,21 +109,14 @@ def comparison_table(comparison: Comparison) -> Group:
         if row.at_epoch_limit and "test" in cells:
             cells["test"] += "*"
         for key in cells.keys() & {"to_flat", "to_like"}:
-            cells[key] = ratio_text(getattr(row, key))
+            ratio = getattr(row, key)
+            if ratio is not None and ratio.low is not None and ratio.low != ratio.high:
+                # No space inside the brackets, so that a narrow table puts them below the ratio.
+                cells[key] += f" [{ratio.low:.3f},{ratio.high:.3f}]"
         lines.append(list(cells.values()))
     chosen = comparison.choice.chosen if comparison.choice else None
     titles = [column.title for column in columns]
     return table(titles, lines, titles[:1], bold=chosen)
-
-
-def ratio_text(ratio: Ratio | None) -> str:
-    """Return a ratio with its interval, if there is one."""
-    if ratio is None:
-        return "-"
-    if ratio.low is None or ratio.low == ratio.high:
-        return figure(ratio.ratio, 3)
-    # No space inside the brackets, so that a narrow table puts them below the ratio.
-    return f"{ratio.ratio:.3f} [{ratio.low:.3f},{ratio.high:.3f}]"
 
 
 def _conditions(comparison: Comparison) -> Facts:

@@ -151,8 +151,8 @@ def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
         height = top + strip * len(by_row) + below
     bottom = height - below
     rise = (bottom, top) if figure.y else (top + _NAME, top + _NAME + figure.strip)
-    x_at, x_ticks = _placed(figure.x, by_row, 0, left, right)
-    y_at, y_ticks = _placed(figure.y, by_row, 1, *rise, figure.level)
+    x_at, x_labels = _placed(figure.x, by_row, 0, left, right)
+    y_at, y_labels = _placed(figure.y, by_row, 1, *rise, figure.level)
 
     def pixels(points: Iterable[Point], i: int = 0) -> list[Point]:
         return [(round(x_at(x), 1), round(y_at(y) + strip * i, 1)) for x, y in points]
@@ -188,8 +188,8 @@ def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
         figure=figure,
         area=(left, right, top, bottom, height),
         width=WIDTH,
-        x_ticks=x_ticks,
-        y_ticks=y_ticks,
+        x_ticks=[(x_at(value), text) for value, text in x_labels.items()],
+        y_ticks=[(y_at(value), text) for value, text in y_labels.items()],
         groups=groups,
         front=pixels(staircase),
         level=[]
@@ -206,30 +206,22 @@ def _placed(
     start: float,
     end: float,
     level: float | None = None,
-) -> tuple[Callable[[float], float], list[tuple[float, str]]]:
-    """Return the function from values to pixels, and the pixel and the text of each tick.
+) -> tuple[Callable[[float], float], dict[float, str]]:
+    """Return the function from values to pixels, and the text of each value that has a tick.
 
     `side` is the axis' position in a point; the axis is vertical where its pixels fall. Strips have
     none: their values are shares.
     """
-    if axis is None:
-        return (lambda share: start + share * (end - start)), []
-    unit = math.log10 if axis.scale == "log" else float
-    if axis.names:
-        low, high = -0.4, len(axis.names) - 0.6
-        labels: dict[float, str] = dict(enumerate(axis.names))
-    else:
+    unit = math.log10 if axis is not None and axis.scale == "log" else float
+    low, high, labels = 0.0, 1.0, dict[float, str]()
+    if axis is not None and axis.names:
+        low, high, labels = -0.4, len(axis.names) - 0.6, dict(enumerate(axis.names))
+    elif axis is not None:
         values = [[unit(p[side]) for m in marks for p in m.points] for marks in by_row.values()]
         low, high = min(map(min, values)), max(map(max, values))
         if axis.cap is not None:
             high = max(min(high, low + unit(axis.cap)), max(map(min, values)))
         crossed = [] if level is None else [unit(level)]
-        low, high, labels = ticks(
-            *(min([low, *crossed]), max([high, *crossed]), axis.scale),
-            *(abs(end - start), start > end),
-        )
-
-    def at(value: float) -> float:
-        return start + (unit(value) - low) / (high - low) * (end - start)
-
-    return at, [(at(value), text) for value, text in labels.items()]
+        low, high = min([low, *crossed]), max([high, *crossed])
+        low, high, labels = ticks(low, high, axis.scale, abs(end - start), vertical=start > end)
+    return (lambda value: start + (unit(value) - low) / (high - low) * (end - start)), labels

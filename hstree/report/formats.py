@@ -1,8 +1,9 @@
 """Figures as text, where one that is not known is a dash, and the templates that they are for."""
 
 import math
+from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from hstree._text import plural
 
@@ -29,9 +30,11 @@ def signed(value: float, form: str = ".2f") -> str:
     return text[1:] if text[1:] == "0.0%" else text
 
 
+#: Folder of the templates, the scripts and the style.
+ASSETS = files("hstree.report") / "assets"
 #: The templates; values are escaped.
 TEMPLATES = Environment(
-    loader=PackageLoader("hstree.report", "assets"),
+    loader=FunctionLoader(lambda name: (ASSETS / name).read_text("utf-8")),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,

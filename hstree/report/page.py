@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +25,7 @@ from hstree.experiments.results import Choice, Comparison, RowResult
 from hstree.models import config_of, kind_of
 from hstree.report.explorer import explorer_of
 from hstree.report.figure import draw, styles_of
-from hstree.report.formats import TEMPLATES
+from hstree.report.formats import ASSETS, TEMPLATES
 from hstree.report.plots import plots_of
 from hstree.report.recipe import Recipe, recipe_of
 from hstree.report.table import table_of
@@ -71,8 +70,7 @@ def page_of(comparison: Comparison, folder: Path) -> str:
     within = 0.0 if choice is None else choice.within
     options = config_of(comparison.options)
     model, training = kind_of(options).model.describe(options)
-    assets = files("hstree.report") / "assets"
-    scripts = [(assets / name).read_text("utf-8") for name in _SCRIPTS]
+    scripts = [(ASSETS / name).read_text("utf-8") for name in _SCRIPTS]
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     # JSON that no word in it can end, with bytes as base64 of gzip
@@ -83,7 +81,7 @@ def page_of(comparison: Comparison, folder: Path) -> str:
         version=__version__,
         policy=_POLICY.format(hashes),
         scripts=[Markup(script) for script in scripts],
-        style=Markup((assets / "page.css").read_text("utf-8")),
+        style=Markup((ASSETS / "page.css").read_text("utf-8")),
         title=str(comparison.corpus["train"].get("name") or "this text"),
         noun=noun,
         comparison=comparison,
