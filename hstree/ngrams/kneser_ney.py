@@ -152,10 +152,11 @@ class KneserNey:
         """
         needed, free = self.memory(train), free_memory()
         if needed > free:
+            most = float(f"{len(train) * free / needed:.1e}")
             raise InputError(
                 f"{len(train):,} tokens of {train.name} take about {needed / 2**30:.1f} GiB at "
                 f"order {self.order}, and {free / 2**30:.1f} GiB of memory are free; give about "
-                f"{int(len(train) * free / needed):,} tokens (`first_tokens`), or a lower order"
+                f"{most:,.0f} tokens (`first_tokens`), or a lower order"
             )
         windows = Windows(train, self.order - 1)
         words = train.vocabulary
