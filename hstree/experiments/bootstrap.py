@@ -124,7 +124,8 @@ def _rounds(
                 best = min(rows, key=lambda one: done[str(one)][0][0].valid)
                 home, result = runner.folder(Job(best, seed)), done[str(best)][0][0]
                 of_best = runner.home / f"round-{rows.index(best)}"
-                row = planned.from_vectors(runner.vectors_of(home / MODEL, result, of_best)[0])
+                file, _ = runner.vectors_of(home / MODEL, result, of_best)
+                row = planned.from_vectors(file.relative_to(runner.home))
                 warm = home if warm_start else None
             if row not in rows:
                 replace(runner, rows=[row]).make_way()

@@ -118,6 +118,8 @@ def _folders(runner: Runner, job: Job, step: Step | None = None) -> list[Path]:
     for source in _source(job):
         kinds = "runs", "trees", "vectors"
         folders["vectors"] = [runner.folder(source, kind) for kind in kinds]
+    if (file := runner.vectors_kept(job.row)) is not None:
+        folders["vectors"].append(file.parent)
     folders["advance"] = folders["run"]
     return folders[step] if step else [*folders["run"], *folders["vectors"], *folders["tree"]]
 

@@ -94,7 +94,7 @@ class Row:
     is_trained, is_flat : bool
         Whether it is an output layer, not an n-gram model; whether it is one plain flat softmax.
     is_timed : bool
-        Whether all seconds from the text on are known: neither tree nor vectors from a file.
+        Whether seconds count from the text on: neither tree nor vectors are from a file.
     """
 
     def __init__(
@@ -249,7 +249,7 @@ class BuilderRow(TreeLayerRow):
 
     def from_vectors(self, file: Path) -> Row:
         """Return the same row, built from a file of vectors."""
-        pair = f"{_VECTORS_FILE.name}={shlex.quote(str(file))}"
+        pair = f"{_VECTORS_FILE.name}={shlex.quote(file.as_posix())}"
         output, plus, over = str(self).partition(" + ")
         return Row.parse(f"{output} {pair}{plus}{over}")
 
@@ -262,11 +262,9 @@ class BuilderRow(TreeLayerRow):
             return build(
                 self.method, train, **options | ({"vectors_file": vectors} if vectors else {})
             )
-        file = options.pop(_VECTORS_FILE.name, None)
-        if file is None:
-            return build(self.method, WordVectors.read(str(vectors)), **options)
-        words = train.counted_vocabulary()
-        return build(self.method, WordVectors.read(str(file)), vocabulary=words, **options)
+        if options.pop(_VECTORS_FILE.name, None) is not None:  # they may be of other words
+            options["vocabulary"] = train.counted_vocabulary()
+        return build(self.method, WordVectors.read(str(vectors)), **options)
 
 
 class TreeRow(TreeLayerRow):

@@ -318,6 +318,16 @@ class Runner:
         results.write_struct(folder / BUILD, _Build(result.key, vectors.sha256, 0.0, seconds))
         return file, seconds
 
+    def vectors_kept(self, row: Row) -> Path | None:
+        """Return the file that a row is built from, if that is one of the comparison's own.
+
+        Such rows, the rounds of a bootstrap, name it by its path below the comparison's folder.
+        """
+        file = row.tree_row.options.get("vectors_file")
+        if not isinstance(file, Path) or file.is_absolute():
+            return None
+        return self.home / file if (self.home / file.parent / BUILD).exists() else None
+
     def tree(self, job: Job) -> tuple[Tree | None, Steps]:
         """Return a row's tree, built if it is not there, and the seconds of vectors and building.
 
@@ -327,12 +337,18 @@ class Runner:
         if row.kind != "tree":
             return None, Steps()
         folder = self.folder(Job(row, seed), "trees")
-        file, vectors, learned = folder / "tree.json", None, 0.0
+        file, reads, learned = folder / "tree.json", dict(row.options), 0.0
+        is_timed = row.is_timed
         if row.source is not None:
-            vectors, learned = self.vectors(Job(row.source, seed))
+            reads["vectors"], learned = self.vectors(Job(row.source, seed))
+        elif (kept_vectors := self.vectors_kept(row)) is not None:
+            reads["vectors_file"] = kept_vectors
+            made = results.kept_struct(kept_vectors.parent / BUILD, _Build)
+            learned = (made and made.seconds) or 0.0
+            is_timed = learned > 0 and row.options.get("from") is None
         files = {
             name: hashlib.sha256(read_regular(value)).hexdigest()
-            for name, value in {**row.options, "vectors": vectors}.items()
+            for name, value in reads.items()
             if isinstance(value, Path)
         }
         key = hash_of(
@@ -351,10 +367,11 @@ class Runner:
         self._begin()
         began = time.perf_counter()
         with progress.task(f"building {row}"):
+            vectors = reads.get("vectors") or reads.get("vectors_file")
             built = row.build(self.splits.train, seed, vectors)
         seconds = time.perf_counter() - began
         steps = Steps(vectors=learned, tree=seconds)
-        if not row.is_timed:
+        if not is_timed:
             steps = Steps(vectors=None, tree=None)
         make_folder(folder)
         built.save(file)
@@ -453,11 +470,13 @@ class Runner:
         """Return the trained model of a job whose tree took some steps.
 
         A row whose vectors and tree took the time of its first round trains for a share of it.
+        Where either is from a file, as in a bootstrap, the seconds are those of the training.
         """
         self._begin()
         limit: dict[str, Any] = {"epochs": self.max_epochs}
         if seconds is not None:
-            left = seconds - (steps.vectors or 0.0) - (steps.tree or 0.0)
+            before = (steps.vectors or 0.0) + (steps.tree or 0.0)
+            left = seconds - before if job.row.is_timed else seconds
             limit["seconds"] = max(left, LEAST_SHARE * (self.first_seconds or seconds))
         model = new_model(spec, **self.config, random_state=job.seed, **limit)
         model.fit(

@@ -19,7 +19,8 @@ def test_each_round_is_built_from_the_vectors_of_the_best_so_far(splits, tmp_pat
     done = list(rounds.values())
     for number in (1, 2):
         best = min(range(number), key=lambda one: done[one].valid)
-        assert done[number].options["vectors_file"].endswith(f"round-{best}/vectors.npy")
+        assert done[number].options["vectors_file"] == f"round-{best}/vectors.npy"
+        assert done[number].steps.vectors > done[best].steps.total
     assert [row.name for row in results.load(tmp_path).rows] == [row.name for row in done]
 
 
@@ -30,6 +31,16 @@ def test_finished_rounds_are_not_done_again(splits, tmp_path):
         row.perplexity for _, row in first
     ]
     assert before == {p: p.stat().st_mtime_ns for p in tmp_path.glob("runs/**/result.json")}
+
+
+def test_rounds_are_found_by_any_path_to_their_folder(splits, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = list(bootstrap(splits, "b"))
+    before = set(tmp_path.glob("b/runs/*"))
+    assert [name for name, _ in bootstrap(splits, tmp_path / "b")] == [name for name, _ in first]
+    more = hstree.compare(splits, ["flat"], "b", stop=hstree.Epochs(1), speed_rounds=0, **QUICK)
+    assert [row.name for row in more.rows] == [*(row.name for _, row in first), "flat"]
+    assert set(tmp_path.glob("b/runs/*")) == {*before, tmp_path / "b/runs/flat"}
 
 
 @pytest.mark.parametrize(
