@@ -124,11 +124,16 @@ def _conditions(comparison: Comparison) -> Facts:
     tokens, oov, words = comparison.tokens, comparison.oov, comparison.vocabulary
     model, training = kind_of(comparison.options).model.describe(comparison.options)
     shares = ", ".join(f"{split} {oov[split] / n:.2%}" for split, n in tokens.items())
+    sizes = [
+        f"{split} {n:,}"
+        + (f" (a sample of {of:,})" if (of := comparison.whole.get(split, n)) > n else "")
+        for split, n in tokens.items()
+    ]
     sources = {str(source.get("name")) for source in comparison.corpus.values()}
     return [
         ("perplexity", f"of each {comparison.predicts}, <eos> and <unk> included"),
         ("text", ", ".join(sorted(sources))),
-        ("tokens", ", ".join(f"{split} {n:,}" for split, n in tokens.items())),
+        ("tokens", ", ".join(sizes)),
         ("out of vocabulary", shares),
         ("vocabulary", f"{words.size:,} words, sha256 {words.sha256[:16]}"),
         ("model", model),

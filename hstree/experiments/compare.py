@@ -536,6 +536,7 @@ class Table:
             predicts=kind_of(runner.config).model.predicts,
             corpus={name: dict(part.source) for name, part in parts.items()},
             tokens={name: len(part) for name, part in parts.items()},
+            whole=runner.whole,
             oov={name: part.n_oov for name, part in parts.items()},
             vocabulary=results.VocabularyFigures(len(vocabulary), vocabulary.sha256),
             options=dict(runner.config),

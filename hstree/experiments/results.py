@@ -441,6 +441,8 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         None without a trained row whose test split is unseen.
     pending : list of str
         Names of rows that are not finished yet; figures are of the others.
+    whole : dict
+        Tokens of the splits that those of `tokens` are samples of, where the time is bounded.
     """
 
     predicts: str
@@ -459,6 +461,7 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     choice: Choice | None = None
     pending: list[str] = []
     words: list[WordTable] = []
+    whole: dict[Split, Count] = {}
 
     #: Folder that holds the comparison's files; None if it was not read from one.
     folder: ClassVar[Path | None] = None

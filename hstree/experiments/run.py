@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Literal, TypeVar
@@ -32,7 +32,7 @@ from hstree._options import Option, RandomState
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
-from hstree.data.splits import SPLITS, Splits, overlap, read_before
+from hstree.data.splits import SPLITS, Split, Splits, overlap, read_before
 from hstree.data.text_score import TextScore, perplexity
 from hstree.data.vector_files import read_npy
 from hstree.data.vectors import WordVectors
@@ -106,7 +106,8 @@ class _Build(results.Figures, frozen=True):
 class Runner:
     """Trains rows on a text and scores held-out tokens, each job once.
 
-    The splits are over one vocabulary; validation and test are scored whole. `seeds` has the random
+    The splits are over one vocabulary; validation and test are scored whole, and are samples of
+    splits of so many tokens where `whole` has their names. `seeds` has the random
     state of the first model of each seed, `config` every option of the models but its random state,
     epochs and seconds, `content` the hashes and lines of the texts, for the keys of what is made
     from them. A training has at most `max_epochs`. A row's first round takes `first_seconds`, where
@@ -125,6 +126,7 @@ class Runner:
     first_seconds: float | None
     score_train: bool = False
     makes: bool = True
+    whole: dict[Split, int] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -150,11 +152,13 @@ class Runner:
         parts = Splits.of(text)
         words = parts.train.vocabulary
         splits = Splits(*(part.with_vocabulary(words) for part in parts))
+        whole: dict[Split, int] = {}
         if stop.total_seconds is not None:
             if not any(option.name == "seconds" for option in kind_of(config).options):
                 raise OptionError(f"the model {kind_of(config).name} has no budget of seconds")
             n_scored = min(results.SAMPLE, max(_MOST_SCORES // len(words), 5_000))
             held_out = (part.first_tokens(n_scored) for part in splits[1:])
+            whole = {name: len(part) for name, part in zip(SPLITS, splits, strict=True)}
             splits = Splits(splits.train, *held_out)
         for split in splits:
             overlap(split)
@@ -168,7 +172,8 @@ class Runner:
         states = range(first, first + seeds)
         max_epochs = stop.epochs if isinstance(stop, Epochs) else MOST_EPOCHS
         limits = max_epochs, first_seconds
-        return cls(splits, Path(folder), parsed, stop, states, config, content, *limits)
+        runner = cls(splits, Path(folder), parsed, stop, states, config, content, *limits)
+        return replace(runner, whole=whole)
 
     def with_kept(self, *, only: bool, force: bool) -> Runner:
         """Return a runner of the rows that the folder holds, too, if they can share a table.

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hstree.experiments.results import Halving, Steps
@@ -145,9 +146,15 @@ def test_a_name_is_text_in_the_answer():
 
 
 def test_the_conditions_have_the_rule_and_the_sizes_of_the_samples():
-    page = page_of(a_comparison(a_row("a", at_epoch_limit=1)), Path("nowhere"))
+    compared = a_comparison(a_row("a", at_epoch_limit=1))
+    page = page_of(msgspec.structs.replace(compared, whole={"test": 9_000}), Path("nowhere"))
     text = re.sub("<[^>]+>", "", page)
-    for part in ("at most 6 epochs", "test 8,243", "lines 1 to 1,000", "1 of 1 tree, marked *"):
+    for part in (
+        "at most 6 epochs",
+        "test 8,243 (a sample of 9,000)",
+        "lines 1 to 1,000",
+        "1 of 1 tree, marked *",
+    ):
         assert part in text
 
 
