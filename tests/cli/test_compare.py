@@ -145,6 +145,7 @@ def test_a_tree_that_saw_the_test_lines_is_called_out(compare, hstree, corpus):
         (("kn9",), 2, "kn2 to kn7"),
         (("flat", "flat"), 2, "flat occurs twice"),
         (("flat", "--seeds", "0"), 2, "--seeds"),
+        (("flat", "--jobs", "0"), 2, "--jobs is 0; it must be 1 or more, or -1 for all cores"),
         (("flat", "--dropout", "1"), 2, "dropout"),
         (("flat", "--epochs", "1", "--minutes", "1"), 2, "different rules"),
         (("flat", "--seconds", "0"), 2, "--seconds is 0; it must be above 0"),
