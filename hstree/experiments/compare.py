@@ -64,6 +64,10 @@ WITHIN = 0.03
 #: Share of the minutes of `Halving` that training may take in the first round's reckoning; scoring,
 #: speeds and n-gram models take the rest.
 _SHARE = 0.75
+#: Share of these minutes that measuring speeds may take, and seconds of one row's turn in it.
+_SPEEDS_SHARE, _TURN = 1 / 4, 2.0
+#: Fewest seconds of a row's first round.
+_LEAST = 0.5
 #: Smallest training count of each band; a first band has the words that never occur.
 _BAND_STARTS = 10 ** np.arange(18)
 #: Name of the test tokens that are out of vocabulary, which are one word to the models.
@@ -168,6 +172,7 @@ def compare(
         runner.make_way()
         runner.splits.train.counted_vocabulary().save(runner.home / results.WORDS)
         table = Table(runner, within, updated)
+        speed_rounds = _speed_rounds(runner, speed_rounds)
         if (n := n_parallel(n_jobs)) > 1:
             # Imported here, so that one job at a time does not wait for it.
             from hstree.experiments.parallel import jobs_done
@@ -225,7 +230,9 @@ def plan_of(
     """Return the jobs of a comparison; parameters and errors are those of `compare`."""
     runner = Runner.of(text, rows, folder, stop, seeds, options)
     runner, planned, last = runner.with_kept(only=only, force=force), [], dict[str, float]()
-    if isinstance(runner.stop, Halving) and (rounds := _rounds_in(runner).rounds):
+    if isinstance(runner.stop, Halving) and (
+        rounds := _rounds_in(runner, n_parallel(n_jobs)).rounds
+    ):
         runner = replace(runner, first_seconds=rounds[0].seconds)
         last = {row: one.seconds for one in rounds for row in one.rows}
     jobs = {
@@ -351,16 +358,16 @@ def _halve(table: Table, began: float, speed_rounds: int, n_jobs: int) -> None:
     Rounds are kept in ``rounds.json``, so that the same comparison goes on with the same seconds.
     """
     runner = table.runner
-    file, rounds = runner.home / "rounds.json", _rounds_in(runner)
+    file, rounds = runner.home / "rounds.json", _rounds_in(runner, n_jobs)
     active = [row for row in runner.rows if row.is_trained]
     total, n_rounds = runner.stop.total_seconds or 0.0, _n_rounds(len(active))
-    seconds, reserve = 0.0, 2.0 * speed_rounds * len(active)
+    seconds, reserve = 0.0, min(_TURN * speed_rounds * len(active), _SPEEDS_SHARE * total)
     table.finish(row for row in runner.rows if not row.is_trained)
     for number in range(n_rounds):
         if number == len(rounds.rounds):
             left = total - (time.perf_counter() - began) - reserve
             step = _next_step(left, len(active), len(runner.seeds), seconds, n_jobs)
-            target = max(seconds + (step if number else _SHARE * step), 1.0)
+            target = max(seconds + (step if number else _SHARE * step), _LEAST)
             rounds.rounds.append(_Round(target, [str(row) for row in active]))
             results.write_struct(file, rounds)
         this = rounds.rounds[number]
@@ -400,10 +407,19 @@ def _advanced(
         yield row, [table.runner.advance(job, seconds) for job in jobs]
 
 
-def _rounds_in(runner: Runner) -> _Rounds:
+def _speed_rounds(runner: Runner, most: int) -> int:
+    """Return in how many turns speeds are measured: one at least, more while minutes are left."""
+    if not isinstance(runner.stop, Halving):
+        return most
+    seconds = _TURN * max(1, sum(row.is_trained for row in runner.rows))
+    return min(most, max(1, int(_SPEEDS_SHARE * runner.stop.total_seconds / seconds)))
+
+
+def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
     """Return the rounds that the folder keeps of the same comparison; none without them.
 
-    Warns where they are of other rows, with which these would share the time otherwise.
+    Warns where they are of other rows, with which these would share the time otherwise. Raises
+    OptionError when the minutes are too few for the first round.
     """
     key = hash_of(
         {
@@ -414,23 +430,31 @@ def _rounds_in(runner: Runner) -> _Rounds:
         }
     )
     kept = results.kept_struct(runner.home / "rounds.json", _Rounds)
-    if kept is None or kept.key != key or not kept.rounds:
-        return _Rounds(key)
     rows = {str(row) for row in runner.rows if row.is_trained}
-    if differ := sorted(rows ^ set(kept.rounds[0].rows)):
+    before = kept.rounds if kept is not None and kept.key == key else []
+    differ = sorted(rows ^ set(before[0].rows)) if before else []
+    if before and not differ:
+        return _Rounds(key, before)
+    steps, total = _n_steps(len(rows), len(runner.seeds), 0.0, n_jobs), runner.stop.total_seconds
+    needed = _LEAST * steps / (_SHARE * (1 - _SPEEDS_SHARE))
+    if total is not None and total < needed:
+        raise OptionError(
+            f"{total / 60:g} minutes are too few for {len(rows)} rows; give "
+            f"{math.ceil(needed / 0.6) / 100:g} or more, or fewer rows"
+        )
+    if differ:
         warnings.warn(
-            f"the rows share {runner.stop.total_seconds:g} s, so that other rows ("
+            f"the rows share {total:g} s, so that other rows ("
             f"{', '.join(differ)}) change the seconds of each: all train anew; "
             "under a rule of seconds or epochs a new row only adds itself",
             stacklevel=2,
         )
-        return _Rounds(key)
-    return kept
+    return _Rounds(key)
 
 
 def _n_rounds(n: int) -> int:
-    """Return the number of rounds of halving until two rows are left, 1 at least."""
-    rounds = 1
+    """Return the number of rounds of halving until two rows are left."""
+    rounds = min(n, 1)
     while n > 2:
         n, rounds = math.ceil(n / 2), rounds + 1
     return rounds
@@ -442,14 +466,19 @@ def _next_step(left: float, n: int, seeds: int, done: float, n_jobs: int = 1) ->
     As much again as before, so that a row's seconds double; less where the rounds to come would
     take more than the seconds that are left. The first round takes what they leave.
     """
+    step = max(left, 0.0) / _n_steps(n, seeds, done, n_jobs)
+    return min(step, done) if done else step
+
+
+def _n_steps(n: int, seeds: int, done: float, n_jobs: int) -> float:
+    """Return for how many times the next step of a row the rows train in all rounds to come."""
     units, weight = 0.0, 1.0
     for number in range(_n_rounds(n)):
         units += math.ceil(n * seeds / n_jobs) * weight
         # after the first round, which is all of a row's seconds, a round adds as much again
         weight = weight if number == 0 and not done else 2 * weight
         n = math.ceil(n / 2)
-    step = max(left, 0.0) / units
-    return min(step, done) if done else step
+    return units
 
 
 # The figures of all rows

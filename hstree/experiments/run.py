@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from operator import methodcaller
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Literal, TypeVar
@@ -29,6 +30,7 @@ from hstree import progress
 from hstree._compiled import kernels, n_threads
 from hstree._files import explained, hash_of, make_folder, read_regular, replacing
 from hstree._options import Option, RandomState
+from hstree._text import one_line
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
@@ -139,6 +141,9 @@ class Runner:
         options: Mapping[str, Any],
     ) -> Runner:
         """Return the runner of the arguments of `compare`, all checked; raises as that does."""
+        if isinstance(rows, str | Row | Tree):
+            one = "tree" if isinstance(rows, Tree) else f'"{rows}"'
+            raise OptionError(f"rows must be a list, also of one row: rows=[{one}]")
         for name in ("epochs", "seconds", "minutes"):
             if options.get(name) is not None:
                 rule = "Halving(10)" if name == "minutes" else f"{name.capitalize()}(20)"
@@ -148,7 +153,7 @@ class Runner:
         config = config_of(options)
         first = config.pop("random_state")
         config.pop("epochs")
-        stop = Halving() if stop is None else stop
+        stop = _checked(Halving() if stop is None else stop)
         parts = Splits.of(text)
         words = parts.train.vocabulary
         splits = Splits(*(part.with_vocabulary(words) for part in parts))
@@ -650,6 +655,17 @@ def _whole(file: Path, key: str, read: Callable[[Path], Made]) -> tuple[Made, _B
     except HstreeError as error:
         warnings.warn(f"{error}".rstrip("; ") + "; it is made anew", stacklevel=3)
         return None
+
+
+def _checked(stop: Stop) -> Stop:
+    """Return a rule; raises OptionError for another object, and numbers out of their ranges."""
+    try:  # NumPy's numbers become Python's
+        fields = msgspec.to_builtins(stop, enc_hook=methodcaller("item"))
+        rule: Stop = msgspec.convert(fields, Stop)
+    except (msgspec.MsgspecError, AttributeError) as error:
+        rules = "hstree.Epochs(20), hstree.Seconds(240) or hstree.Halving(10)"
+        raise OptionError(f"stop is {stop!r}; give {rules}: {one_line(error)}") from error
+    return rule
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from hstree.data.text_score import perplexity
 from hstree.errors import InputError, OptionError
 from hstree.experiments.compare import best_weight, frequency_bands, mixed_nll, plan_of
 from hstree.experiments.results import TreeFigures
+from hstree.experiments.row import Row
 from hstree.experiments.run import locked
 from hstree.experiments.significance import paired_ratio
 from hstree.models.ensemble import mean_probability
@@ -229,6 +230,8 @@ def test_a_folder_at_work_is_refused(splits, tmp_path):
         ({"epochs": 3}, r"stop=hstree.Epochs\(20\)"),
         ({"seconds": 3}, r"stop=hstree.Seconds\(20\)"),
         ({"minutes": 3}, r"stop=hstree.Halving\(10\)"),
+        ({"stop": 5}, r"stop is 5; give hstree.Epochs\(20\)"),
+        ({"stop": hstree.Halving(0)}, r"stop is Halving\(minutes=0\)"),
         ({"seeds": 0}, "seeds is 0"),
         ({"within": -1}, "within is -1"),
         ({"nosuch": 1}, "nosuch"),
@@ -240,6 +243,12 @@ def test_bad_options_are_refused_before_anything_is_written(splits, tmp_path, op
     with pytest.raises(OptionError, match=saying):
         hstree.compare(splits, ["huffman", "kn2"], tmp_path / "new", **{"stop": ONE, **options})
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("rows", ["huffman", Row.parse("huffman")])
+def test_one_row_is_a_list_too(rows, splits, tmp_path):
+    with pytest.raises(OptionError, match=r'rows=\["huffman"\]'):
+        hstree.compare(splits, rows, tmp_path)
 
 
 def test_an_interrupted_comparison_goes_on_to_the_same_bytes(splits, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 import hstree
 from hstree.data.splits import Splits
 from hstree.data.vectors import WordVectors
+from hstree.errors import OptionError
 from hstree.experiments.compare import _n_rounds, _next_step, plan_of
 from hstree.experiments.run import LEAST_SHARE, Runner
 from hstree.models.lbl import LanguageModel
@@ -61,6 +62,22 @@ def test_the_same_halving_again_is_read(halved, splits):
         splits, ROWS, halved.folder, stop=hstree.Halving(minutes=0.2), speed_rounds=0, **QUICK
     )
     assert again.rows == halved.rows
+
+
+def test_minutes_that_are_too_few_for_the_rows_are_refused(splits, tmp_path):
+    with pytest.raises(OptionError, match=r"0.1 minutes are too few for 5 rows; give 0.18 or more"):
+        hstree.compare(splits, ROWS, tmp_path, stop=hstree.Halving(0.1), **QUICK)
+
+
+def test_n_gram_models_need_no_round(splits, tmp_path):
+    found = hstree.compare(splits, ["kn2"], tmp_path, stop=hstree.Halving(0.1), **QUICK)
+    assert found.rows[0].test > 1
+
+
+def test_speeds_are_measured_in_a_quarter_of_the_minutes(splits, tmp_path):
+    found = hstree.compare(splits, ["random", "flat"], tmp_path, stop=hstree.Halving(0.15), **QUICK)
+    assert rounds_of(found)[0]["seconds"] > 1
+    assert len(json.loads((tmp_path / "speeds.json").read_bytes())["speeds"]["nll"]["flat"]) == 1
 
 
 def test_another_row_changes_the_seconds_of_all_and_the_plan_says_so(halved, splits):
