@@ -1,8 +1,8 @@
 """Trees of 10^8 and 10^9 labels, on paper: the task graph of a build, simulated.
 
 A build splits the upper nodes in one process (`hstree.builders.shared.sampled`), sends the rows of
-each sub-tree to a worker, and joins the sub-trees that come back. Each is given the seconds a row
-that it took at 10^7 labels; the link of the process that sends is shared by all jobs.
+each sub-tree to a worker, and joins the sub-trees that come back. Each is given seconds a row;
+the link of the process that sends is shared by all jobs.
 
     python -m benchmarks.task_graph [--labels 100000000 1000000000] [--workers 10 100]
 """
@@ -17,6 +17,8 @@ from benchmarks import table
 from hstree.builders.shared.sampled import PART
 
 #: Seconds a row: of one level of upper nodes, of one level of a sub-tree, of joining and writing.
+#: The second is from the CPU seconds of gmm's workers at 10^7 labels; the others are a guess of how
+#: those of the first process divide.
 UPPER, DIVIDING, JOINING = 3.6e-7, 5.0e-7, 1.0e-6
 #: Bytes a row: of the process that joins (words, scores, and the tree with its copy), and of a
 #: sub-tree that comes back.
