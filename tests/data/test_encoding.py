@@ -130,7 +130,7 @@ def test_two_jobs_give_the_bytes_of_one(tmp_path, folder_of_parts, lower, alone)
 def test_jobs_are_those_of_an_ambient_configuration(tmp_path, folder_of_parts, monkeypatch):
     n_parts = []
     monkeypatch.setattr(sources.Part, "blocks", lambda part: n_parts.append(1) or iter([b"a\n"]))
-    with joblib.parallel_config(n_jobs=2):
+    with joblib.parallel_config("threading", n_jobs=2):
         encode(open_source(folder_of_parts), cache=tmp_path / "cache")
     assert len(n_parts) > 5
 
