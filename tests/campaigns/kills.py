@@ -62,7 +62,7 @@ IN_SHORT = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc", "compare
 FULL, SHORT = 200, 10
 
 #: Figures that are others each time: measured times, and what follows from them.
-_TIMES = re.compile("seconds|times_flat|per_second|^(steps|choice|words)$")
+_TIMES = re.compile("seconds|times_flat|per_second|^(steps|vectors|choice|words)$")
 #: Files that show measured times.
 _SHOW_TIMES = ("report.html", "p.html", "speeds.json")
 #: Arrays that are not word vectors.
