@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from hstree_cli.options import UsageError, flag, option
+from hstree_cli.options import TYPED, UsageError, flag, option
 from hstree_cli.start import compare, demo, report
 from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, WRONG_USAGE, complain, running
 from hstree_cli.train import bootstrap, embed, evaluate
@@ -170,7 +170,7 @@ def _as_typed(error: Exception, program: Any) -> str:
     name = getattr(error, "option", None)
     if name is None or error.owner:  # type: ignore[attr-defined]
         return str(error)
-    typed = {"random_state": "seed", "n_jobs": "jobs"}.get(name, name)
+    typed = TYPED.get(name, name)
     commands = program.commands.values()
     if any(param.name == typed for command in commands for param in command.params):
         return f"{flag(name)} {error.reason}"  # type: ignore[attr-defined]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 #: version of Typer.
 UsageError: Any = typer.BadParameter.__bases__[0]
 
+#: Options that are typed by another name than in Python.
+TYPED = {"random_state": "seed", "n_jobs": "jobs"}
 CORPUS_KINDS = (
     "a text (.txt, .gz, .xz, .bz2, .zst), a folder or '*.txt', nltk:NAME or builtin:python"
 )
@@ -152,8 +154,7 @@ Dropout = Annotated[float | None, _training("--dropout", "Share of hidden number
 
 def flag(name: str) -> str:
     """Return an option's Python name as it is typed: ``--max-size`` for "max_size"."""
-    typed = {"random_state": "seed", "n_jobs": "jobs"}.get(name, name)
-    return f"--{typed.replace('_', '-')}"
+    return f"--{TYPED.get(name, name).replace('_', '-')}"
 
 
 def model_options(

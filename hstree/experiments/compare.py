@@ -545,7 +545,7 @@ class Table:
         for row in done:
             if row.kind == "tree" and row.method == "wordnet":
                 job = runner.jobs_of(row)[0][0]
-                file = runner.folder(Job(job.row.tree_row, job.seed), "trees") / "tree.json"
+                file = runner.folder(job.of_tree, "trees") / "tree.json"
                 covered = _covered_tokens(load(file), splits)
                 break
         with progress.task("laying out the table", len(done)) as task:
@@ -706,7 +706,7 @@ class Table:
         """
         if row.kind != "tree":
             return dict.fromkeys(["tree", "tree_file", "code_lengths", "in_wordnet"])
-        jobs = [Job(job.row.tree_row, job.seed) for job in self.runner.jobs_of(row)[0]]
+        jobs = [job.of_tree for job in self.runner.jobs_of(row)[0]]
         files = [self.runner.folder(job, "trees") / "tree.json" for job in jobs]
         trees = [load(file) for file in files]
         words = [Vocabulary(tree.labels, [0] * tree.n_labels) for tree in trees]

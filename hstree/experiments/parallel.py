@@ -65,14 +65,14 @@ def jobs_done(
     are built. `is_shared` says whether all workers see the runner's folder.
     """
     jobs, home = list(dict.fromkeys(jobs)), runner.home.absolute()
-    sources = {Job(row, seed): job for job in jobs for row, seed in _source(job)}
+    sources = {source: job for job in jobs for source in job.sources}
     # Where the folder is shared, jobs wait for what others make, so those that need more come last.
     jobs.sort(key=lambda job: (job.row.tree_row.source is not None, job in sources))
     first: list[tuple[Step, Job]] = [("vectors", job) for job in sources.values()]
     last = [(step, job) for job in jobs]
     stages = [first + last]
     if not is_shared:
-        trees = {Job(job.row.tree_row, job.seed): job for job in jobs if job.row.kind == "tree"}
+        trees = {job.of_tree: job for job in jobs if job.row.kind == "tree"}
         stages = [first, [("tree", job) for job in trees.values()], last]
     kept = {f.name: getattr(runner, f.name) for f in fields(runner)} | {"home": home, "rows": []}
     addresses = [part.address for part in kept.pop("splits")]
@@ -83,7 +83,7 @@ def jobs_done(
             tree: str | None = None
             if isinstance(job.row.tree_row, TreeRow):
                 runner.tree(job)
-                folder = runner.folder(Job(job.row.tree_row, job.seed), "trees")
+                folder = runner.folder(job.of_tree, "trees")
                 tree = (folder / "tree.json").relative_to(runner.home).as_posix()
             packed = b"" if is_shared else _packed(runner.home, _folders(runner, job))
             yield _Task(of, str(job.row), job.seed, tree, packed)
@@ -104,18 +104,12 @@ def jobs_done(
                     yield job, score
 
 
-def _source(job: Job) -> list[Job]:
-    """Return the job that learns the vectors of a job's tree, if there is one."""
-    source = job.row.tree_row.source
-    return [] if source is None else [Job(source, job.seed)]
-
-
 def _folders(runner: Runner, job: Job, step: Step | None = None) -> list[Path]:
     """Return the folders that a job reads or writes, or those that one of its steps writes."""
     folders: dict[Step, list[Path]] = {"run": [runner.folder(job)], "vectors": [], "tree": []}
     if job.row.kind == "tree":
-        folders["tree"] = [runner.folder(Job(job.row.tree_row, job.seed), "trees")]
-    for source in _source(job):
+        folders["tree"] = [runner.folder(job.of_tree, "trees")]
+    for source in job.sources:
         kinds = "runs", "trees", "vectors"
         folders["vectors"] = [runner.folder(source, kind) for kind in kinds]
     if (file := runner.vectors_kept(job.row)) is not None:
@@ -140,12 +134,12 @@ def _do(plan: _Plan, task: _Task) -> tuple[float | None, bytes]:
         runner = Runner(splits, **plan.fields | {"home": home})
         row = Row.parse(task.row) if task.tree is None else _tree_row(task.row, home / task.tree)
         job = Job(row, task.seed)
-        for source in _source(job):
+        for source in job.sources:
             with locked(runner.folder(source), wait=True):
                 runner.vectors(source)
         score: float | None = None
         if row.kind == "tree" and task.step != "vectors":
-            with locked(runner.folder(Job(row.tree_row, task.seed), "trees"), wait=True):
+            with locked(runner.folder(job.of_tree, "trees"), wait=True):
                 runner.tree(job)
         if task.step in ("advance", "run"):
             with locked(runner.folder(job), wait=True):

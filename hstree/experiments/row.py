@@ -65,6 +65,17 @@ class Job(NamedTuple):
     row: Row
     seed: int
 
+    @property
+    def of_tree(self) -> Job:
+        """The job that builds the tree, which rows that differ in their layers share."""
+        return Job(self.row.tree_row, self.seed)
+
+    @property
+    def sources(self) -> list[Job]:
+        """The job that learns the vectors of the tree, if there is one."""
+        source = self.row.tree_row.source
+        return [] if source is None else [Job(source, self.seed)]
+
 
 class Row:
     """Whatever can stand in a comparison.

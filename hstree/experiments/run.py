@@ -255,8 +255,8 @@ class Runner:
         They are those of all jobs and, with `folders`, of more vectors. Warns of each.
         """
         jobs = [job for row in self.rows for of_seed in self.jobs_of(row) for job in of_seed]
-        trees = [Job(job.row.tree_row, job.seed) for job in jobs]
-        sources = [Job(tree.row.source, tree.seed) for tree in trees if tree.row.source]
+        trees = [job.of_tree for job in jobs]
+        sources = [source for job in jobs for source in job.sources]
         homes = [*folders, *(self.folder(tree, "trees") for tree in [*trees, *sources])]
         homes += [self.folder(job) for job in [*jobs, *sources]]
         homes += [self.folder(source, "vectors") for source in sources]
@@ -346,7 +346,7 @@ class Runner:
         row, seed = job.row.tree_row, job.seed
         if row.kind != "tree":
             return None, Steps()
-        folder = self.folder(Job(row, seed), "trees")
+        folder = self.folder(job.of_tree, "trees")
         file, reads, learned = folder / "tree.json", dict(row.options), 0.0
         is_timed = row.is_timed
         if row.source is not None:
