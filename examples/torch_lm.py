@@ -56,6 +56,8 @@ def main() -> None:
         say(rank, f"epoch {epoch}: perplexity {figure}, {speed:,.0f} tokens/s")
     say(rank, f"test perplexity {perplexity(model, test):.4f} over {len(test):,} tokens")
     if world > 1:
+        # Freed with the last model, the group would wait for its threads with the GIL held.
+        del trained
         distributed.destroy_process_group()
 
 
