@@ -63,7 +63,8 @@ _LAZY = {
 }
 #: Packages that `import hstree` alone does not import.
 _PACKAGES = {
-    *("experiments", "formats", "interop", "layers", "models", "ngrams", "report", "training")
+    *("experiments", "formats", "interop", "layers", "metrics", "models", "ngrams", "report"),
+    "training",
 }
 
 

@@ -1,0 +1,104 @@
+"""The text form of extreme classification: samples with features and several labels each.
+
+The first line is ``N D L``: the numbers of samples, features and labels. A line for each sample
+follows, ``label,label feature:value ...``, with labels and features numbered from 0; that of a
+sample without labels begins with a blank.
+"""
+
+import os
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from hstree._files import naming, read_text, replacing
+from hstree._ragged import offsets, segment_ids
+from hstree._text import plural, quoted
+from hstree._typing import Array, Int64
+from hstree.errors import InputError
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+#: Labels and features of a line.
+_LINE = re.compile(rf"(\d+(?:,\d+)*)?((?:(?:\s+|^)\d+:{_NUMBER})*)\s*", re.ASCII)
+
+
+class MultilabelData(NamedTuple):
+    """Samples and their labels."""
+
+    X: Any  #: CSR array of float32 (N, D), the features
+    Y: Any  #: CSR array of int8 (N, L), 1 for each label of a sample
+
+
+def read_multilabel(path: str | os.PathLike[str]) -> MultilabelData:
+    """Read a file of the text form, which may be packed (.gz, .xz, .bz2, .zst).
+
+    Raises InputError when the file cannot be read, a line is not of the form, or the numbers of the
+    first line are not those of the others.
+    """
+    first, _, body = read_text(path).partition("\n")
+    with naming(path):
+        header = re.fullmatch(r"\s*(\d+)\s+(\d+)\s+(\d+)\s*", first, re.ASCII)
+        if header is None:
+            wanted = 'the numbers of samples, features and labels, as in "4880 1836 159"'
+            raise InputError(f"line 1 is {quoted(first)}; expected {wanted}")
+        n, n_features, n_labels = map(int, header.groups())
+        lines = body.removesuffix("\n").split("\n") if body else []
+        if len(lines) != n or n == 0:
+            raise InputError(f"line 1 says {plural(n, 'sample')}, and {len(lines)} lines follow")
+        labels, features = [], []
+        for number, line in enumerate(lines, start=2):
+            if (match := _LINE.fullmatch(line)) is None:
+                wanted = "label,label feature:value ..."
+                raise InputError(f"line {number} is {quoted(line)}; expected {wanted}")
+            labels.append(match[1] or "")
+            features.append(match[2])
+        count = np.array([text.count(",") + 1 if text else 0 for text in labels])
+        label = _numbers(",".join(filter(None, labels)), ",")
+        Y = _rows(np.ones(len(label), np.int8), label, count, n_labels, "label")
+        count = np.array([text.count(":") for text in features])
+        # (pairs, 2) number and value of each feature
+        pairs = _numbers(" ".join(features).replace(":", " "), " ").reshape(-1, 2)
+        with np.errstate(over="ignore"):  # refused as it is not finite
+            X = _rows(pairs[:, 1].astype(np.float32), pairs[:, 0], count, n_features, "feature")
+    return MultilabelData(X, Y)
+
+
+def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
+    """Write features X (N, D) and labels Y (N, L), arrays or sparse, in the text form."""
+    X, Y = scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y)
+    if X.shape[0] != Y.shape[0]:
+        raise InputError(f"X has {X.shape[0]} samples and Y {Y.shape[0]}; give labels for each")
+    Y.eliminate_zeros()
+    with replacing(path) as file:
+        file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode())
+        for i in range(X.shape[0]):
+            here = slice(X.indptr[i], X.indptr[i + 1])
+            pairs = zip(X.indices[here].tolist(), X.data[here].tolist(), strict=True)
+            labels = ",".join(map(str, Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()))
+            file.write(f"{labels} {' '.join(f'{j}:{value:.9g}' for j, value in pairs)}\n".encode())
+
+
+def _numbers(text: str, sep: str) -> Array:
+    return np.fromstring(text, np.float64, sep=sep) if text.strip() else np.empty(0)
+
+
+def _rows(data: Array, column: Array, count: Int64, width: int, what: str) -> Any:
+    """Return a CSR array of rows with `count` stored numbers; `what` names columns in messages."""
+    start = offsets(count)
+    for is_wrong, wrong in (
+        (column >= width, f"the {what} {{}}, and line 1 says {plural(width, what)}, from 0 on"),
+        (~np.isfinite(data), f"a value of the {what} {{}} that is too large"),
+    ):
+        if is_wrong.any():
+            at = int(np.argmax(is_wrong))
+            line = 2 + int(segment_ids(start)[at])
+            raise InputError(f"line {line} has {wrong.format(f'{column[at]:.0f}')}")
+    rows = scipy.sparse.csr_array((data, column.astype(np.int32), start), shape=(len(count), width))
+    rows.sort_indices()
+    twice = (np.diff(rows.indices) == 0) & (np.diff(segment_ids(start)) == 0)
+    if twice.any():
+        at = int(np.argmax(twice))
+        line = 2 + int(segment_ids(start)[at])
+        raise InputError(f"line {line} has the {what} {rows.indices[at]} twice; leave one out")
+    return rows

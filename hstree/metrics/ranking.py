@@ -1,0 +1,119 @@
+"""Figures of the first k labels: precision, propensity-scored precision and nDCG.
+
+`y_true` is an indicator (n, V) of the right labels, `y_score` has a score (n, V) of each label, as
+of `predict_proba`. Both are arrays or sparse; a label without a stored score is not ranked. Labels
+of equal score are ranked by their number. A sample without a right label counts, with 0.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+
+from hstree._ragged import segment_ids
+from hstree._typing import Bool, Float64, Int64
+from hstree.errors import InputError, OptionError
+
+
+def precision_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
+    """Return the share of right labels among the first k of each sample, averaged.
+
+    Examples
+    --------
+    >>> precision_at_k([[1, 0, 1]], [[0.9, 0.8, 0.1]], k=2)
+    0.5
+    """
+    is_right, _, _ = _ranked(y_true, y_score, k)
+    return float(is_right.sum() / is_right.size)
+
+
+def ndcg_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
+    """Return the mean of ``DCG@k / max DCG@k``, the gain of rank r being ``1 / log2(r + 1)``.
+
+    Examples
+    --------
+    >>> ndcg_at_k([[1, 0, 1]], [[0.9, 0.1, 0.8]], k=2)
+    1.0
+    """
+    is_right, _, Y = _ranked(y_true, y_score, k)
+    gain = 1 / np.log2(np.arange(2, k + 2))
+    # (k + 1,) highest gain of a sample with 0, 1, ..., k right labels
+    best = np.r_[1.0, np.cumsum(gain)][np.minimum(np.diff(Y.indptr), k)]
+    return float(np.mean(is_right @ gain / best))
+
+
+def propensity_scored_precision_at_k(
+    y_true: Any, y_score: Any, inverse_propensity: ArrayLike, k: int = 5
+) -> float:
+    """Return the propensity-scored precision at k, as a share of its highest value [1]_.
+
+    `inverse_propensity` (V,) is the weight of each label: a right label that is rare counts for
+    more, since more of its samples lack it.
+
+    References
+    ----------
+    .. [1] H. Jain, Y. Prabhu and M. Varma, "Extreme multi-label loss functions for recommendation,
+       tagging, ranking & other missing label applications", KDD 2016.
+    """
+    is_right, first, Y = _ranked(y_true, y_score, k)
+    weight = np.asarray(inverse_propensity, np.float64)
+    if weight.shape != (Y.shape[1],):
+        wrong = f"{weight.shape} inverse propensities for {Y.shape[1]} labels"
+        raise InputError(f"{wrong}; give one for each label")
+    # (labels,) weights of the right labels, the k highest of each sample first
+    of_right, sample = weight[Y.indices], segment_ids(Y.indptr)
+    order = np.lexsort((-of_right, sample))
+    is_counted = np.arange(len(order)) - Y.indptr[sample] < k
+    highest = of_right[order][is_counted].sum()
+    return float(weight[first[is_right]].sum() / highest) if highest > 0 else 0.0
+
+
+def inverse_propensity(y_train: Any, A: float = 0.55, B: float = 1.5) -> Float64:
+    """Return the inverse propensity (V,) of each label of a training set (n, V) [1]_.
+
+    ``1 + C (N_l + B)^-A`` with ``C = (log n - 1) (B + 1)^A`` for a label of ``N_l`` samples.
+
+    References
+    ----------
+    .. [1] H. Jain, Y. Prabhu and M. Varma, "Extreme multi-label loss functions for recommendation,
+       tagging, ranking & other missing label applications", KDD 2016.
+    """
+    Y = _indicator(y_train)
+    n_samples = np.bincount(Y.indices, minlength=Y.shape[1])
+    C = (np.log(Y.shape[0]) - 1) * (B + 1) ** A
+    return np.asarray(1 + C * (n_samples + B) ** -A)
+
+
+def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
+    """Return whether each of the first k labels is right, its number, both (n, k), and `y_true`."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise OptionError.about("k", f"is {k!r}; it must be a whole number, 1 or more")
+    Y, is_sparse = _indicator(y_true), scipy.sparse.issparse(y_score)
+    S: Any = scipy.sparse.csr_array(y_score) if is_sparse else np.asarray(y_score)
+    if S.shape != Y.shape:
+        raise InputError(f"y_score has the shape {S.shape}, y_true {Y.shape}; give one score each")
+    n, width = Y.shape[0], min(k, Y.shape[1])
+    first = np.full((n, k), -1)  # -1 where a sample has fewer labels with a score
+    if not is_sparse:
+        first[:, :width] = np.argsort(-S, axis=1, kind="stable")[:, :width]
+    else:
+        sample = segment_ids(S.indptr)
+        order = np.lexsort((S.indices, -S.data, sample))
+        rank = np.arange(len(order)) - S.indptr[sample]
+        is_first = rank < k
+        first[sample[is_first], rank[is_first]] = S.indices[order][is_first]
+    # A pair of a sample and a label is right if it is among the stored ones of `y_true`.
+    right = segment_ids(Y.indptr) * Y.shape[1] + Y.indices
+    pairs = np.where(first < 0, -1, np.arange(n)[:, None] * Y.shape[1] + first)
+    return np.isin(pairs, right), first, Y
+
+
+def _indicator(y: Any) -> Any:
+    """Return right labels (n, V) as a CSR array that stores nothing else."""
+    rows: Any = y if scipy.sparse.issparse(y) else np.asarray(y)
+    Y = scipy.sparse.csr_array(rows)
+    Y.eliminate_zeros()
+    if Y.ndim != 2 or Y.shape[0] == 0:
+        raise InputError(f"right labels of shape {Y.shape}; expected (samples, labels)")
+    return Y
