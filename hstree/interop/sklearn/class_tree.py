@@ -3,14 +3,14 @@
 The label of a class is ``str(class)``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.utils.extmath import randomized_svd
 
-from hstree._typing import Float64, Int64
+from hstree._typing import Array, Float64, Int64
 from hstree.builders import build
 from hstree.builders.registry import builder as builder_named
 from hstree.data.corpus import Corpus
@@ -42,6 +42,25 @@ def tree_of_classes(
     `random_state` is used unless the builder's `options` have one. Raises InputError when the
     builder takes running text.
     """
+    return tree_of(
+        method,
+        options,
+        labels,
+        random_state,
+        lambda: class_counts(y, sample_weight, len(labels)),
+        lambda: class_vectors(X, y, sample_weight, labels, random_state),
+    )
+
+
+def tree_of(
+    method: str,
+    options: Mapping[str, Any],
+    labels: Sequence[str],
+    random_state: int,
+    counts: Callable[[], Int64],
+    vectors: Callable[[], WordVectors],
+) -> Tree:
+    """Build a tree over labels from their counts or vectors, whichever the builder takes."""
     builder = builder_named(method)
     if builder.takes is Corpus:
         raise InputError(
@@ -51,10 +70,9 @@ def tree_of_classes(
     if any(option.name == "random_state" for option in builder.options):
         options = {"random_state": random_state, **options}
     if builder.takes is Vocabulary:
-        counts = class_counts(y, sample_weight, len(labels))
-        vocabulary = Vocabulary(labels, counts, source={"kind": "class frequencies"})
+        vocabulary = Vocabulary(labels, counts(), source={"kind": "class frequencies"})
         return build(method, vocabulary, **options)
-    return build(method, class_vectors(X, y, sample_weight, labels, random_state), **options)
+    return build(method, vectors(), **options)
 
 
 def label_ids(tree: Tree, names: Sequence[str]) -> Int64:
@@ -85,17 +103,21 @@ def class_vectors(
     share = sample_weight / np.where(total > 0, total, 1)[y]
     shape = (len(labels), X.shape[0])
     centroids: Any = scipy.sparse.csr_array((share, (y, np.arange(len(y)))), shape=shape) @ X
-    if X.shape[1] > MOST_DIMENSIONS:
-        n_components = min(MOST_DIMENSIONS, len(labels))
-        U, S, _ = randomized_svd(centroids, n_components, random_state=random_state)
-        centroids = U * S
-    elif is_sparse(centroids):
-        centroids = centroids.toarray()
+    centroids = few_dimensions(centroids, random_state)
     centroids = centroids / max(float(np.abs(centroids).max(initial=0)), np.finfo(float).tiny)
     if (total > 0).any():
         centroids[total == 0] = centroids[total > 0].mean(axis=0)
     counts = class_counts(y, sample_weight, len(labels))
     return WordVectors(labels, centroids, counts=counts, source={"kind": "class centroids"})
+
+
+def few_dimensions(table: Any, random_state: int) -> Array:
+    """Return rows, dense or sparse, as at most `MOST_DIMENSIONS` numbers each, dense."""
+    if table.shape[1] > MOST_DIMENSIONS:
+        n_components = min(MOST_DIMENSIONS, table.shape[0])
+        U, S, _ = randomized_svd(table, n_components, random_state=random_state)
+        return np.asarray(U * S)
+    return table.toarray() if is_sparse(table) else np.asarray(table)
 
 
 def class_counts(y: Int64, sample_weight: Float64, n_classes: int) -> Int64:
