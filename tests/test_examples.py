@@ -5,9 +5,10 @@ import re
 
 import pytest
 
-from hstree import load
+from hstree import Corpus, LanguageModel, build, load
 from tests import needs
 from tests.scripts import ROOT, python_path, run_python
+from tests.texts import markov_lines, write_lines
 
 NOTEBOOK = ROOT / "examples" / "which_output_layer.ipynb"
 
@@ -53,6 +54,20 @@ def test_language_model(printed, tmp_path):
     assert probabilities == sorted(probabilities, reverse=True)
     assert len(printed[6]) == 20
     assert (tmp_path / "model" / "weights.safetensors").exists()
+
+
+def test_hierarchical_softmax_from_scratch_has_the_perplexity_of_the_library(tmp_path):
+    lines, _ = markov_lines(2000, seed=0, n_words=30)
+    write_lines(tmp_path / "corpus.txt", ["three rare words", *lines])
+    path = ROOT / "examples" / "hierarchical_softmax_from_scratch.py"
+    printed = run_python([path, "corpus.txt"], tmp_path)
+    text = Corpus.read(tmp_path / "corpus.txt")
+    n_train = text.n_lines - text.n_lines // 10
+    train, test = text.select_lines(0, n_train), text.select_lines(n_train, text.n_lines)
+    tree = build("huffman", train.select_vocabulary(min_count=3, unk=True))
+    options = {"dim": 50, "context": 3, "learning_rate": 0.03, "dropout": 0, "weight_decay": 0}
+    model = LanguageModel(tree, epochs=3, **options).fit(train)
+    assert float(printed.split()[-1]) == pytest.approx(model.perplexity(test), rel=1e-5)
 
 
 def test_the_notebook_is_kept_without_outputs():

@@ -1,0 +1,150 @@
+"""A hierarchical softmax in one file: NumPy, no other package, one comment a step.
+
+    python examples/hierarchical_softmax_from_scratch.py             # on text that Python brings
+    python examples/hierarchical_softmax_from_scratch.py corpus.txt  # a sentence a line
+
+A softmax over V words computes V scores to know the probability of one. Here the words are the
+leaves of a binary tree. The probability of a word is that of taking all turns on the way from the
+root to it: about log2(V) decisions, each a logistic regression on the same hidden vector. They sum
+to one over the words. hstree, trained with the same numbers, has the same perplexity.
+"""
+
+import heapq
+import sys
+from collections import Counter
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import numpy as np
+
+DIM, CONTEXT, MIN_COUNT, EPOCHS, BATCH, RATE, SEED = 50, 3, 3, 3, 256, 0.03, 0
+
+
+def main() -> None:
+    """Train a word from the three words before it; print perplexities."""
+    # The text: a sentence a line, `<eos>` at its end; rare words are `<unk>`; a tenth is for tests.
+    text = Path(sys.argv[1]).read_text() if sys.argv[1:] else "\n".join(topics.values())
+    lines = [[*line.split(), "<eos>"] for line in text.splitlines()]
+    n_test = len(lines) // 10
+    train = [word for line in lines[:-n_test] for word in line]
+    test = [word for line in lines[-n_test:] for word in line]
+    counts = Counter(train)
+    frequent = {word: n for word, n in counts.items() if n >= MIN_COUNT or word == "<eos>"}
+    frequent["<unk>"] = len(train) - sum(frequent.values())
+    words = sorted(frequent, key=lambda word: (-frequent[word], word))
+    number = {word: i for i, word in enumerate(words)}
+
+    tree = Huffman([frequent[word] for word in words])
+    model = Model(tree, words, np.random.default_rng([SEED, 0]))
+    print(f"{len(words):,} words, {len(train):,} tokens, {tree.mean_length:.2f} decisions a word")
+    training, held_out = (windows(part, number) for part in (train, test))
+    print(f"untrained: perplexity {model.perplexity(*held_out):.4f}")
+    for epoch in range(1, EPOCHS + 1):
+        rng = np.random.default_rng([SEED, 1, epoch])
+        contexts, targets = training
+        order = rng.permutation(len(targets))
+        for a in range(0, len(order), BATCH):
+            some = order[a : a + BATCH]
+            model.step(contexts[some], targets[some])
+        print(f"epoch {epoch}: perplexity {model.perplexity(*held_out):.4f}")
+
+
+def windows(tokens: list[str], number: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the words before each position (T, CONTEXT), farthest first, and its word (T,)."""
+    ids = [number.get(word, number["<unk>"]) for word in tokens]
+    padded = np.array([number["<eos>"]] * CONTEXT + ids)
+    rows = np.lib.stride_tricks.sliding_window_view(padded, CONTEXT + 1)
+    return rows[:, :-1], rows[:, -1]
+
+
+class Huffman:
+    """Binary tree over words in which frequent words are near the root.
+
+    `path` and `sign` (V, L) are the nodes on the way to each word and the turns there, +1 to the
+    first child and -1 to the second; 0 behind the end of shorter ways.
+    """
+
+    def __init__(self, counts: list[int]) -> None:
+        # Join the two lightest items until one is left; items below V are words, others nodes.
+        heap = [(count, item) for item, count in enumerate(counts)]
+        heapq.heapify(heap)
+        children, weight = [], []
+        while len(heap) > 1:
+            (light, first), (heavy, second) = heapq.heappop(heap), heapq.heappop(heap)
+            heapq.heappush(heap, (light + heavy, len(counts) + len(children)))
+            children.append((first, second))
+            weight.append((max(light, 0.5), max(heavy, 0.5)))
+        # Walk down from the root, the last node, and note the turns on the way to each item.
+        ways: dict[int, list[tuple[int, int]]] = {len(counts) + len(children) - 1: []}
+        for node in reversed(range(len(children))):
+            way = ways.pop(len(counts) + node)
+            for child, turn in zip(children[node], (1, -1), strict=True):
+                ways[child] = [*way, (node, turn)]
+        longest = max(map(len, ways.values()))
+        self.path = np.zeros((len(counts), longest), int)
+        self.sign = np.zeros((len(counts), longest), np.float32)
+        for word, way in ways.items():
+            self.path[word, : len(way)], self.sign[word, : len(way)] = zip(*way, strict=True)
+        # Log-odds of the first child: with them as biases, a new model knows the words' shares.
+        self.log_odds = np.array([np.log(light / heavy) for light, heavy in weight], np.float32)
+        self.mean_length = np.average(np.abs(self.sign).sum(axis=1), weights=counts)
+
+
+class Model:
+    """Log-bilinear model: the hidden vector is a weighted sum of vectors of the words before."""
+
+    def __init__(self, tree: Huffman, words: list[str], rng: np.random.Generator) -> None:
+        self.tree = tree
+        drawn = rng.standard_normal((len(words), DIM), np.float32) * np.float32(0.1)
+        self.vector = np.empty_like(drawn)  # (V, DIM) of words
+        self.vector[np.argsort(words)] = drawn
+        self.position = np.ones((CONTEXT, DIM), np.float32)  # weights of the places before
+        self.node = np.zeros((len(tree.log_odds), DIM), np.float32)  # a vector for each decision
+        self.bias = tree.log_odds.copy()
+        trained = self.vector, self.position, self.node, self.bias
+        self.squares = {id(array): np.zeros(len(array)) for array in trained}
+
+    def forward(self, contexts: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the hidden vectors (B, DIM), and the scores (B, L) of the turns taken."""
+        hidden = np.einsum("bnd,nd->bd", self.vector[contexts], self.position)
+        path = self.tree.path[targets]
+        scores = np.einsum("bd,bld->bl", hidden, self.node[path]) + self.bias[path]
+        return hidden, scores * self.tree.sign[targets]
+
+    def perplexity(self, contexts: np.ndarray, targets: np.ndarray) -> float:
+        """Return exp of the mean negative log-probability of the words of a text."""
+        nll = 0.0
+        for a in range(0, len(targets), 4096):
+            _, scores = self.forward(contexts[a : a + 4096], targets[a : a + 4096])
+            # -log P(word) = sum over the turns of -log sigmoid(score) = log(1 + exp(-score))
+            on_path = self.tree.sign[targets[a : a + 4096]] != 0
+            nll += np.logaddexp(0, -scores.astype(np.float64))[on_path].sum()
+        return float(np.exp(nll / len(targets)))
+
+    def step(self, contexts: np.ndarray, targets: np.ndarray) -> None:
+        """Move all parameters of a batch against the gradient of its summed loss."""
+        hidden, scores = self.forward(contexts, targets)
+        path, sign = self.tree.path[targets], self.tree.sign[targets]
+        # d loss / d score: minus the probability of the other turn; 0 behind the end of a path
+        error = -sign / (1 + np.exp(scores))
+        grad_hidden = np.einsum("bl,bld->bd", error, self.node[path])
+        grad_position = np.einsum("bnd,bd->nd", self.vector[contexts], grad_hidden)
+        grad_vector = grad_hidden[:, None] * self.position
+        self.adagrad(self.node, path[sign != 0], (error[..., None] * hidden[:, None])[sign != 0])
+        self.adagrad(self.bias, path[sign != 0], error[sign != 0])
+        self.adagrad(self.vector, contexts.ravel(), grad_vector.reshape(-1, DIM))
+        self.adagrad(self.position, np.arange(CONTEXT), grad_position)
+
+    def adagrad(self, parameter: np.ndarray, rows: np.ndarray, gradients: np.ndarray) -> None:
+        """Add up the gradients of each row; divide its step by the root of all so far."""
+        touched, slot = np.unique(rows, return_inverse=True)
+        total = np.zeros((len(touched), *gradients.shape[1:]))
+        np.add.at(total, slot, gradients)
+        squares = self.squares[id(parameter)]
+        squares[touched] += (total.reshape(len(total), -1) ** 2).mean(axis=1)
+        rate = RATE / np.sqrt(squares[touched] + 1e-10)
+        parameter[touched] -= (total.T * rate).T.astype(np.float32)
+
+
+if __name__ == "__main__":
+    main()
