@@ -332,8 +332,9 @@ def convert(
 
     Formats and their extensions: tree (.json, .json.gz, .npz), dot (.dot, .gv),
     graphml (.graphml), newick (.nwk, .newick), brown (.paths), napkinxc
-    (.napkinxc), linkage (.npy), nested (.nested.json). All except dot and newick
-    can be read. What OUT cannot hold is refused, or named as not kept.
+    (.napkinxc), linkage (.npy), nested (.nested.json), taxonomy (.csv, .tsv:
+    columns parent and child, or one a level). dot is only written, taxonomy only
+    read. What OUT cannot hold is refused, or named as not kept.
     """
     from hstree import formats
     from hstree_cli.inputs import refuse_swapped

@@ -13,7 +13,7 @@ from hstree._files import read_regular
 from hstree._version import __version__
 from hstree.data.word_files import LABELS, texts_of_file
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
-from hstree.formats import brown, dot, linkage, napkinxc, nested, networkx, newick
+from hstree.formats import brown, dot, linkage, napkinxc, nested, networkx, newick, taxonomy
 from hstree.formats.base import CONTENT, Format
 from hstree.tree import Tree
 from hstree.tree import load as load_tree
@@ -28,7 +28,7 @@ FORMATS = {
     each.name: each
     for each in (
         *(_TREE, dot.FORMAT, networkx.FORMAT, newick.FORMAT, brown.FORMAT),
-        *(napkinxc.FORMAT, linkage.FORMAT, nested.FORMAT),
+        *(napkinxc.FORMAT, linkage.FORMAT, nested.FORMAT, taxonomy.FORMAT),
     )
 }
 
@@ -96,7 +96,7 @@ def read(
         ):
             made_of["texts"] = made_from
         meta = {"method": chosen.name, "options": {}, "hstree": __version__, "input": made_of}
-        return tree.with_meta(meta)
+        return tree.with_meta(tree.meta | meta)  # a taxonomy's tree has names in its meta
 
 
 def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -> None:
@@ -113,7 +113,7 @@ def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -
     Raises
     ------
     OptionError
-        When the format is unknown.
+        When the format is unknown or only read.
     InputError
         When the format cannot hold the tree: several codes per label, wide nodes, labels that it
         cannot quote. `losses` names what it merely drops.
@@ -122,6 +122,9 @@ def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -
     """
     target = Path(path)
     chosen = format_of(target, format)
+    if chosen.write is None:
+        writable = ", ".join(name for name, each in FORMATS.items() if each.write)
+        raise OptionError(f"{chosen.name} is only read, not written; what is written: {writable}")
     with progress.task(f"writing {target.name}"):
         try:
             chosen.write(tree, target)

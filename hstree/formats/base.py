@@ -39,8 +39,8 @@ class Format:
     name: str
     endings: tuple[str, ...]  #: file endings that select it when no format is named
     keeps: tuple[str, ...]  #: which of `CONTENT` a file keeps; it always keeps labels and codes
-    write: Write
-    read: Read | None = None  #: None for a write-only format
+    write: Write | None  #: None for a format that is only read
+    read: Read | None = None  #: None for one that is only written
     takes_labels: bool = False  #: whether the labels are in a separate file
 
     def files(self, path: Path) -> list[Path]:

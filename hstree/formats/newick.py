@@ -1,4 +1,4 @@
-"""Newick, for viewers of trees: ``((a,b)animal,c);``. Written, not read.
+"""Newick, for viewers of trees: ``((a,b)animal,c);``.
 
 It holds one code per label, wide nodes and names, but no counts. A label is quoted with single
 quotes, doubled inside, unless it consists of letters, digits, ``.`` and ``-``.
@@ -6,10 +6,13 @@ quotes, doubled inside, unless it consists of letters, digits, ``.`` and ``-``.
 
 import re
 from functools import partial
+from pathlib import Path
 
 from hstree.formats.base import Format, check_quotable, write_lines
 from hstree.tree import Tree
+from hstree.tree.outlines import of_newick
 from hstree.tree.paths import check_single_codes
+from hstree.tree.taxonomy import NEWICK, read_file
 
 _PLAIN = re.compile(r"[A-Za-z0-9.-]+")
 
@@ -52,5 +55,9 @@ def _quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else "'" + text.replace("'", "''") + "'"
 
 
+def _read(path: Path, labels: Path | None) -> Tree:
+    return Tree(**vars(read_file(path, of_newick)))
+
+
 _write = partial(write_lines, lambda tree: [newick(tree), "\n"])
-FORMAT = Format("newick", (".nwk", ".newick"), ("names",), _write)
+FORMAT = Format("newick", NEWICK, ("names",), _write, _read)

@@ -16,6 +16,8 @@ from hstree._ragged import offsets, segment_ids
 from hstree._typing import Bool, Int64, UInt8
 from hstree.tree.row_numbers import RowNumbers
 
+#: Key of a tree's meta: names of nodes of one child that were left out (``docs/tree-format.md``).
+COLLAPSED = "collapsed"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 #: Nodes that are checked, and strings that are made, at once.
 _AT_ONCE = 1 << 18

@@ -1,14 +1,16 @@
 """`Tree`, the immutable object of flat arrays that builders make and output layers read."""
 
 import os
+from collections.abc import Sequence
 from html import escape
-from typing import Self
+from typing import Any, Self
 
 from hstree.errors import TreeError
 from hstree.tree import files
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.branches import draw
 from hstree.tree.statistics import tree_statistics
+from hstree.tree.taxonomy import read_taxonomy
 
 
 class Tree(TreeArrays):
@@ -75,6 +77,46 @@ class Tree(TreeArrays):
         except TreeError as error:
             more = "`hstree.tree.files.read_content(...).broken_rules()` names every broken rule"
             raise TreeError(f"{path}: {error}; {more}") from error
+
+    @classmethod
+    def from_taxonomy(cls, source: Any, *, labels: Sequence[Any] | None = None) -> Self:
+        """Make the tree of a taxonomy; its leaves are the labels.
+
+        Nodes with one child decide nothing and are left out; `hstree.tree.Hierarchy` knows their
+        names. Other inner nodes keep their names.
+
+        Parameters
+        ----------
+        source : object
+            One of
+
+            - a nested mapping: names to mappings, lists of names, or None for a leaf;
+            - a mapping of each child to its parent;
+            - edges, pairs (parent, child); rows of other lengths are levels, from the top down;
+            - a ``.csv`` or ``.tsv`` file of parents and children or of columns of levels, or a
+              ``.nwk`` file;
+            - Newick text, which ends in a semicolon;
+            - a ``networkx.DiGraph`` of edges from parents to children;
+            - the root of nodes with a `name` and `children`, as in anytree, bigtree and ete;
+            - a chain of cluster assignments as in PECOS: sparse matrices (children, parents) from
+              the top down, of which the last has a row for each label.
+        labels : sequence of str, length V, optional
+            Labels of a cluster chain (default: their numbers).
+
+        Raises
+        ------
+        InputError
+            When the source is in none of these forms, has several roots, a cycle, a leaf twice, or
+            an item with several parents.
+
+        Examples
+        --------
+        >>> tree = Tree.from_taxonomy({"cat": "animal", "dog": "animal", "animal": "thing",
+        ...                            "car": "thing"})
+        >>> tree.labels, tree.names
+        (('cat', 'dog', 'car'), ('thing', 'animal'))
+        """
+        return cls(**vars(read_taxonomy(source, labels)))
 
 
 load = Tree.load

@@ -1,13 +1,15 @@
 """Removal of labels and of nodes without a choice."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hstree._ragged import offsets
 from hstree._typing import Bool, Int64
 from hstree.tree import Tree
+from hstree.tree.content import COLLAPSED
+from hstree.tree.hierarchy import Hierarchy
 from hstree.tree.order import reorder
 
 #: Child of an edge that is left out.
@@ -19,6 +21,7 @@ def pruned(tree: Tree, labels: Iterable[str]) -> Tree:
 
     Labels, nodes and children keep their order, and nodes their names; a label that would occur
     twice under a node remains once. A tree that would keep all labels or none is returned as it is.
+    A taxonomy's tree keeps the names of what is left out (`hstree.tree.hierarchy`).
     """
     wanted = set(labels)
     kept = np.array([label in wanted for label in tree.labels])
@@ -31,7 +34,27 @@ def pruned(tree: Tree, labels: Iterable[str]) -> Tree:
     counts = None if tree.counts is None else tree.counts[kept]
     names = None if tree.names is None else [tree.names[n] for n in left.nodes.tolist()]
     labels = [label for label in tree.labels if label in wanted]
-    return Tree(labels, left.child_start, child, counts=counts, names=names, meta=tree.meta)
+    meta = tree.meta
+    if COLLAPSED in meta:
+        meta = meta | {COLLAPSED: _collapsed(tree, left.nodes, np.flatnonzero(kept))}
+    return Tree(labels, left.child_start, child, counts=counts, names=names, meta=meta)
+
+
+def _collapsed(tree: Tree, nodes: Int64, labels: Int64) -> list[list[Any]]:
+    """List what `collapsed` holds when these nodes and labels of a taxonomy's tree are left."""
+    levels = Hierarchy(tree)
+    item = levels.last[np.r_[nodes, tree.n_nodes + labels]]
+    code = np.r_[np.arange(len(nodes)), ~np.arange(len(labels))]
+    is_left = np.zeros(len(levels.parent) + 1, bool)
+    is_left[item] = is_left[-1] = True  # the last one stands for the parent of the root
+    chains = []
+    for at in np.flatnonzero(~is_left[levels.parent[item]]).tolist():
+        above, chain = int(levels.parent[item[at]]), list[str | None]()
+        while not is_left[above]:
+            chain.append(levels.given_names[above])
+            above = int(levels.parent[above])
+        chains.append([int(code[at]), *reversed(chain)])
+    return chains
 
 
 class Remainder(NamedTuple):

@@ -1,0 +1,136 @@
+"""Hierarchical precision, recall and F: shares of nodes on the ways down to answers.
+
+A true and a predicted class count with all nodes above them, the root left out, as HiClass counts
+them: C. N. Silla & A. A. Freitas, "A survey of hierarchical classification across different
+application domains", Data Mining and Knowledge Discovery 22, 2011.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from hstree._typing import Float64
+from hstree.errors import InputError, OptionError
+from hstree.tree import Hierarchy, Tree
+
+#: Sums over all samples, or the mean of the samples' own figures.
+Average = Literal["micro", "macro"]
+
+
+def hierarchical_precision(
+    y_true: Any, y_pred: Any, tree: Tree | None = None, *, average: Average = "micro"
+) -> float:
+    """Return the share of predicted nodes that are right.
+
+    Parameters
+    ----------
+    y_true, y_pred : array_like (n,), or (n, levels) without a tree
+        Classes or inner nodes of the tree, by name. Without a tree, rows of names from the top
+        down as HiClass takes them, in which empty cells are left out.
+    tree : Tree, optional
+        Tree of the taxonomy; nodes of one child count, too (`Tree.from_taxonomy`).
+    average : {"micro", "macro"}, default "micro"
+        "micro" divides the sums over all samples, "macro" is the mean of the samples' own figures.
+
+    Returns
+    -------
+    float
+        From 0 to 1; 1 where there is nothing to divide by, as when only the root is predicted.
+
+    Raises
+    ------
+    InputError
+        When a name is not in the tree, or `y_true` and `y_pred` are of different lengths.
+
+    Examples
+    --------
+    >>> tree = Tree.from_taxonomy({"animal": ["cat", "dog"], "plant": ["oak", "elm"]})
+    >>> hierarchical_precision(["cat", "oak"], ["dog", "oak"], tree)
+    0.75
+    """
+    right, _, predicted = _sizes(y_true, y_pred, tree)
+    return _average(right, predicted, average)
+
+
+def hierarchical_recall(
+    y_true: Any, y_pred: Any, tree: Tree | None = None, *, average: Average = "micro"
+) -> float:
+    """Return the share of true nodes that are predicted; see `hierarchical_precision`.
+
+    Examples
+    --------
+    >>> tree = Tree.from_taxonomy({"animal": ["cat", "dog"], "plant": ["oak", "elm"]})
+    >>> hierarchical_recall(["cat", "oak"], ["animal", "oak"], tree)
+    0.75
+    """
+    right, true, _ = _sizes(y_true, y_pred, tree)
+    return _average(right, true, average)
+
+
+def hierarchical_f1(
+    y_true: Any, y_pred: Any, tree: Tree | None = None, *, average: Average = "micro"
+) -> float:
+    """Return the harmonic mean of precision and recall; see `hierarchical_precision`.
+
+    "macro" is the mean of the samples' own.
+
+    Examples
+    --------
+    >>> tree = Tree.from_taxonomy({"animal": ["cat", "dog"], "plant": ["oak", "elm"]})
+    >>> round(hierarchical_f1(["cat", "oak"], ["animal", "oak"], tree), 3)
+    0.857
+    """
+    right, true, predicted = _sizes(y_true, y_pred, tree)
+    return _average(2 * right, true + predicted, average)
+
+
+def _average(part: Float64, whole: Float64, average: str) -> float:
+    if average not in ("micro", "macro"):
+        raise OptionError(f"average is {average!r}; it is 'micro' or 'macro'")
+    if average == "micro":
+        part, whole = part.sum(keepdims=True), whole.sum(keepdims=True)
+    shares = np.divide(part, whole, out=np.ones(len(part)), where=whole > 0)
+    return float(shares.mean())
+
+
+def _sizes(y_true: Any, y_pred: Any, tree: Tree | None) -> tuple[Float64, Float64, Float64]:
+    """Return how many nodes of each sample (n,) are right, true and predicted."""
+    if len(y_true) != len(y_pred):
+        raise InputError(f"{len(y_true)} true and {len(y_pred)} predicted samples; give one each")
+    if len(y_true) == 0:
+        raise InputError("there is no sample; give at least one")
+    both = [*y_true, *y_pred]
+    nodes = _rows(both) if tree is None else _ancestors(both, tree)  # (2 n, I)
+    true, predicted = nodes[: len(y_true)], nodes[len(y_true) :]
+    right = true.multiply(predicted)
+    return tuple(np.asarray(each.sum(axis=1), float) for each in (right, true, predicted))
+
+
+def _rows(rows: list[Any]) -> Any:
+    """Return which names are in each row (n, names)."""
+    if any(isinstance(row, str) or not np.iterable(row) for row in rows):
+        raise InputError("without a tree, a sample is a row of names from the top down; give tree=")
+    # a row has a name once
+    sets = [dict.fromkeys(str(cell) for cell in row if cell is not None) for row in rows]
+    names = {name: i for i, name in enumerate({name for row in sets for name in row if name})}
+    index = [names[name] for row in sets for name in row if name]
+    start = np.cumsum([0, *(sum(map(bool, row)) for row in sets)])
+    return csr_array((np.ones(len(index)), index, start), shape=(len(rows), max(1, len(names))))
+
+
+def _ancestors(names: list[Any], tree: Tree) -> Any:
+    """Return which items of the tree are above or at each name (n, I), without the root."""
+    levels = Hierarchy(tree)
+    values, number = np.unique(np.array([str(name) for name in names]), return_inverse=True)
+    item = levels.find(values.tolist())
+    pairs = []
+    sample = np.arange(len(item))
+    while len(sample):
+        is_below = levels.depth[item] > 0
+        sample, item = sample[is_below], item[is_below]
+        pairs.append(np.stack([sample, item]))
+        item = levels.parent[item]
+    row, column = np.concatenate(pairs, axis=1)
+    shape = len(values), len(levels.names)
+    return csr_array((np.ones(len(row)), (row, column)), shape=shape)[number]

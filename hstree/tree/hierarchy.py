@@ -1,0 +1,192 @@
+"""A tree as a taxonomy: names, depths and probabilities of its nodes at every level."""
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+
+from hstree._ragged import offsets
+from hstree._text import quoted
+from hstree._typing import Float64, Int64, Integer
+from hstree.errors import InputError, OptionError, TreeError
+from hstree.tree.content import COLLAPSED
+from hstree.tree.order import sum_to_root
+from hstree.tree.paths import check_single_codes
+from hstree.tree.tree import Tree
+
+
+class Hierarchy:
+    """Items of a taxonomy: the nodes and labels of a tree, and the nodes of one child above them.
+
+    The latter decide nothing and are not in the tree, which keeps their names (`collapsed` in its
+    meta). A target is a label id v, or ``V + n`` for node n; an item of one child has the target
+    of what is below it.
+
+    Parameters
+    ----------
+    tree : Tree
+        With one code per label.
+
+    Attributes
+    ----------
+    names : tuple of str, length I
+        Nodes in their order, then labels, those of one child before what is below them. A node
+        without a name is called by its number, one of one child by what is below it.
+    given_names : tuple of str or None, length I
+        The same, with None for those without a name.
+    parent, depth, target : int64 arrays (I,)
+        Item above each, -1 for the root; number of items above it; its target.
+    is_label : bool array (I,)
+
+    Raises
+    ------
+    InputError
+        When a label has several codes.
+    TreeError
+        When `collapsed` does not fit the tree.
+
+    Examples
+    --------
+    >>> tree = Tree.from_taxonomy({"animal": {"pet": ["cat", "dog"]}, "plant": {"tree": ["oak"]}})
+    >>> levels = Hierarchy(tree)
+    >>> [levels.names[item] for item in levels.at_depth(2)]
+    ['pet', 'tree']
+    >>> levels.names_of([0, 2], depth=1)
+    ['animal', 'plant']
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        check_single_codes(tree, "a taxonomy")
+        self.tree = tree
+        n_nodes, n_labels = tree.n_nodes, tree.n_labels
+        chains = _chains(tree)
+        length = np.ones(n_nodes + n_labels, np.int64)  # of nodes, then of labels
+        for at, chain in chains.items():
+            length[at] += len(chain)
+        start = offsets(length)
+        self.last = start[1:] - 1  # (N + V,) item of each node, then of each label
+        names: list[str | None] = [None] * int(start[-1])
+        for at, name in zip(
+            self.last.tolist(), (*(tree.names or (None,) * n_nodes), *tree.labels), strict=True
+        ):
+            names[at] = name
+        for at, chain in chains.items():
+            names[start[at] : start[at] + len(chain)] = chain
+        self.given_names = tuple(names)
+        order = np.repeat(np.arange(len(length)), length)  # (I,) node or label of each item
+        self.target = np.where(order < n_nodes, n_labels + order, order - n_nodes)
+        self.is_label = np.zeros(len(order), bool)
+        self.is_label[self.last[n_nodes:]] = True
+        numbers = [*map(str, range(n_nodes)), *tree.labels]
+        self.names = tuple(
+            numbers[at] if name is None else name
+            for at, name in zip(order.tolist(), names, strict=True)
+        )
+        # (N + V,) node above each node and label
+        above = np.full(len(length), -1)
+        above[:n_nodes] = tree.parent
+        is_leaf = tree.child < 0
+        above[n_nodes + ~tree.child[is_leaf]] = tree.edge_node[is_leaf]
+        self.parent = np.arange(-1, len(order) - 1)
+        self.parent[start[:-1]] = np.where(above < 0, -1, self.last[above])
+        self.depth = sum_to_root(np.ones(len(order), np.int64), self.parent) - 1
+
+    @cached_property
+    def inner(self) -> Int64:
+        """Items that are no labels, ascending."""
+        return np.flatnonzero(~self.is_label)
+
+    @cached_property
+    def _item_of(self) -> dict[str, int]:
+        """Item of each name; -1 where several nodes have it, and a label where one has it."""
+        items: dict[str, int] = {}
+        for item, name in enumerate(self.given_names):
+            if name is not None:
+                items[name] = item if name not in items or self.is_label[item] else -1
+        return items
+
+    def knows(self, name: str) -> bool:
+        """Whether a label or a node is called so."""
+        return name in self._item_of
+
+    def find(self, names: Iterable[str]) -> Int64:
+        """Return the items of some names; a label goes before a node of the same name.
+
+        Raises InputError when there is none of the name, or several nodes have it.
+        """
+        found = [(name, self._item_of.get(name)) for name in names]
+        for name, item in found:
+            if item is None:
+                raise InputError(f"no label and no node of the tree is called {quoted(name)}")
+            if item < 0:
+                raise InputError(
+                    f"several nodes of the tree are called {quoted(name)}; name them apart"
+                )
+        return np.array([item for _, item in found], np.int64)
+
+    def at_depth(self, depth: int) -> Int64:
+        """Return the items at a depth, and the labels above it; they are disjoint and complete."""
+        _check_depth(depth)
+        return np.flatnonzero((self.depth == depth) | (self.is_label & (self.depth < depth)))
+
+    def candidates(self, depth: int | None = None, confidence: float | None = None) -> Int64:
+        """Return the items among which `choose` chooses.
+
+        With a confidence all down to a depth; else those at the depth, or the labels.
+        """
+        if confidence is None:
+            return np.flatnonzero(self.is_label) if depth is None else self.at_depth(depth)
+        if not 0 < confidence <= 1:
+            raise OptionError(f"confidence is {confidence!r}; it is above 0 and at most 1")
+        if depth is None:
+            return np.arange(len(self.names))
+        _check_depth(depth)
+        return np.flatnonzero(self.depth <= depth)
+
+    def choose(self, prob: Float64, items: Int64, confidence: float | None) -> Int64:
+        """Return the item (n,) that is predicted from the probabilities (n, K) of `items` (K,).
+
+        The most probable; with a confidence the deepest that reaches it, of these the most
+        probable.
+        """
+        if confidence is not None:
+            prob = np.where(prob >= confidence, 2 * self.depth[items] + 1 + prob, 0)
+        return np.asarray(items[prob.argmax(axis=1)])
+
+    def probabilities(self, of_label: Float64) -> Float64:
+        """Return the probabilities of all items (n, I), from those of the labels (n, V)."""
+        tree, n = self.tree, len(of_label)
+        total = np.ones((tree.n_labels + tree.n_nodes, n))  # of targets; the root has one
+        total[: tree.n_labels] = of_label.T
+        if tree.n_nodes > 1:
+            total[tree.n_labels + 1 :] = tree.sum_up(of_label.T)[tree.node_edge[1:]]
+        return total[self.target].T
+
+    def names_of(self, targets: Integer, depth: int | None = None) -> list[str]:
+        """Return the names of targets; down to a depth those of the items of one child above."""
+        at = np.asarray(targets)
+        at = np.where(at < self.tree.n_labels, at + self.tree.n_nodes, at - self.tree.n_labels)
+        item = self.last[at]
+        while depth is not None and np.any(low := self.depth[item] > depth):
+            item = np.where(low, self.parent[item], item)
+        return [self.names[i] for i in item.tolist()]
+
+
+def _check_depth(depth: int) -> None:
+    if not isinstance(depth, int | np.integer) or depth < 0:
+        raise OptionError(f"depth is {depth!r}; it is 0 for the root, or more")
+
+
+def _chains(tree: Tree) -> dict[int, list[str | None]]:
+    """Return the names of nodes of one child above node n at n, and above label v at N + v."""
+    chains: dict[int, list[str | None]] = {}
+    for entry in tree.meta.get(COLLAPSED, ()):
+        number, *names = entry if isinstance(entry, list) else (None,)
+        is_there = isinstance(number, int) and -tree.n_labels <= number < tree.n_nodes
+        if not is_there or not all(isinstance(name, str | None) for name in names):
+            raise TreeError(
+                f"collapsed in the tree's meta holds {quoted(repr(entry))}; an entry is a child "
+                "of the tree and the names above it"
+            )
+        chains[number if number >= 0 else tree.n_nodes + ~number] = names
+    return chains

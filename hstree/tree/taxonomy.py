@@ -1,0 +1,190 @@
+"""The content of a tree from a taxonomy, in any form: the body of `Tree.from_taxonomy`.
+
+`outlines` reads the forms. What all share is here: one root, no cycle, each leaf once, and nodes
+with one child, which decide nothing and are left out of the tree. Their names stay in
+``meta["collapsed"]`` (``docs/tree-format.md``), so that `hierarchy` knows every level.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hstree._files import naming, read_text
+from hstree._text import quoted
+from hstree._typing import Bool, Int64
+from hstree._version import __version__
+from hstree.errors import InputError, OptionError
+from hstree.tree import outlines
+from hstree.tree.content import COLLAPSED, Content
+from hstree.tree.order import from_edges, sum_to_root
+from hstree.tree.outlines import Outline
+
+#: Endings of files of taxonomies.
+TABLES, NEWICK = (".csv", ".tsv"), (".nwk", ".newick")
+_FORMS = (
+    "a nested dict, {child: parent}, edges, a .csv or .nwk file, Newick text, a networkx.DiGraph, "
+    "a node with name and children, or a list of sparse cluster assignments"
+)
+
+
+def read_taxonomy(source: Any, labels: Sequence[Any] | None = None) -> Content:
+    """Return the content of a tree; see `Tree.from_taxonomy`."""
+    is_newick = isinstance(source, str) and (source[:1] == "(" or source.rstrip().endswith(";"))
+    if isinstance(source, str | os.PathLike) and not is_newick:
+        _refuse_labels(labels)
+        name = os.fspath(source)
+        if not name.endswith((*TABLES, *NEWICK)):
+            raise InputError(
+                f"{quoted(name)} is neither Newick text, which ends in a semicolon, nor the name "
+                f"of a file in {', '.join((*TABLES, *NEWICK))}; other trees: hstree.formats.read"
+            )
+        return read_file(source, outlines.of_newick if name.endswith(NEWICK) else outlines.of_csv)
+    return content_of(*_outline(source, labels))
+
+
+def read_file(path: str | os.PathLike[str], read: Callable[[str], Outline]) -> Content:
+    """Return the content of the tree of a file, whose text `read` reads."""
+    text = read_text(path)
+    with naming(path):
+        return content_of(read(text), {"kind": "taxonomy file", "name": Path(path).name})
+
+
+def _outline(source: Any, labels: Sequence[Any] | None) -> tuple[Outline, dict[str, str]]:
+    """Read a taxonomy of any form, and name the form."""
+    chain = getattr(source, "chain", source)  # PECOS's ClusterChain holds its matrices so
+    chain = [chain] if hasattr(chain, "tocsr") else chain
+    if isinstance(chain, list | tuple) and chain and all(hasattr(one, "tocsr") for one in chain):
+        return outlines.of_chain(chain, labels), {"kind": "cluster chain"}
+    _refuse_labels(labels)
+    if isinstance(source, str):
+        return outlines.of_newick(source), {"kind": "newick"}
+    if isinstance(source, Mapping):
+        is_flat = any(isinstance(value, str | int) and value != "" for value in source.values())
+        if is_flat:
+            return outlines.of_parents(source), {"kind": "parents"}
+        return outlines.of_nested(source), {"kind": "nested"}
+    if hasattr(source, "is_directed"):
+        return outlines.of_graph(source), {"kind": "networkx"}
+    if hasattr(source, "children") and hasattr(source, "name"):
+        return outlines.of_nodes(source), {"kind": "nodes"}
+    titles = [str(title) for title in getattr(source, "columns", ())]
+    if hasattr(source, "__array__"):
+        source = np.asarray(source, object).tolist()
+    if isinstance(source, Iterable):
+        return _of_rows(source, titles)
+    raise InputError(f"{quoted(repr(source))} is no taxonomy; give {_FORMS}")
+
+
+def _refuse_labels(labels: object) -> None:
+    if labels is not None:
+        raise OptionError.about("labels", "names the labels of a cluster chain, and this is none")
+
+
+def _of_rows(source: Iterable[Any], titles: Sequence[str]) -> tuple[Outline, dict[str, str]]:
+    """Read edges, or the rows of level columns where these are not pairs."""
+    rows: list[tuple[int, Sequence[Any]]] = []
+    for number, row in enumerate(source):
+        if isinstance(row, str) or not isinstance(row, Sequence):
+            raise InputError(f"item {number} is {quoted(repr(row))}, no pair (parent, child)")
+        rows.append((number, row))
+    if not rows:
+        raise InputError("the taxonomy has no edge; give pairs (parent, child)")
+    if titles:
+        return outlines.of_table(rows, titles), {"kind": "table"}
+    if all(len(row) == 2 for _, row in rows):
+        return outlines.of_edges((row[0], row[1]) for _, row in rows), {"kind": "edges"}
+    return outlines.of_levels(rows), {"kind": "levels"}
+
+
+def content_of(outline: Outline, origin: Mapping[str, str]) -> Content:
+    """Check an outline and return the content of its tree, without nodes of one child."""
+    names, parent = outline.names, np.array(outline.parents, np.int64)
+    n_items = len(names)
+    if names in ([], [None]):
+        raise InputError("the taxonomy is empty; it has at least one class")
+    roots = np.flatnonzero(parent < 0)
+    if len(roots) > 1:
+        some = ", ".join(repr(names[item]) for item in roots[:3])
+        more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
+        raise InputError(f"{some}{more} have no parent; a taxonomy has one root, put one above")
+    _refuse_cycles(names, parent)
+    n_children = np.bincount(parent[parent >= 0], minlength=n_items)
+    _check_leaves(names, parent, n_children == 0)
+    # (n_items,) what stands for each item: the first one below that has not one child
+    is_single, below = n_children == 1, np.arange(n_items)
+    child = np.flatnonzero(parent >= 0)
+    only = child[is_single[parent[child]]]
+    below[parent[only]] = only
+    below = _ends(below)
+    kept = np.flatnonzero(~is_single)
+    edge = child[~is_single[parent[child]]]
+    ends = (np.searchsorted(kept, item) for item in (parent[edge], below[edge]))
+    tree = from_edges(*ends, len(kept), lambda i: repr(names[kept[i]]))
+    nodes, leaves = kept[tree.nodes], kept[tree.leaves]
+    # (n_items,) number of each item as in `Tree.child`
+    code = np.zeros(n_items, np.int64)
+    code[nodes], code[leaves] = np.arange(len(nodes)), ~np.arange(len(leaves))
+    node_names = [names[item] for item in nodes.tolist()]
+    return Content(
+        [str(names[item]) for item in leaves.tolist()],
+        tree.child_start,
+        tree.child,
+        names=node_names if any(name is not None for name in node_names) else None,
+        meta={
+            "method": "taxonomy",
+            "options": {},
+            "hstree": __version__,
+            "input": dict(origin),
+            COLLAPSED: _collapsed(names, parent, is_single, code[below]),
+        },
+    )
+
+
+def _refuse_cycles(names: Sequence[str | None], parent: Int64) -> None:
+    """Refuse items from which the way up does not end at a root."""
+    end = _ends(np.where(parent < 0, np.arange(len(parent)), parent))
+    stuck = np.flatnonzero(parent[end] >= 0)
+    if stuck.size:
+        item, cycle = int(end[stuck[0]]), list[int]()
+        while item not in cycle[:100]:
+            cycle.append(item)
+            item = int(parent[item])
+        way = " under ".join(repr(names[i]) for i in [*cycle[:4], *cycle[:1]])
+        raise InputError(f"the taxonomy has a cycle: {way}; a taxonomy has none")
+
+
+def _ends(step: Int64) -> Int64:
+    """Follow each item to where it leads in the end, by doubling; a cycle ends anywhere in it."""
+    for _ in range(len(step).bit_length()):
+        step = step[step]
+    return step
+
+
+def _check_leaves(names: Sequence[str | None], parent: Int64, is_leaf: Bool) -> None:
+    """Refuse leaves without a name, and two of the same."""
+    first: dict[str, int] = {}
+    for item in np.flatnonzero(is_leaf).tolist():
+        name = names[item]
+        if name is None:
+            raise InputError("a leaf of the taxonomy has no name; leaves are labels")
+        if (other := first.setdefault(name, item)) != item:
+            above = [repr(names[i]) if i >= 0 else "nothing" for i in parent[[other, item]]]
+            raise InputError(
+                f"the leaf {name!r} stands twice, under {above[0]} and under {above[1]}; "
+                "rename one, since labels are unique"
+            )
+
+
+def _collapsed(
+    names: Sequence[str | None], parent: Int64, is_single: Bool, code: Int64
+) -> list[list[Any]]:
+    """List the names of nodes of one child, from the top down, after what stands for them."""
+    items = np.flatnonzero(is_single)
+    depth = sum_to_root(np.ones(len(parent), np.int64), parent)
+    chains: dict[int, list[Any]] = {}
+    for item in items[np.argsort(depth[items], kind="stable")].tolist():
+        chains.setdefault(int(code[item]), []).append(names[item])
+    return [[number, *chains[number]] for number in sorted(chains, key=lambda c: (c < 0, abs(c)))]
