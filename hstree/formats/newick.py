@@ -1,7 +1,8 @@
 """Newick, for viewers of trees: ``((a,b)animal,c);``.
 
-It holds one code per label, wide nodes and names, but no counts. A label is quoted with single
-quotes, doubled inside, unless it consists of letters, digits, ``.`` and ``-``.
+It holds one code per label, wide nodes and names, but no counts. A label is in single quotes,
+unless it consists of letters, digits, ``.`` and ``-``. One with an apostrophe is in double quotes,
+since ete3 reads no others; one with both has its single quotes doubled, as the standard says.
 """
 
 import re
@@ -24,8 +25,8 @@ def newick(tree: Tree) -> str:
 
     Examples
     --------
-    >>> newick(Tree.from_children(["a", "it's", "c"], [[~0, 1], [~1, ~2]]))
-    "(a,('it''s',c));"
+    >>> print(newick(Tree.from_children(["a", "it's", "c d"], [[~0, 1], [~1, ~2]])))
+    (a,("it's",'c d'));
     """
     check_single_codes(tree, "Newick", "write dot or graphml, which hold several")
     why = "Newick quotes neither control characters nor an empty string"
@@ -52,7 +53,9 @@ def newick(tree: Tree) -> str:
 
 
 def _quoted(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) else "'" + text.replace("'", "''") + "'"
+    if _PLAIN.fullmatch(text):
+        return text
+    return f'"{text}"' if "'" in text and '"' not in text else "'" + text.replace("'", "''") + "'"
 
 
 def _read(path: Path, labels: Path | None) -> Tree:

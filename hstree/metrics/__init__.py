@@ -1,5 +1,6 @@
-"""Figures of predictions: of ranked labels, several of which may be right."""
+"""Figures of predictions: of ranked labels, several of which may be right, and of taxonomies."""
 
+from hstree.metrics.hierarchical import hierarchical_f1, hierarchical_precision, hierarchical_recall
 from hstree.metrics.ranking import (
     inverse_propensity,
     ndcg_at_k,
@@ -8,6 +9,9 @@ from hstree.metrics.ranking import (
 )
 
 __all__ = [
+    "hierarchical_f1",
+    "hierarchical_precision",
+    "hierarchical_recall",
     "inverse_propensity",
     "ndcg_at_k",
     "precision_at_k",

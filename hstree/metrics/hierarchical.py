@@ -5,6 +5,7 @@ them: C. N. Silla & A. A. Freitas, "A survey of hierarchical classification acro
 application domains", Data Mining and Knowledge Discovery 22, 2011.
 """
 
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -103,20 +104,20 @@ def _sizes(y_true: Any, y_pred: Any, tree: Tree | None) -> tuple[Float64, Float6
     both = [*y_true, *y_pred]
     nodes = _rows(both) if tree is None else _ancestors(both, tree)  # (2 n, I)
     true, predicted = nodes[: len(y_true)], nodes[len(y_true) :]
-    right = true.multiply(predicted)
-    return tuple(np.asarray(each.sum(axis=1), float) for each in (right, true, predicted))
+    sums = [rows.sum(axis=1) for rows in (true.multiply(predicted), true, predicted)]
+    return sums[0], sums[1], sums[2]
 
 
 def _rows(rows: list[Any]) -> Any:
     """Return which names are in each row (n, names)."""
     if any(isinstance(row, str) or not np.iterable(row) for row in rows):
         raise InputError("without a tree, a sample is a row of names from the top down; give tree=")
-    # a row has a name once
-    sets = [dict.fromkeys(str(cell) for cell in row if cell is not None) for row in rows]
-    names = {name: i for i, name in enumerate({name for row in sets for name in row if name})}
-    index = [names[name] for row in sets for name in row if name]
-    start = np.cumsum([0, *(sum(map(bool, row)) for row in sets)])
-    return csr_array((np.ones(len(index)), index, start), shape=(len(rows), max(1, len(names))))
+    # names of each row, each once, and their numbers
+    sets = [dict.fromkeys(str(cell) for cell in row if cell not in (None, "")) for row in rows]
+    number = {name: i for i, name in enumerate(dict.fromkeys(chain.from_iterable(sets)))}
+    column = [number[name] for row in sets for name in row]
+    start = np.cumsum([0, *map(len, sets)])
+    return csr_array((np.ones(len(column)), column, start), shape=(len(rows), len(number) or 1))
 
 
 def _ancestors(names: list[Any], tree: Tree) -> Any:

@@ -40,6 +40,9 @@ class Codes:
     cache_limit : int, default 2**25
         Maximum number of decisions kept expanded (8 bytes each); above it, every batch is
         expanded by walking up the tree.
+    nodes : bool, default False
+        Whether the way to node n is the code of ``V + n``, too, as if the node were a label; that
+        to the root has no decision.
 
     Attributes
     ----------
@@ -55,14 +58,22 @@ class Codes:
         D, their sum.
     """
 
-    def __init__(self, tree: TreeArrays, *, cache_limit: int = CACHE_LIMIT) -> None:
+    def __init__(
+        self, tree: TreeArrays, *, cache_limit: int = CACHE_LIMIT, nodes: bool = False
+    ) -> None:
         self.tree = tree
         self.parent_edge = tree.parent_edge
         leaf_edge = np.flatnonzero(tree.child < 0)
         by_label = np.argsort(~tree.child[leaf_edge], kind="stable")
-        self.leaf_edge = compact(leaf_edge[by_label])
-        self.label_start = compact(offsets(tree.codes_per_label))
-        self.length = tree.depth[tree.edge_node[self.leaf_edge]] + 1
+        leaf_edge, n_codes = leaf_edge[by_label], tree.codes_per_label
+        length = tree.depth[tree.edge_node[leaf_edge]] + 1
+        if nodes:
+            leaf_edge = np.r_[leaf_edge, tree.node_edge]
+            n_codes = np.r_[n_codes, np.ones(tree.n_nodes, np.int64)]
+            length = np.r_[length, tree.depth]
+        self.leaf_edge = compact(leaf_edge)
+        self.label_start = compact(offsets(n_codes))
+        self.length = length
         self.n_decisions = int(self.length.sum())
         self._edge: Int64 | None = None
         if self.n_decisions <= cache_limit:
@@ -115,8 +126,10 @@ class Codes:
         if self._edge is not None:
             return start, self._edge[ranges(self._start[code], start)]
         edge = np.empty(start[-1], np.int64)
-        # Edge that each code has reached, and its index in `edge`
+        # Edge that each code has reached, and its index in `edge`; the root's code has no edge
         current, slot = self.leaf_edge[code], start[1:] - 1
+        if len(current) and current.min() < 0:
+            current, slot = current[current >= 0], slot[current >= 0]
         while current.size:
             edge[slot] = current
             current = self.parent_edge[current]

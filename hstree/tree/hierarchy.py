@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -180,10 +181,11 @@ def _check_depth(depth: int) -> None:
 def _chains(tree: Tree) -> dict[int, list[str | None]]:
     """Return the names of nodes of one child above node n at n, and above label v at N + v."""
     chains: dict[int, list[str | None]] = {}
+    number: Any
     for entry in tree.meta.get(COLLAPSED, ()):
-        number, *names = entry if isinstance(entry, list) else (None,)
-        is_there = isinstance(number, int) and -tree.n_labels <= number < tree.n_nodes
-        if not is_there or not all(isinstance(name, str | None) for name in names):
+        number, *names = entry if isinstance(entry, list) and entry else [None]
+        is_number = isinstance(number, int) and -tree.n_labels <= number < tree.n_nodes
+        if not is_number or not all(isinstance(name, str | None) for name in names):
             raise TreeError(
                 f"collapsed in the tree's meta holds {quoted(repr(entry))}; an entry is a child "
                 "of the tree and the names above it"

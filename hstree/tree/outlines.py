@@ -8,7 +8,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 
 from hstree._text import quoted
@@ -19,7 +19,7 @@ PARENT_TITLES = ("parent", "parent_id", "source", "from", "broader")
 #: A token of Newick, or what is skipped: blanks, comments and lengths of branches.
 _NEWICK = re.compile(
     r"""(?P<skipped>\s+|\[[^\]]*\]|:\s*[-+.\w]+)"""
-    r"""|'(?:[^']|'')*'|"(?:[^"]|"")*"|[(),;]|[^(),:;\[\]'"]+"""
+    r"""|'(?:[^']|'')*'|"(?:[^"]|"")*"|[(),;]|[^\s(),:;\[\]'"][^(),:;\[\]]*"""
 )
 
 #: Columns of a table without its titles, and the number of the line of each row.
@@ -89,7 +89,7 @@ def of_nested(nested: Mapping[Any, Any]) -> Outline:
     """Read nested mappings of names to what is below: a mapping, a list of leaves or nothing."""
     outline = Outline([], [])
     root = -1 if len(nested) == 1 else outline.add(None, -1)
-    stack = [(name, below, root) for name, below in reversed(nested.items())]
+    stack = [(name, below, root) for name, below in reversed(list(nested.items()))]
     while stack:
         name, below, parent = stack.pop()
         item = outline.add(named(name), parent)
@@ -167,16 +167,17 @@ def of_csv(text: str) -> Outline:
         raise InputError(f"line {lines.line_num}: {error}; mend the quotes") from error
     if not rows:
         raise InputError("the file is empty; give parents and children, or columns of levels")
-    width = len(rows[0][1])
+    first_row = [cell.strip() for cell in rows[0][1]]
+    columns = zip_longest(*([cell.strip() for cell in row] for _, row in rows[1:]), fillvalue="")
+    if any(cell in column for cell, column in zip(first_row, columns, strict=False)):
+        return of_table(rows, ())
     for number, row in rows:
-        if len(row) > width:
+        if len(row) > len(first_row):
             raise InputError(
-                f"line {number} has {len(row)} cells, and the first line has {width}; quote names "
-                "that hold the separator"
+                f"line {number} has {len(row)} cells, and the titles are {len(first_row)}; quote "
+                "names that hold the separator"
             )
-    columns = [{row[i].strip() for _, row in rows[1:] if i < len(row)} for i in range(width)]
-    again = (cell.strip() in column for cell, column in zip(rows[0][1], columns, strict=True))
-    return of_table(rows, ()) if any(again) else of_table(rows[1:], rows[0][1])
+    return of_table(rows[1:], first_row)
 
 
 def of_nodes(root: Any) -> Outline:
@@ -228,7 +229,8 @@ def of_graph(graph: Any) -> Outline:
 def of_newick(text: str) -> Outline:
     """Read one tree in Newick; lengths of branches and comments are skipped.
 
-    Names may be in single or double quotes, which are doubled inside; underscores stay.
+    Names may be in single or double quotes, which are doubled inside; underscores stay. The
+    semicolon at the end may be missing, as bigtree leaves it out.
     """
     outline = Outline([], [])
     above: list[int] = []  # the open nodes, from the root down
@@ -255,8 +257,8 @@ def of_newick(text: str) -> Outline:
         else:
             item = outline.add(_unquoted(token) or None, above[-1] if above else -1)
         before = token
-    if before != ";":
-        raise InputError("Newick: the semicolon at the end is missing")
+    if above or not outline.names:
+        raise InputError("Newick: more brackets are opened than closed, or there is no tree")
     return outline
 
 

@@ -32,7 +32,9 @@ _FORMS = (
 
 def read_taxonomy(source: Any, labels: Sequence[Any] | None = None) -> Content:
     """Return the content of a tree; see `Tree.from_taxonomy`."""
-    is_newick = isinstance(source, str) and (source[:1] == "(" or source.rstrip().endswith(";"))
+    is_newick = isinstance(source, str) and (
+        source.lstrip()[:1] == "(" or source.rstrip().endswith(";")
+    )
     if isinstance(source, str | os.PathLike) and not is_newick:
         _refuse_labels(labels)
         name = os.fspath(source)
@@ -121,8 +123,8 @@ def content_of(outline: Outline, origin: Mapping[str, str]) -> Content:
     below = _ends(below)
     kept = np.flatnonzero(~is_single)
     edge = child[~is_single[parent[child]]]
-    ends = (np.searchsorted(kept, item) for item in (parent[edge], below[edge]))
-    tree = from_edges(*ends, len(kept), lambda i: repr(names[kept[i]]))
+    first, last = (np.searchsorted(kept, item) for item in (parent[edge], below[edge]))
+    tree = from_edges(first, last, len(kept), lambda i: repr(names[kept[i]]))
     nodes, leaves = kept[tree.nodes], kept[tree.leaves]
     # (n_items,) number of each item as in `Tree.child`
     code = np.zeros(n_items, np.int64)

@@ -60,6 +60,22 @@ def test_a_linkage_with_labels(hstree, tmp_path):
     assert lines == ["cat", "dog", "the"]
 
 
+def test_a_taxonomy(hstree, refused, tmp_path):
+    (tmp_path / "x.csv").write_text(
+        "parent,child\nthing,animal\nanimal,cat\nanimal,dog\nthing,car\n"
+    )
+    ran = hstree("convert", "x.csv", "tree.json")
+    assert (ran.status, ran.err) == (0, "")
+    assert "(taxonomy)" in ran.out
+    assert load(tmp_path / "tree.json").names == ("thing", "animal")
+    assert hstree("convert", "tree.json", "x.nwk").status == 0
+    assert hstree("convert", "x.nwk", "again.json").status == 0
+    assert load(tmp_path / "again.json").sha256 == load(tmp_path / "tree.json").sha256
+    refused("convert", "tree.json", "y.csv", status=2, saying="taxonomy is only read")
+    (tmp_path / "two.csv").write_text("parent,child\na,cat\nb,dog\n")
+    refused("convert", "two.csv", "y.json", saying="two.csv: 'a', 'b' have no parent")
+
+
 def test_nothing_is_overwritten_unasked(hstree, refused, tree, tmp_path):
     (tmp_path / "x.json").write_text("mine\n")
     refused("convert", tree, "x.json", saying="add --force to replace it")

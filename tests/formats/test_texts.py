@@ -221,12 +221,12 @@ def test_bad_linkages(matrix, saying, tmp_path):
         formats.read(tmp_path / "z.npy")
 
 
-# Newick and DOT, which are only written
+# Newick; DOT, which is only written
 
 
 def parse_newick(text):
     """Read Newick into nested lists and a name for each, without looking at our writer."""
-    tokens = re.findall(r"'(?:[^']|'')*'|[(),;]|[^(),;']+", text)
+    tokens = re.findall(r"""'(?:[^']|'')*'|"[^"]*"|[(),;]|[^(),;'"]+""", text)
     stack, last = [[]], None
     for token in tokens:
         if token == "(":
@@ -235,7 +235,9 @@ def parse_newick(text):
             last = stack.pop()
             stack[-1].append(last)
         elif token not in ",;":
-            name = token[1:-1].replace("''", "'") if token[0] == "'" else token.replace("_", " ")
+            is_quoted = token[0] in "'\""
+            unquoted = token[1:-1].replace(2 * token[0], token[0])
+            name = unquoted if is_quoted else token.replace("_", " ")
             if last is not None:
                 last.append(("name", name))
             else:
@@ -260,6 +262,21 @@ def test_newick_names_nodes():
     tree = Tree.from_children(["a", "b c", "d_e"], [[1, ~0], [~1, ~2]], names=[None, "n.01"])
     assert newick(tree) == "(('b c','d_e')n.01,a);"
     assert newick(Tree(["only"], [0], [])) == "only;"
+
+
+def test_newick_of_others_is_read(tmp_path):
+    (tmp_path / "x.nwk").write_text("((a:1,'it''s':2)n_1:0.5[&&NHX:S=x],\"b c\")root:1;\n")
+    tree = formats.read(tmp_path / "x.nwk")
+    assert (tree.labels, tree.names) == (("a", "it's", "b c"), ("root", "n_1"))
+    assert tree.child.tolist() == [1, ~2, ~0, ~1]
+
+
+def test_taxonomy_tables_are_read_with_the_names_of_nodes_of_one_child(tmp_path):
+    (tmp_path / "x.csv").write_text("a,p,x\na,p,y\nb,q,z\n")
+    tree = formats.read(tmp_path / "x.csv")
+    assert tree.labels == ("x", "y", "z")
+    assert tree.meta["collapsed"] == [[1, "a"], [~2, "b", "q"]]
+    assert (tree.meta["method"], tree.meta["input"]["name"]) == ("taxonomy", "x.csv")
 
 
 def test_dot_escapes_what_graphviz_reads(tmp_path):

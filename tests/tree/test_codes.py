@@ -95,3 +95,16 @@ def test_a_chain_of_100_000_labels():
     assert np.array_equal(expansion.edge[: n - 2], np.arange(1, 2 * n - 4, 2))
     assert expansion.edge[n - 1] == 0
     assert codes.kraft_sum() == pytest.approx(1, abs=1e-12)
+
+
+@given(trees())
+def test_nodes_have_the_codes_that_lead_to_them(tree):
+    labels = codes_by_recursion(tree)
+    for codes in (Codes(tree, nodes=True), Codes(tree, nodes=True, cache_limit=0)):
+        assert {label: codes.of(label) for label in range(tree.n_labels)} == labels
+        for node in range(tree.n_nodes):
+            (code,) = codes.of(tree.n_labels + node)
+            edge = int(tree.node_edge[node])
+            above = [] if edge < 0 else codes.of(tree.n_labels + int(tree.parent[node]))[0]
+            step = [(int(tree.edge_node[edge]), int(tree.edge_branch[edge]))]
+            assert code == (above + step if edge >= 0 else [])

@@ -130,13 +130,14 @@ def index_tensor(
 class TreeIndex:
     """Arrays of a tree as index tensors, under the names that they have there.
 
-    `codes` are kept where the tree has more than `CACHE_LIMIT` decisions. `widest` is the largest
-    number of children of a node, 0 where there is no node.
+    `codes` are kept where the tree has more than `CACHE_LIMIT` decisions; targets are what they
+    have codes of: labels, and perhaps nodes. `widest` is the largest number of children of a node,
+    0 where there is no node.
     """
 
     def __init__(self, codes: Codes, device: torch.device) -> None:
         tree = codes.tree
-        self.n_labels = tree.n_labels
+        self.n_labels, self.n_targets = tree.n_labels, len(codes.label_start) - 1
         self.has_single_codes = tree.has_single_codes
         self.widest = int(tree.fan_out.max(initial=0))
         self.edge_row = index_tensor(tree.edge_row, device)
@@ -146,7 +147,7 @@ class TreeIndex:
         self.child = index_tensor(tree.child, device)
         self._label_start = index_tensor(codes.label_start, device)
         self._host_codes = codes if codes.n_decisions > CACHE_LIMIT else None
-        everything = codes.expand(np.arange(0 if self._host_codes else tree.n_labels))
+        everything = codes.expand(np.arange(0 if self._host_codes else self.n_targets))
         self._code_start = index_tensor(everything.decision_start, device)
         self._code_edge = index_tensor(everything.edge, device, torch.int32)
 

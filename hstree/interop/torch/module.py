@@ -4,6 +4,7 @@ import hashlib
 import os
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -18,7 +19,7 @@ from hstree.interop.torch.probabilities import AllLabels, certain, sample, targe
 from hstree.layers.base import check_k
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
 from hstree.models import Model, load
-from hstree.tree import Tree
+from hstree.tree import Hierarchy, Tree
 from hstree.tree.codes import Codes
 from hstree.tree.weight_rows import unigram_bias
 
@@ -207,6 +208,9 @@ class HierarchicalSoftmax(TreeLayer):
         Training counts for the starting biases; `tree.counts` by default, all ones without any.
     ignore_index : int, default -100
         Target of items that are not scored, such as padding, whatever labels there are.
+    node_targets : bool, default False
+        Whether a target ``V + n`` is the inner node n, for items of which no more is known: its
+        likelihood is the probability of reaching that node (``docs/taxonomies.md``).
     device, dtype : optional
         As for every torch module.
 
@@ -245,10 +249,12 @@ class HierarchicalSoftmax(TreeLayer):
         sparse: bool = False,
         counts: Integer | None = None,
         ignore_index: int = -100,
+        node_targets: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         rows = slice(None)
+        self.node_targets = node_targets  # first, since the index is made with the weights
         super().__init__(tree, in_features, rows, sparse, counts, ignore_index, device, dtype)
 
     @classmethod
@@ -313,6 +319,7 @@ class HierarchicalSoftmax(TreeLayer):
             self.in_features,
             sparse=self.sparse,
             ignore_index=self.ignore_index,
+            node_targets=self.node_targets,
             device=self.weight.device,
             dtype=self.weight.dtype,
         )
@@ -341,6 +348,45 @@ class HierarchicalSoftmax(TreeLayer):
         hidden = self._hidden(input)
         with without_autocast(input.device):
             return self._log_prob(hidden).reshape(*input.shape[:-1], self.n_classes)
+
+    def node_log_prob(self, input: Tensor) -> Tensor:
+        """Return the log-probabilities of reaching all inner nodes, (..., N); differentiable.
+
+        In the order of the tree's nodes; that of the root is 0.
+        """
+        hidden = self._hidden(input)
+        with without_autocast(input.device):
+            return self._node_log_prob(hidden).reshape(*input.shape[:-1], self.tree.n_nodes)
+
+    @cached_property
+    def levels(self) -> Hierarchy:
+        """Names and depths of the tree's nodes and labels, those of one child among them."""
+        return Hierarchy(self.tree)
+
+    @torch.no_grad()
+    def predict_nodes(
+        self, input: Tensor, *, depth: int | None = None, confidence: float | None = None
+    ) -> Tensor:
+        """Return the target of the node or label predicted at a level, int64 (...).
+
+        A label id, or ``V + n`` for node n; ``layer.levels.names_of(targets, depth)`` are names.
+        At a `depth`, 0 for the root, it is the most probable node, or label above it. With a
+        `confidence` it is the deepest whose probability reaches that, down to the depth if there
+        is one; of several, the most probable. Raises InputError where labels have several codes.
+        """
+        items = self.levels.candidates(depth, confidence)
+        levels = (a[items] for a in (self.levels.target, self.levels.depth))
+        target, level = (torch.as_tensor(a, device=input.device) for a in levels)
+        hidden = self._hidden(input)
+        step, parts = max(1, TABLE_LIMIT // max(1, len(self.tree.child))), []
+        with without_autocast(input.device):
+            for some in torch.split(hidden, step):
+                log_prob = torch.cat([self._log_prob(some), self._node_log_prob(some)], 1)
+                score = log_prob.index_select(1, target).exp()  # (n, items)
+                if confidence is not None:
+                    score = torch.where(score >= confidence, 2 * level + 1 + score, 0)
+                parts.append(target[score.argmax(1)])
+        return torch.cat(parts).reshape(input.shape[:-1])
 
     def predict(self, input: Tensor) -> Tensor:
         """Return the most probable label of each hidden vector, int64 (...); as `top_k`."""
@@ -376,7 +422,8 @@ class HierarchicalSoftmax(TreeLayer):
     @not_compiled
     def _lay_out(self, device: torch.device) -> _Layout:
         codes, has_nodes = Codes(self.tree), self.tree.n_nodes > 0
-        return _Layout(TreeIndex(codes, device), AllLabels(codes, device) if has_nodes else None)
+        targets = Codes(self.tree, nodes=True) if self.node_targets else codes
+        return _Layout(TreeIndex(targets, device), AllLabels(codes, device) if has_nodes else None)
 
     def _target_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor:
         inputs = Inputs(self.weight, self.bias, hidden, self.sparse)
@@ -387,6 +434,13 @@ class HierarchicalSoftmax(TreeLayer):
         if all_labels is None:
             return certain(self.weight, self.bias, hidden)[:, None]
         log_prob: Tensor = all_labels.log_prob(self.weight, self.bias, hidden)
+        return log_prob
+
+    def _node_log_prob(self, hidden: Tensor) -> Tensor:
+        all_labels = self._layout().all_labels
+        if all_labels is None:
+            return certain(self.weight, self.bias, hidden)[:, None][:, :0]
+        log_prob: Tensor = all_labels.node_log_prob(self.weight, self.bias, hidden)
         return log_prob
 
 

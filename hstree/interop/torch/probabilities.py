@@ -55,10 +55,11 @@ def scored_targets(
     kept = (target != ignore_index).nonzero()[:, 0]
     target = target[kept]
     least, most = torch.stack(torch.aminmax(target)).tolist() if len(target) else (0, 0)
-    if not 0 <= least <= most < index.n_labels:
+    if not 0 <= least <= most < index.n_targets:
+        nodes = f", nodes up to {index.n_targets - 1}" if index.n_targets > index.n_labels else ""
         raise InputError(
             f"target holds ids from {least} to {most}; this layer has labels 0 to "
-            f"{index.n_labels - 1}, and ignores {ignore_index}"
+            f"{index.n_labels - 1}{nodes}, and ignores {ignore_index}"
         )
     return kept, target
 
@@ -125,7 +126,7 @@ def certain(weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
 
 
 class AllLabels:
-    """Order in which the edges and labels of a tree with nodes are computed, as index tensors."""
+    """Order in which the edges, labels and nodes of a tree are computed, as index tensors."""
 
     def __init__(self, codes: Codes, device: torch.device) -> None:
         tree = codes.tree
@@ -144,9 +145,23 @@ class AllLabels:
         self._above = index_tensor(rank[tree.parent_edge[down]], device)
         self._leaf = index_tensor(rank[codes.leaf_edge], device)
         self._code_label = index_tensor(codes.label, device)
+        self._node = index_tensor(rank[tree.node_edge[1:]], device)
 
     def log_prob(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
         """Return the log-probabilities (N, V), at least float32; O(N (R d + E))."""
+        of_code = self._path(weight, bias, hidden).index_select(0, self._leaf)
+        if self.has_single_codes:
+            return of_code.T
+        return log_sum_exp(of_code, self._code_label, self.n_labels).T
+
+    def node_log_prob(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
+        """Return the log-probabilities (N, nodes) of reaching each node, 0 at the root."""
+        path = self._path(weight, bias, hidden)
+        root = path.new_zeros(1, path.shape[1])
+        return torch.cat([root, path.index_select(0, self._node)]).T
+
+    def _path(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
+        """Return the log-probabilities (E, N) of taking each edge, from the root down."""
         refuse_large(hidden)
         logits = at_least_float32(torch.addmm(bias[:, None], weight, hidden.T))
         # (slots, N) of the first children of all binary nodes, the second ones, and the groups
@@ -159,10 +174,7 @@ class AllLabels:
         path = torch.cat(parts).index_select(0, self._slot)
         for a, b in pairwise(self._level_bounds[1:]):
             path[a:b] += path.index_select(0, self._above[a:b])
-        of_code = path.index_select(0, self._leaf)
-        if self.has_single_codes:
-            return of_code.T
-        return log_sum_exp(of_code, self._code_label, self.n_labels).T
+        return path
 
 
 def _slots(tree: TreeArrays) -> tuple[Int64, list[Int64], Int64]:
