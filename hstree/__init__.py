@@ -1,55 +1,73 @@
-"""Hierarchical-softmax trees: build them, train on them, and find out which one to use.
+"""Trees for hierarchical softmax, and which output layer to use.
 
-Models, experiments and the packages that need them are imported when their names are first used.
+Make a tree of what a program has: counts, vectors or a text.
+
+    tree = hstree.build("huffman", counts)     dict, Series, array or list
+    tree = hstree.build("gmm", X, labels=names, counts=counts)
+                                               array, tensor or DataFrame
+    hstree.builders()                          all methods by name
+    "cat" in tree, len(tree), tree.labels, tree.stats(), tree.plot()
+    tree.code("cat"), tree.neighbours("cat")
+    tree.save("tree.json"), hstree.load("tree.json")
+    hstree.grow(tree, new), hstree.prune(tree, words)
+
+Train with it; compare it with others, and with no tree at all.
+
+    model = hstree.LanguageModel(tree).fit(text)
+                                               CBOW, SkipGram, Ensemble
+    model.perplexity(text), model.predict(["the cat"])
+    model.save("model"), hstree.load_model("model")
+    hstree.evaluate("huffman", text)           one row
+    hstree.compare(text, ["huffman", "gmm", "flat"], "folder")
+                                               stop= Halving(minutes),
+                                               Epochs(n) or Seconds(n)
+    hstree.bootstrap(text, ["gmm"], "folder")  trees of learned vectors
+
+A text is a list of lines or of lists of words, an array of token ids, the
+name of a file, or a Corpus, which reads these with options.
+
+    hstree.Corpus       read, from_lines, from_tokens, from_ids, splits
+    hstree.Vocabulary   words with counts
+    hstree.WordVectors  words with vectors and counts
+
+Packages: interop (scikit-learn, PyTorch, gensim), formats (trees of other
+programs), layers, ngrams, and others below. Errors are HstreeErrors.
+`help(hstree.build)`, `help(hstree.Tree)` and so on say more.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from hstree._version import __version__
-from hstree.builders import build, builders
-from hstree.data.corpus import Corpus
-from hstree.data.vectors import WordVectors
-from hstree.data.vocabulary import Vocabulary
-from hstree.errors import HstreeError
-from hstree.tree import Tree, load
+from hstree._version import __version__ as __version__
+from hstree.builders import build as build
+from hstree.builders import builders as builders
+from hstree.data.corpus import Corpus as Corpus
+from hstree.data.vectors import WordVectors as WordVectors
+from hstree.data.vocabulary import Vocabulary as Vocabulary
+from hstree.errors import HstreeError as HstreeError
+from hstree.tree import Tree as Tree
+from hstree.tree import load as load
 
 if TYPE_CHECKING:
-    from hstree.builders.grow import carried_rows, grow, prune
-    from hstree.experiments.bootstrap import bootstrap
-    from hstree.experiments.compare import compare, evaluate
-    from hstree.experiments.results import Epochs, Halving, Seconds
-    from hstree.models.cbow import CBOW
-    from hstree.models.ensemble import Ensemble, load_model
-    from hstree.models.lbl import LanguageModel
-    from hstree.models.skipgram import SkipGram
+    from hstree.builders.grow import carried_rows as carried_rows
+    from hstree.builders.grow import grow as grow
+    from hstree.builders.grow import prune as prune
+    from hstree.experiments.bootstrap import bootstrap as bootstrap
+    from hstree.experiments.compare import compare as compare
+    from hstree.experiments.compare import evaluate as evaluate
+    from hstree.experiments.results import Epochs as Epochs
+    from hstree.experiments.results import Halving as Halving
+    from hstree.experiments.results import Seconds as Seconds
+    from hstree.models.cbow import CBOW as CBOW
+    from hstree.models.ensemble import Ensemble as Ensemble
+    from hstree.models.ensemble import load_model as load_model
+    from hstree.models.lbl import LanguageModel as LanguageModel
+    from hstree.models.skipgram import SkipGram as SkipGram
 
-__all__ = [
-    "CBOW",
-    "Corpus",
-    "Ensemble",
-    "Epochs",
-    "Halving",
-    "HstreeError",
-    "LanguageModel",
-    "Seconds",
-    "SkipGram",
-    "Tree",
-    "Vocabulary",
-    "WordVectors",
-    "__version__",
-    "bootstrap",
-    "build",
-    "builders",
-    "carried_rows",
-    "compare",
-    "evaluate",
-    "grow",
-    "load",
-    "load_model",
-    "prune",
-]
-
+# No `__all__`: `help(hstree)` would print the whole help of every name in it, 2,000 lines.
+_EAGER = {
+    *("Corpus", "HstreeError", "Tree", "Vocabulary", "WordVectors", "build", "builders", "load"),
+}
 #: Modules of the names that are imported when they are first used.
 _LAZY = {
     "bootstrap": "experiments.bootstrap",
@@ -78,4 +96,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+    return sorted({*_EAGER, *_LAZY, *(name for name in globals() if name.startswith("__"))})

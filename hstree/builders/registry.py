@@ -8,7 +8,7 @@ Another package adds its own through the entry-point group ``hstree.builders``::
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from hstree._jobs import doing_jobs
 from hstree._options import effective
 from hstree._plugins import PACKAGE, Registry, titled
 from hstree._text import named_error
-from hstree._typing import Array
 from hstree._version import __version__
 from hstree.builders.shared.builder import (
     FROM,
@@ -30,7 +29,7 @@ from hstree.builders.shared.builder import (
 from hstree.builders.shared.join import over_vocabulary
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, texts
-from hstree.data.vectors import KeyedVectorsLike, WordVectors
+from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.word_files import texts_of_file
 from hstree.errors import FileFormatError, InputError, MissingExtraError, OptionError, PluginError
@@ -58,8 +57,10 @@ builder, builders, broken_builders = BUILDERS.get, BUILDERS.all, BUILDERS.broken
 
 def build(
     method: str,
-    input: BuilderInput | Mapping[str, int] | Array | KeyedVectorsLike | str | os.PathLike[str],
+    input: Any,
     *,
+    labels: Sequence[str] | Sequence[int] | str | os.PathLike[str] | None = None,
+    counts: Any = None,
     vocabulary: Vocabulary | str | os.PathLike[str] | None = None,
     from_tree: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
@@ -71,11 +72,17 @@ def build(
     ----------
     method : str
         Name of a builder: "huffman", "flat", ...; see `builders`.
-    input : Vocabulary, Corpus, WordVectors, dict, array, KeyedVectors, str or path
-        A corpus, a dict or `Counter` of words, or vectors with counts, serve as a vocabulary. An
-        array (V, d) is vectors labelled "0" to "V - 1", its row numbers; gensim's ``KeyedVectors``
-        are vectors, with their counts. A name is opened as what the method takes; see
-        `hstree.builders.open_input`.
+    input : counts, vectors, text, str or path
+        Counts: a dict, a `Counter`, a Series with its index, an array, list or tensor (V,), or a
+        Vocabulary; floats that are whole will do. Vectors: an array, tensor or DataFrame (V, d),
+        gensim's ``KeyedVectors``, or WordVectors. A text: a Corpus, or what `Corpus.of` makes one
+        of. A text, and vectors with counts, serve as counts, too. A name is opened as what the
+        method takes; see `hstree.builders.open_input`.
+    labels : sequence of str or int, optional
+        Labels of counts or vectors (default: the index of a Series or a DataFrame, else "0" to
+        "V - 1"); of a file, also the name of a labels file.
+    counts : array_like of int, dict or Series, optional
+        Counts of vectors, in the order of the labels, or by label.
     vocabulary : Vocabulary, str or path, optional
         Words of the tree. A corpus is encoded with them. Words without a vector go into a Huffman
         tree beside the rest; meta["input"] has their number.
@@ -109,6 +116,9 @@ def build(
     >>> tree = build("huffman", {"a": 1, "b": 5, "c": 2}, arity=2)
     >>> tree.meta["method"], tree.meta["options"]
     ('huffman', {'arity': 2})
+    >>> rows = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]
+    >>> build("gmm", rows, labels=["cat", "dog", "car"], counts=[5, 2, 4])
+    Tree(3 labels, 2 nodes, method='gmm')
     """
     chosen = BUILDERS.get(method)
     if from_tree is not None:
@@ -118,8 +128,10 @@ def build(
     if isinstance(vocabulary, str | os.PathLike):
         vocabulary = Vocabulary.from_file(vocabulary)
     if isinstance(input, str | os.PathLike):
-        input = open_input(input, chosen, vocabulary=vocabulary)
-    input = convert_input(input, chosen, vocabulary)
+        of_file = labels if isinstance(labels, str | os.PathLike) else None
+        input = open_input(input, chosen, vocabulary=vocabulary, labels=of_file)
+        labels = labels if of_file is None else None
+    input = convert_input(input, chosen, vocabulary, labels=labels, counts=counts)
     # Files that options name are recorded by their hashes, and by the texts that they are made of.
     used, hashes, made_from = {}, {}, list[Text]()
     for name, value in ({FROM.name: grown} if grown else values).items():

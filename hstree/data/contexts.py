@@ -1,26 +1,54 @@
 """Contexts that callers pass to models: checks, and conversion of words to label ids."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from reprlib import repr as brief
+from typing import Any
 
 import numpy as np
 
 from hstree._typing import Array, Int32, Int64, Integer
+from hstree.data.arrays import as_array
 from hstree.data.vocabulary import EOS, UNK, Vocabulary
 from hstree.errors import InputError
 
-#: Lists of words, or label ids (B, n).
-Contexts = Sequence[Sequence[str]] | Integer
+#: Lines, lists of words or of label ids, or an array of label ids (B, n).
+Contexts = Iterable[str] | Iterable[Iterable[str]] | Iterable[Iterable[int]] | Integer
 
 
-def check_words(contexts: Sequence[Sequence[str]]) -> None:
-    """Refuse contexts that are not lists of words; raises InputError with the first."""
-    odd = [c for c in contexts if isinstance(c, str) or not all(isinstance(w, str) for w in c)]
-    if odd:
+def ids_or_words(contexts: Any, vocabulary: Vocabulary) -> Array | list[list[str]]:
+    """Return an array or a tensor of label ids as it is, and other contexts as lists of words.
+
+    Lines are split at white space, and label ids replaced by their words. Raises InputError for
+    anything else.
+    """
+    if hasattr(contexts, "detach"):
+        contexts = as_array(contexts, "contexts")
+    if isinstance(contexts, np.ndarray) and (contexts.dtype.kind not in "OU" or contexts.ndim != 1):
+        return contexts
+    if isinstance(contexts, str) or not hasattr(contexts, "__iter__"):
         raise InputError(
-            f"a context is {brief(odd[0])}; give each as a list of words, "
-            "or all of them as an integer array of label ids"
+            f"contexts of type {type(contexts).__name__}; give a list of lines, of lists of words, "
+            "or of lists of label ids"
         )
+    return [_words(context, vocabulary.words) for context in contexts]
+
+
+def _words(context: Any, labels: Sequence[str]) -> list[str]:
+    """Return the words of a line, a list of words, or a list or an array of label ids."""
+    if isinstance(context, str):  # at the white space that separates the words of a text
+        return [word.decode() for word in context.encode().split()]
+    if hasattr(context, "__iter__"):
+        words = context.tolist() if hasattr(context, "tolist") else list(context)
+        if all(map(str.__instancecheck__, words)):
+            return words
+        if all(isinstance(word, Integral) and not isinstance(word, bool) for word in words):
+            check_ids(np.array(words), len(labels))
+            return [labels[label] for label in words]
+    raise InputError(
+        f"a context is {brief(context)}; give each as a line, a list of words or a list of label "
+        "ids, or all of them as an integer array of label ids"
+    )
 
 
 def check_ids(ids: Array, n_labels: int, lowest: int = 0) -> None:
@@ -60,12 +88,12 @@ def ids_before(contexts: Contexts, n: int, vocabulary: Vocabulary) -> Int64:
     """Return the label ids of the last n words of each context, (B, n).
 
     Shorter contexts are padded with ``<eos>`` on the left. Raises InputError when these are not
-    lists of words or an array (B, n) of label ids, or a word is neither a label nor replaced by
+    lines, lists or an array (B, n) of label ids, or a word is neither a label nor replaced by
     ``<unk>``.
     """
-    if isinstance(contexts, np.ndarray):
-        return checked_ids(contexts, n, len(vocabulary))
-    check_words(contexts)
-    padded = [[EOS] * (n - len(words)) + list(words[-n:]) for words in contexts]
+    lists = ids_or_words(contexts, vocabulary)
+    if isinstance(lists, np.ndarray):
+        return checked_ids(lists, n, len(vocabulary))
+    padded = [[EOS] * (n - len(words)) + words[-n:] for words in lists]
     ids = ids_of([word for words in padded for word in words], vocabulary)
     return ids.astype(np.int64).reshape(-1, n)

@@ -7,16 +7,20 @@ another vocabulary needs neither time nor memory that grow with the text, other 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
-from itertools import compress, pairwise
+from itertools import chain, compress, pairwise
+from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hstree._text import plural
 from hstree._typing import Int32, Int64, Integer
+from hstree.data.arrays import n_axes
 from hstree.data.encoding import EncodedText, encode, encoded_again
+from hstree.data.in_memory import encode_ids, encode_lines, encode_tokens
 from hstree.data.memory import give_back
 from hstree.data.provenance import texts
 from hstree.data.sources import open_source
@@ -26,9 +30,27 @@ from hstree.errors import InputError, OptionError
 _BLOCK_TOKENS = 1 << 20
 
 
+def address_of(corpus: Corpus) -> tuple[Any, ...]:
+    """Return what `corpus_at` makes the same corpus of, in another process.
+
+    That is names and words, without the arrays of the text; a text in memory is sent itself.
+    """
+    text = corpus._text
+    of_text = text.entry, text.name, text.location, text.sha256, text.lower
+    return text if text.entry == Path() else of_text, corpus.vocabulary, corpus.lines, corpus._only
+
+
+def corpus_at(address: tuple[Any, ...]) -> Corpus:
+    """Return the corpus of an address."""
+    text, vocabulary, lines, only = address
+    text = text if isinstance(text, EncodedText) else encoded_again(*text)
+    return Corpus(text, vocabulary, lines, only=only)
+
+
 class Corpus:
     """Consecutive lines of a text as ids of a vocabulary.
 
+    `read` makes one of files, `from_lines`, `from_tokens` and `from_ids` of what a program has.
     Every line ends with ``<eos>``. A literal ``<unk>`` in the text is a word like any other. Words
     outside the vocabulary are out of vocabulary (OOV), whether it contains ``<unk>`` or not.
 
@@ -86,6 +108,11 @@ class Corpus:
         only: Vocabulary | None = None,
         type_counts: Int64 | None = None,
     ) -> None:
+        if not isinstance(text, EncodedText):
+            raise InputError(
+                f"Corpus takes an encoded text, not of type {type(text).__name__}; Corpus.read "
+                "takes a file, from_lines lines, from_tokens lists of words, from_ids token ids"
+            )
         start, stop = (0, len(text.line_start) - 1) if lines is None else lines
         first, last = text.line_start[[start, stop]]
         self.vocabulary, self.lines = vocabulary, (start, stop)
@@ -188,25 +215,165 @@ class Corpus:
             location = os.path.abspath(source)
         encoded = encode(open_source(source, text=text), lower=lower, cache=cache, n_jobs=n_jobs)
         encoded = replace(encoded, location=location)
+        return cls._over(encoded, vocabulary, min_count, max_size, unk)
+
+    @classmethod
+    def from_lines(
+        cls,
+        lines: Iterable[str],
+        *,
+        vocabulary: Vocabulary | None = None,
+        min_count: int = 1,
+        max_size: int | None = None,
+        unk: bool | None = True,
+        lower: bool = False,
+        name: str = "lines",
+    ) -> Corpus:
+        """Make a corpus of lines with white space between words, in memory.
+
+        Parameters
+        ----------
+        lines : iterable of str
+            A list, a generator, a column of a data set, ... One with line ends inside is several.
+        vocabulary, min_count, max_size, unk, lower
+            See `read`.
+        name : str
+            Name in messages and records.
+
+        Examples
+        --------
+        >>> corpus = Corpus.from_lines(["the cat", "the dog"])
+        >>> len(corpus), corpus.vocabulary.words
+        (6, ('<eos>', 'the', 'cat', 'dog', '<unk>'))
+        """
+        if isinstance(lines, str):
+            raise InputError(
+                "the lines are one str; give a list of lines, or a file to Corpus.read"
+            )
+        encoded = encode_lines(lines, name, lower=lower)
+        return cls._over(encoded, vocabulary, min_count, max_size, unk)
+
+    @classmethod
+    def from_tokens(
+        cls,
+        lines: Iterable[Iterable[str] | Iterable[int]],
+        *,
+        vocabulary: Vocabulary | None = None,
+        min_count: int = 1,
+        max_size: int | None = None,
+        unk: bool | None = True,
+        name: str = "tokens",
+    ) -> Corpus:
+        """Make a corpus of lists of tokens, in memory; ``<eos>`` ends each.
+
+        Parameters
+        ----------
+        lines : iterable of iterables of str
+            A token may hold white space. Whole numbers become text: 3 is "3".
+        vocabulary, min_count, max_size, unk
+            See `read`.
+        name : str
+            Name in messages and records.
+
+        Examples
+        --------
+        >>> corpus = Corpus.from_tokens(line.split() for line in ["a b", "b"])
+        >>> corpus.words(slice(None))
+        ['a', 'b', '<eos>', 'b', '<eos>']
+        """
+        return cls._over(encode_tokens(lines, name), vocabulary, min_count, max_size, unk)
+
+    @classmethod
+    def from_ids(
+        cls,
+        ids: Any,
+        *,
+        labels: Sequence[str] | Sequence[int] | None = None,
+        eos: int | None = None,
+        name: str = "ids",
+    ) -> Corpus:
+        """Make a corpus of token ids, which are also the ids of its vocabulary, in their order.
+
+        Parameters
+        ----------
+        ids : integer array (T,), or iterable of lists or arrays of int
+            One array, whose lines end with `eos`; it is not copied, and stays mapped if it is. Or
+            lines, each of which gets an end unless it has one.
+        labels : sequence of str, length V, optional
+            Name of each id (default: its digits, up to the largest id). Give them where other texts
+            may have larger ids.
+        eos : int, optional
+            The id that ends lines, which is named ``<eos>`` whatever its label (default: the one
+            whose label is ``<eos>``, else another id behind all others). An array without it is
+            one line.
+        name : str
+            Name in messages and records.
+
+        Raises
+        ------
+        InputError
+            When ids are not whole numbers, or outside the labels.
+
+        Examples
+        --------
+        >>> corpus = Corpus.from_ids([[2, 0, 2], [1]])
+        >>> corpus.ids(slice(None)).tolist(), corpus.vocabulary.words
+        ([2, 0, 2, 3, 1, 3], ('0', '1', '2', '<eos>'))
+        """
+        text = encode_ids(ids, labels, eos, name)
+        corpus = cls(text, Vocabulary([EOS], [0]))
+        return corpus.with_vocabulary(Vocabulary(text.types, text.counts, source=corpus.source))
+
+    @classmethod
+    def of(cls, text: Any, vocabulary: Vocabulary | None = None) -> Corpus:
+        """Make a corpus of whatever a text is given as.
+
+        Parameters
+        ----------
+        text : Corpus, str, path, iterable or array
+            A corpus stays as it is. A name is read (`read`); lines (`from_lines`), lists of tokens
+            (`from_tokens`), and arrays or lists of token ids (`from_ids`) are told apart by the
+            first of them.
+        vocabulary : Vocabulary, optional
+            Words of the corpus; token ids number them.
+        """
+        if isinstance(text, Corpus):
+            return text
+        if isinstance(text, str | os.PathLike):
+            return cls.read(text, vocabulary=vocabulary)
+        is_table = hasattr(text, "columns") or isinstance(text, Mapping)
+        if is_table or not hasattr(text, "__iter__"):
+            raise InputError(
+                f"a text is a Corpus, the name of a file, lines, lists of tokens or ids, not of "
+                f"type {type(text).__name__}; see hstree.Corpus.of"
+            )
+        token: object = 0
+        is_line = False
+        if n_axes(text) == 0:
+            token, is_line, text = _first_token(text)
+        if is_line:
+            return cls.from_lines(text, vocabulary=vocabulary)
+        if not isinstance(token, Integral):
+            return cls.from_tokens(text, vocabulary=vocabulary)
+        corpus = cls.from_ids(text, labels=None if vocabulary is None else vocabulary.words)
+        return corpus if vocabulary is None else corpus.with_vocabulary(vocabulary)
+
+    @classmethod
+    def _over(
+        cls,
+        text: EncodedText,
+        vocabulary: Vocabulary | None,
+        min_count: int,
+        max_size: int | None,
+        unk: bool | None,
+    ) -> Corpus:
+        """Return a text over a vocabulary, or over one chosen from its words."""
         if vocabulary is not None:
-            return cls(encoded, vocabulary)
-        corpus = cls(encoded, Vocabulary([EOS], [0]))
+            return cls(text, vocabulary)
+        corpus = cls(text, Vocabulary([EOS], [0]))
         chosen = corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
         give_back()
         return corpus.with_vocabulary(chosen)
-
-    @classmethod
-    def at(cls, address: tuple[Any, ...]) -> Corpus:
-        """Return the corpus of an address, in another process."""
-        text, vocabulary, lines, only = address
-        return cls(encoded_again(*text), vocabulary, lines, only=only)
-
-    @property
-    def address(self) -> tuple[Any, ...]:
-        """What `at` makes the same corpus of: names and words, without the arrays of the text."""
-        text = self._text
-        of_text = text.entry, text.name, text.location, text.sha256, text.lower
-        return of_text, self.vocabulary, self.lines, self._only
 
     def __len__(self) -> int:
         return self.n_tokens
@@ -274,6 +441,7 @@ class Corpus:
             raise InputError(
                 f"{self.name} has {plural(self.n_lines, 'line')}; a tenth of them is held out, "
                 "which takes ten or more: give a longer text, or files for validation and test"
+                + ("; eos= says which id ends lines" if self.name == "ids" else "")
             )
         start, stop = self.lines
         train, valid, test = (
@@ -307,3 +475,16 @@ class Corpus:
             unk=unk,
             source=self.source,
         )
+
+
+def _first_token(lines: Iterable[Any]) -> tuple[object, bool, Iterable[Any]]:
+    """Return the first token, or line of text, whether it is a line, and all lines again."""
+    rest, seen = iter(lines), list[Any]()
+    for line in rest:
+        if isinstance(line, str):
+            return line, True, chain(seen, [line], rest)
+        is_list = isinstance(line, Sized) or not hasattr(line, "__iter__")
+        seen.append(line if is_list else list(line))  # a generator is read once
+        for token in seen[-1] if hasattr(line, "__iter__") else ():
+            return token, False, chain(seen, rest)
+    return "", False, seen

@@ -67,17 +67,17 @@ _EncodedPart = tuple[Path, Path, bytes, Int64]
 
 @dataclass(frozen=True, eq=False)
 class EncodedText:
-    """A text as type ids; the arrays are read-only and memory-mapped."""
+    """A text as type ids, in the cache folder and memory-mapped, or in memory (`in_memory`)."""
 
     name: str  #: name of the text, without a folder
     sha256: str  #: hash of the uncompressed text, before lower-casing
     lower: bool  #: whether all words were lower-cased
-    types: list[str]  #: ``<eos>``, then the distinct words in order of first occurrence
+    types: list[str]  #: ``<eos>`` and the distinct words, in order of first occurrence or of ids
     counts: Int64  #: (types,), occurrences of each type
-    ids: Integer  #: (T,), index into `types` of each token; uint16 or int32
+    ids: Integer  #: (T,), index into `types` of each token
     line_start: Int64  #: (L + 1,), offsets of the lines in `ids`; each line ends with ``<eos>``
     versions: dict[str, str]  #: of the packages that the text was taken from; empty for a file
-    entry: Path = Path()  #: its files in the cache folder, without their endings
+    entry: Path = Path()  #: its files in the cache folder, without their endings; "." in memory
     location: str | list[str] = ""  #: what its source is opened by in another process
 
 
@@ -165,7 +165,7 @@ class _WordNumbers:
         return b" ".join(word for word in self._numbers if word != _LINE_END)
 
 
-def _pieces(
+def pieces_of(
     source: Source | Part, lower: bool, about: dict[str, Any], large: int = LARGE
 ) -> Iterator[_Piece]:
     """Yield the ids of whole words, and the offsets behind the ends of their lines.
@@ -208,7 +208,7 @@ def _pieces(
 def _merged(
     parts: list[Part], lower: bool, about: dict[str, Any], folder: Path, n_jobs: int | None
 ) -> Iterator[_Piece]:
-    """Yield what `_pieces` does, from parts of a text that several jobs encode.
+    """Yield what `pieces_of` does, from parts of a text that several jobs encode.
 
     At the end, `about` gets the words and their counts.
     """
@@ -247,7 +247,7 @@ def _encode_part(job: tuple[int, Part], lower: bool, folder: Path) -> _EncodedPa
     about: dict[str, Any] = {}
     stop = stop_flag.get()
     with ids_path.open("wb") as ids_file, starts_path.open("wb") as starts_file:
-        for ids, ends in _pieces(part, lower, about, large=0):
+        for ids, ends in pieces_of(part, lower, about, large=0):
             if stop[0]:
                 break
             ids_file.write(ids.data)
@@ -301,7 +301,7 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_jobs: 
             _write_header(start_file, _START, 0)
             before = ids_file.tell()  # the size of a header
             start_file.write(np.zeros(1, _START).data)
-            pieces = _pieces(source, lower, about)
+            pieces = pieces_of(source, lower, about)
             if parts:
                 pieces = _merged(parts, lower, about, folder, n_jobs)
             for ids, ends in pieces:
@@ -314,7 +314,7 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_jobs: 
             ids_file.flush()
             long_ids, n_types = Path(ids_file.name), 1 + about["words"].count(b" ")
             counts = about["counts"] if parts else _counts(long_ids, before, n_types)
-            dtype = _dtype(n_types)
+            dtype = dtype_of(n_types)
             if dtype == _SHORT:
                 ids_file.seek(before)  # what is written stays behind what is read
                 for ids in _blocks(long_ids, _ID, before):
@@ -338,7 +338,8 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_jobs: 
         ) from error
 
 
-def _dtype(n_types: int) -> np.dtype[Any]:
+def dtype_of(n_types: int) -> np.dtype[Any]:
+    """Return the type of the ids of so many types."""
     return _SHORT if n_types <= 1 << 16 else _ID
 
 
@@ -359,7 +360,7 @@ def _opened(entry: Path, name: str, lower: bool) -> EncodedText | None:
         # Ends of some lines, the last one among them; they are read, which maps no pages.
         ends = line_start[:0:-1][:: len(line_start) // 8 | 1].tolist()
         counts, types = np.array(about["counts"], np.int64), about["types"].split(" ")
-        dtype = _dtype(len(types))
+        dtype = dtype_of(len(types))
         fit = (about["format"], ids.dtype, line_start.dtype) == (_FORMAT, dtype, _START)
         fit = fit and ids.shape == (counts.sum(),) == (ends[0],) and len(counts) == len(types)
         fit = fit and line_start[0] == 0

@@ -268,6 +268,34 @@ class StandardInput(TextFile):
         shutil.copyfileobj(sys.stdin.buffer, self._kept)
 
 
+class Lines:
+    """Lines that a program has, any iterable of str; one of several lines is each of them."""
+
+    def __init__(self, lines: Iterable[str], name: str) -> None:
+        self.name, self.versions = name, dict[str, str]()
+        self._lines = lines
+
+    def key(self) -> str:
+        """Return nothing: lines may be read only once, and are not kept in the cache folder."""
+        return ""
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the lines; InputError where one is no text."""
+        n, lines = 0, iter(self._lines)
+        with progress.task(f"reading {self.name}", unit="lines") as task:
+            while block := list(islice(lines, _BLOCK_LINES)):
+                if not all(map(str.__instancecheck__, block)):
+                    at = next(i for i, line in enumerate(block) if not isinstance(line, str))
+                    raise InputError(
+                        f"{self.name}: line {n + at + 1} is of type {type(block[at]).__name__}, "
+                        "not str; `Corpus.from_tokens` takes lists of tokens, `from_ids` of ids"
+                    )
+                text = "\n".join(line.removesuffix("\n") for line in block)
+                yield f"{text}\n".encode("utf-8", "surrogatepass")
+                n += len(block)
+                task.advance(len(block))
+
+
 def _refused(wrong: str, instead: str) -> InputError:
     anyway = "--text (in Python `Corpus.read(..., text=True)`) reads it all the same"
     return InputError(f"{wrong}; a corpus is {_KINDS}, and {instead}; {anyway}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
@@ -44,22 +44,19 @@ class Splits(NamedTuple):
     test: Corpus
 
     @classmethod
-    def of(
-        cls, text: Splits | Corpus, valid: Corpus | None = None, test: Corpus | None = None
-    ) -> Splits:
-        """Return splits as they are, and a corpus split by its lines; else InputError.
+    def of(cls, text: Any, valid: Any = None, test: Any = None) -> Splits:
+        """Return splits, and a text (as `Corpus.of` takes it) split by its lines.
 
         Without `valid` and `test`, the last 10% of the lines are the test split and the 10% before
         them the validation split; with both, all of `text` trains; with one of them, the other is
         the last 10% of `text`.
         """
         if isinstance(text, Splits):
-            return text
-        if not isinstance(text, Corpus):
-            raise InputError(
-                f"the text is {type(text).__name__}, not Splits or a Corpus; "
-                "read a file with hstree.Corpus.read"
-            )
+            text, valid, test = text
+        text = Corpus.of(text)
+        valid, test = (
+            None if part is None else Corpus.of(part, text.vocabulary) for part in (valid, test)
+        )
         if valid is not None and test is not None:
             return cls(text, valid, test)
         first, second, last = text.splits()

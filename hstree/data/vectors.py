@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from hstree._files import NPY_MAGIC, explained, naming, open_regular, write_array
 from hstree._text import quoted
 from hstree._typing import Array, Float32, Int64, refuse_masked
+from hstree.data.arrays import as_array, as_words, index_of
 from hstree.data.provenance import texts
 from hstree.data.vector_files import (
     LARGE,
@@ -56,13 +56,15 @@ class WordVectors:
     Parameters
     ----------
     labels : sequence of str, length V, or None
-        Unique; at least one. None names the rows by index: "0", "1", ...
+        Unique; at least one. Whole numbers become text: 3 is "3". None takes the index of a
+        DataFrame, and names other rows by index: "0", "1", ...
     vectors : array_like of numbers, shape (V, d)
-        Finite; kept as float32, without a copy if it is float32 already. More than two million rows
-        of another type are converted when they are read; a Dask array of as many is computed block
-        by block, into a file.
+        Also a tensor or a DataFrame. Finite; kept as float32, without a copy if it is float32
+        already. More than two million rows of another type are converted when they are read; a Dask
+        array of as many is computed block by block, into a file.
     counts : array_like of int, shape (V,), optional
-        Number of occurrences of each word in the training text; zero or more.
+        Number of occurrences of each word in the training text; zero or more. A dict or a Series
+        gives them by word.
     source : dict, optional
         Record of their origin, stored in tree files beside their hash.
 
@@ -90,26 +92,23 @@ class WordVectors:
 
     def __init__(
         self,
-        labels: Sequence[str] | None,
-        vectors: ArrayLike,
+        labels: Sequence[str] | Sequence[int] | None,
+        vectors: Any,
         *,
-        counts: ArrayLike | None = None,
+        counts: Any = None,
         source: dict[str, object] | None = None,
     ) -> None:
-        refuse_masked(vectors, "vectors")
-        try:
-            is_large = is_dask(vectors) and not len(vectors) <= LARGE  # type: ignore[arg-type]
-            vectors = of_dask(vectors) if is_large else vectors
-            is_mapped = isinstance(vectors, MappedRows)
-            array: Any = vectors if is_mapped else np.asarray(vectors)
-        except ValueError as error:
-            raise InputError("vectors of different lengths; every word needs the same") from error
+        labels = index_of(vectors) if labels is None else labels
+        is_large = is_dask(vectors) and not len(vectors) <= LARGE
+        vectors = of_dask(vectors) if is_large else vectors
+        is_mapped = isinstance(vectors, MappedRows)
+        array: Any = vectors if is_mapped else as_array(vectors, "vectors")
         if array.dtype.kind not in "fiu":
             raise InputError(f"vectors of type {array.dtype}; they must be real numbers")
         if array.ndim != 2 or array.size == 0:
             wrong = f"vectors of shape {array.shape}"
             raise InputError(f"{wrong}; expected (words, dimension), both at least 1")
-        self.labels = RowNumbers(len(array)) if labels is None else as_labels(labels)
+        self.labels = RowNumbers(len(array)) if labels is None else as_labels(as_words(labels))
         if len(array) != len(self.labels):
             wrong = f"{len(self.labels)} labels for {len(array)} rows"
             raise InputError(f"{wrong}; give one for each row")
@@ -122,9 +121,6 @@ class WordVectors:
             self.vectors.setflags(write=False)
         if not all(np.isfinite(rows).all() for rows in self._blocks()):
             raise _not_finite(array, np.asarray(self.vectors), self.labels)
-        if not all(map(str.__instancecheck__, self.labels)):
-            at, label = next((i, x) for i, x in enumerate(self.labels) if not isinstance(x, str))
-            raise InputError(f"label {at} is {label!r}; labels must be text")
         if not isinstance(self.labels, RowNumbers) and len(set(self.labels)) < len(self.labels):
             twice = Counter(self.labels).most_common(1)[0][0]
             first = self.labels.index(twice)
@@ -134,6 +130,27 @@ class WordVectors:
         self.counts = None if counts is None else checked_counts(counts, self.labels)
         self.named_by_index = labels is None
         self._source = source
+
+    @classmethod
+    def of(cls, vectors: Any, labels: Any = None, counts: Any = None) -> WordVectors:
+        """Make word vectors of what a program has: WordVectors, KeyedVectors, an array, ...
+
+        `labels` and `counts`, if any, take the place of those that it has.
+        """
+        if isinstance(vectors, KeyedVectorsLike):
+            vectors = cls.from_keyed_vectors(vectors)
+        if not isinstance(vectors, WordVectors):
+            return cls(labels, vectors, counts=counts)
+        if labels is None and counts is None:
+            return vectors
+        old = None if vectors.named_by_index else vectors.labels
+        made_from = texts(vectors._source)
+        return cls(
+            old if labels is None else labels,
+            vectors.vectors,
+            counts=vectors.counts if counts is None else counts,
+            source={"texts": made_from} if made_from else None,
+        )
 
     @classmethod
     def from_keyed_vectors(cls, keyed: KeyedVectorsLike) -> WordVectors:

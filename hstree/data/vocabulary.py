@@ -11,18 +11,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, pairwise, repeat
-from numbers import Integral
 from reprlib import repr as brief
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hstree._files import BYTE_ORDER_MARK, naming, replacing
 from hstree._text import quoted
-from hstree._typing import Int32, Int64, refuse_masked
+from hstree._typing import Int32, Int64
+from hstree.data.arrays import as_array, as_words, index_of
 from hstree.data.provenance import texts
 from hstree.data.word_files import read_counts, word_lines
 from hstree.errors import InputError, OptionError
+from hstree.tree.row_numbers import RowNumbers
 
 #: The word that replaces every word outside the vocabulary.
 UNK = "<unk>"
@@ -40,9 +42,10 @@ class Vocabulary:
     Parameters
     ----------
     words : sequence of str, length V
-        Unique; at least one.
+        Unique; at least one. Whole numbers become text: 3 is "3".
     counts : array_like of int, shape (V,)
-        Number of occurrences of each word in the training text; zero or more.
+        Number of occurrences of each word in the training text; zero or more. Floats that are
+        whole will do. A dict or a Series gives them by word.
     source : dict, optional
         Record of its origin, stored in tree files (default: the hash of its words).
 
@@ -67,9 +70,13 @@ class Vocabulary:
     """
 
     def __init__(
-        self, words: Sequence[str], counts: ArrayLike, *, source: dict[str, object] | None = None
+        self,
+        words: Sequence[str] | Sequence[int],
+        counts: Any,
+        *,
+        source: dict[str, object] | None = None,
     ) -> None:
-        self.words: tuple[str, ...] = tuple(words)
+        self.words: tuple[str, ...] = tuple(as_words(words, "word"))
         if not self.words:
             raise InputError("a vocabulary without a word; it needs at least one")
         unique = set(self.words)
@@ -154,25 +161,44 @@ class Vocabulary:
         return cls(*ranked(chosen, np.append(n, [n_of[EOS], *rest])), source=source)
 
     @classmethod
-    def from_dict(cls, counts: Mapping[str, int]) -> Vocabulary:
+    def from_dict(cls, counts: Mapping[Any, int]) -> Vocabulary:
         """Make a vocabulary of words and their counts, such as a `Counter`, in its order.
 
-        Raises InputError when there is no word, a word is not a str, or a count is not a whole
-        number, zero or more.
+        Raises InputError when there is no word, a word is neither text nor a whole number, or a
+        count is not a whole number, zero or more.
 
         Examples
         --------
         >>> Vocabulary.from_dict({"cat": 2, "the": 7})
         Vocabulary(2 words, 9 tokens)
         """
-        for word, count in counts.items():
-            if not isinstance(word, str):
-                kind = type(word).__name__
-                raise InputError(f"the word {brief(word)} is of type {kind}; words must be str")
-            if not isinstance(count, Integral):
-                wrong = f"the count of {quoted(word)} is {brief(count)}"
-                raise InputError(f"{wrong}, not a whole number")
         return cls(list(counts), list(counts.values()))
+
+    @classmethod
+    def of(cls, counts: Any, labels: Any = None) -> Vocabulary:
+        """Make a vocabulary of counts as a program has them.
+
+        Parameters
+        ----------
+        counts : Vocabulary, dict, Series, array, list or tensor
+            The index of a Series has its words; an array, a list or a tensor has row numbers.
+        labels : sequence of str or int, optional
+            Words to take instead, in this order; they pick from a dict or a Series.
+
+        Examples
+        --------
+        >>> Vocabulary.of([3, 1, 2]).words, Vocabulary.of([3, 1], ["cat", "dog"]).words
+        (('0', '1', '2'), ('cat', 'dog'))
+        """
+        if isinstance(counts, Vocabulary):
+            return counts if labels is None else cls(labels, counts.counts)
+        if isinstance(counts, Mapping):
+            return cls.from_dict(counts) if labels is None else cls(labels, counts)
+        if labels is None:
+            index = index_of(counts)
+            counts = as_array(counts, "counts")
+            labels = RowNumbers(counts.size) if index is None else index
+        return cls(labels, counts)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
@@ -256,18 +282,25 @@ def ranked(words: Sequence[str], counts: Int64) -> tuple[list[str], Int64]:
     return by_count, counts
 
 
-def checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:
+def checked_counts(counts: Any, words: Sequence[str]) -> Int64:
     """Return a read-only int64 copy of the counts of words.
 
-    Raises InputError when they are not one whole number per word, zero or more, with a sum below
-    2**63.
+    A dict and a Series give them by word, zero for words that they lack; a Series with a default
+    index, an array, a list or a tensor in the order of the words. Raises InputError when they are
+    not one whole number per word, zero or more, with a sum below 2**63.
     """
-    refuse_masked(counts, "counts")
-    array = np.asarray(counts)
+    array = as_array(_in_order(counts, words), "counts")
     if array.shape != (len(words),):
         raise InputError(f"counts of shape {array.shape} for {len(words)} words; one for each word")
-    if array.dtype.kind not in "iu":
-        raise InputError(f"counts of type {array.dtype}; they must be whole numbers below 2**63")
+    is_whole: Any = array.dtype.kind in "iu"
+    if array.dtype.kind == "f":
+        is_whole = (np.floor(array) == array) & (np.abs(array) < 2.0**63)
+    elif not is_whole:
+        is_whole = [type(n) is int and n < 1 << 63 for n in array.tolist()]
+    if not np.all(is_whole):
+        at = int(np.argmin(is_whole))
+        wrong = f"the count of {quoted(words[at])} is {brief(array.tolist()[at])}"
+        raise InputError(f"{wrong}, not a whole number below 2**63")
     if int(array.min(initial=0)) < 0:
         wrong = f"{quoted(words[int(array.argmin())])} has the count {array.min()}"
         raise InputError(f"the word {wrong}; counts start at zero")
@@ -277,3 +310,29 @@ def checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:
     checked = array.astype(np.int64)
     checked.setflags(write=False)
     return checked
+
+
+def _in_order(counts: Any, words: Sequence[str]) -> Any:
+    """Return the counts of a dict or a Series in the order of words; others as they are.
+
+    Raises InputError when it has none of the words.
+    """
+    index = list(counts) if isinstance(counts, Mapping) else index_of(counts)
+    if index is None:
+        return counts
+    keys = as_words(index, "word")
+    if tuple(keys) == tuple(words):
+        return list(counts.values()) if isinstance(counts, Mapping) else counts
+    if not isinstance(counts, Mapping) and tuple(keys) == tuple(RowNumbers(len(keys))):
+        return counts  # a default index
+    values = list(counts.values()) if isinstance(counts, Mapping) else as_array(counts, "counts")
+    count_of = dict(zip(keys, values, strict=True))
+    if len(count_of) < len(keys):
+        twice = Counter(keys).most_common(1)[0][0]
+        raise InputError(f"counts with the word {quoted(twice)} twice; add them up")
+    if words and not any(word in count_of for word in words):
+        raise InputError(
+            f"the counts are of other words ({', '.join(map(quoted, keys[:1]))}, ...) than the "
+            f"labels ({quoted(words[0])}, ...); name both in the same way"
+        )
+    return [count_of.get(word, 0) for word in words]

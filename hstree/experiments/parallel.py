@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from hstree import progress
 from hstree._jobs import parallel
-from hstree.data.corpus import Corpus
+from hstree.data.corpus import address_of, corpus_at
 from hstree.data.splits import Splits
 from hstree.errors import WorkerError
 from hstree.experiments.row import Job, Row, TreeRow
@@ -75,7 +75,7 @@ def jobs_done(
         trees = {job.of_tree: job for job in jobs if job.row.kind == "tree"}
         stages = [first, [("tree", job) for job in trees.values()], last]
     kept = {f.name: getattr(runner, f.name) for f in fields(runner)} | {"home": home, "rows": []}
-    addresses = [part.address for part in kept.pop("splits")]
+    addresses = [address_of(part) for part in kept.pop("splits")]
     plan = _Plan(addresses, kept, seconds, is_shared)
 
     def tasks(stage: list[tuple[Step, Job]]) -> Iterator[_Task]:
@@ -130,7 +130,7 @@ def _do(plan: _Plan, task: _Task) -> tuple[float | None, bytes]:
                 f"{socket.gethostname()} does not see the folder {home}; share it, or have jobs "
                 "send their files (is_shared=False, or --no-shared-folder)"
             )
-        splits = Splits(*map(Corpus.at, plan.addresses))
+        splits = Splits(*map(corpus_at, plan.addresses))
         runner = Runner(splits, **plan.fields | {"home": home})
         row = Row.parse(task.row) if task.tree is None else _tree_row(task.row, home / task.tree)
         job = Job(row, task.seed)

@@ -74,12 +74,12 @@ class Predictor(ABC):
     spec: LayerSpec
 
     @abstractmethod
-    def scored(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
+    def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
 
     @abstractmethod
-    def score(self, corpus: Corpus) -> TextScore:
-        """Score every position of a corpus."""
+    def score(self, corpus: Any) -> TextScore:
+        """Score every position of a text, a corpus or what `Corpus.of` makes one of."""
 
     @abstractmethod
     def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
@@ -90,21 +90,25 @@ class Predictor(ABC):
         """The labels in their order, with their counts."""
         return self.spec.vocabulary
 
-    def nll(self, corpus: Corpus) -> Float64:
+    def nll(self, corpus: Any) -> Float64:
         """Return the nll in nats of every token in the order of the text, a float64 array (T,).
 
-        ``<eos>`` is included; a token outside the vocabulary has the nll of ``<unk>``.
+        The text is a corpus or what `Corpus.of` makes one of. ``<eos>`` is included; a token
+        outside the vocabulary has the nll of ``<unk>``.
         """
         return np.concatenate([np.empty(0), *(nll for nll, _ in self.scored(corpus))])
 
-    def perplexity(self, corpus: Corpus) -> float:
-        """Return the perplexity over all tokens of a corpus, ``<unk>`` and ``<eos>`` included."""
+    def perplexity(self, corpus: Any) -> float:
+        """Return the perplexity over all tokens of a text, ``<unk>`` and ``<eos>`` included.
+
+        The text is a corpus, the name of a file, lines, lists of tokens or label ids (`Corpus.of`).
+        """
         return self.score(corpus).perplexity
 
     def predict(self, contexts: Contexts, k: int = 10) -> list[list[tuple[str, float]]]:
         """Return the k most probable words of each context and their probabilities, exactly.
 
-        Contexts are lists of words, or label ids; a word outside the vocabulary is read as
+        Contexts are lines, lists of words, or label ids; a word outside the vocabulary is read as
         ``<unk>``. Most probable first, ties by label id.
 
         Examples
@@ -220,8 +224,8 @@ class Model(Predictor, Generic[M]):
 
     def fit(
         self,
-        train: Corpus,
-        valid: Corpus | None = None,
+        train: Any,
+        valid: Any = None,
         *,
         warm_start: Model[Any] | None = None,
         fast: bool = True,
@@ -233,8 +237,9 @@ class Model(Predictor, Generic[M]):
 
         Parameters
         ----------
-        train : Corpus
-        valid : Corpus, optional
+        train : Corpus, str, path, iterable or array
+            A corpus, the name of a file, lines, lists of tokens or label ids (`Corpus.of`).
+        valid : likewise, optional
             Decides which weights are kept, and for some models the learning rate and when to stop.
         warm_start : Model, optional
             Trained model of the same kind and sizes, whose context model the training begins with;
@@ -263,6 +268,8 @@ class Model(Predictor, Generic[M]):
         TrainingError
             When the perplexity is not finite any more, or sub-sampling leaves no token.
         """
+        train = self.corpus_of(train)
+        valid = None if valid is None else self.corpus_of(valid)
         windows = self.windows(train)
         valid_windows = None if valid is None else self.windows(valid)
         context_model = self.new_context_model(np.random.default_rng([self.random_state, 0]))
@@ -375,23 +382,28 @@ class Model(Predictor, Generic[M]):
             else:
                 array[...] = old_arrays[name]
 
+    def corpus_of(self, text: Any) -> Corpus:
+        """Return a text, as `Corpus.of` takes it, as a corpus; ids are label ids."""
+        return Corpus.of(text, self.vocabulary)
+
     def reencode(self, corpus: Corpus) -> Corpus:
         """Return a corpus whose token ids are label ids."""
         if corpus.vocabulary.words == self.spec.labels:
             return corpus
         return corpus.with_vocabulary(self.vocabulary)
 
-    def scored(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
+    def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
-        windows = self.windows(corpus)
-        with progress.task(f"scoring {corpus.name}", len(windows), "tokens") as task:
+        windows = self.windows(self.corpus_of(corpus))
+        with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
             for batch, nll in scored_batches(self.context_model, self.layer, windows):
                 yield nll, batch[2]
                 task.advance(len(nll))
 
-    def score(self, corpus: Corpus, *, details: bool = False) -> TextScore:
-        """Score every position of a corpus; `details` add ln Z and the nll of each token."""
-        return score(self.context_model, self.layer, self.windows(corpus), details=details)
+    def score(self, corpus: Any, *, details: bool = False) -> TextScore:
+        """Score every position of a text; `details` add ln Z and the nll of each token."""
+        windows = self.windows(self.corpus_of(corpus))
+        return score(self.context_model, self.layer, windows, details=details)
 
     def hidden(self, contexts: Contexts) -> Array:
         """Return the hidden vectors of contexts, a float32 array (B, d)."""
@@ -407,8 +419,9 @@ class Model(Predictor, Generic[M]):
         ids = self.context_ids(contexts)
         return hooks_of(self.layer).in_context(ids).top_k(self.context_model.hidden(ids), k)
 
-    def vectors(self, corpus: Corpus) -> WordVectors:
-        """Return the word vectors by count in a corpus, largest first, ties by word."""
+    def vectors(self, corpus: Any) -> WordVectors:
+        """Return the word vectors by count in a text, largest first, ties by word."""
+        corpus = self.corpus_of(corpus)
         counts, labels = self.reencode(corpus).counts, self.spec.labels
         order = sorted(range(len(labels)), key=lambda label: (-counts[label], labels[label]))
         words = [labels[label] for label in order]
@@ -416,12 +429,13 @@ class Model(Predictor, Generic[M]):
         source = self._source("word vectors", corpus)
         return WordVectors(words, vectors, counts=counts[order], source=source)
 
-    def mean_predicted_vectors(self, corpus: Corpus) -> WordVectors:
+    def mean_predicted_vectors(self, corpus: Any) -> WordVectors:
         """Return each label's mean hidden vector over the positions where it is the target.
 
         The features of Mnih & Hinton (2008, section 4). A label that is never a target gets the
-        mean over all labels that are. Counts are those of the corpus.
+        mean over all labels that are. Counts are those of the text.
         """
+        corpus = self.corpus_of(corpus)
         total = np.zeros((len(self.spec.labels), self.dim))
         occurrences = np.zeros(len(total), np.int64)
         for contexts, targets, _ in self.windows(corpus).batches(1 << 14):

@@ -16,7 +16,7 @@ from hstree._files import current_file, explained, make_folder, read_json, tempo
 from hstree._options import Option, RandomState
 from hstree._text import plural
 from hstree._typing import Bool, Float64, Int64
-from hstree.data.contexts import Contexts, check_ids
+from hstree.data.contexts import Contexts, check_ids, ids_or_words
 from hstree.data.corpus import Corpus
 from hstree.data.text_score import TextScore
 from hstree.errors import FileFormatError, OptionError
@@ -100,9 +100,10 @@ class Ensemble(Predictor):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({plural(len(self.models), 'model')})"
 
-    def scored(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
+    def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
-        windows = [model.windows(corpus) for model in self.models]
+        text = Corpus.of(corpus, self.vocabulary)
+        windows = [model.windows(text) for model in self.models]
         of_models = [
             scored_batches(model.context_model, model.layer, of_model)
             for model, of_model in zip(self.models, windows, strict=True)
@@ -113,8 +114,8 @@ class Ensemble(Predictor):
                 yield mean_probability([nll for _, nll in batches]), oov
                 task.advance(len(targets))
 
-    def score(self, corpus: Corpus) -> TextScore:
-        """Score every position of a corpus."""
+    def score(self, corpus: Any) -> TextScore:
+        """Score every position of a text, a corpus or what `Corpus.of` makes one of."""
         batches = list(self.scored(corpus))
         nll = np.concatenate([np.empty(0), *(nll for nll, _ in batches)])
         oov = np.concatenate([np.empty(0, np.bool_), *(oov for _, oov in batches)])
@@ -123,15 +124,16 @@ class Ensemble(Predictor):
     def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V).
 
-        Contexts are lists of words, or an array (B, n) of label ids of any n.
+        Contexts are lines, lists of words or of label ids, or an array (B, n) of them of any n.
         """
         words = self.spec.labels
-        if isinstance(contexts, np.ndarray):
-            check_ids(contexts, len(words))
-            contexts = [[words[label] for label in context] for context in contexts]
-        total = np.full((len(contexts), len(words)), -np.inf)
+        lists = ids_or_words(contexts, self.vocabulary)
+        if isinstance(lists, np.ndarray):
+            check_ids(lists, len(words))
+            lists = [[words[label] for label in context] for context in lists]
+        total = np.full((len(lists), len(words)), -np.inf)
         for model, label in zip(self.models, self._labels, strict=True):
-            total[:, label] = np.logaddexp(total[:, label], model.log_prob(contexts))
+            total[:, label] = np.logaddexp(total[:, label], model.log_prob(lists))
         log_prob: Float64 = total - np.log(len(self.models))
         return log_prob
 

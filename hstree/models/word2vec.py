@@ -18,7 +18,7 @@ from hstree._plugins import require
 from hstree._ragged import offsets
 from hstree._text import plural
 from hstree._typing import Array, Float64, Int64, Integer
-from hstree.data.contexts import Contexts, check_ids, check_words, ids_of
+from hstree.data.contexts import Contexts, check_ids, ids_of, ids_or_words
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, SymmetricWindows, Windows
 from hstree.errors import InputError, OptionError
@@ -194,16 +194,16 @@ class Word2Vec(Model[WindowModel]):
 
     def context_ids(self, contexts: Contexts) -> Int64:
         """Return contexts as label ids (B, n), of any length, padded with -1."""
-        if isinstance(contexts, np.ndarray):
-            if contexts.ndim != 2:
-                raise InputError(f"contexts of shape {contexts.shape}; this model takes (B, n)")
-            check_ids(contexts, len(self.spec.labels), lowest=-1)
-            return contexts.astype(np.int64)
-        check_words(contexts)
-        length = np.array([len(words) for words in contexts], np.int64)
-        ids = np.full((len(contexts), max(1, int(length.max(initial=0)))), -1, np.int64)
+        lists = ids_or_words(contexts, self.vocabulary)
+        if isinstance(lists, np.ndarray):
+            if lists.ndim != 2:
+                raise InputError(f"contexts of shape {lists.shape}; this model takes (B, n)")
+            check_ids(lists, len(self.spec.labels), lowest=-1)
+            return lists.astype(np.int64)
+        length = np.array([len(words) for words in lists], np.int64)
+        ids = np.full((len(lists), max(1, int(length.max(initial=0)))), -1, np.int64)
         is_word = np.arange(ids.shape[1]) < length[:, None]
-        ids[is_word] = ids_of([word for words in contexts for word in words], self.vocabulary)
+        ids[is_word] = ids_of([word for words in lists for word in words], self.vocabulary)
         return ids
 
 

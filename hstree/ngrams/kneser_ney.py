@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -135,12 +135,12 @@ class KneserNey:
         self.sentences = sentences
         self._orders: list[_Order] = []
 
-    def fit(self, train: Corpus) -> KneserNey:
+    def fit(self, train: Any) -> KneserNey:
         """Count the n-grams of a text.
 
         Parameters
         ----------
-        train : Corpus
+        train : Corpus, or what `Corpus.of` makes one of
             Its vocabulary, which needs ``<eos>``, becomes the model's; tokens outside it are
             ``<unk>``.
 
@@ -150,6 +150,7 @@ class KneserNey:
         the model keeps 16 per n-gram and 16 per context. Raises InputError when that is more than
         what is free.
         """
+        train = Corpus.of(train)
         needed, free = self.memory(train), free_memory()
         if needed > free:
             most = float(f"{len(train) * free / needed:.1e}")
@@ -197,12 +198,13 @@ class KneserNey:
         tables = count_ngrams(np.maximum(start.ids(slice(None)), 0), self.order, n_words)
         return needed(sum(len(ngrams.grams) for ngrams in tables[1:]) / len(start))
 
-    def nll(self, corpus: Corpus) -> Float64:
+    def nll(self, corpus: Any) -> Float64:
         """Return the negative log-likelihood of every token of a text: float64 array (T,), in nats.
 
         Tokens outside the model's vocabulary are scored as ``<unk>``.
         """
         orders, n_words = self._fitted()
+        corpus = Corpus.of(corpus, self.vocabulary_)
         if corpus.vocabulary.words != self.vocabulary_.words:
             corpus = corpus.with_vocabulary(self.vocabulary_)
         windows, nll = Windows(corpus, self.order - 1), []
@@ -212,7 +214,7 @@ class KneserNey:
                 task.advance(len(targets))
         return np.concatenate(nll)
 
-    def perplexity(self, corpus: Corpus) -> float:
+    def perplexity(self, corpus: Any) -> float:
         """Return the perplexity of a text, ``<unk>`` and ``<eos>`` included."""
         return float(np.exp(self.nll(corpus).mean()))
 

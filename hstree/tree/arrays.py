@@ -17,14 +17,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Int64, UInt8, refuse_masked
-from hstree.errors import TreeError
+from hstree.errors import InputError, TreeError
 from hstree.tree.content import Content, pack
 from hstree.tree.order import sum_to_root
-from hstree.tree.row_numbers import as_labels
+from hstree.tree.row_numbers import RowNumbers, as_labels
 
 T = TypeVar("T", bound=np.generic)
 
 
+#: What layers and builders read of a tree, which `dir` leaves out.
+_OF_LAYERS = {
+    *("row_start", "edge_node", "edge_branch", "edge_width", "edge_row", "parent_edge"),
+    *("node_edge", "levels", "sum_up", "sum_down", "content_arrays"),
+}
 #: Length from which derived arrays are int32 where their numbers fit.
 LONG = 1 << 22
 
@@ -114,6 +119,32 @@ class TreeArrays:
 
     def __hash__(self) -> int:
         return hash(self.sha256)
+
+    def __len__(self) -> int:
+        return self.n_labels
+
+    def __contains__(self, label: object) -> bool:
+        return isinstance(label, str) and label in self._ids
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - _OF_LAYERS)
+
+    @cached_property
+    def _ids(self) -> Mapping[str, int] | RowNumbers:
+        if isinstance(self.labels, RowNumbers):
+            return self.labels
+        return {label: i for i, label in enumerate(self.labels)}
+
+    def label_id(self, label: str) -> int:
+        """Return the number of a label among `labels`; InputError where there is no such label."""
+        if label not in self:
+            kind = "" if isinstance(label, str) else f" ({type(label).__name__}; labels are text)"
+            raise InputError(
+                f"{label!r}{kind} is none of the tree's {self.n_labels:,} labels "
+                f"({self.labels[0]!r}, ...)"
+            )
+        ids = self._ids
+        return ids.index(label) if isinstance(ids, RowNumbers) else ids[label]
 
     # Derived arrays: a tree that is only checked, written or drawn holds none of them.
 

@@ -9,6 +9,7 @@ from hstree.errors import TreeError
 from hstree.tree import files
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.branches import draw
+from hstree.tree.lookup import code_of, codes_of, neighbours_of
 from hstree.tree.statistics import tree_statistics
 from hstree.tree.taxonomy import read_taxonomy
 
@@ -47,8 +48,13 @@ class Tree(TreeArrays):
     >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
     >>> tree.n_nodes, tree.depth.tolist()
     (2, [0, 1])
+    >>> len(tree), "c" in tree, tree.code("c"), tree.neighbours("c")
+    (3, True, [(0, 1), (1, 1)], ['b', 'a'])
     """
 
+    code = code_of
+    codes = codes_of
+    neighbours = neighbours_of
     stats = tree_statistics
     plot = draw
     save = files.save

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
 from hstree._files import UNPACK
 from hstree._options import Option, effective, options_of
 from hstree._plugins import PACKAGE, summary_of, unusable
+from hstree.data.arrays import as_array, n_axes
 from hstree.data.corpus import Corpus
-from hstree.data.vector_files import is_dask
 from hstree.data.vectors import KeyedVectorsLike, WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
@@ -27,7 +27,8 @@ BuilderInput = Vocabulary | Corpus | WordVectors
 _INPUTS: dict[type, tuple[str, str]] = {
     Vocabulary: (
         "a vocabulary",
-        "give a corpus, a dict of counts, or a vocabulary as `Vocabulary.save` writes it",
+        "give counts (a dict, a Series, an array), a corpus, or a vocabulary as `Vocabulary.save` "
+        "writes it",
     ),
     Corpus: ("a corpus", "give running text: a .txt or .txt.gz file, nltk:NAME or builtin:python"),
     WordVectors: (
@@ -44,7 +45,7 @@ _VECTOR_EXTENSIONS = tuple(
 #: Parameters and options of `build` itself, here and on the command line.
 _RESERVED = (
     *("method", "input", "output", "seed", "force", "train_split_only", "quiet", "help"),
-    *("vocabulary", "labels", "min_count", "max_size", "unk", "lower", "text"),
+    *("vocabulary", "labels", "counts", "min_count", "max_size", "unk", "lower", "text"),
 )
 
 
@@ -145,20 +146,22 @@ def open_input(
     return Corpus.read(source, vocabulary=vocabulary, **reading)
 
 
-def convert_input(input: object, method: Builder, vocabulary: Vocabulary | None) -> BuilderInput:
+def convert_input(
+    input: Any,
+    method: Builder,
+    vocabulary: Vocabulary | None = None,
+    *,
+    labels: Any = None,
+    counts: Any = None,
+) -> BuilderInput:
     """Convert an input to the type that a builder takes.
 
-    A corpus, a dict of counts, or vectors with counts, serve as a vocabulary; an array and gensim's
-    ``KeyedVectors`` are vectors. A corpus is encoded with the words of `vocabulary`; vectors stay
-    as they are. Raises InputError when the input is not convertible, and OptionError when it would
-    be a vocabulary beside `vocabulary`.
+    Counts, a text, and vectors with counts serve as a vocabulary. A text is encoded with the words
+    of `vocabulary`; vectors stay as they are. `labels` and `counts` are those of an array. Raises
+    InputError when the input is not convertible, and OptionError when it would be a vocabulary
+    beside `vocabulary`, or does not go with labels or counts.
     """
-    if method.takes is Vocabulary and isinstance(input, Mapping):
-        input = Vocabulary.from_dict(input)
-    elif method.takes is WordVectors and (isinstance(input, np.ndarray) or is_dask(input)):
-        input = WordVectors(None, cast(Any, input))
-    elif isinstance(input, KeyedVectorsLike):
-        input = WordVectors.from_keyed_vectors(input)
+    input = _typed(input, method, vocabulary, labels, counts)
     if isinstance(input, Corpus) and method.takes is not WordVectors:
         corpus = input if vocabulary is None else input.with_vocabulary(vocabulary)
         return corpus if method.takes is Corpus else corpus.counted_vocabulary()
@@ -175,12 +178,46 @@ def convert_input(input: object, method: Builder, vocabulary: Vocabulary | None)
         if input.counts is None:
             raise InputError(
                 f"{method.name} takes a vocabulary, and these vectors come without counts; "
-                "add them, for NAME.npy in NAME.labels.tsv (word<TAB>count), or give a vocabulary"
+                "add them (counts=, or for NAME.npy word<TAB>count in NAME.labels.tsv), or give a "
+                "vocabulary"
             )
         return Vocabulary(input.labels, input.counts, source=input.source)
     kind = "array" if isinstance(input, np.ndarray) else type(input).__name__
     article = "an" if kind[0] in "aeiouAEIOU" else "a"
     raise _refused(method, _INPUTS.get(type(input), (f"{article} {kind}",))[0])
+
+
+def _typed(
+    input: Any, method: Builder, vocabulary: Vocabulary | None, labels: Any, counts: Any
+) -> Any:
+    """Return what a program has as vectors, a vocabulary or a corpus; what is none as it is.
+
+    One axis of numbers is counts (a dict too), two axes are vectors, or lines of token ids where
+    vectors would not do; other iterables are lines or lists of tokens.
+    """
+    is_typed = isinstance(input, BuilderInput | Mapping)
+    axes = 0 if is_typed else n_axes(input)
+    is_vectors = isinstance(input, WordVectors | KeyedVectorsLike) or (
+        axes == 2
+        and (
+            method.takes is WordVectors
+            or counts is not None
+            or as_array(input, "the rows").dtype.kind == "f"
+        )
+    )
+    is_counts = method.takes is Vocabulary and (
+        isinstance(input, Vocabulary | Mapping) or axes == 1
+    )
+    if labels is not None and not (is_vectors or is_counts):
+        raise OptionError.about("labels", "name rows or counts, and the input has none of these")
+    if counts is not None and not is_vectors:
+        raise OptionError.about("counts", "are those of vectors, and the input is none")
+    if is_vectors:
+        return WordVectors.of(input, labels, counts)
+    if is_counts:
+        return Vocabulary.of(input, labels)
+    is_text = not is_typed and method.takes is not WordVectors and hasattr(input, "__iter__")
+    return Corpus.of(input, vocabulary) if is_text else input
 
 
 def _refused(method: Builder, what: str) -> InputError:

@@ -1,0 +1,94 @@
+"""Arrays and names as other libraries have them: lists, tensors, Series, DataFrames.
+
+None of these libraries is imported: what can be detached is a tensor, and an index that is no
+method is that of a Series or a DataFrame.
+"""
+
+from collections.abc import Mapping, Sequence, Set, ValuesView
+from numbers import Integral, Real
+from reprlib import repr as brief
+from typing import Any
+
+import numpy as np
+
+from hstree._text import one_line
+from hstree._typing import Array, refuse_masked
+from hstree.data.vector_files import is_dask
+from hstree.errors import InputError
+from hstree.tree.row_numbers import RowNumbers
+
+
+def as_array(values: Any, what: str) -> Array:
+    """Return numbers as an array, without a copy where they are one; `what` is for messages.
+
+    Raises InputError when they are none, such as rows of different lengths.
+    """
+    refuse_masked(values, what)
+    if hasattr(values, "detach"):  # a tensor, which may be on a GPU or have a gradient
+        values = values.detach().cpu()
+        values = values.float() if "bfloat16" in str(values.dtype) else values  # NumPy lacks it
+    try:
+        array = np.asarray(list(values) if isinstance(values, ValuesView) else values)
+    except ValueError as error:
+        raise InputError(f"{what} of different lengths; all rows need the same") from error
+    except TypeError as error:
+        raise InputError(f"{what} are no array: {one_line(error)}") from error
+    if array.dtype == object and array.size and all(map(_is_number, array.flat)):
+        array = np.array(array.tolist())  # of a column that may be empty, of whole numbers or not
+    return array
+
+
+def n_axes(values: Any) -> int:
+    """Return the number of axes of an array, or of lists, of numbers; 0 for anything else."""
+    if is_dask(values) or hasattr(values, "detach") or hasattr(values, "columns"):
+        return len(values.shape)  # also of a DataFrame, which `numpy.asarray` may copy
+    if hasattr(values, "__array__"):
+        values = np.asarray(values)
+        if values.dtype.kind in "iufcbM":
+            return values.ndim if values.dtype.kind in "iuf" else 0
+    if isinstance(values, str | bytes) or not isinstance(
+        values, Sequence | ValuesView | np.ndarray
+    ):
+        return 0
+    first = next(iter(values), None)
+    return 1 if _is_number(first) else n_axes(first) and 1 + n_axes(first)
+
+
+def index_of(values: Any) -> Any:
+    """Return the index of a Series or a DataFrame; None where there is none."""
+    index = getattr(values, "index", None)
+    return None if callable(index) else index
+
+
+def as_words(words: Any, what: str = "label") -> Sequence[str]:
+    """Return names as text, whole numbers as their digits; `what` one of them is.
+
+    Raises InputError when they are no list, or one is something else.
+    """
+    if isinstance(words, str | bytes | Mapping | Set) or not hasattr(words, "__iter__"):
+        kind = type(words).__name__
+        raise InputError(f"the {what}s are of type {kind}; give a list, in the order of the rows")
+    if isinstance(words, RowNumbers):
+        return words
+    listed = words.tolist() if hasattr(words, "tolist") else words
+    listed = listed if isinstance(listed, list | tuple) else list(listed)
+    if all(map(str.__instancecheck__, listed)):
+        return listed
+    texts = [_as_word(word) for word in listed]
+    if None in texts:
+        at = texts.index(None)
+        raise InputError(
+            f"{what} {at} is {brief(listed[at])}; {what}s must be text or whole numbers"
+        )
+    return texts  # type: ignore[return-value]
+
+
+def _as_word(word: object) -> str | None:
+    """Return a name as text; None where it cannot be one."""
+    if isinstance(word, str):
+        return word
+    return str(int(word)) if isinstance(word, Integral) and not isinstance(word, bool) else None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

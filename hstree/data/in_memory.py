@@ -1,0 +1,163 @@
+"""Texts that a program has, as type ids: lines, lists of tokens, and token ids.
+
+They are not kept in the cache folder. An array of ids stays as it is, memory-mapped too.
+"""
+
+import hashlib
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sized
+from itertools import chain, count, islice
+from typing import Any
+
+import numpy as np
+
+from hstree._ragged import offsets
+from hstree._text import plural, quoted
+from hstree._typing import Array, Int32, Int64
+from hstree.data.arrays import as_array, as_words, n_axes
+from hstree.data.encoding import EncodedText, dtype_of, pieces_of
+from hstree.data.sources import Lines
+from hstree.data.vocabulary import EOS
+from hstree.errors import InputError
+
+#: Lines and ids that are looked at together.
+_LINES, _IDS = 4096, 1 << 20
+#: Without labels, ids are below the larger of this and ten times their number.
+_MOST_UNNAMED = 1 << 20
+
+
+def encode_lines(lines: Iterable[str], name: str, *, lower: bool = False) -> EncodedText:
+    """Encode lines of text; the hash is that of a file of them."""
+    about: dict[str, Any] = {}
+    pieces = list(pieces_of(Lines(lines, name), lower, about))
+    ids = np.concatenate([np.empty(0, np.int32), *(ids for ids, _ in pieces)])
+    start = np.concatenate([[0], *(ends for _, ends in pieces)])
+    types = about["words"].decode().split(" ")
+    return _encoded(name, about["sha256"], types, ids, start, lower)
+
+
+def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedText:
+    """Encode lists of tokens, which may hold white space; whole numbers become text.
+
+    Where no token holds white space, the hash is that of a file with spaces between them.
+    """
+    number_of = defaultdict[Any, int](count(1).__next__, {EOS: 0})
+    digest, ids, lengths = hashlib.sha256(), [np.empty(0, np.int32)], list[int]()
+    lines = iter(lines)
+    while some := list(islice(lines, _LINES)):
+        for number, line in enumerate(some, len(lengths) + 1):
+            if isinstance(line, str | bytes | Mapping) or not hasattr(line, "__iter__"):
+                raise InputError(
+                    f"{name}: line {number} is of type {type(line).__name__}, no list of tokens; "
+                    "`Corpus.from_lines` takes lines of text, `from_ids` an array of ids"
+                )
+        ended = [[*line, EOS] for line in some]
+        lengths += map(len, ended)
+        tokens = list(chain.from_iterable(ended))
+        try:
+            ids.append(np.fromiter(map(number_of.__getitem__, tokens), np.int32, len(tokens)))
+        except TypeError as error:  # what cannot be a key of a dict
+            raise InputError(f"{name}: tokens must be text or whole numbers ({error})") from error
+        text = "".join(f"{' '.join(map(str, line[:-1]))}\n" for line in ended)
+        digest.update(text.encode("utf-8", "surrogatepass"))
+    types = list(as_words(list(number_of), "token"))
+    if len(set(types)) < len(types):
+        twice = quoted(Counter(types).most_common(1)[0][0])
+        raise InputError(f"{name} hold {twice} as text and as a number; give one of them alone")
+    tokens_ids = np.concatenate(ids)
+    if any(word.split() != [word] for word in types):
+        digest.update(tokens_ids.data)
+    return _encoded(name, digest.hexdigest(), types, tokens_ids, offsets(np.array(lengths, int)))
+
+
+def encode_ids(ids: Any, labels: Any, eos: int | None, name: str) -> EncodedText:
+    """Encode token ids, one array or a list of lines; see `Corpus.from_ids`.
+
+    The type of an id is its label, or its digits; that of `eos` is ``<eos>``.
+    """
+    types = None if labels is None else list(as_words(labels))
+    if types is not None and eos is None and EOS in types:
+        eos = types.index(EOS)
+    if eos is not None and not 0 <= eos < (sys.maxsize if types is None else len(types)):
+        known = "a whole number" if types is None else f"from 0 to {len(types) - 1}"
+        raise InputError(f"eos is {eos}; it is the id that ends a line, {known}")
+    array, length = (as_array(ids, name), None) if n_axes(ids) == 1 else _joined(ids, name)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
+        what = f"of type {array.dtype}, {plural(array.ndim, 'axis', 'axes')}"
+        raise InputError(
+            f"{name} are {what if array.size else 'empty'}; give an array of whole numbers, or a "
+            "list of such arrays; `Corpus.from_tokens` takes words"
+        )
+    array = array.view(np.int64) if array.dtype == np.uint64 else array
+    counts, ends, digest = _looked_at(array, eos, types, name)
+    if types is None:
+        types = list(map(str, range(max(len(counts), -1 if eos is None else eos + 1))))
+    eos = len(types) if eos is None else eos
+    types[eos : eos + 1] = [EOS]
+    counts = np.pad(counts, (0, len(types) - len(counts)))
+    if length is None:
+        start = np.unique(np.concatenate([[0], *ends, [len(array)]]))
+    else:
+        stop = np.cumsum(length)
+        lacks = (length == 0) | (array[np.maximum(stop, 1) - 1] != eos)  # (L,) whose end is put in
+        wide = array if eos <= np.iinfo(array.dtype).max else array.astype(np.int64)
+        array, start = np.insert(wide, stop[lacks], eos), offsets(length + lacks)
+        counts[eos] += np.count_nonzero(lacks)
+    digest.update(start.data)
+    digest.update("\0".join(types).encode("utf-8", "surrogatepass"))
+    return EncodedText(name, digest.hexdigest(), False, types, counts, array, start, {})
+
+
+def _encoded(
+    name: str, sha256: str, types: list[str], ids: Int32, start: Int64, lower: bool = False
+) -> EncodedText:
+    """Return a text of which ids and offsets of lines are known; InputError where it is empty."""
+    if not len(ids):
+        raise InputError(f"{name} are empty; give at least one line")
+    counts = np.bincount(ids, minlength=len(types))
+    return EncodedText(
+        name, sha256, lower, types, counts, ids.astype(dtype_of(len(types))), start, {}
+    )
+
+
+def _joined(lines: Any, name: str) -> tuple[Array, Int64]:
+    """Return the ids of lines, one after the other, and the number of each."""
+    lines = list(lines)
+    try:
+        length = np.fromiter(map(len, lines), np.int64, len(lines))
+    except TypeError as error:
+        raise InputError(f"{name} are no array and no list of arrays ({error})") from error
+    if all(isinstance(line, list | tuple) for line in lines):
+        return as_array(list(chain.from_iterable(lines)), name), length
+    arrays = [as_array(line, name) for line in lines if len(line)]
+    return np.concatenate(arrays or [np.empty(0)]), length
+
+
+def _looked_at(
+    ids: Array, eos: int | None, labels: Sized | None, name: str
+) -> tuple[Int64, list[Int64], Any]:
+    """Return the counts of ids, the offsets behind those that end lines, and a hash of the ids.
+
+    Raises InputError for ids outside the labels.
+    """
+    most = max(_MOST_UNNAMED, 10 * len(ids)) if labels is None else len(labels)
+    counts, ends, digest = np.zeros(0, np.int64), list[Int64](), hashlib.sha256()
+    for first in range(0, len(ids), _IDS):
+        block = ids[first : first + _IDS].astype("<i8")
+        if block.min() < 0 or block.max() >= most:
+            at = int(np.argmax((block < 0) | (block >= most)))
+            wrong = f"{name}: token {first + at} has the id {block[at]}"
+            if labels is not None or block[at] < 0:
+                known = "from 0" if labels is None else f"from 0 to {most - 1}"
+                raise InputError(f"{wrong}; ids are {known}, and padding is left out")
+            raise InputError(
+                f"{wrong}, far above the number of tokens; give labels, number the ids from 0 "
+                "(`numpy.unique` does), or give them as tokens to `Corpus.from_tokens`"
+            )
+        before, counts = counts, np.bincount(block, minlength=len(counts))
+        counts[: len(before)] += before
+        digest.update(block.data)
+        if eos is not None:
+            ends.append(first + 1 + np.flatnonzero(block == eos))
+    return counts, ends, digest
