@@ -81,7 +81,9 @@ def defined_in(value: object) -> str:
 def reexported(package: str) -> list[str]:
     """Return the full names of the objects that a package offers under shorter names."""
     module = import_module(package)
-    values = [getattr(module, name) for name in getattr(module, "__all__", ())]
+    names = [name for name in dir(module) if not name.startswith("_")]  # of hstree, the public ones
+    names = getattr(module, "__all__", names if package == "hstree" else ())
+    values = [getattr(module, name) for name in names]
     return [
         defined_in(value)
         for value in values

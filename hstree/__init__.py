@@ -9,7 +9,7 @@ Make a tree of what a program has: counts, vectors or a text.
     "cat" in tree, len(tree), tree.labels, tree.stats(), tree.plot()
     tree.code("cat"), tree.neighbours("cat")
     tree.save("tree.json"), hstree.load("tree.json")
-    hstree.grow(tree, new), hstree.prune(tree, words)
+    hstree.grow(tree, new), hstree.prune(tree, words), hstree.carried_rows
 
 Train with it; compare it with others, and with no tree at all.
 
@@ -21,7 +21,7 @@ Train with it; compare it with others, and with no tree at all.
     hstree.compare(text, ["huffman", "gmm", "flat"], "folder")
                                                stop= Halving(minutes),
                                                Epochs(n) or Seconds(n)
-    hstree.bootstrap(text, ["gmm"], "folder")  trees of learned vectors
+    hstree.bootstrap(text, "folder")           trees of learned vectors
 
 A text is a list of lines or of lists of words, an array of token ids, the
 name of a file, or a Corpus, which reads these with options.

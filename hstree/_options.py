@@ -255,8 +255,10 @@ def typed_words(text: str) -> list[str]:
 def suggestion(name: object, known: Iterable[str]) -> str:
     """Return "did you mean ...? " with the known name that is closest to an unknown one, if any."""
     known = list(known)
-    is_seed = name == "seed" and "random_state" in known
-    close = ["random_state"] if is_seed else get_close_matches(str(name), known, n=1)
+    if name == "seed":
+        is_random = "random_state" in known
+        return f"a seed is random_state{'' if is_random else ', and nothing here is random'}; "
+    close = get_close_matches(str(name), known, n=1)
     return f"did you mean {close[0]!r}? " if close else ""
 
 

@@ -193,6 +193,7 @@ def build(
     import hstree
     from hstree.builders import open_input
     from hstree.data.corpus import Corpus
+    from hstree.data.provenance import texts
     from hstree.data.vectors import WordVectors
     from hstree.data.vocabulary import EOS
     from hstree.tree.files import ENDINGS
@@ -224,7 +225,8 @@ def build(
     if getattr(opened, "named_by_index", False):
         rows.append(("rows", "named by index: give --labels FILE, or a .labels.tsv beside them"))
     say(facts([*rows, ("written", str(output))]))
-    if isinstance(opened, WordVectors) and EOS not in tree.labels:
+    read_texts = texts(tree.meta["input"])
+    if isinstance(opened, WordVectors) and read_texts and EOS not in tree.labels:
         inputs = [input, "--vocabulary"] if chosen.takes is WordVectors else []
         typed = ["hstree", "build", "--method", method, *inputs, "vocab.tsv", "-o", str(output)]
         warn(

@@ -119,9 +119,9 @@ def gmm(
     if weighted:
         if vectors.counts is None:
             raise InputError(
-                "the option 'weighted' needs counts, and these vectors have none; add them, for "
-                "NAME.npy in NAME.labels.tsv (word<TAB>count), give a vocabulary, or leave the "
-                "option out"
+                "the option 'weighted' needs counts, and these vectors have none; add them "
+                "(counts=, or for NAME.npy word<TAB>count in NAME.labels.tsv), give a vocabulary, "
+                "or leave the option out"
             )
         weight = np.maximum(vectors.counts, LEAST_COUNT)
     splitter = Mixtures(split, epsilon, iterations, shared_variance, max_codes)

@@ -86,8 +86,8 @@ def semantic(
     """
     if vectors.counts is None:
         raise InputError(
-            "semantic needs counts, and these vectors have none; add them, for NAME.npy in "
-            "NAME.labels.tsv (word<TAB>count), or give a vocabulary"
+            "semantic needs counts, and these vectors have none; add them (counts=, or for "
+            "NAME.npy word<TAB>count in NAME.labels.tsv), or give a vocabulary"
         )
     length = Codes(huffman_tree(vectors.labels, vectors.counts), cache_limit=0).length
     weight = np.sqrt(np.maximum(vectors.counts, LEAST_COUNT))

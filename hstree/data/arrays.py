@@ -38,20 +38,29 @@ def as_array(values: Any, what: str) -> Array:
     return array
 
 
-def n_axes(values: Any) -> int:
-    """Return the number of axes of an array, or of lists, of numbers; 0 for anything else."""
-    if is_dask(values) or hasattr(values, "detach") or hasattr(values, "columns"):
-        return len(values.shape)  # also of a DataFrame, which `numpy.asarray` may copy
+def axes_of(values: Any) -> tuple[int, bool]:
+    """Return the number of axes of an array, or of lists, of numbers, and whether these are whole.
+
+    (0, False) for anything else. Of lists, the first number decides.
+    """
+    if isinstance(values, str | bytes):
+        return 0, False
+    if hasattr(values, "detach"):
+        return values.ndim, not values.is_floating_point()
+    if is_dask(values) or hasattr(values, "columns"):
+        return len(values.shape), False  # a DataFrame, which `numpy.asarray` may copy
     if hasattr(values, "__array__"):
         values = np.asarray(values)
-        if values.dtype.kind in "iufcbM":
-            return values.ndim if values.dtype.kind in "iuf" else 0
-    if isinstance(values, str | bytes) or not isinstance(
-        values, Sequence | ValuesView | np.ndarray
-    ):
-        return 0
+        if values.dtype.kind not in "OU":
+            is_real = values.dtype.kind in "iuf"
+            return values.ndim * is_real, is_real and values.dtype.kind != "f"
+    if not isinstance(values, Sequence | ValuesView | np.ndarray):
+        return 0, False
     first = next(iter(values), None)
-    return 1 if _is_number(first) else n_axes(first) and 1 + n_axes(first)
+    if _is_number(first):
+        return 1, isinstance(first, Integral)
+    axes, is_whole = axes_of(first)
+    return axes and axes + 1, is_whole
 
 
 def index_of(values: Any) -> Any:

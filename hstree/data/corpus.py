@@ -18,7 +18,7 @@ import numpy as np
 
 from hstree._text import plural
 from hstree._typing import Int32, Int64, Integer
-from hstree.data.arrays import n_axes
+from hstree.data.arrays import axes_of
 from hstree.data.encoding import EncodedText, encode, encoded_again
 from hstree.data.in_memory import encode_ids, encode_lines, encode_tokens
 from hstree.data.memory import give_back
@@ -344,12 +344,12 @@ class Corpus:
         is_table = hasattr(text, "columns") or isinstance(text, Mapping)
         if is_table or not hasattr(text, "__iter__"):
             raise InputError(
-                f"a text is a Corpus, the name of a file, lines, lists of tokens or ids, not of "
-                f"type {type(text).__name__}; see hstree.Corpus.of"
+                f"a text of type {type(text).__name__}; give a Corpus, the name of a file, lines, "
+                "lists of tokens, or token ids; one column of a table"
             )
         token: object = 0
         is_line = False
-        if n_axes(text) == 0:
+        if axes_of(text)[0] == 0:
             token, is_line, text = _first_token(text)
         if is_line:
             return cls.from_lines(text, vocabulary=vocabulary)
@@ -441,7 +441,7 @@ class Corpus:
             raise InputError(
                 f"{self.name} has {plural(self.n_lines, 'line')}; a tenth of them is held out, "
                 "which takes ten or more: give a longer text, or files for validation and test"
-                + ("; eos= says which id ends lines" if self.name == "ids" else "")
+                + ("; eos= of from_ids names the id that ends lines" if self.n_lines == 1 else "")
             )
         start, stop = self.lines
         train, valid, test = (

@@ -15,7 +15,7 @@ import numpy as np
 from hstree._ragged import offsets
 from hstree._text import plural, quoted
 from hstree._typing import Array, Int32, Int64
-from hstree.data.arrays import as_array, as_words, n_axes
+from hstree.data.arrays import as_array, as_words, axes_of
 from hstree.data.encoding import EncodedText, dtype_of, pieces_of
 from hstree.data.sources import Lines
 from hstree.data.vocabulary import EOS
@@ -50,7 +50,7 @@ def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedTex
             if isinstance(line, str | bytes | Mapping) or not hasattr(line, "__iter__"):
                 raise InputError(
                     f"{name}: line {number} is of type {type(line).__name__}, no list of tokens; "
-                    "`Corpus.from_lines` takes lines of text, `from_ids` an array of ids"
+                    "`Corpus.from_lines` takes lines, `from_ids` ids; give one column of a table"
                 )
         ended = [[*line, EOS] for line in some]
         lengths += map(len, ended)
@@ -82,13 +82,10 @@ def encode_ids(ids: Any, labels: Any, eos: int | None, name: str) -> EncodedText
     if eos is not None and not 0 <= eos < (sys.maxsize if types is None else len(types)):
         known = "a whole number" if types is None else f"from 0 to {len(types) - 1}"
         raise InputError(f"eos is {eos}; it is the id that ends a line, {known}")
-    array, length = (as_array(ids, name), None) if n_axes(ids) == 1 else _joined(ids, name)
+    array, length = (as_array(ids, name), None) if axes_of(ids)[0] == 1 else _joined(ids, name)
     if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
         what = f"of type {array.dtype}, {plural(array.ndim, 'axis', 'axes')}"
-        raise InputError(
-            f"{name} are {what if array.size else 'empty'}; give an array of whole numbers, or a "
-            "list of such arrays; `Corpus.from_tokens` takes words"
-        )
+        raise _no_ids(name, f"are {what if array.size else 'empty'}")
     array = array.view(np.int64) if array.dtype == np.uint64 else array
     counts, ends, digest = _looked_at(array, eos, types, name)
     if types is None:
@@ -123,15 +120,22 @@ def _encoded(
 
 def _joined(lines: Any, name: str) -> tuple[Array, Int64]:
     """Return the ids of lines, one after the other, and the number of each."""
-    lines = list(lines)
     try:
+        lines = list(lines)
         length = np.fromiter(map(len, lines), np.int64, len(lines))
-    except TypeError as error:
-        raise InputError(f"{name} are no array and no list of arrays ({error})") from error
-    if all(isinstance(line, list | tuple) for line in lines):
-        return as_array(list(chain.from_iterable(lines)), name), length
-    arrays = [as_array(line, name) for line in lines if len(line)]
-    return np.concatenate(arrays or [np.empty(0)]), length
+        if all(isinstance(line, list | tuple) for line in lines):
+            return as_array(list(chain.from_iterable(lines)), name), length
+        arrays = [as_array(line, name) for line in lines if len(line)]
+        return np.concatenate(arrays or [np.empty(0)]), length
+    except (TypeError, ValueError) as error:
+        raise _no_ids(name, "are no lists of numbers") from error
+
+
+def _no_ids(name: str, what: str) -> InputError:
+    return InputError(
+        f"{name} {what}; give an array of whole numbers, or a list of such arrays; "
+        "`Corpus.from_tokens` takes words"
+    )
 
 
 def _looked_at(

@@ -48,7 +48,7 @@ class Windows:
         if vocabulary.eos is None:
             raise InputError(
                 f"the labels hold no <eos>, which ends every line of {corpus.name}; "
-                "build the tree from a corpus, or add <eos> to its vocabulary"
+                "build the tree from a corpus, or over the words of one (vocabulary=)"
             )
         if corpus.n_oov and vocabulary.unk is None:
             raise InputError(

@@ -62,6 +62,14 @@ LearningRate = Annotated[float, Range(0, exclude_min=True)]
 Seconds = Annotated[float | None, Range(0, exclude_min=True)]
 
 
+#: What a subclass or the trainer needs of a model, which `dir` leaves out.
+_OF_AUTHORS = {
+    *("config", "context_ids", "context_model", "converges", "describe", "from_saved", "name"),
+    *("is_language_model", "new_context_model", "predicts", "reencode", "scored", "shapes"),
+    *("trainer", "windows"),
+}
+
+
 class Predictor(ABC):
     """What gives words probabilities: one model, or several.
 
@@ -189,6 +197,9 @@ class Model(Predictor, Generic[M]):
         self._checkpoints: Checkpoints | None = None
         self.texts: list[Text] = []
 
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - _OF_AUTHORS)
+
     @abstractmethod
     def windows(self, corpus: Corpus) -> Windows:
         """Return the contexts and targets of a corpus, as label ids."""
@@ -268,8 +279,8 @@ class Model(Predictor, Generic[M]):
         TrainingError
             When the perplexity is not finite any more, or sub-sampling leaves no token.
         """
-        train = self.corpus_of(train)
-        valid = None if valid is None else self.corpus_of(valid)
+        train = self._corpus_of(train)
+        valid = None if valid is None else self._corpus_of(valid)
         windows = self.windows(train)
         valid_windows = None if valid is None else self.windows(valid)
         context_model = self.new_context_model(np.random.default_rng([self.random_state, 0]))
@@ -382,7 +393,7 @@ class Model(Predictor, Generic[M]):
             else:
                 array[...] = old_arrays[name]
 
-    def corpus_of(self, text: Any) -> Corpus:
+    def _corpus_of(self, text: Any) -> Corpus:
         """Return a text, as `Corpus.of` takes it, as a corpus; ids are label ids."""
         return Corpus.of(text, self.vocabulary)
 
@@ -394,7 +405,7 @@ class Model(Predictor, Generic[M]):
 
     def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
-        windows = self.windows(self.corpus_of(corpus))
+        windows = self.windows(self._corpus_of(corpus))
         with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
             for batch, nll in scored_batches(self.context_model, self.layer, windows):
                 yield nll, batch[2]
@@ -402,7 +413,7 @@ class Model(Predictor, Generic[M]):
 
     def score(self, corpus: Any, *, details: bool = False) -> TextScore:
         """Score every position of a text; `details` add ln Z and the nll of each token."""
-        windows = self.windows(self.corpus_of(corpus))
+        windows = self.windows(self._corpus_of(corpus))
         return score(self.context_model, self.layer, windows, details=details)
 
     def hidden(self, contexts: Contexts) -> Array:
@@ -421,7 +432,7 @@ class Model(Predictor, Generic[M]):
 
     def vectors(self, corpus: Any) -> WordVectors:
         """Return the word vectors by count in a text, largest first, ties by word."""
-        corpus = self.corpus_of(corpus)
+        corpus = self._corpus_of(corpus)
         counts, labels = self.reencode(corpus).counts, self.spec.labels
         order = sorted(range(len(labels)), key=lambda label: (-counts[label], labels[label]))
         words = [labels[label] for label in order]
@@ -435,7 +446,7 @@ class Model(Predictor, Generic[M]):
         The features of Mnih & Hinton (2008, section 4). A label that is never a target gets the
         mean over all labels that are. Counts are those of the text.
         """
-        corpus = self.corpus_of(corpus)
+        corpus = self._corpus_of(corpus)
         total = np.zeros((len(self.spec.labels), self.dim))
         occurrences = np.zeros(len(total), np.int64)
         for contexts, targets, _ in self.windows(corpus).batches(1 << 14):

@@ -1,5 +1,6 @@
 """Statistics of a tree: code lengths, scores per target, entropy and the Huffman bound."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,9 @@ from hstree.tree.huffman_code import merge_order
 from hstree.tree.order import sum_to_root
 from hstree.tree.weight_rows import NARROW
 
+#: Builders whose code lengths follow vectors alone, and how much longer than Huffman's these are
+#: where the statistics name `semantic`, whose are his.
+_SHAPED_BY_VECTORS, _MUCH_LONGER = ("gmm", "kmeans", "linkage"), 1.1
 #: Decisions that are looked at together.
 _DECISIONS = 1 << 20
 
@@ -64,6 +68,11 @@ class TreeStatistics:
         if self.entropy is not None:
             bounds = f"entropy {figure(self.entropy)}, Huffman length {figure(self.huffman_length)}"
             rows.insert(-1, ("bounds", f"{bounds} (binary codes, one per label)"))
+            shortest = self.huffman_length or math.inf
+            is_plain = self.method in _SHAPED_BY_VECTORS and self.max_codes_per_label == 1
+            if is_plain and weighted is not None and weighted >= _MUCH_LONGER * shortest:
+                longer = f"{weighted / shortest:.2f} times Huffman's by counts"
+                rows.insert(-1, ("lengths", f"{longer}; semantic has Huffman's, of these vectors"))
         if self.max_codes_per_label > 1:
             codes = f"{figure(self.codes_per_label)}, at most {self.max_codes_per_label:,}"
             rows.insert(3, ("codes/label", f"{codes}; the code length is their sum"))

@@ -44,14 +44,21 @@ def test_numbers_in_a_text_do_not_make_it_vectors(hstree, tmp_path, line):
     assert hstree("build", "-m", "huffman", "text.txt").status == 0
 
 
-def test_vectors_without_eos_are_warned_of_with_the_commands_that_mend_it(
-    hstree, corpus, glove, refused
+def test_vectors_without_eos_and_without_a_text_are_not_warned_of(hstree, corpus, glove, refused):
+    assert hstree("build", "-m", "gmm epsilon=0.3", glove, "-o", "t.json").err == ""
+    refused("evaluate", "t.json", corpus, saying="over the words of one (vocabulary=)")
+
+
+def test_vectors_of_a_text_without_eos_are_warned_of_with_the_commands_that_mend_it(
+    hstree, corpus, glove, tmp_path
 ):
-    ran = hstree("build", "-m", "gmm epsilon=0.3", glove, "-o", "t.json")
+    assert hstree("vocab", corpus, "-o", "words.tsv").status == 0
+    lines = (tmp_path / "words.tsv").read_text().splitlines(keepends=True)
+    (tmp_path / "words.tsv").write_text("".join(line for line in lines if "<eos>" not in line))
+    ran = hstree("build", "-m", "gmm epsilon=0.3", glove, "--vocabulary", "words.tsv")
     assert ran.status == 0
     (warning,) = ran.warnings
     assert "no <eos>" in warning
-    refused("evaluate", "t.json", corpus, saying="hold no <eos>")
     first, second = (part.replace("CORPUS", corpus.name) for part in warning.split("`")[1::2])
     assert second.startswith("hstree build --method 'gmm epsilon=0.3' glove.txt --vocabulary ")
     for command in (first, second, "hstree evaluate t.json corpus.txt --epochs 0 --dim 4"):

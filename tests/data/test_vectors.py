@@ -131,7 +131,7 @@ BAD_CONTENT = {
     "too large": (["a"], [[1e300]], None, "too large for float32"),
     "several": (list("abc"), [[np.nan], [1.0], [np.inf]], None, "as do 1 other rows"),
     "a word twice": (["a", "b", "a"], [[1.0]] * 3, None, "'a' names row 0 and row 2"),
-    "not text": (["a", 3], [[1.0]] * 2, None, "label 1 is 3"),
+    "not text": (["a", 3.5], [[1.0]] * 2, None, "label 1 is 3.5"),
     "ragged": (["a", "b"], [[1.0], [1.0, 2.0]], None, "different lengths"),
     "objects": (["a"], np.array([[None]]), None, "type object"),
     "one axis": (["a", "b"], [1.0, 2.0], None, r"shape \(2,\)"),

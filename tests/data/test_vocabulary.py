@@ -107,7 +107,7 @@ def test_the_hash_is_over_the_sorted_words():
         ([], [], "without a word"),
         (["a", "b", "a"], [1, 1, 1], "'a' twice"),
         (["a", "b"], [1], r"shape \(1,\) for 2 words"),
-        (["a"], [1.0], "whole numbers"),
+        (["a"], [1.5], "the count of 'a' is 1.5, not a whole number"),
         (["a", "b"], [1, -2], "'b' has the count -2"),
         (["a", "b"], [2**63 - 1, 1], "sum is above"),
         (["a"], [2**63], "sum is above"),

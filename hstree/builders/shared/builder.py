@@ -14,7 +14,7 @@ import numpy as np
 from hstree._files import UNPACK
 from hstree._options import Option, effective, options_of
 from hstree._plugins import PACKAGE, summary_of, unusable
-from hstree.data.arrays import as_array, n_axes
+from hstree.data.arrays import axes_of
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import KeyedVectorsLike, WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -30,11 +30,15 @@ _INPUTS: dict[type, tuple[str, str]] = {
         "give counts (a dict, a Series, an array), a corpus, or a vocabulary as `Vocabulary.save` "
         "writes it",
     ),
-    Corpus: ("a corpus", "give running text: a .txt or .txt.gz file, nltk:NAME or builtin:python"),
+    Corpus: (
+        "a corpus",
+        "give running text: lines, lists of tokens, a .txt or .txt.gz file, nltk:NAME or "
+        "builtin:python",
+    ),
     WordVectors: (
         "word vectors",
-        "give an array, gensim's KeyedVectors or a file of vectors (.npy, word2vec or GloVe), or "
-        "train some with `hstree.CBOW`",
+        "give an array (V, d), gensim's KeyedVectors or a file of vectors (.npy, word2vec or "
+        "GloVe), or train some with `hstree.CBOW`",
     ),
 }
 _COUNT_EXTENSIONS = (".tsv", ".csv", ".parquet")
@@ -196,14 +200,9 @@ def _typed(
     vectors would not do; other iterables are lines or lists of tokens.
     """
     is_typed = isinstance(input, BuilderInput | Mapping)
-    axes = 0 if is_typed else n_axes(input)
+    axes, is_whole = (0, False) if is_typed else axes_of(input)
     is_vectors = isinstance(input, WordVectors | KeyedVectorsLike) or (
-        axes == 2
-        and (
-            method.takes is WordVectors
-            or counts is not None
-            or as_array(input, "the rows").dtype.kind == "f"
-        )
+        axes == 2 and (method.takes is WordVectors or counts is not None or not is_whole)
     )
     is_counts = method.takes is Vocabulary and (
         isinstance(input, Vocabulary | Mapping) or axes == 1

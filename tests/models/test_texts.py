@@ -1,0 +1,127 @@
+"""Models take texts and contexts as programs have them."""
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree import CBOW, Corpus, Ensemble, LanguageModel
+from hstree.errors import InputError
+from hstree.ngrams import KneserNey
+from tests.texts import markov_lines
+
+LINES = markov_lines(2_000, 0)[0]
+TOKENS = [line.split() for line in LINES]
+CORPUS = Corpus.from_lines(LINES)
+TREE = hstree.build("huffman", CORPUS)
+IDS = [CORPUS.vocabulary.ids(line).tolist() for line in TOKENS]
+SMALL = {"dim": 4, "context": 2, "epochs": 1, "batch_size": 64}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return LanguageModel(TREE, **SMALL).fit(CORPUS)
+
+
+TEXTS = {
+    "lines": LINES,
+    "generator": lambda: (line for line in LINES),
+    "tokens": TOKENS,
+    "ids": IDS,
+    "arrays": [np.array(line, np.uint16) for line in IDS],
+    "array": np.concatenate([[*line, TREE.label_id("<eos>")] for line in IDS]),
+}
+
+
+@pytest.fixture(params=TEXTS)
+def text(request):
+    given = TEXTS[request.param]
+    return given() if callable(given) else given
+
+
+def test_any_text_is_fitted_to_the_same_weights(model, text):
+    other = LanguageModel(TREE, **SMALL).fit(text)
+    for name, array in model.parameters().items():
+        np.testing.assert_array_equal(other.parameters()[name], array)
+
+
+def test_any_text_has_the_same_perplexity(model, text):
+    assert model.perplexity(text) == model.perplexity(CORPUS)
+
+
+def test_all_models_take_texts(model):
+    cbow = CBOW(TREE, dim=4, epochs=1).fit(LINES, iter(LINES[:10]))
+    assert cbow.perplexity(IDS) == cbow.perplexity(CORPUS)
+    both = Ensemble([model, model])
+    assert both.perplexity(iter(LINES)) == both.perplexity(CORPUS)
+    ngrams = KneserNey(2).fit(LINES)
+    assert ngrams.perplexity(iter(TOKENS)) == ngrams.perplexity(CORPUS)
+    assert model.vectors(LINES).counts.tolist() == model.vectors(CORPUS).counts.tolist()
+
+
+def test_a_file_is_a_text(model, tmp_path, monkeypatch):
+    monkeypatch.setenv("HSTREE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "text.txt").write_text("".join(f"{line}\n" for line in LINES))
+    assert model.perplexity(tmp_path / "text.txt") == model.perplexity(CORPUS)
+    with pytest.raises(InputError, match="no such file: w1 w2"):
+        model.perplexity("w1 w2")
+
+
+@pytest.mark.parametrize("make", [LanguageModel, CBOW])
+def test_contexts_are_lines_words_or_ids(make):
+    model = make(TREE, dim=4, epochs=0)
+    expected = model.predict([["w1", "w2"], ["w3"]], k=3)
+    ids = [[TREE.label_id(word) for word in words] for words in (["w1", "w2"], ["w3"])]
+    for contexts in (["w1 w2", " w3\n"], iter(["w1 w2", "w3"]), ids, map(np.array, ids)):
+        assert model.predict(contexts, k=3) == expected
+    assert Ensemble([LanguageModel(TREE, **SMALL)]).predict(["w1"]) == LanguageModel(
+        TREE, **SMALL
+    ).predict([["w1"]])
+
+
+def test_a_tensor_of_ids_is_contexts(model):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: hstree[torch]")
+    ids = np.array([[1, 2], [3, 0]])
+    assert model.predict(torch.tensor(ids)) == model.predict(ids)
+
+
+@pytest.mark.parametrize(
+    ("contexts", "message"),
+    [
+        ("w1 w2", "contexts of type str; give a list of lines"),
+        (3, "contexts of type int"),
+        (CORPUS, "contexts of type Corpus"),
+        ([3], "a context is 3; give each as a line"),
+        ([["w1", 2]], "give each as a line, a list of words or a list of label ids"),
+        ([[99]], "contexts hold ids outside 0 to"),
+    ],
+)
+def test_what_is_no_context_is_refused(model, contexts, message):
+    with pytest.raises(InputError, match=message):
+        model.predict(contexts)
+
+
+def test_ids_outside_the_labels_are_refused(model):
+    with pytest.raises(InputError, match="token 1 has the id 99; ids are from 0 to"):
+        model.perplexity([[1, 99]])
+
+
+@pytest.mark.parametrize("text", [LINES[:60], TOKENS[:60], IDS[:60]])
+def test_any_text_is_compared(text, tmp_path):
+    stop = {"stop": hstree.Epochs(1), "dim": 4, "speed_rounds": 0}
+    (row,) = hstree.compare(text, ["huffman"], tmp_path / "of", **stop).rows
+    assert 1 < row.perplexity["test"].mean < 10
+    assert hstree.evaluate("huffman", text, stop=hstree.Epochs(1), dim=4).perplexity
+
+
+def test_jobs_in_other_processes_get_a_text_in_memory(tmp_path):
+    stop = {"stop": hstree.Epochs(1), "dim": 4, "speed_rounds": 0}
+    rows = ["huffman", "random"]
+    alone = hstree.compare(LINES[:60], rows, tmp_path / "alone", **stop).rows
+    both = hstree.compare(LINES[:60], rows, tmp_path / "both", n_jobs=2, **stop).rows
+    assert [row.perplexity for row in alone] == [row.perplexity for row in both]
+
+
+def test_dir_shows_what_users_need(model):
+    names = {name for name in dir(model) if not name.startswith("_")}
+    assert {"fit", "perplexity", "predict", "save", "load", "tree", "history_"} <= names
+    assert not names & {"trainer", "windows", "reencode", "context_ids", "from_saved"}
