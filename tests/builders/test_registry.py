@@ -335,7 +335,7 @@ def test_a_vocabulary_lies_over_a_corpus(files):
         ("kmeans", VOCABULARY, "kmeans takes word vectors, not a vocabulary"),
         ("kmeans", 3, "kmeans takes word vectors, not an int; give"),
         ("kmeans", {"a": 1}, "kmeans takes word vectors, not a dict; give an array"),
-        ("huffman", WordVectors(["a"], [[1.0]]), "without counts; add them, for"),
+        ("huffman", WordVectors(["a"], [[1.0]]), r"without counts; add them \(counts=,"),
         ("huffman", np.ones((2, 2)), "huffman takes a vocabulary, and these vectors come without"),
         ("huffman", {}, "without a word"),
         ("huffman", {"a": 0.5}, r"the count of 'a' is 0\.5, not a whole number"),

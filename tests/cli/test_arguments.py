@@ -55,7 +55,9 @@ def test_vectors_of_a_text_without_eos_are_warned_of_with_the_commands_that_mend
     assert hstree("vocab", corpus, "-o", "words.tsv").status == 0
     lines = (tmp_path / "words.tsv").read_text().splitlines(keepends=True)
     (tmp_path / "words.tsv").write_text("".join(line for line in lines if "<eos>" not in line))
-    ran = hstree("build", "-m", "gmm epsilon=0.3", glove, "--vocabulary", "words.tsv")
+    ran = hstree(
+        "build", "-m", "gmm epsilon=0.3", glove, "--vocabulary", "words.tsv", "-o", "t.json"
+    )
     assert ran.status == 0
     (warning,) = ran.warnings
     assert "no <eos>" in warning

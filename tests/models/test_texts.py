@@ -6,7 +6,7 @@ import pytest
 import hstree
 from hstree import CBOW, Corpus, Ensemble, LanguageModel
 from hstree.errors import InputError
-from hstree.ngrams import KneserNey
+from hstree.ngrams.kneser_ney import KneserNey
 from tests.texts import markov_lines
 
 LINES = markov_lines(2_000, 0)[0]
