@@ -11,7 +11,7 @@ import pytest
 
 import hstree
 from hstree._jobs import doing_jobs, parallel
-from hstree.data.corpus import Corpus
+from hstree.data.corpus import Corpus, address_of
 from hstree.data.splits import Splits
 from hstree.errors import HstreeError, InputError, WorkerError
 from tests.experiments.conftest import QUICK
@@ -122,7 +122,7 @@ def test_a_job_of_a_killed_worker_is_done_elsewhere(scheduler, alone, text, tmp_
 def without_cache(text):
     """Read a text, and remove what is kept of it: its arrays stay mapped in this process."""
     splits = Splits.of(Corpus.read(text))
-    entry = splits.train.address[0][0]
+    entry = address_of(splits.train)[0][0]
     for file in entry.parent.glob(f"{entry.name}.*"):
         file.unlink()
     return splits

@@ -156,7 +156,7 @@ def test_repr_is_one_line():
 def arrays_of(tree):
     """Every array of a tree, those that are computed when asked for among them."""
     levels = itertools.chain(*tree.levels)
-    values = [getattr(tree, name) for name in dir(tree) if not name.startswith("_")]
+    values = [getattr(tree, name) for name in dir(type(tree)) if not name.startswith("_")]
     return [v for v in [*values, *levels] if isinstance(v, np.ndarray)]
 
 
