@@ -23,6 +23,7 @@ from scipy.special import logsumexp
 import hstree
 from benchmarks import table
 from hstree._ragged import offsets
+from hstree._typing import Int64
 from hstree.builders.word_classes.clustering import equal_mass_bins
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.hierarchical import HierarchicalSoftmax
@@ -49,11 +50,15 @@ def main() -> None:
     table.report("layer", rows, options.json)
 
 
+def zipf_counts(n_labels: int) -> Int64:
+    """Return counts that follow Zipf's law, the largest first."""
+    share = 1 / np.arange(1, n_labels + 1)
+    return np.ceil(share * 1e8 / share.sum()).astype(np.int64)
+
+
 def zipf_vocabulary(n_labels: int) -> Vocabulary:
     """Return labels whose counts follow Zipf's law, the most frequent first."""
-    share = 1 / np.arange(1, n_labels + 1)
-    counts = np.ceil(share * 1e8 / share.sum()).astype(np.int64)
-    return Vocabulary([f"w{i}" for i in range(n_labels)], counts)
+    return Vocabulary([f"w{i}" for i in range(n_labels)], zipf_counts(n_labels))
 
 
 def compare(n_labels: int, dim: int, batch: int, rounds: int) -> Iterator[dict[str, Any]]:

@@ -5,18 +5,23 @@ a seed, and kept in a folder beside the results (``--folder``).
 
     python -m benchmarks.scale --what texts --tokens 100000000 --jobs 1 2
     python -m benchmarks.scale --what jobs --corpus ptb.train.txt --jobs 1 2
+    python -m benchmarks.scale --what vectors --labels 3000000 --dim 16 --jobs 2
 """
 
 from __future__ import annotations
 
+import math
 import multiprocessing
+import os
 import resource
 import shutil
+import signal
 import statistics
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -27,7 +32,7 @@ from threadpoolctl import threadpool_limits
 
 import hstree
 from benchmarks import table
-from benchmarks.layer import tree_step, zipf_vocabulary
+from benchmarks.layer import tree_step, zipf_counts, zipf_vocabulary
 from hstree._compiled import limited_threads
 from hstree._files import replacing
 from hstree.builders.huffman import huffman
@@ -50,6 +55,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2], metavar="N")
     parser.add_argument("--tokens", type=int, nargs="+", default=[10**7], metavar="N")
     parser.add_argument("--labels", type=int, nargs="+", default=[10**5, 10**6], metavar="N")
+    parser.add_argument("--dim", type=int, default=64, metavar="N", help="of vectors")
     parser.add_argument("--folder", type=Path, default=Path("scale"), metavar="DIR")
     parser.add_argument("--corpus", default="builtin:python", metavar="FILE", help="of jobs")
     options = parser.parse_args()
@@ -144,15 +150,15 @@ def zipf_text(path: Path, tokens: int) -> Path:
 def trees(options: Namespace) -> Iterator[table.Row]:
     """Build trees, write, read and check one, and train the layer of it."""
     for labels in options.labels:
-        vectors = normal_vectors(options.folder / f"vectors-{labels}.npy", labels)
+        vectors = normal_vectors(options.folder, labels, options.dim)
         tree = options.folder / f"huffman-{labels}.npz"
-        steps: list[tuple[str, int, Callable[..., float], Any]] = [
+        steps: list[tuple[str, int, Callable[..., Any], Any]] = [
             ("huffman", 1, build_huffman, (labels, tree)),
             ("write .npz", 1, write_tree, (tree, options.folder / "again.npz")),
             ("read and check .npz", 1, read_tree, (tree,)),
             ("targets/s of its layer", 1, layer_speed, (labels,)),
             *(
-                (method, jobs, build_divided, (method, vectors, jobs))
+                (method, jobs, build_divided, (method, {}, "float32", vectors, jobs))
                 for method, jobs in product(("gmm", "kmeans"), options.jobs)
             ),
         ]
@@ -162,15 +168,37 @@ def trees(options: Namespace) -> Iterator[table.Row]:
                 "labels": labels,
                 "step": step,
                 "jobs": jobs,
-                "seconds": measured["result"],
+                "seconds": measured["seconds" if work is build_divided else "result"],
                 "CPU s": measured["CPU s"],
                 "peak MiB": measured["peak MiB"],
                 "disk MiB": tree.stat().st_size / 2**20,
             }
 
 
-def normal_vectors(path: Path, labels: int, dim: int = 64) -> Path:
+def vectors(options: Namespace) -> Iterator[table.Row]:
+    """Build trees of vectors in several kinds of files; then kill a build, and start it again."""
+    for labels, jobs in product(options.labels, options.jobs):
+        path = normal_vectors(options.folder, labels, options.dim)
+        builds = [(method, values, kind, in_kind(kind, path)) for method, values, kind in BUILDS]
+        measured = [cost(build_divided, *build, jobs) for build in builds]
+        half = measured[0]["seconds"] / 2
+        measured.append(cost(build_divided, *builds[0], jobs, kill_after=half))
+        measured.append(cost(build_divided, *builds[0], jobs))
+        names = [" ".join([method, *values, kind]) for method, values, kind in BUILDS]
+        for step, figures in zip([*names, "the first, killed", "and again"], measured, strict=True):
+            columns = {name: figures[name] for name in ("seconds", "CPU s", "peak MiB")}
+            yield {
+                "labels": labels,
+                "step": step,
+                "jobs": jobs,
+                **columns,
+                "tree": figures["result"],
+            }
+
+
+def normal_vectors(folder: Path, labels: int, dim: int) -> Path:
     """Write vectors around 1,000 centres, float32, unless they are there."""
+    path = folder / f"vectors-{labels}-{dim}.npy"
     if not path.exists():
         rng = np.random.default_rng(0)
         centre = rng.standard_normal((1000, dim), np.float32)
@@ -184,6 +212,33 @@ def normal_vectors(path: Path, labels: int, dim: int = 64) -> Path:
                 )
                 file.write(rows.data)
     return path
+
+
+def in_kind(kind: str, path: Path) -> Path:
+    """Write vectors as float16, or as a folder of four files; return the path of this kind."""
+    if kind not in ("float16", "shards"):
+        return path
+    rows, other = np.load(path, mmap_mode="r"), path.with_name(f"{path.stem}-{kind}.npy")
+    if kind == "float16":
+        np.save(other, rows.astype(np.float16))
+        return other
+    other = other.with_suffix("")
+    other.mkdir(exist_ok=True)
+    for number, part in enumerate(np.array_split(rows, 4)):
+        np.save(other / f"part-{number:03}.npy", part)
+    return other
+
+
+def opened(kind: str, path: Path) -> Any:
+    """Return the input of a builder: a file or a folder, a Dask array, or vectors with counts."""
+    if kind not in ("Dask array", "with counts"):
+        return path
+    rows = np.load(path, mmap_mode="r")
+    if kind == "with counts":
+        return hstree.WordVectors(None, rows, counts=zipf_counts(len(rows)))
+    import dask.array
+
+    return dask.array.from_array(rows, chunks=(DRAWN, -1))
 
 
 def seconds_of(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -212,9 +267,9 @@ def read_tree(path: Path) -> float:
     return seconds_of(lambda: hstree.load(path))[0]
 
 
-def build_divided(method: str, vectors: Path, jobs: int) -> float:
-    """Return the seconds of a tree of vectors, read from their file."""
-    return seconds_of(lambda: hstree.build(method, vectors, n_jobs=jobs))[0]
+def build_divided(method: str, values: dict[str, Any], kind: str, path: Path, jobs: int) -> str:
+    """Build a tree of vectors, read from their file; return the begin of its hash."""
+    return hstree.build(method, opened(kind, path), n_jobs=jobs, **values).sha256[:8]
 
 
 def layer_speed(labels: int, batch: int = 4096, rounds: int = 7) -> float:
@@ -229,8 +284,10 @@ def layer_speed(labels: int, batch: int = 4096, rounds: int = 7) -> float:
     return batch / statistics.median(seconds_of(step)[0] for _ in range(rounds))
 
 
-def cost(work: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+def cost(work: Callable[..., Any], *arguments: Any, kill_after: float = math.inf) -> dict[str, Any]:
     """Run ``work(*arguments)``, a function of a module, in a process of its own.
+
+    It and its processes are killed after some seconds, if it has not ended.
 
     Returns its "result", its "seconds", its "CPU s" with those of all threads and ended children,
     and "peak MiB": the largest sum of what this process and those that it starts hold at one time,
@@ -241,11 +298,20 @@ def cost(work: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
     process = context.Process(target=_answer, args=(question, work, arguments))
     process.start()
     question.close()
-    peak = 0
+    peak, began = 0, time.perf_counter()
     while not answer.poll(LOOK):
-        peak = max(peak, sum(map(_resident, _family(process.pid or 0))))
+        peak = max(peak, sum(map(_resident, family := _family(process.pid or 0))))
+        if time.perf_counter() - began > kill_after:
+            for pid in family:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
     try:
         return {**answer.recv(), "peak MiB": peak / 2**10}
+    except EOFError:
+        return dict.fromkeys(("result", "CPU s")) | {
+            "seconds": kill_after,
+            "peak MiB": peak / 2**10,
+        }
     finally:
         process.join()
 
@@ -284,11 +350,22 @@ def _text(path: Path) -> str:
         return ""
 
 
+#: Builds of large trees: methods, their options, and kinds of vectors.
+BUILDS: list[tuple[str, dict[str, Any], str]] = [
+    ("gmm", {}, "float32"),
+    ("gmm", {}, "float16"),
+    ("gmm", {}, "shards"),
+    ("gmm", {}, "Dask array"),
+    ("gmm", {"split": "balanced"}, "float32"),
+    ("kmeans", {"balanced": True}, "float32"),
+    ("semantic", {}, "with counts"),
+]
 #: What can be measured: a function of the options that yields rows.
 TABLES: dict[str, Callable[[Namespace], Iterator[table.Row]]] = {
     "texts": texts,
     "jobs": jobs,
     "trees": trees,
+    "vectors": vectors,
 }
 
 if __name__ == "__main__":

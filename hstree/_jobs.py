@@ -9,10 +9,12 @@ import socket
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from hstree import progress
 from hstree._compiled import limited_threads, n_threads
 from hstree._plugins import require
 from hstree._version import __version__
@@ -59,7 +61,8 @@ def parallel(
     """Yield the number of each job and what a function returns for it, in the order of their end.
 
     The function is one of a module, or a `partial` of one; it, the jobs and the results can be
-    pickled. The jobs of a worker that dies are done again; an error ends all.
+    pickled. The jobs of a worker that dies are done again; an error ends all, and so does Ctrl-C:
+    jobs on a cluster end at their next report of progress.
     """
     if n_parallel(n_jobs) == 1:
         yield from ((number, function(job)) for number, job in enumerate(jobs))
@@ -106,9 +109,20 @@ def parallel(
             break
         finally:
             if results:
-                results.close()
+                _close(results)
     if failed:
         raise failed[0]
+
+
+def _close(results: Any) -> None:
+    """End a generator of joblib's; what it still waits for of Dask is cancelled."""
+    from joblib.parallel import get_active_backend
+
+    backend: Any = get_active_backend()[0]
+    waiting = list(backend.waiting_futures.futures) if hasattr(backend, "waiting_futures") else []
+    results.close()
+    if waiting:
+        backend.client.cancel(waiting)
 
 
 def _hear_of_killed_workers() -> tuple[type[Exception], ...]:
@@ -163,6 +177,7 @@ def _done(
         limited_threads(threads),
         threadpool_limits(threads),
         joblib.parallel_config("sequential"),
+        _cancellable(),
     ):
         try:
             result = function(job)
@@ -171,6 +186,47 @@ def _done(
             remedy = "mend that, and the same call goes on"
             raise WorkerError(f"{where}: {error.strerror or error}; {remedy}") from error
     return number, result, [(str(one.message), one.category) for one in warned]
+
+
+class _Watch:
+    """A display that shows nothing, and interrupts work that reports to it when it is cancelled.
+
+    `task` is the state of a task of a Dask worker.
+    """
+
+    def __init__(self, task: Any) -> None:
+        self._task = task
+
+    def start(self, *_: object) -> Any:
+        self.advance()
+        return self
+
+    def advance(self, *_: object) -> None:
+        if self._task.state == "cancelled":
+            raise KeyboardInterrupt
+
+    def stop(self, *_: object) -> None:
+        pass
+
+    note = report = advance
+
+
+@contextmanager
+def _cancellable() -> Iterator[None]:
+    """Interrupt the body, in a worker of Dask, when nobody waits for its job any more.
+
+    A training then leaves a checkpoint, as after Ctrl-C.
+    """
+    try:
+        worker = sys.modules["distributed"].get_worker()
+    except (KeyError, ValueError):  # no worker of Dask
+        yield
+        return
+    try:
+        with progress.shown_by(_Watch(worker.state.tasks[worker.get_current_task()])):
+            yield
+    except KeyboardInterrupt as error:  # which would end the worker
+        raise CancelledError from error
 
 
 @contextmanager

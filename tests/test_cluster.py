@@ -4,12 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager, suppress
 
 import pytest
 
 import hstree
+from hstree import progress
 from hstree._jobs import doing_jobs, parallel
 from hstree.data.corpus import Corpus, address_of
 from hstree.data.splits import Splits
@@ -117,6 +119,33 @@ def test_a_job_of_a_killed_worker_is_done_elsewhere(scheduler, alone, text, tmp_
         hstree.compare(Splits.of(Corpus.read(text)), ROWS, home, **HOW, **kill)
         assert third.poll() is not None
     assert content(home) == content(alone)
+
+
+def beats(file):
+    """Write the time to a file again and again, as a long job that reports its progress."""
+    with progress.task("beats") as task:
+        while True:
+            file.write_text(str(time.time()))
+            task.advance()
+            time.sleep(0.05)
+
+
+def test_ctrl_c_ends_the_jobs_of_a_cluster(scheduler, tmp_path):
+    files = [tmp_path / "1", tmp_path / "2", tmp_path / "3"]
+
+    def interrupt():
+        while not (files[0].exists() and files[1].exists()):
+            time.sleep(0.05)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with doing_jobs(scheduler=scheduler), pytest.raises(KeyboardInterrupt):
+        list(parallel(beats, files))
+    ended = time.time()
+    with doing_jobs(scheduler=scheduler):  # the workers are free, and alive
+        assert sorted(parallel(abs, [-1, -2])) == [(0, 1), (1, 2)]
+    assert time.time() - ended < 2
+    assert not files[2].exists()
 
 
 def without_cache(text):

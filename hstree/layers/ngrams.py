@@ -94,19 +94,19 @@ class NgramSoftmax(HierarchicalSoftmax):
         return {**super().parameters(), "feature_weight": self.feature_weight}
 
     def carry(self, old: OutputLayer, rows: "CarriedRows") -> None:
-        """Take over weight rows and features of a tree that grew; OptionError for a pruned one.
+        """Take over weight rows and features of a tree that grew or was pruned.
 
-        The features stay those of the old text.
+        The features stay those of the old text, without those after words that are gone.
         """
         super().carry(old, rows)
-        if (
-            not isinstance(old, NgramSoftmax)
-            or len(rows.new) != len(old.weight)
-            or self.tree.labels[: old.n_labels] != tuple(old.tree.labels)
-        ):
-            raise OptionError("n-gram features go on with a tree that grew, not with a pruned one")
-        self._take(old.features.widened(self.n_labels, len(self.weight)))
-        self.feature_weight[:] = old.feature_weight
+        if not isinstance(old, NgramSoftmax):
+            raise OptionError("n-gram features go on with those of another layer of their kind")
+        id_of = {label: i for i, label in enumerate(self.tree.labels)}
+        label = np.array([id_of.get(label, -1) for label in old.tree.labels])
+        sizes = self.n_labels, len(self.weight)
+        features, weight = old.features.carried(old.feature_weight, label, rows, *sizes)
+        self._take(features)
+        self.feature_weight[:] = weight
 
     def restore(self, tables: Mapping[str, Array]) -> None:
         """Take over the features of a saved model; FileFormatError when they are not of it."""

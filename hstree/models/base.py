@@ -348,8 +348,8 @@ class Model(Predictor, Generic[M]):
         Raises
         ------
         OptionError
-            When the output layer is not over a tree, its n-gram features are of a tree that was
-            pruned, or an option changes the sizes of the context model.
+            When the output layer is not over a tree, or an option changes the sizes of the context
+            model.
         InputError
             When the tree is not grown or pruned from the model's.
         """

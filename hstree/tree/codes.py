@@ -19,6 +19,8 @@ from hstree.tree.order import sum_to_root
 
 #: Maximum number of decisions that `Codes` keeps expanded; above it, each batch is expanded.
 CACHE_LIMIT = 1 << 25
+#: Edges whose shares are computed at once.
+_AT_ONCE = 1 << 20
 
 
 class Expansion(NamedTuple):
@@ -111,12 +113,17 @@ class Codes:
         tree, before = self.tree, self.parent_edge
         if tree.n_nodes == 0:
             return 1.0
-        # (E,) of each edge and those before it: how many they are, and the logarithm of their
-        # mass, -inf where one does not lead to the node that the next leaves
-        is_step = np.where(before < 0, 0, tree.child[before]) == tree.edge_node
-        log_share = np.where(is_step, -np.log2(tree.fan_out)[tree.edge_node], -np.inf)
+        # (E,) logarithm of the share of each edge; -inf where the one before it, if there is one,
+        # does not lead to the node that it leaves
+        log_share, bits = np.empty(len(before)), np.log2(tree.fan_out)
+        for first in range(0, len(before), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            node, last = tree.edge_node[some], before[some]
+            is_step = np.where(last < 0, 0, tree.child[last]) == node
+            log_share[some] = np.where(is_step, -bits[node], -np.inf)
+        # (C,) of each code: the logarithm of its mass, and its decisions
         log_mass = sum_to_root(log_share, before)[self.leaf_edge]
-        n_decisions = sum_to_root(np.ones(len(before), np.int64), before)[self.leaf_edge]
+        n_decisions = sum_to_root(np.ones(len(before), np.int32), before)[self.leaf_edge]
         is_path = (tree.child[self.leaf_edge] == ~self.label) & (n_decisions == self.length)
         return math.fsum(np.exp2(log_mass[is_path]))
 

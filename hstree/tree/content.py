@@ -55,7 +55,7 @@ class Content:
             broken["labels"] = f"label {at} is {value!r}, not a string"
         else:
             broken |= _not_utf8("labels", "label", labels)
-            if len(set(labels)) < len(labels):
+            if not _are_unique(labels):
                 first: dict[str, int] = {}
                 at = next(
                     at for at, label in enumerate(labels) if first.setdefault(label, at) != at
@@ -88,12 +88,21 @@ class Content:
 
 def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> dict[str, str]:
     """Report the first string with a lone surrogate, which no file could hold."""
-    try:
-        "".join(filter(None, strings)).encode("utf-8")
-    except UnicodeEncodeError:
-        at, value = next((i, s) for i, s in enumerate(strings) if _SURROGATE.search(s or ""))
-        return {rule: f"{kind} {at}, {value!r}, cannot be written as UTF-8"}
+    for first in range(0, len(strings), _AT_ONCE):
+        some = strings[first : first + _AT_ONCE]
+        try:
+            "".join(filter(None, some)).encode("utf-8")
+        except UnicodeEncodeError:
+            at, value = next((i, s) for i, s in enumerate(some) if _SURROGATE.search(s or ""))
+            return {rule: f"{kind} {first + at}, {value!r}, cannot be written as UTF-8"}
     return {}
+
+
+def _are_unique(labels: Sequence[str]) -> bool:
+    """Return whether no label occurs twice; with few exceptions, their hashes tell."""
+    hashes = np.fromiter(map(hash, labels), np.int64, len(labels))  # a sixth of a set of labels
+    hashes.sort()
+    return not np.any(hashes[1:] == hashes[:-1]) or len(set(labels)) == len(labels)
 
 
 def _is_plain(n_labels: int, child_start: Int64, child: Int64) -> bool:
@@ -197,7 +206,7 @@ def unpack(buffer: UInt8, start: Int64) -> Sequence[str]:
     for first in range(0, len(start) - 1, _AT_ONCE):
         some = start[first : first + _AT_ONCE + 1].tolist()
         strings += [text[a:b] for a, b in pairwise(some)]
-    return strings
+    return tuple(strings)
 
 
 def _is_first_byte(buffer: UInt8) -> Bool:

@@ -313,11 +313,11 @@ def _members(file: BinaryIO) -> dict[str, Array]:
     return arrays
 
 
-def _member(arrays: Mapping[str, Array], name: str, dtype: str) -> Any:
-    """Return a vector of this type, in the machine's byte order."""
+def _member(arrays: dict[str, Array], name: str, dtype: str) -> Any:
+    """Take a vector of this type out of the members, in the machine's byte order."""
     if name not in arrays:
         raise FileFormatError(f"has no member {name!r}; {_EXPECTED}")
-    array = arrays[name]
+    array = arrays.pop(name)
     if array.ndim != 1 or array.dtype.str != dtype:
         raise FileFormatError(
             f"has the member {name!r} as {array.dtype.str} of shape {array.shape}; "
@@ -326,7 +326,7 @@ def _member(arrays: Mapping[str, Array], name: str, dtype: str) -> Any:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _strings(arrays: Mapping[str, Array], buffer: str, start: str) -> Sequence[str]:
+def _strings(arrays: dict[str, Array], buffer: str, start: str) -> Sequence[str]:
     try:
         return unpack(_member(arrays, buffer, _BYTES), _member(arrays, start, _INTEGERS))
     except ValueError as error:  # UnicodeDecodeError too

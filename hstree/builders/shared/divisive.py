@@ -5,13 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hstree._compiled import in_threads
+from hstree._compiled import backend, in_threads
 from hstree._ragged import batches, offsets, segment_ids
 from hstree._typing import Bool, Int64
 from hstree.progress import Task
 
 #: Rows of one block; with 100 float32 per row they stay in a core's cache.
 BLOCK = 2048
+#: Words of a level that compiled code, which takes a second to load, sorts by their branches.
+MANY = 1 << 17
 
 #: Rule of a split: (words (n,), offsets of their nodes (S + 1,), what was drawn for them) -> branch
 #: (n,). A branch b below zero sends the word to both of two children, and to ``~b`` alone where it
@@ -64,34 +66,44 @@ def divide(
         step = max(0.0, n_words - left + even - shown) / max(1, len(word))
         if len(start) == 1:
             break
-        # (words,) branch of each word, then (items,) words of this level, one more for each
-        # doubled word, sorted by node and branch
+        # (words,) branch of each word; a doubled word is then there twice
         branch = np.empty(len(word), np.int64)
         for words, of_words in _split_level(word, start, split, draw, arity):
             branch[words] = of_words
             task.advance(step * len(words))
             shown += step * len(words)
         n_nodes += len(start) - 1
-        item = np.arange(len(word))
         if branch.min() < 0:
             item, branch = _double(word, branch, n_codes, most, bounded)
-        group = segment_ids(start)[item] * arity + branch
-        order = np.argsort(group, kind="stable")
-        item, group = item[order], group[order]
-
-        # (children,) a leaf where a branch has one word, else the next node
-        head = np.flatnonzero(np.diff(group, prepend=-1))
-        n_items = np.diff(head, append=len(group))
-        inner = n_items > 1
-        child = ~word[item[head]]
+            word = word[item]
+            start = np.searchsorted(item, start)
+        # (children,) words and number of words of each child; a leaf has one, else it is a node
+        word, size = _by_branch(word, start, branch, arity)
+        is_child = size > 0
+        fan_outs.append(is_child.reshape(-1, arity).sum(axis=1))
+        size = size[is_child]
+        inner = size > 1
+        child = ~word[offsets(size)[:-1]]
         child[inner] = n_nodes + np.arange(np.count_nonzero(inner))
         children.append(child)
-        fan_outs.append(np.bincount(group[head] // arity, minlength=len(size)))
 
         # words of the nodes of the next level
-        word = word[item[np.repeat(inner, n_items)]]
-        start = offsets(n_items[inner])
+        word = word[np.repeat(inner, size)]
+        start = offsets(size[inner])
     return DividedTree(offsets(np.concatenate(fan_outs)), np.concatenate(children), bounded)
+
+
+def _by_branch(word: Int64, start: Int64, branch: Int64, arity: int) -> tuple[Int64, Int64]:
+    """Sort the words (n,) of each node by branch; return them, and how many each branch has.
+
+    The latter are (S * arity,), by node and branch. Words of a branch stay in their order.
+    """
+    if len(word) >= MANY and (module := backend("builders")) is not None:
+        result: tuple[Int64, Int64] = module.by_branch(word, start, branch, arity)
+        return result
+    group = segment_ids(start) * arity + branch
+    size = np.bincount(group, minlength=(len(start) - 1) * arity)
+    return word[np.argsort(group, kind="stable")], size
 
 
 def _split_level(

@@ -12,6 +12,7 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.tree import Tree
+from hstree.tree.row_numbers import as_labels
 
 
 def join_under_root(
@@ -47,12 +48,16 @@ def join_under_root(
     >>> join_under_root([pair, Tree(["c"], [0], [])], ["c", "b", "a"]).child.tolist()
     [1, -1, -3, -2]
     """
-    number = {label: i for i, label in enumerate(labels)}
+    labels, number = as_labels(labels), dict[str, int]()
     root: list[int] = []
     names: list[str | None] = [None]
     fan_out, child = [], []
     for tree in trees:
-        label_number = np.array([number[label] for label in tree.labels], np.int64)
+        if tree.labels == labels:
+            label_number = np.arange(len(labels))
+        else:
+            number = number or {label: i for i, label in enumerate(labels)}
+            label_number = np.array([number[label] for label in tree.labels], np.int64)
         if tree.n_nodes == 0:
             leaf = ~int(label_number[0])
             root += [] if leaf in root else [leaf]

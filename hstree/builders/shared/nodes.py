@@ -85,7 +85,8 @@ def split_in_order(nodes: Nodes, value: Float64, arity: int = 2) -> Int64:
     Ties are in the order of the rows. Sizes differ by at most one; of two branches the first is
     the larger. No branch is empty where a node has at least `arity` rows.
     """
-    order = np.lexsort((value, nodes.node))
+    one = len(nodes.size) == 1
+    order = np.argsort(value, kind="stable") if one else np.lexsort((value, nodes.node))
     rank = np.arange(len(order)) - nodes.start[nodes.node]
     branch = np.empty_like(order)
     branch[order] = rank * arity // nodes.size[nodes.node]

@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 #: Rows of a node that its split is computed from; most words of a sub-tree; rows read at once.
 SAMPLE, PART, READ = 1 << 17, 1 << 18, 1 << 14
+#: Words of several trees, together, from which each tree is a job: fewer take less than processes.
+APART = 400_000
 
 
 class Scores(NamedTuple):
@@ -123,7 +125,8 @@ def divide_vectors(
     value : array (V,), optional
         What the splitter needs of each word.
     n_jobs : int, optional
-        Number of jobs; up to `LARGE` words, of threads. The trees are the same for any.
+        Number of jobs. Up to `LARGE` words, each of several trees is one; a single tree is divided
+        by as many threads. The trees are the same for any.
     """
     n_words = len(vectors.labels)
     with progress.task(name, total=len(seeds) * n_words, unit="words") as task:
@@ -142,6 +145,13 @@ def divide_vectors(
             ]
             shutil.rmtree(folder, ignore_errors=True)
             return divided
+        if len(seeds) > 1 and len(seeds) * n_words >= APART and n_parallel(n_jobs) > 1:
+            jobs = ((vectors.vectors, value, splitter.max_codes, seed) for seed in seeds)
+            trees = dict[int, DividedTree]()
+            for number, tree in parallel(partial(_divide_part, splitter), jobs, n_jobs):
+                trees[number] = tree
+                task.advance(n_words)
+            return [trees[number] for number in sorted(trees)]
         split = splitter.split_of(vectors.vectors, value)
         threads = n_threads() if on_cluster() else n_parallel(n_jobs) * threads_of_job(n_jobs)
         with limited_threads(threads):
@@ -153,7 +163,7 @@ def _divide(
     split: Split,
     n_words: int,
     seed: np.random.SeedSequence,
-    max_codes: Int64 | None = None,
+    max_codes: int | Int64 | None = None,
     *,
     task: progress.Task,
 ) -> DividedTree:
@@ -205,7 +215,7 @@ def _divide_large(
 
 
 def _divide_part(splitter: Splitter, job: tuple[Any, ...]) -> DividedTree:
-    """Divide the words of a sub-tree; its numbers of words are those in the job."""
+    """Divide the words of a sub-tree, or of a tree; its numbers of words are those in the job."""
     rows, value, most, seed = job
     rows = np.array(rows)  # joblib may map them from a file
     with progress.task("sub-tree", total=len(rows), unit="words") as task:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.optimize
+from threadpoolctl import threadpool_limits
 
 from hstree import progress
 from hstree._compiled import twin
@@ -32,8 +33,9 @@ Minimise = Callable[[Objective, Float64], tuple[Float64, list[float], bool]]
 Ended = tuple[float, list[float], bool]
 #: Samples (n,) that pass a node, their branches and weights, its children, and its biases.
 Problem = tuple[Int64, Int64, Float64, int, Array]
-#: Jobs of several nodes for each job at a time, so that all end at about the same time.
-JOBS_EACH = 8
+#: Groups of nodes, each solved by one job: so many at least, and so many for each job at a time,
+#: so that all end at about the same time.
+GROUPS, GROUPS_EACH = 64, 8
 
 
 def solve(
@@ -85,9 +87,8 @@ def _solve_nodes(
     node, branch = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
     order = np.argsort(node, kind="stable")
     first = np.flatnonzero(np.diff(node[order], prepend=-1))
-    # Several jobs have nodes with about as many decisions each; one job at a time has one node.
-    n = n_parallel(n_jobs)
-    job = first if n == 1 else first * (JOBS_EACH * n) // len(order)
+    # Groups have nodes with about as many decisions each.
+    job = first * max(GROUPS, GROUPS_EACH * n_parallel(n_jobs)) // len(order)
     nodes = zip(job.tolist(), np.split(order, first[1:]), strict=True)
     groups = [[here for _, here in some] for _, some in groupby(nodes, itemgetter(0))]
 
@@ -113,13 +114,17 @@ def _solve_nodes(
 
 
 def _optima(X: Rows, C: float, minimise: Minimise, problems: list[Problem]) -> list[Any]:
-    """Solve the problems of some nodes; return the features, weights and biases of each, too."""
+    """Solve the problems of some nodes; return the features, weights and biases of each, too.
+
+    BLAS has one thread, whatever the number of jobs: the rounding of its sums depends on threads.
+    """
     optima = []
-    for sample, branch, weight, width, bias in problems:
-        node = _Node(X[sample], branch, weight, width, C)
-        start = np.r_[np.zeros(node.X.shape[1] * node.n_rows), bias]
-        end, values, converged = minimise(node, start)
-        optima.append((node.features, *node.unpacked(end), values, converged))
+    with threadpool_limits(1):
+        for sample, branch, weight, width, bias in problems:
+            node = _Node(X[sample], branch, weight, width, C)
+            start = np.r_[np.zeros(node.X.shape[1] * node.n_rows), bias]
+            end, values, converged = minimise(node, start)
+            optima.append((node.features, *node.unpacked(end), values, converged))
     return optima
 
 
