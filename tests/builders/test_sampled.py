@@ -55,6 +55,13 @@ def test_a_large_tree_has_a_code_for_every_word_and_is_the_same_for_any_jobs(met
     assert (one, one.meta) == (two, two.meta)
 
 
+def test_each_of_several_trees_is_a_job_and_the_trees_are_the_same(monkeypatch):
+    monkeypatch.setattr(sampled, "APART", 0)
+    few, options = WordVectors(None, rows(900)), {"trees": 3, "epsilon": 0.3}
+    one, two = (hstree.build("gmm", few, n_jobs=n, **options) for n in (1, 2))
+    assert (one, one.meta) == (two, two.meta)
+
+
 def test_balanced_trees_are_exact_halves():
     for method, options in (("gmm", {"split": "balanced"}), ("kmeans", {"balanced": True})):
         tree = hstree.build(method, word_vectors(), **options)
