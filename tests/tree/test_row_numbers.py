@@ -23,7 +23,7 @@ def test_packed_digits_are_those_of_the_strings(n_rows):
 
 @pytest.mark.parametrize("labels", [("1", "0"), ("0", "01"), ("0", "1", "3"), ("a",), ("0", "2")])
 def test_other_numbers_are_read_as_strings(labels):
-    assert unpack(*pack(labels)) == list(labels)
+    assert unpack(*pack(labels)) == labels
 
 
 def test_row_numbers_are_a_sequence_of_strings():
