@@ -14,7 +14,7 @@ import os
 import re
 import statistics
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -340,6 +340,11 @@ class RowResult(Figures, frozen=True):
         return self.perplexity["test"].mean
 
     @property
+    def has_tree(self) -> bool:
+        """Whether it has a tree, which the flat softmax is not."""
+        return self.tree is not None and self.tree.nodes > 1
+
+    @property
     def trained_epochs(self) -> float:
         """Epochs of the training, the last by its share: the mean over the jobs."""
         return statistics.fmean(sum(e.share for e in job.epochs) for job in self.jobs)
@@ -494,7 +499,9 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         return str(self.table())
 
     def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+        # the report draws what this package makes, so it is imported here alone
+        shown: str = import_module("hstree.report").in_notebook(self)
+        return shown
 
     @property
     def best(self) -> RowResult | None:
@@ -709,22 +716,32 @@ def shown_columns(rows: Sequence[RowResult]) -> list[Column]:
 
 
 def save(comparison: Comparison, folder: Path) -> None:
-    """Write ``results.json`` and ``results.csv`` into a folder; FileFormatError if that fails.
-
-    A text of the CSV file that a spreadsheet would take as a formula begins with an apostrophe.
-    """
+    """Write ``results.json`` and ``results.csv`` into a folder; FileFormatError if that fails."""
     write_struct(folder / JSON, comparison, format=FORMAT, version=VERSION)
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([column.key for column in COLUMNS])
-    for row in comparison.rows:
-        cells = [figure_at(column.path, row) for column in COLUMNS]
-        writer.writerow(
-            f"'{cell}" if isinstance(cell, str) and re.match(r"[=+\-@\t\r]", cell) else cell
-            for cell in cells
-        )
     with replacing(folder / CSV) as file:
-        file.write(text.getvalue().encode("utf-8", "backslashreplace"))
+        file.write(csv_text(comparison))
+
+
+def csv_text(comparison: Comparison) -> bytes:
+    """Return the content of ``results.csv``."""
+    lines = [[figure_at(column.path, row) for column in COLUMNS] for row in comparison.rows]
+    return csv_of([column.key for column in COLUMNS], lines)
+
+
+def csv_of(titles: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:
+    """Return titles and lines of cells as CSV.
+
+    A text that a spreadsheet would take as a formula begins with an apostrophe.
+    """
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(
+        [
+            f"'{cell}" if isinstance(cell, str) and re.match(r"[=+\-@\t\r]", cell) else cell
+            for cell in line
+        ]
+        for line in (titles, *lines)
+    )
+    return text.getvalue().encode("utf-8", "backslashreplace")
 
 
 def write_struct(path: Path, struct: Struct, **header: Any) -> None:

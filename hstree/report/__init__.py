@@ -1,15 +1,19 @@
 """A page of a comparison: one self-contained HTML file, which needs no network."""
 
 import os
+from html import escape
 from pathlib import Path
 
 from hstree import progress
 from hstree._files import replacing
 from hstree.experiments import results
 from hstree.experiments.results import Comparison
-from hstree.report.page import page_of
+from hstree.report.answer import sentence_of
+from hstree.report.figure import links_of, styles_of
+from hstree.report.page import markup, page_of
+from hstree.report.plots import plots_of
 
-__all__ = ["PAGE", "write", "write_comparison"]
+__all__ = ["PAGE", "in_notebook", "write", "write_comparison"]
 
 #: Name of the page in the folder of a comparison.
 PAGE = "report.html"
@@ -46,7 +50,18 @@ def write_comparison(
     """Write the page of a comparison, whose trees are in `folder`; otherwise as `write`."""
     target = Path(output)
     with progress.task(f"writing {target}"):
-        page = page_of(comparison, Path(folder))
+        page = markup(page_of(comparison, Path(folder)), Path(folder))
         with replacing(target) as file:
             file.write(page.encode())
     return target
+
+
+def in_notebook(comparison: Comparison) -> str:
+    """Return the first screen of the page and the main columns as HTML of a notebook."""
+    best, table = comparison.best, comparison.table()
+    name = "" if best is None else f"<strong>{escape(best.name)}</strong>: "
+    picture = ""
+    for figure in plots_of(comparison)[:1]:
+        svg, _ = links_of(figure, styles_of(comparison.rows, best))
+        picture = f'<img src="{svg.href}" alt="{escape(figure.title)}" width="600">'
+    return f"<p>{name}{escape(sentence_of(comparison))}</p>{picture}{table._repr_html_()}"

@@ -4,12 +4,14 @@ All trees share one numbering of the words, the most frequent first. The browser
 computes the mass, the leaves and the words of every branch.
 """
 
+import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hstree.errors import FileFormatError, HstreeError, InputError
 from hstree.experiments.results import Comparison
@@ -20,16 +22,39 @@ from hstree.tree import Tree, load
 _EXAMPLES = ("bank", "returns", "plant", "spring", "light", "file", "table")
 
 
-def explorer_of(comparison: Comparison, folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return the packed trees of the files in `folder`, and a sentence for each that is lacking.
+class PackedTree(Struct, frozen=True):
+    """A tree's name, how it was made, and its arrays and names of nodes as bytes of gzip."""
 
-    With the trees are what made each, which to show first and a word to try; None without any tree.
+    name: str
+    fan_out: bytes
+    child: bytes
+    names: bytes | None
+    made: str = ""
+
+
+class Trees(Struct, frozen=True):
+    """Trees over the same words: these, the most frequent first, and their counts, as gzip."""
+
+    words: bytes
+    counts: bytes | None  #: None if no tree has any
+    trees: list[PackedTree]
+    first: int = 0  #: the one to show first
+    example: str | None = None  #: a word to try
+
+
+def explorer_of(comparison: Comparison, folder: Path) -> tuple[Trees | None, list[str]]:
+    """Return the trees of the files in `folder`, and a sentence for each that is lacking.
+
+    Rows with the same tree share it. The flat softmax is no tree; None without any other.
     """
     trees: dict[str, Tree] = {}
-    lacking = []
+    lacking, hashes = [], set()
     for row in comparison.rows:
-        if row.tree is None or row.tree_file is None:
+        if not row.has_tree or row.tree is None or row.tree_file is None:
             continue
+        if row.tree.sha256 in hashes:
+            continue
+        hashes.add(row.tree.sha256)
         try:
             tree = load(folder / row.tree_file)
             if tree.sha256 != row.tree.sha256:
@@ -40,21 +65,17 @@ def explorer_of(comparison: Comparison, folder: Path) -> tuple[dict[str, Any] | 
     if not trees:
         return None, lacking
     packed, rows = pack(trees), [comparison.row(name) for name in trees]
-    for entry, row in zip(packed["trees"], rows, strict=True):
-        entry["made"] = how_made(row)
+    made = [replace(t, made=how_made(row)) for t, row in zip(packed.trees, rows, strict=True)]
     # Where the answer has nothing to explore, as the flat softmax, the best tree comes first.
-    best = min(rows, key=lambda row: (row.is_flat, row is not comparison.best, row.valid))
+    answer = comparison.best and comparison.best.tree
+    best = min(rows, key=lambda row: (row.tree != answer, row.valid))
     known = set(next(iter(trees.values())).labels)
     example = next((word for word in _EXAMPLES if word in known), None)
-    return {**packed, "first": rows.index(best), "example": example}, lacking
+    return replace(packed, trees=made, first=rows.index(best), example=example), lacking
 
 
-def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:
-    """Pack trees over the same words (else InputError) into JSON values and bytes.
-
-    The dict has ``words``, most frequent first, their ``counts`` (None if no tree has any), and
-    ``trees``: ``name``, ``fan_out``, ``child`` and ``names`` of each.
-    """
+def pack(trees: Mapping[str, Tree]) -> Trees:
+    """Pack trees over the same words; else InputError."""
     first, tree = next(iter(trees.items()))
     counted = next((tree for tree in trees.values() if tree.counts is not None), tree)
     words, counts = list(counted.labels), None
@@ -62,7 +83,7 @@ def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:
         # (V,) labels by count, ties as in the tree
         order = np.argsort(-counted.counts, kind="stable")
         words = [counted.labels[i] for i in order]
-        counts = counted.counts[order].astype("<f8").tobytes()
+        counts = _zipped(counted.counts[order].astype("<f8").tobytes())
     number = {word: i for i, word in enumerate(words)}
     packed = []
     for name, tree in trees.items():
@@ -75,11 +96,16 @@ def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:
         word = np.array([number[label] for label in tree.labels], np.int64)
         child, is_label = tree.child.copy(), tree.child < 0
         child[is_label] = ~word[~child[is_label]]
-        names = None if tree.names is None else json.dumps(tree.names).encode()
-        arrays = {}
-        for key, values in (("fan_out", tree.fan_out), ("child", child)):
-            # (4, n) planes of bytes; the high bytes are alike and compress to nothing
-            planes = values.astype("<i4").view(np.uint8).reshape(-1, 4).T
-            arrays[key] = planes.tobytes()
-        packed.append({"name": name, **arrays, "names": names})
-    return {"words": json.dumps(words).encode(), "counts": counts, "trees": packed}
+        names = None if tree.names is None else _zipped(json.dumps(tree.names).encode())
+        # (4, n) planes of bytes; the high bytes are alike and compress to nothing
+        fan_out, child = (
+            _zipped(values.astype("<i4").view(np.uint8).reshape(-1, 4).T.tobytes())
+            for values in (tree.fan_out, child)
+        )
+        packed.append(PackedTree(name, fan_out, child, names))
+    return Trees(_zipped(json.dumps(words).encode()), counts, packed)
+
+
+def _zipped(data: bytes) -> bytes:
+    """Return bytes as gzip, the same for the same bytes."""
+    return gzip.compress(data, mtime=0)

@@ -1,20 +1,20 @@
-"""A figure: rows, axes, marks and a table as data, and the one function that draws it as SVG.
+"""A figure: rows, axes and marks as data, and the functions that make SVG and CSV of it.
 
 Shapes have classes, so that the style sheet gives them their colours for light, dark and paper, and
-hides the rows that are unticked; the rest stays as it is. A figure has a description in words and
-a table of its data.
+hides the rows that are unticked; the rest stays as it is. A figure has a description in words.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from markupsafe import Markup
+from msgspec import Struct
 
-from hstree.experiments.results import RowResult
-from hstree.report.formats import TEMPLATES
+from hstree.experiments.results import RowResult, csv_of
+from hstree.report.formats import ASSETS, TEMPLATES, Link
 from hstree.report.scales import LINE, Scale, spread, ticks
 
 Point = tuple[float, float]
@@ -52,8 +52,8 @@ class Style(NamedTuple):
     outline: str  #: path of its marker
 
 
-def styles_of(rows: Iterable[RowResult]) -> list[Style]:
-    """Return the styles of the rows of a table."""
+def styles_of(rows: Iterable[RowResult], best: RowResult | None = None) -> list[Style]:
+    """Return the styles of the rows of a table; the best one stands out."""
     styles = []
     for i, row in enumerate(rows):
         name, head = row.name, (_LONGEST - 1) // 2
@@ -63,37 +63,37 @@ def styles_of(rows: Iterable[RowResult]) -> list[Style]:
         if row.kind == "ngram" or row.models > 1:  # it has no epochs
             line = "dashed"
         outline = _OUTLINES[i % len(_OUTLINES)]
-        styles.append(Style(i, row.name, name, f"row-{i} c{i % COLOURS}", line, outline))
+        classes = f"row-{i} c{i % COLOURS}{' best' * (row is best)}"
+        styles.append(Style(i, row.name, name, classes, line, outline))
     return styles
 
 
-class Axis(NamedTuple):
+class Axis(Struct, frozen=True):
     """An axis and its title; `names` are those of 0, 1, ... on an axis without a scale.
 
-    On a log axis with a `cap`, values above this multiple of the lowest are left out, unless they
-    are the lowest of a row.
+    Values that are not `within` a range, where there is one, are left out.
     """
 
     title: str
     scale: Scale = "linear"
-    names: Sequence[str] = ()
-    cap: float | None = None
+    names: list[str] = []
+    within: Point | None = None
 
 
-class Mark(NamedTuple):
+class Mark(Struct, frozen=True):
     """A "dot", a "segment" from corner to corner, or else a line, of the row of a number.
 
     `points` are values of both axes; in a strip, the second is its share from the top. `figures`
-    are its line in the table of the figure's data, whose first text is the name of the row.
+    are its line in the table of the figure's data, whose first is the name of the row.
     """
 
     row: int
     kind: str
-    points: Sequence[Point]
-    figures: Sequence[str] = ()
+    points: list[Point]
+    figures: list[Any] = []
 
 
-class Figure(NamedTuple):
+class Figure(Struct, frozen=True):
     """A figure of the page, as data.
 
     Attributes
@@ -101,7 +101,7 @@ class Figure(NamedTuple):
     id, title, caption : str
     x, y : Axis
         A figure without `y` has a strip for each row instead.
-    columns : sequence of str
+    columns : list of str
         Titles of the table of its data.
     marks : list of Mark
     level : float or None
@@ -111,7 +111,7 @@ class Figure(NamedTuple):
         least so far to that side. Rows that are not on it are grey.
     strip : float
         Pixels of a row's strip below its name.
-    ends : mapping of int to str
+    ends : dict of int to str
         Text at the right of a strip's name, by the number of the row.
     """
 
@@ -120,12 +120,19 @@ class Figure(NamedTuple):
     caption: str
     x: Axis
     y: Axis | None
-    columns: Sequence[str]
+    columns: list[str]
     marks: list[Mark]
     level: float | None = None
     front: Side | None = None
     strip: float = 0.0
-    ends: Mapping[int, str] = {}
+    ends: dict[int, str] = {}
+
+
+def links_of(figure: Figure, styles: Sequence[Style]) -> list[Link]:
+    """Return the links to a figure by itself as SVG, in light colours, and to its data as CSV."""
+    data = csv_of(figure.columns, (mark.figures for mark in figure.marks if mark.figures))
+    files = {"svg": str(draw(figure, styles, is_alone=True)).encode(), "csv": data}
+    return [Link.to(f"{figure.id}.{ending}", content) for ending, content in files.items()]
 
 
 def pareto(points: Iterable[Point], better: Side = "right") -> list[Point]:
@@ -138,8 +145,11 @@ def pareto(points: Iterable[Point], better: Side = "right") -> list[Point]:
     return front
 
 
-def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
-    """Return a figure as an ``svg`` element; rows are drawn in the styles of their numbers."""
+def draw(figure: Figure, styles: Sequence[Style], *, is_alone: bool = False) -> Markup:
+    """Return a figure as an ``svg`` element, or with its style as an image that stands alone.
+
+    Rows are drawn in the styles of their numbers.
+    """
     by_row: dict[int, list[Mark]] = {}
     for mark in figure.marks:
         by_row.setdefault(mark.row, []).append(mark)
@@ -166,9 +176,10 @@ def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
             or [m.points[-1] for m in marks if m.kind == "dot"]
             for marks in by_row.values()
         ]
-        leaders = pixels(min(of_row, key=itemgetter(1)) for of_row in ends)
-        within = [min(max(y, top), bottom) for _, y in leaders]
-        names = [(right + 9, y + 4) for y in spread(within, LINE, top - 8, bottom)]
+        lowest = pixels(min(of_row, key=itemgetter(1)) for of_row in ends)
+        leaders = [(x, min(max(y, top), bottom)) for x, y in lowest]
+        apart = spread([y for _, y in leaders], LINE, top - 8, bottom)
+        names = [(right + 9, y + 4) for y in apart]
     dots = {row: m.points[0] for row, marks in by_row.items() for m in marks if m.kind == "dot"}
     front = pareto(dots.values(), figure.front) if figure.front else []
     corners = [[(point[0], before[1]), point] for before, point in pairwise(front)]
@@ -188,6 +199,7 @@ def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
         figure=figure,
         area=(left, right, top, bottom, height),
         width=WIDTH,
+        style=Markup((ASSETS / "figure.css").read_text("utf-8")) if is_alone else "",
         x_ticks=[(x_at(value), text) for value, text in x_labels.items()],
         y_ticks=[(y_at(value), text) for value, text in y_labels.items()],
         groups=groups,
@@ -217,11 +229,10 @@ def _placed(
     if axis is not None and axis.names:
         low, high, labels = -0.4, len(axis.names) - 0.6, dict(enumerate(axis.names))
     elif axis is not None:
-        values = [[unit(p[side]) for m in marks for p in m.points] for marks in by_row.values()]
-        low, high = min(map(min, values)), max(map(max, values))
-        if axis.cap is not None:
-            high = max(min(high, low + unit(axis.cap)), max(map(min, values)))
-        crossed = [] if level is None else [unit(level)]
-        low, high = min([low, *crossed]), max([high, *crossed])
+        marks = [mark for of_row in by_row.values() for mark in of_row]
+        values = [p[side] for mark in marks for p in mark.points]
+        values += [] if level is None else [level]
+        least, most = axis.within or (-math.inf, math.inf)
+        low, high = unit(max(min(values), least)), unit(min(max(values), most))
         low, high, labels = ticks(low, high, axis.scale, abs(end - start), vertical=start > end)
     return (lambda value: start + (unit(value) - low) / (high - low) * (end - start)), labels

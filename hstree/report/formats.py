@@ -1,13 +1,17 @@
-"""Figures as text, where one that is not known is a dash, and the templates that they are for."""
+"""Figures as text, where one that is not known is a dash, links that hold a file, and templates."""
 
+import base64
 import math
 from importlib.resources import files
+from typing import NamedTuple, Self
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from hstree._text import plural
 
 DASH, TIMES = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
+#: Media type of a file by its ending; of others, JSON.
+_TYPES = {"svg": "image/svg+xml", "csv": "text/csv"}
 
 
 def number(value: float | None, least: int = 0, most: int = 2, *, is_short: bool = False) -> str:
@@ -30,6 +34,27 @@ def signed(value: float, form: str = ".2f") -> str:
     return text[1:] if text[1:] == "0.0%" else text
 
 
+def hover(value: str | float | None) -> str:
+    """Format a figure of a mark, as it is shown beside the pointer."""
+    if isinstance(value, float):
+        return number(value, 1)
+    return value if isinstance(value, str) else number(value, most=0)
+
+
+class Link(NamedTuple):
+    """A file inside the page, as a link that holds it."""
+
+    name: str
+    href: str
+    size: int
+
+    @classmethod
+    def to(cls, name: str, content: bytes) -> Self:
+        """Return the link to a file's content."""
+        kind = _TYPES.get(name.rpartition(".")[2], "application/json")
+        return cls(name, f"data:{kind};base64,{base64.b64encode(content).decode()}", len(content))
+
+
 #: Folder of the templates, the scripts and the style.
 ASSETS = files("hstree.report") / "assets"
 #: The templates; values are escaped.
@@ -40,6 +65,6 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-for _format in (number, signed, plural):
+for _format in (number, signed, hover, plural):
     TEMPLATES.filters[_format.__name__] = _format
 TEMPLATES.filters["or_infinite"] = lambda value: math.inf if value is None else value

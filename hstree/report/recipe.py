@@ -1,10 +1,10 @@
-"""How to get the chosen row: what it is, the commands that make it, its files, and Python."""
+"""How to get the chosen row: what it is, the command that makes it, its files, and Python."""
 
 import shlex
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from hstree._options import spelled
 from hstree.builders import builder
@@ -20,13 +20,13 @@ from hstree.models.base import DEFAULT_MODEL
 _SHARED = ("dim", "context", "batch_size", "learning_rate", "dropout", "weight_decay")
 
 
-class Recipe(NamedTuple):
+class Recipe(Struct, frozen=True):
     """What somebody needs who wants to use a row."""
 
     sentence: str  #: what the row is
     command: str | None  #: shell command that makes it, in the comparison's folder, where known
     tree_file: str | None  #: path of its tree in that folder
-    models: Sequence[str]  #: paths of the folders of its trained models
+    models: list[str]  #: paths of the folders of its trained models
     python: str  #: lines that put it into a PyTorch model, or load what was trained
 
 
@@ -51,14 +51,7 @@ def recipe_of(row: RowResult, comparison: Comparison, folder: Path) -> Recipe:
     command, corpus = None, str(comparison.corpus["train"].get("name") or "")
     if corpus and (folder / WORDS).exists():
         with suppress(HstreeError):  # a builder or layer that is not installed here
-            commands = _commands(Row.parse(row.name), row, corpus, comparison)
-            # options on lines of their own
-            command = "\n".join(
-                " ".join(
-                    f"\\\n  {part}" if part.startswith("-") else shlex.quote(part) for part in typed
-                )
-                for typed in commands
-            )
+            command = shlex.join(_command(Row.parse(row.name), row, corpus, comparison))
     return Recipe(how_made(row), command, row.tree_file, models, python)
 
 
@@ -79,37 +72,33 @@ def how_made(figures: RowResult) -> str:
     )
 
 
-def _commands(
-    row: Row, figures: RowResult, corpus: str, comparison: Comparison
-) -> Iterator[list[str]]:
-    """Yield the commands that build a row's tree again, or train its layer."""
+def _command(row: Row, figures: RowResult, corpus: str, comparison: Comparison) -> list[str]:
+    """Return the command that builds a row's tree again, or trains its layer."""
     training = _training(figures, comparison)
     if isinstance(row, Several):
-        yield ["hstree", "compare", corpus, str(row), *training, "-o", "again"]
-        return
-    tree = figures.tree_file
-    if isinstance(row, BuilderRow):
-        made_by, values, seed = builder(row.method), dict(row.options), comparison.seeds[0]
-        vectors, seeded = values.pop("vectors_file", None), []
-        if "random_state=" not in str(row) and values.pop("random_state", None) is not None:
-            seeded = ["--seed", str(seed)] if seed else []
-        if row.source is not None:
-            vectors = f"vectors/{row.source.folder}/seed-{seed}/vectors.npy"
-        inputs = [WORDS]
-        if made_by.takes is WordVectors:
-            inputs = [str(vectors), *(["--vocabulary", WORDS] if row.source is None else [])]
-        elif made_by.takes is Corpus:
-            is_one_text = len({source.get("sha256") for source in comparison.corpus.values()}) == 1
-            only = ["--train-split-only"] if is_one_text else []
-            inputs = [corpus, *only, "--vocabulary", WORDS]
-            values["vectors_file"] = vectors
-        method = spelled(row.method, made_by.options, values)
-        yield ["hstree", "build", "--method", method, *inputs, *seeded, "-o", "tree.json"]
-        tree = "tree.json"
-    if row.layer is not None or not isinstance(row, BuilderRow):
-        output = str(row) if tree is None else shlex.quote(tree)
-        over = "" if row.layer is None else f" + {row.layer}"
-        yield ["hstree", "evaluate", output + over, corpus, *training, "--save", "model"]
+        return ["hstree", "compare", corpus, str(row), *training, "-o", "again"]
+    if not isinstance(row, BuilderRow) or row.layer is not None:
+        typed = str(row)
+        if isinstance(row, TreeRow):
+            layer = "" if row.layer is None else f" + {row.layer}"
+            typed = shlex.quote(str(figures.tree_file)) + layer
+        return ["hstree", "evaluate", typed, corpus, *training, "--save", "model"]
+    made_by, values, seed = builder(row.method), dict(row.options), comparison.seeds[0]
+    vectors, seeded = values.pop("vectors_file", None), []
+    if "random_state=" not in str(row) and values.pop("random_state", None) is not None:
+        seeded = ["--seed", str(seed)] if seed else []
+    if row.source is not None:
+        vectors = f"vectors/{row.source.folder}/seed-{seed}/vectors.npy"
+    inputs = [WORDS]
+    if made_by.takes is WordVectors:
+        inputs = [str(vectors), *(["--vocabulary", WORDS] if row.source is None else [])]
+    elif made_by.takes is Corpus:
+        is_one_text = len({source.get("sha256") for source in comparison.corpus.values()}) == 1
+        only = ["--train-split-only"] if is_one_text else []
+        inputs = [corpus, *only, "--vocabulary", WORDS]
+        values["vectors_file"] = vectors
+    method = spelled(row.method, made_by.options, values)
+    return ["hstree", "build", "--method", method, *inputs, *seeded, "-o", "tree.json"]
 
 
 def _training(figures: RowResult, comparison: Comparison) -> list[str]:

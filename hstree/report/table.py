@@ -22,6 +22,7 @@ class Column(NamedTuple):
 
     title: str
     unit: str
+    shown: str  #: "always", "wide" where a page is wide, "more" where all columns are asked for
     path: str  #: of its figure in a row
     form: Callable[[Any], str] = number  #: makes the text of a number
     note: Callable[[Any], str] = lambda row: ""  #: of a row that has the figure
@@ -89,28 +90,29 @@ _perplexity = partial(number, least=1)
 
 #: The columns; `page.html` says what each means.
 _COLUMNS = [
-    Column("test", "perplexity", "perplexity.test", _perplexity),
-    Column("training", "times flat", "training"),
-    Column("to flat", "perplexity", "to_flat"),
-    Column("like for like", "perplexity", "to_like"),
-    Column("from text", "seconds", "steps.total", note=lambda row: (
+    Column("test", "perplexity", "always", "perplexity.test", _perplexity),
+    Column("training", "times flat", "always", "training"),
+    Column("to flat", "perplexity", "wide", "to_flat"),
+    Column("like for like", "perplexity", "wide", "to_like"),
+    Column("from text", "seconds", "wide", "steps.total", note=lambda row: (
         f"{row.from_text_times_flat:.3g}{TIMES} flat" if row.from_text_times_flat else "")),
-    Column("trained", "seconds", "steps.training", note=lambda row: (
+    Column("trained", "seconds", "wide", "steps.training", note=lambda row: (
         f"{row.trained_epochs:.3g} epochs" if row.trained_epochs else "")),
-    Column("one word", "times flat", "nll"),
-    Column("top 10", "times flat", "top_k"),
-    Column("one score", "times flat", "unnormalised"),
-    Column("with n-grams", "perplexity", "mixture.test", _perplexity, lambda row: (
+    Column("one word", "times flat", "wide", "nll"),
+    Column("top 10", "times flat", "wide", "top_k"),
+    Column("memory", "of weights", "wide", "parameters"),
+    Column("valid", "perplexity", "wide", "perplexity.valid.mean", _perplexity),
+    Column("one score", "times flat", "more", "unnormalised"),
+    Column("with n-grams", "perplexity", "more", "mixture.test", _perplexity, lambda row: (
         f"weight {row.mixture.weight:.2f}" if row.mixture.weight else "")),
-    Column("memory", "of weights", "parameters"),
-    Column("valid", "perplexity", "perplexity.valid.mean", _perplexity),
-    Column("no OOV", "perplexity", "perplexity.test_without_oov.mean", _perplexity),
-    Column("scores", "per target", "tree.scores_per_target"),
-    Column("length", "decisions", "tree"),
-    Column("WordNet", "% of tokens", "in_wordnet", "{:.0%}".format, lambda row: (
+    Column("no OOV", "perplexity", "more", "perplexity.test_without_oov.mean", _perplexity),
+    Column("scores", "per target", "more", "tree.scores_per_target"),
+    Column("length", "decisions", "more", "tree"),
+    Column("WordNet", "% of tokens", "more", "in_wordnet", "{:.0%}".format, lambda row: (
         f"{row.covered:,.1f} there" if row.covered else "")),
-    Column("ln Z", "nats", "log_normaliser.mean", partial(signed, form=".3f"), lambda row: (
+    Column("ln Z", "nats", "more", "log_normaliser.mean", partial(signed, form=".3f"), lambda row: (
         f"± {row.log_normaliser.sd:.3f}" if row.log_normaliser.sd else "")),
-    Column("unnormalised", "perplexity", "log_normaliser.unnormalised_perplexity", _perplexity),
-    Column("published", "to flat", "published"),
+    Column("unnormalised", "perplexity", "more", "log_normaliser.unnormalised_perplexity",
+           _perplexity),
+    Column("published", "to flat", "more", "published"),
 ]  # fmt: skip

@@ -8,20 +8,26 @@ import pytest
 
 from hstree.experiments.results import Halving, Steps
 from hstree.experiments.significance import Ratio
-from hstree.report.page import page_of
+from hstree.report.answer import sentence_of
+from hstree.report.page import markup, page_of
 from tests.report.comparison import a_comparison, a_row, chosen
 
 FLAT = a_row("flat", test=100.0, speed=100.0, to_flat=Ratio(1, 1, 1, None, 82))
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
+def html_of(comparison):
+    nowhere = Path("nowhere")
+    return markup(page_of(comparison, nowhere), nowhere)
+
+
 def said(comparison):
-    """The answers by their questions on the page, without markup."""
-    answers = page_of(comparison, Path("nowhere")).split('<div class="answer')[1:]
-    shown = next(text for text in answers if "hidden" not in text.partition(">")[0])
-    shown = shown.partition("</dl>")[0]
-    pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", shown, re.S)
-    return {q: " ".join(re.sub("<[^>]+>", "", text).split()) for q, text in pairs}
+    """The first paragraph as "figures", and the reasons by their questions, without markup."""
+    offers = html_of(comparison).split('<div class="offer"')[1:]
+    shown = next(text for text in offers if "hidden" not in text.partition(">")[0])
+    pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", shown.partition("</dl>")[0], re.S)
+    texts = {"figures": shown.partition("<p>")[2].partition("</p>")[0], **dict(pairs)}
+    return {q: " ".join(re.sub("<[^>]+>", "", text).split()) for q, text in texts.items()}
 
 
 def near(**changed):
@@ -30,11 +36,16 @@ def near(**changed):
 
 def test_the_fastest_tree_near_the_best_is_the_answer():
     row = near(to_flat=Ratio(1.01, 1.005, 1.02, 0.01, 82))
-    answer = said(a_comparison(FLAT, row, a_row("quick", test=130.0, speed=2_000)))
-    assert answer["Which tree?"] == (
-        "Use near: test perplexity 101.0, chosen by validation perplexity from 2 trees and the "
-        "flat softmax: with 111.1 the fastest of those within 3% of the lowest, 110.0 by flat. "
-        "That is 1.0% higher than the flat softmax (95% interval +0.5% to +2.0%)."
+    compared = a_comparison(FLAT, row, a_row("quick", test=130.0, speed=2_000))
+    assert compared.best.name == "near"
+    assert sentence_of(compared) == "1.0% worse than flat, 9.0 times as fast to train"
+    answer = said(compared)
+    assert answer["figures"].startswith(
+        "Test perplexity 101.0, +1.0% against flat\u2019s (95% interval +0.5% to +2.0%). "
+    )
+    assert answer["How was it chosen?"] == (
+        "By validation perplexity from 2 trees and the flat softmax: with 111.1 the fastest of "
+        "those within 3% of the lowest, 110.0 by flat."
     )
     assert answer["And if only perplexity counts?"].startswith(
         "flat has the lowest validation perplexity, 110.0; its test perplexity, 100.0, is 1.0% "
@@ -47,61 +58,71 @@ def test_the_fastest_tree_near_the_best_is_the_answer():
 
 
 @pytest.mark.parametrize(
-    ("ratio", "expected"),
+    ("ratio", "sentence", "figures"),
     [
-        (
-            Ratio(1.01, 0.99, 1.03, 0.3, 82),
-            "does not differ significantly from the flat softmax",
-        ),
-        (
-            Ratio(1.01, None, None, None, 8),
-            "too short to tell whether its ratio to the flat",
-        ),
-        (None, "The flat softmax was not compared."),
+        (Ratio(1.01, 0.99, 1.03, 0.3, 82), "1.0% worse than flat (within the noise), ", "-1.0% to"),
+        (Ratio(1.01, None, None, None, 8), "1.0% worse than flat, ", "too short for an interval"),
+        (Ratio(0.986, 0.98, 0.99, 0.01, 82), "1.4% better than flat, ", "-2.0% to -1.0%"),
+        (Ratio(1.0004, 1.0, 1.001, 0.3, 82), "as good as flat, ", "0.0% against"),
     ],
 )
-def test_a_ratio_says_what_its_interval_tells(ratio, expected):
-    assert expected in said(a_comparison(FLAT, near(to_flat=ratio)))["Which tree?"]
+def test_a_ratio_says_what_its_interval_tells(ratio, sentence, figures):
+    compared = a_comparison(FLAT, near(to_flat=ratio))
+    assert sentence_of(compared) == f"{sentence}9.0 times as fast to train"
+    assert figures in said(compared)["figures"].replace("\N{MINUS SIGN}", "-")
+
+
+def test_without_flat_the_answer_is_among_the_rows():
+    rows = [near(training=None), a_row("other", test=120.0, training=None)]
+    compared = a_comparison(*rows)
+    assert sentence_of(compared) == "the lowest perplexity, and no faster row comes near it"
+    assert "The flat softmax was not compared." in said(compared)["How was it chosen?"]
 
 
 def test_a_row_with_a_layer_is_compared_with_flat_of_the_same_layer():
     row = a_row("near + ngrams", test=90.0, speed=900.0, like="flat + ngrams",
                 to_like=Ratio(0.98, 0.97, 0.99, 0.01, 82))  # fmt: skip
-    answer = said(a_comparison(FLAT, row))["Which tree?"]
-    assert "Like for like: That is 2.0% lower than flat + ngrams (95% interval" in answer
+    figures = said(a_comparison(FLAT, row))["figures"].replace("\N{MINUS SIGN}", "-")
+    assert "like for like, -2.0% against flat + ngrams (95% interval -3.0% to -1.0%)" in figures
 
 
 def test_the_cost_counts_from_the_text():
     row = near(steps=Steps(vectors=331.0, tree=2.0, training=880.0), from_text_times_flat=0.57)
-    answer = said(a_comparison(FLAT, row))["What does it cost?"]
-    assert "node scores for each word predicted, where a flat softmax takes 10,000" in answer
-    assert f"9.00{TIMES} the flat softmax\u2019s speed" in answer
-    assert "1,213 seconds from the text to the model, 331 of them for the vectors" in answer
-    assert f"(0.57{TIMES} flat\u2019s speed)" in answer
+    answer = said(a_comparison(FLAT, row))
+    cost = answer["What does it cost?"]
+    assert "node scores for each word predicted, where a flat softmax takes 10,000" in cost
+    assert "331 seconds for the vectors that it is built from" in cost
+    expected = f"1,213 seconds from the text to the model, 0.57{TIMES} flat\u2019s speed."
+    assert expected in answer["figures"]
 
 
 def test_where_no_tree_is_near_the_flat_softmax_is_the_answer():
-    answer = said(a_comparison(FLAT, a_row("far", test=120.0)))["Which tree?"]
-    assert answer.startswith("None: use the flat softmax")
-    assert "from 1 tree and the flat softmax: no tree" in answer
-    assert "The nearest, far, has a test perplexity 20.0% higher" in answer
+    other = a_row("flat + ngrams", test=110.0, speed=80.0, tree=FLAT.tree)
+    far = a_row("far", test=120.0, speed=900.0, to_flat=Ratio(1.2, 1.1, 1.3, 0.01, 82))
+    compared = a_comparison(FLAT, other, far)
+    assert compared.best.is_flat
+    assert sentence_of(compared) == (
+        "no faster tree comes near it; far is 20.0% worse than flat, 9.0 times as fast to train"
+    )
+    assert "from 1 tree and 2 flat softmaxes: the" in said(compared)["How was it chosen?"]
 
 
 def test_after_a_halving_the_answer_is_of_those_that_trained_longest():
     rows = [a_row(f"row{i}", test=100.0 + i) for i in range(4)]
     choice = chosen("row0", rival="row1")
-    answer = said(a_comparison(*rows, choice=choice, stop=Halving(1.0)))["Which tree?"]
+    answer = said(a_comparison(*rows, choice=choice, stop=Halving(1.0)))["How was it chosen?"]
     assert "from 2 trees, which trained longest of 4 rows: the lowest" in answer
 
 
 def test_the_answer_may_be_a_layer():
     layer = a_row("fast", kind="layer", speed=100.0)
-    answer = said(a_comparison(a_row("tree", test=120.0, speed=50.0), layer))
-    assert answer["Which output layer?"].startswith("Use fast: test perplexity")
-    assert "from 2 output layers:" in answer["Which output layer?"]
+    compared = a_comparison(a_row("tree", test=120.0, speed=50.0), layer)
+    answer = said(compared)
+    assert "<title>Which output layer for made up?</title>" in html_of(compared)
+    assert "from 2 output layers:" in answer["How was it chosen?"]
     assert answer["What does it cost?"].startswith("No tree; 100 tokens/s in training")
     assert answer["And if only speed counts?"].startswith("The same: 100 words/s in training")
-    assert "The best of the other output layers, tree" in answer["How sure is that?"]
+    assert "The best of the other rows, tree" in answer["How sure is that?"]
 
 
 @pytest.mark.parametrize(
@@ -128,32 +149,31 @@ def test_the_interval_against_the_rival_says_whether_it_tells_them_apart(high, e
 
 def test_rows_as_fast_are_named():
     rows = [a_row("a"), a_row("b", test=102.0)]
-    answer = said(a_comparison(*rows, choice=chosen("a", tied=["b"])))["Which tree?"]
+    answer = said(a_comparison(*rows, choice=chosen("a", tied=["b"])))["How was it chosen?"]
     assert "As fast, within the spread of the rounds of the measurement: b." in answer
 
 
 def test_where_all_have_read_the_test_part_none_is_named():
-    assert "has read the test part" in said(a_comparison(a_row("a", seen="all")))["Which tree?"]
+    assert "has read the test part" in sentence_of(a_comparison(a_row("a", seen="all")))
 
 
 def test_without_any_tree_none_is_named():
-    assert "none to name" in said(a_comparison())["Which tree?"]
+    assert "none to name" in sentence_of(a_comparison())
 
 
 def test_a_name_is_text_in_the_answer():
-    page = page_of(a_comparison(a_row("<b>bold")), Path("nowhere"))
-    assert "<strong>&lt;b&gt;bold</strong>" in page
+    assert "<strong><bdi>&lt;b&gt;bold</bdi></strong>" in html_of(a_comparison(a_row("<b>bold")))
 
 
 def test_the_conditions_have_the_rule_and_the_sizes_of_the_samples():
     compared = a_comparison(a_row("a", at_epoch_limit=1))
-    page = page_of(msgspec.structs.replace(compared, whole={"test": 9_000}), Path("nowhere"))
+    page = html_of(msgspec.structs.replace(compared, whole={"test": 9_000}))
     text = re.sub("<[^>]+>", "", page)
     for part in (
         "at most 6 epochs",
         "test 8,243 (a sample of 9,000)",
         "lines 1 to 1,000",
-        "1 of 1 tree, marked *",
+        "1 of 1 row, marked *",
     ):
         assert part in text
 

@@ -7,15 +7,16 @@ import pytest
 
 from hstree.report.figure import COLOURS
 
-CSS = (files("hstree.report") / "assets" / "page.css").read_text()
+ASSETS = files("hstree.report") / "assets"
+FIGURE, PAGE = ((ASSETS / f"{name}.css").read_text() for name in ("figure", "page"))
 
 
 def palette(theme):
     """The custom properties of a theme."""
     blocks = {
-        "light": CSS[: CSS.index("@media")],
-        "dark": CSS[CSS.index("@media (prefers-color-scheme: dark)") :].split("* {")[0],
-        "print": CSS[CSS.index("@media print") :],
+        "light": FIGURE,
+        "dark": PAGE[: PAGE.index("* {")],
+        "print": PAGE[PAGE.index("@media print") :],
     }
     short = re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{3,6});", blocks[theme])
     return {name: v if len(v) == 7 else "#" + "".join(2 * c for c in v[1:]) for name, v in short}
@@ -44,4 +45,4 @@ def test_text_and_rows_stand_out(theme):
 
 
 def test_every_colour_of_a_row_has_its_class():
-    assert {int(n) for n in re.findall(r"^\.c(\d+) \{", CSS, re.M)} == set(range(COLOURS))
+    assert {int(n) for n in re.findall(r"^\.c(\d+) \{", FIGURE, re.M)} == set(range(COLOURS))

@@ -57,7 +57,7 @@ def outcome(folder, *, draws):
     try:
         found = results.load(folder)
         if draws:
-            page.page_of(found, folder).encode()
+            page.markup(page.page_of(found, folder), folder).encode()
     except HstreeError as error:
         return False, str(error)
     return True, ""

@@ -1,15 +1,20 @@
 """What the plots show, as far as that is not seen in a browser."""
 
+import base64
+import csv
+import io
 import random
 import re
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 
+import msgspec
 import pytest
 
-from hstree.experiments.results import JobFigures, Steps
-from hstree.report.figure import draw, pareto, styles_of
+from hstree.experiments.results import Band, JobFigures, Steps
+from hstree.report.figure import Axis, Figure, Mark, draw, links_of, pareto, styles_of
 from hstree.report.plots import plots_of
+from tests.report import gold
 from tests.report.comparison import a_comparison, a_row, epoch
 
 
@@ -52,7 +57,7 @@ def test_the_front_holds_just_the_points_that_none_beats():
 
 @pytest.mark.parametrize(
     ("plot", "expected"),
-    [("plot-speed", ["beaten", "quick"]), ("plot-frontier-seconds", ["beaten", "prepared"])],
+    [("plot-speed", ["beaten", "quick"]), ("plot-seconds", ["beaten", "prepared"])],
 )
 def test_rows_that_are_beaten_are_grey_by_the_cost_of_the_plot(plot, expected):
     rows = [
@@ -71,30 +76,30 @@ def test_rows_that_are_beaten_are_grey_by_the_cost_of_the_plot(plot, expected):
 
 def test_curves_end_at_the_seconds_of_the_table():
     rows = [trained("a"), trained("b", each=4.0, before=25.0)]
-    figure = figures(*rows)["plot-seconds"]
-    assert [line[3] for line in lines(figure)] == ["10.0", "20.0", "29.0", "33.0"]
+    figure = figures(*rows)["plot-learning"]
+    assert [line[3] for line in lines(figure)] == [10.0, 20.0, 29.0, 33.0]
     assert [row.steps.total for row in rows] == [20.0, 33.0]
 
 
 def test_a_part_of_an_epoch_takes_its_share():
-    figure = figures(trained("a", shares=(1.0, 0.5)))["plot-seconds"]
-    assert [line[3] for line in lines(figure)] == ["10.0", "15.0"]
+    figure = figures(trained("a", shares=(1.0, 0.5)))["plot-learning"]
+    assert [line[3] for line in lines(figure)] == [10.0, 15.0]
 
 
 def test_a_row_whose_time_is_not_known_is_left_out_of_the_plots_over_time():
     unknown = a_row("b", steps=Steps(tree=None))
     found = figures(trained("a"), unknown)
-    for plot in ("plot-seconds", "plot-costs", "plot-frontier-seconds"):
+    for plot in ("plot-seconds", "plot-costs", "plot-learning"):
         assert {line[0] for line in lines(found[plot])} == {"a"}
-    assert {line[0] for line in lines(found["plot-epochs"])} == {"a", "b"}
+    assert {line[0] for line in lines(found["plot-speed"])} == {"a", "b"}
 
 
-def test_several_models_and_ngram_models_are_levels_without_epochs():
+def test_several_models_and_ngram_models_are_points_without_epochs():
     rows = [trained("a"), a_row("2 x a", models=2), a_row("kn3", kind="ngram")]
-    figure = figures(*rows)["plot-epochs"]
-    assert [line for line in lines(figure) if line[0] != "a"] == [
-        ("2 x a", "", "", "70.0", "110.0"), ("kn3", "", "", "70.0", "110.0"),
-    ]  # fmt: skip
+    figure = figures(*rows)["plot-learning"]
+    points = [line for line in lines(figure) if line[0] != "a"]
+    assert [line[:3] for line in points] == [["2 x a", None, None], ["kn3", None, None]]
+    assert [line[3:] for line in points] == [[70.0, pytest.approx(110)]] * 2
     assert [style.line for style in styles_of(rows)] == ["solid", "dashed", "dashed"]
 
 
@@ -108,6 +113,44 @@ def test_every_figure_is_well_formed_and_has_words_and_data(n):
         assert root.find("{s}desc").text
         assert lines(figure)
         assert all(len(line) == len(figure.columns) for line in lines(figure))
+
+
+def test_words_are_beside_those_of_flat_or_the_best_row():
+    bands = [Band(least=1, most=9, words=2, tokens=30), Band(least=10, most=99, words=0, tokens=0)]
+    rows = [a_row("a", by_band=[50.0, None]), a_row("flat", by_band=[40.0, None])]
+    drawn = {f.id: f for f in plots_of(a_comparison(*rows, bands=bands))}["plot-bands"]
+    assert lines(drawn) == [["a", "1+", 2, 30, 50.0, 1.25], ["flat", "1+", 2, 30, 40.0, 1.0]]
+
+
+FIGURE = Figure(
+    "plot-x", "A <title>", "", Axis("x, s", "log"), Axis("y"), ["row", "x", "y"],
+    [Mark(0, "dot", [(1.0, 2.5)], ["=a", 1.0, 2.5]), Mark(1, "dot", [(30, 2.0)], ["b", 30, None])],
+    front="left",
+)  # fmt: skip
+
+
+def file_of(figure, ending):
+    """The content of a link of a figure."""
+    rows = [a_row("=a"), a_row("b")]
+    links = links_of(figure, styles_of(rows, rows[1]))
+    (link,) = (link for link in links if link.name == f"{figure.id}.{ending}")
+    return base64.b64decode(link.href.partition(",")[2]).decode()
+
+
+def test_the_data_of_a_figure_are_csv():
+    lines = list(csv.reader(io.StringIO(file_of(FIGURE, "csv"))))
+    assert lines == [["row", "x", "y"], ["'=a", "1.0", "2.5"], ["b", "30", ""]]
+
+
+def test_a_figure_alone_is_the_gold_svg():
+    gold.same("figure.svg", file_of(FIGURE, "svg"))
+
+
+def test_figures_are_the_gold_data():
+    rows = [trained("flat", speed=100.0), trained("a & b", test=99.0), a_row("kn3", kind="ngram")]
+    gold.same(
+        "figures.json", msgspec.json.format(msgspec.json.encode(plots_of(a_comparison(*rows))))
+    )
 
 
 def test_names_beside_a_figure_do_not_overlap():

@@ -1,8 +1,8 @@
 """The page as a file: whole, the same every time, and nothing in it that points outside."""
 
-import json
 import re
 
+import msgspec
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from hstree.experiments.results import (
     WordFigures,
     WordTable,
 )
+from hstree.report import page as pages
 from hstree.report.table import table_of
 from tests.report.comparison import a_row, chosen, leave, small_trees
 
@@ -30,14 +31,20 @@ def folder(tmp_path):
     return leave(tmp_path / "compared", small_trees())
 
 
-def markup(page):
+def markup(file):
     """The page without its scripts."""
-    return re.sub(r"<script>.*?</script>", "", page.read_text(), flags=re.DOTALL)
+    return re.sub(r"<script>.*?</script>", "", file.read_text(), flags=re.DOTALL)
 
 
-def packed_trees(page):
-    packed = re.search(r'id="packed-trees"[^>]*>(.*?)</script>', page.read_text(), flags=re.DOTALL)
-    return json.loads(packed[1])
+def data_of(file):
+    """The page as data, from the JSON in it."""
+    json = re.search(r'<script type="application/json" id="page">(.*?)</script>', file.read_text())
+    return msgspec.json.decode(json[1], type=pages.Page)
+
+
+def test_the_markup_is_made_of_the_data_in_the_page(folder):
+    file = report.write(folder)
+    assert pages.markup(data_of(file), folder) == file.read_text()
 
 
 def test_a_comparison_writes_the_same_page_from_anywhere(folder, tmp_path, monkeypatch):
@@ -51,8 +58,15 @@ def test_a_comparison_writes_the_same_page_from_anywhere(folder, tmp_path, monke
     assert (tmp_path / path).read_bytes() == page
 
 
+def test_a_notebook_shows_the_answer_a_picture_and_the_table(folder):
+    html = results.load(folder)._repr_html_()
+    assert html.startswith("<p><strong>flat</strong>: ")
+    assert '<img src="data:image/svg+xml;base64,' in html
+    assert "<td>huffman</td>" in html or ">huffman</td>" in html
+
+
 def test_nothing_is_fetched(folder):
-    page = markup(report.write(folder))
+    page = markup(report.write(folder)).partition('id="page"')[0]
     assert re.findall(r"""(?:src|href)=["'](?!#|data:)[^"']*""", page) == []
     assert "http://" not in page
     assert "https://" not in page
@@ -98,7 +112,7 @@ def test_a_tree_of_vectors_says_which_where_the_comparison_made_them(tmp_path, m
     page = report.write(
         leave(tmp_path / "c", {"gmm trees=1": gmm, "mine.json": gmm, **small_trees()})
     )
-    made = {tree["name"]: tree["made"] for tree in packed_trees(page)["trees"]}
+    made = {tree.name: tree.made for tree in data_of(page).trees.trees}
     assert {n for n, how in made.items() if "mean predicted vector" in how} == {"gmm trees=1"}
 
 
@@ -137,7 +151,13 @@ def test_a_row_whose_tree_is_lost_is_shown_without_it(folder, damage):
     page = report.write(folder)
     assert "Not shown, huffman: " in markup(page)
     assert "<bdi>huffman</bdi>" in markup(page)
-    assert [tree["name"] for tree in packed_trees(page)["trees"]] == ["flat"]
+    assert data_of(page).trees is None
+
+
+def test_a_tree_is_packed_once_and_the_flat_softmax_is_none(tmp_path):
+    one = small_trees()["huffman"]
+    page = report.write(leave(tmp_path / "c", {"huffman": one, "again": one, **small_trees()}))
+    assert [tree.name for tree in data_of(page).trees.trees] == ["huffman"]
 
 
 def test_a_row_that_has_read_the_test_part_is_named_in_a_warning(folder):
@@ -165,7 +185,7 @@ def test_the_words_of_the_comparison_are_on_the_page(folder):
     )
     results.save(replace(comparison, words=[table]), folder)
     page = markup(report.write(folder))
-    section = page[page.index('id="words"') : page.index('id="explorer"')]
+    section = page[page.index('id="words"') : page.index('id="conditions"')]
     assert "on the &lt;b&gt; <mark>bank</mark>" in section
     for text in ("+0.25", "75.0%", "\N{MINUS SIGN}0.25", "Helped most", "Hurt most"):
         assert text in section

@@ -99,7 +99,7 @@ class TreeView {
   #row(edge, child, level) {
     const { tree } = this, isWord = child < 0;
     const share = edge < 0 ? 1 : tree.share(edge), name = tree.name(child);
-    const words = tree.wordsOf(child).map((word) => tree.words.text[word]);
+    const words = tree.textOf(child);
     const what = element("span", { class: "what" });
     if (name !== null) what.append(element("span", { class: "name" }, wordElement(name)), " ");
     what.append(element("span", { class: "words" }, ...(isWord ? wordLinks(words) : chips(words))));
@@ -169,6 +169,8 @@ class TreeView {
 const LEVELS = 7;
 /* The narrowest branch that is drawn, and that has text in it, as shares of the picture. */
 const SLIVER = 0.004, LEGIBLE = 0.02;
+/* A node of more branches is drawn as its largest ones alone, so many at most. */
+const WIDE = 12, LARGEST = 24;
 
 class Icicle {
   #lit = new Set();
@@ -209,6 +211,8 @@ class Icicle {
       i === 0 ? "" : " › ",
       to === node ? element("strong", {}, text) : to < 0 ? text : quietButton(text, { "data-node": to }),
     ]), ` (${perCent(tree.nodeMass[node] / tree.nodeMass[0])} of the text, ${plural(tree.leaves[node], "leaf", "leaves")})`);
+    this.levels.classList.toggle("cards", tree.fanOut(node) > WIDE);
+    if (tree.fanOut(node) > WIDE) return this.levels.replaceChildren(...this.#cards(node));
     let blocks = [{ edge, child: node, left: 0, width: 1 }];
     const rows = [];
     for (let level = 0; level <= LEVELS && blocks.length > 0; level++) {
@@ -216,6 +220,24 @@ class Icicle {
       blocks = blocks.flatMap((block) => this.#under(block));
     }
     this.levels.replaceChildren(...rows);
+  }
+
+  /* The largest branches of a wide node, each with its share and its most frequent words. */
+  #cards(node) {
+    const { tree } = this, edges = tree.branches(node), rest = edges.length - LARGEST;
+    const cards = [...edges.slice(0, LARGEST)].map((edge) => {
+      const child = tree.child[edge], name = tree.telling(child), content = [shareElement(tree.shareHere(edge)),
+        name === null ? "" : element("span", { class: "name" }, wordElement(name), " "), wordElement(tree.textOf(child).join(" "))];
+      const shared = { class: `card${this.#lit.has(edge) ? " lit" : ""}`, title: this.#title(edge, child) };
+      return child < 0 ? element("span", shared, ...content)
+        : element("button", { ...shared, type: "button", "data-node": child }, ...content);
+    });
+    return [...cards, rest > 0 ? element("span", { class: "card" }, `and ${plural(rest, "smaller branch", "smaller branches")}`) : ""];
+  }
+
+  #title(edge, child) {
+    const name = this.tree.name(child);
+    return `${name === null ? "" : `${name}, `}${perCent(edge < 0 ? 1 : this.tree.share(edge))} of the text: ${this.tree.textOf(child).join(", ")}`;
   }
 
   /* The branches of a node, with their edges in the picture; the last may stand for many. */
@@ -235,13 +257,11 @@ class Icicle {
   }
 
   #block({ edge, child, left, width, more = 0 }) {
-    const { tree } = this, name = tree.name(child);
-    const texts = more > 0 ? ["…"] : tree.wordsOf(child).map((word) => tree.words.text[word]);
-    const title = more > 0 ? plural(more, "narrower branch", "narrower branches")
-      : `${name === null ? "" : `${name}, `}${perCent(edge < 0 ? 1 : tree.share(edge))} of the text: ${texts.join(", ")}`;
-    const lit = this.#lit.has(edge) ? " lit" : "";
+    const { tree } = this, lit = this.#lit.has(edge) ? " lit" : "";
+    const title = more > 0 ? plural(more, "narrower branch", "narrower branches") : this.#title(edge, child);
     const shared = { title, style: `left: ${100 * left}%; width: ${100 * width}%` };
-    const content = more === 0 && width < LEGIBLE ? "" : wordElement(name ?? texts.join(" "));
+    const text = more > 0 ? "…" : tree.telling(child) ?? tree.textOf(child).join(" ");
+    const content = more === 0 && width < LEGIBLE ? "" : wordElement(text);
     if (child < 0) return element("span", { ...shared, class: `block end${lit}` }, content);
     return element("button", { ...shared, type: "button", class: `block${lit}`, "data-node": child,
       tabindex: width > 0.03 ? "0" : "-1" }, content);
@@ -291,7 +311,7 @@ function decisionElement(tree, edge) {
   const others = tree.branches(node).filter((other) => other !== edge);
   const side = (branch, kind, remark) => {
     const child = tree.child[branch], inner = tree.name(child);
-    const words = tree.wordsOf(child).map((word) => tree.words.text[word]);
+    const words = tree.textOf(child);
     return element("div", { class: kind },
       element("span", { class: "verdict" }, kind),
       element("code", {}, String(tree.branch(branch))), shareElement(tree.shareHere(branch)),
@@ -359,13 +379,11 @@ class Pane {
       this.tree = tree;
       this.title.replaceChildren(wordElement(chosen.name));
       this.made.textContent = chosen.made;
-      if (tree.nNodes > 0) {
-        this.view = new TreeView(tree, `The tree ${chosen.name}`);
-        this.picture = new Icicle(tree, () => this.explorer.remember());
-        this.picture.enlarge(node);
-      }
-      this.drawn.replaceChildren(this.picture?.root ?? "");
-      this.holder.replaceChildren(this.view?.root ?? "One word alone: there is nothing to decide.");
+      this.view = new TreeView(tree, `The tree ${chosen.name}`);
+      this.picture = new Icicle(tree, () => this.explorer.remember());
+      this.picture.enlarge(node);
+      this.drawn.replaceChildren(this.picture.root);
+      this.holder.replaceChildren(this.view.root);
     }
     this.show(this.explorer.word);
     this.explorer.remember();
@@ -386,8 +404,11 @@ class Pane {
 class Explorer {
   static async start(data) {
     const explorer = new Explorer(data, await Words.unpack(data)), state = stateOfAddress();
+    if (state !== null) {
+      document.getElementById("explorer").open = true;
+      document.getElementById("explorer").scrollIntoView();
+    }
     await explorer.apply(state ?? {});
-    if (state !== null) document.getElementById("explorer").scrollIntoView();
     addEventListener("hashchange", () => explorer.apply(stateOfAddress()));
   }
 

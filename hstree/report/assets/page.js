@@ -1,8 +1,9 @@
 "use strict";
 /* Sorts the table, and shows the answer for another distance to the lowest perplexity. */
 
-function data(id) {
-  return JSON.parse(document.getElementById(id).textContent);
+/* All that the page shows, as data. */
+function data() {
+  return JSON.parse(document.getElementById("page").textContent);
 }
 
 /* Sort by a column, ascending or descending; rows without a figure come last. */
@@ -25,14 +26,14 @@ function makeSortable(table) {
   });
 }
 
-/* The slider: the answer of the greatest distance that it reaches, and its row in the table. */
+/* The slider: the answer of the greatest distance that it reaches, and its row in table and figures. */
 function startSlider(slider) {
-  const offers = [...document.querySelectorAll(".answer[data-within]")];
+  const offers = [...document.querySelectorAll(".offer")];
   slider.addEventListener("input", () => {
     const within = Number(slider.value);
     const reached = offers.filter((offer) => Number(offer.dataset.within) <= within + 1e-9).at(-1);
     for (const offer of offers) offer.hidden = offer !== reached;
-    for (const row of document.querySelectorAll("#rows [data-row]")) {
+    for (const row of document.querySelectorAll("[data-row]")) {
       row.classList.toggle("best", row.dataset.row === reached.dataset.chosen);
     }
     const written = `${Number((100 * within).toFixed(1))}%`;
@@ -45,9 +46,9 @@ async function start() {
   makeSortable(document.getElementById("rows"));
   const slider = document.getElementById("within");
   if (slider !== null) startSlider(slider);
-  const packed = data("packed-trees");
-  if (packed !== null) {
-    if ("DecompressionStream" in window) await Explorer.start(packed);
+  const { trees } = data();
+  if (trees !== null) {
+    if ("DecompressionStream" in window) await Explorer.start(trees);
     else document.getElementById("said").textContent =
       "This browser is too old for the tree explorer: any of 2023 or later will do.";
   }

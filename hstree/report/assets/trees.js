@@ -200,6 +200,17 @@ class LabelTree {
     return [...this.kept.subarray(c * KEPT, c * KEPT + limit)].filter((word) => word < this.words.text.length);
   }
 
+  /* The texts of these words. */
+  textOf(c) {
+    return this.wordsOf(c).map((word) => this.words.text[word]);
+  }
+
+  /* A node's name where it says more than its number, as "class 7" does not. */
+  telling(c) {
+    const name = this.name(c);
+    return name !== null && !/^(class|cluster) \d+$/.test(name) ? name : null;
+  }
+
   /* Words under a node with the highest lift, P(word | node) / P(word), and the lift of the first.
 
      Where every word has one code, the lift is the same for all words under a node, and nothing is

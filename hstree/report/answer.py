@@ -1,0 +1,150 @@
+"""The answer: which row to use, in one sentence, for every distance to the lowest perplexity."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import replace
+from scipy.stats import ttest_ind_from_stats
+
+from hstree._text import plural
+from hstree.experiments import results
+from hstree.experiments.results import Choice, Comparison, RowResult
+from hstree.report.formats import TEMPLATES, Link
+from hstree.report.recipe import Recipe, recipe_of
+
+#: Furthest that the chosen row may be above the lowest perplexity, and the step of its slider.
+FURTHEST, STEP = 0.5, 0.001
+#: Speeds of a row, and what each is of.
+_SPEEDS = {
+    "training": "in training",
+    "nll": "for the probability of one word",
+    "top_k": "for the ten most probable words",
+}
+
+
+class Offer(Struct, frozen=True):
+    """The answer from a distance to the lowest perplexity on, `within`, and how to get it."""
+
+    within: float
+    choice: Choice | None
+    says: str  #: the answer in one sentence, after the name of the chosen row
+    recipe: Recipe | None = None
+
+
+def noun_of(comparison: Comparison) -> str:
+    """Return what the rows are."""
+    return "output layer" if any(row.kind == "layer" for row in comparison.rows) else "tree"
+
+
+def offers_of(comparison: Comparison, folder: Path) -> list[Offer]:
+    """Return the answer for every distance to the lowest perplexity at which it changes."""
+    stored, choosable = comparison.choice, _choosable(comparison)
+    if stored is None:
+        return [Offer(0.0, None, sentence_of(comparison))]
+    # Steps of the slider at which another row is near enough.
+    lowest = comparison.row(stored.best).valid
+    steps = {math.ceil(round((row.valid / lowest - 1) / STEP, 6)) for row in choosable
+             if row.valid < math.inf and lowest < math.inf}  # fmt: skip
+    choices: dict[float, Choice] = {}
+    for within in [0.0, *(STEP * n for n in sorted(steps) if 0 < STEP * n <= FURTHEST)]:
+        choice = results.choose(choosable, within)
+        last = next(reversed(choices.values()), None)
+        if choice and (last is None or choice != replace(last, within=within)):
+            choices[within] = choice
+    # The stored choice has been compared to its rival, too.
+    choices[max((w for w in choices if w <= stored.within), default=0.0)] = stored
+    offers = []
+    for within, choice in sorted(choices.items()):
+        recipe = recipe_of(comparison.row(choice.chosen), comparison, folder)
+        says = sentence_of(replace(comparison, choice=choice))
+        offers.append(Offer(within, choice, says, recipe))
+    return offers
+
+
+def _choosable(comparison: Comparison) -> list[RowResult]:
+    """Return the rows that the answer was chosen from."""
+    choice = comparison.choice
+    rows = [row for row in comparison.rows if row.kind != "ngram" and row.seen is None]
+    if choice is None or len(rows) == choice.among:
+        return rows
+    # of a halving, those that trained longest
+    named = {choice.chosen, choice.best, choice.rival, *choice.tied}
+    return [row for row in rows if row.name in named]
+
+
+def sentence_of(comparison: Comparison) -> str:
+    """Say what the chosen row is against the flat softmax, or the others, without its name."""
+    best, noun = comparison.best, noun_of(comparison)
+    if comparison.choice is None or best is None:
+        if any(row.kind != "ngram" for row in comparison.rows):
+            return (
+                "Every row has read the test part, so that none can be named: compare again with "
+                "a test part that none has read."
+            )
+        return f"No {noun} was compared, so there is none to name."
+    if best.name != comparison.choice.best:
+        alone = f"the fastest whose perplexity is near the lowest, that of {comparison.choice.best}"
+    else:
+        alone = "the lowest perplexity, and no faster row comes near it"
+    if not best.is_flat:
+        return against_flat(best) or alone
+    others = [row for row in _choosable(comparison) if row.has_tree or row.kind == "layer"]
+    nearest = min(others, key=lambda row: row.valid, default=None)
+    if nearest is None or not against_flat(nearest):
+        return alone
+    return f"no faster {noun} comes near it; {nearest.name} is {against_flat(nearest)}"
+
+
+def against_flat(row: RowResult) -> str:
+    """Say how good and how fast a row is: "1.4% better than flat, 3.8 times as fast to train"."""
+    parts = []
+    if (ratio := row.to_flat) is not None:
+        per_cent = round(100 * (ratio.ratio - 1), 1)
+        verdict = f"{abs(per_cent):.1f}% {'worse' if per_cent > 0 else 'better'} than flat"
+        parts.append(verdict if per_cent else "as good as flat")
+        if per_cent and ratio.low is not None and ratio.high and ratio.low <= 1 <= ratio.high:
+            parts[0] += " (within the noise)"
+    if row.training is not None and (times := row.training.times_flat) is not None:
+        digits = 2 if times < 0.995 else 1 if times < 9.95 else 0
+        parts.append(f"{times:.{digits}f} times as fast to train")
+    return ", ".join(parts)
+
+
+def offer_markup(comparison: Comparison, offer: Offer, tree: Link | None) -> Markup:
+    """Return an offer with its reasons as HTML; `tree` holds the file of the row's tree."""
+    noun, choosable = noun_of(comparison), _choosable(comparison)
+    # How many rows the answer was chosen from; flat is no tree.
+    flat = sum(row.kind == "tree" and not row.has_tree for row in choosable if noun == "tree")
+    among = plural(len(choosable) - flat, noun)
+    if flat:
+        among += " and the flat softmax" if flat == 1 else f" and {flat} flat softmaxes"
+    compared = sum(row.kind != "ngram" and row.seen is None for row in comparison.rows)
+    if len(choosable) < compared:
+        among += f", which trained longest of {compared} rows"
+    # For the fastest rows what is fast, its words/s, and these over the chosen's.
+    best, fastest = comparison.best, dict[str, list[tuple[str, float, Any]]]()
+    for name, what in _SPEEDS.items():
+        speeds = {row.name: s.median for row in comparison.rows if (s := getattr(row, name))}
+        if speeds and best is not None:
+            first = max(speeds, key=speeds.__getitem__)
+            ratio = speeds[first] / speeds[best.name] if best.name in speeds else None
+            fastest.setdefault(first, []).append((what, speeds[first], ratio))
+    # p value of the answer's difference from its rival over seeds
+    p, choice = None, offer.choice
+    if choice is not None and choice.rival is not None:
+        one, other = (comparison.row(r).perplexity["test"] for r in (choice.chosen, choice.rival))
+        if one.mean and one.sd and other.mean and other.sd:
+            figures = (one.mean, one.sd, one.n, other.mean, other.sd, other.n)
+            p = float(ttest_ind_from_stats(*figures, equal_var=False).pvalue)
+    html = TEMPLATES.get_template("answer.html").render(
+        comparison=comparison,
+        offer=offer,
+        tree=tree,
+        among=among,
+        fastest=[(row, fastest[row.name]) for row in comparison.rows if row.name in fastest],
+        p=p,
+    )
+    return Markup(html)
