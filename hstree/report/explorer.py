@@ -94,13 +94,13 @@ def pack(trees: Mapping[str, Tree]) -> Trees:
             )
         # (V,) number of each label; (E,) child of each edge, a word as the complement of its number
         word = np.array([number[label] for label in tree.labels], np.int64)
-        child, is_label = tree.child.copy(), tree.child < 0
-        child[is_label] = ~word[~child[is_label]]
+        edges, is_label = tree.child.copy(), tree.child < 0
+        edges[is_label] = ~word[~edges[is_label]]
         names = None if tree.names is None else _zipped(json.dumps(tree.names).encode())
         # (4, n) planes of bytes; the high bytes are alike and compress to nothing
         fan_out, child = (
             _zipped(values.astype("<i4").view(np.uint8).reshape(-1, 4).T.tobytes())
-            for values in (tree.fan_out, child)
+            for values in (tree.fan_out, edges)
         )
         packed.append(PackedTree(name, fan_out, child, names))
     return Trees(_zipped(json.dumps(words).encode()), counts, packed)

@@ -18,7 +18,7 @@ def test_the_page_is_left_beside_the_results(hstree, comparison):
     ran = hstree("report", "compared")
     assert (ran.status, ran.err) == (0, "")
     assert "compared/report.html" in ran.out
-    assert "use the <strong>flat softmax</strong>" in (comparison / "report.html").read_text()
+    assert "<strong><bdi>flat</bdi></strong>: " in (comparison / "report.html").read_text()
 
 
 def test_the_page_may_go_elsewhere(hstree, comparison, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from hstree import report
 from hstree.builders import build
 from hstree.data.vocabulary import Vocabulary
+from hstree.experiments import results
 from hstree.experiments.results import WordFigures, WordTable
 from hstree.tree import Tree
 from hstree.tree.branches import Branches
@@ -21,6 +22,8 @@ from tests.report.comparison import leave
 HOSTILE = ["</script><script>document.title='broken'</script>", "\"'><img src=x onerror=alert(1)>",
            "<!--", "&amp;", "שלום", "🌲", "a\\u0062", "‮reversed"]  # fmt: skip
 WORDS = ["the", "of", "bank", "river", "loan", "Bank", *HOSTILE, *(f"w{i}" for i in range(120))]
+#: Parts of the page in which the answer's row stands out.
+PARTS = ("#plot-seconds", "#rows")
 COUNTS = [2_000 // (i + 1) + 1 for i in range(len(WORDS))]
 
 
@@ -129,7 +132,8 @@ class Reader:
             "const s = document.getElementById('within'); s.value = arguments[0];"
             "s.dispatchEvent(new Event('input'))", value,
         )  # fmt: skip
-        assert self.one("#plot-seconds .best title").text == self.one("#rows tr.best bdi").text
+        best = [self.one(f"{part} .best").get_attribute("data-row") for part in PARTS]
+        assert best[0] == best[1]
         return self.one("#rows tr.best bdi").text
 
     def address(self):
@@ -208,7 +212,7 @@ def test_the_files_are_inside_the_page(opened, page):
     }
     folder = page.parent
     assert contents["tree.json"] == (folder / "trees/row-0/seed-0/tree.json").read_bytes()
-    assert contents["results.csv"] == (folder / "results.csv").read_bytes()
+    assert contents["results.csv"] == results.csv_text(results.load(folder))
     figures = [figure.get_attribute("id") for figure in opened.all("figure")]
     assert {f"{figure}.{ending}" for figure in figures for ending in ("svg", "csv")} <= set(
         contents
@@ -451,11 +455,11 @@ def test_without_javascript_the_page_has_its_answer_table_plots_and_files(withou
 
 
 def test_a_row_unticked_leaves_the_plots_without_javascript(without_scripts):
-    groups = without_scripts.all("#answer .row-4, .plots .row-4")
+    groups = without_scripts.all(".chart .row-1")
     assert len(groups) == 8
-    without_scripts.one("tr[data-row='4'] .mark").click()
+    without_scripts.one("tr[data-row='1'] .mark").click()
     assert not any(group.is_displayed() for group in groups)
-    without_scripts.one("tr[data-row='4'] .mark").click()
+    without_scripts.one("tr[data-row='1'] .mark").click()
     assert groups[0].is_displayed()
 
 
@@ -519,7 +523,7 @@ def test_a_narrow_table_has_perplexity_and_speed_and_the_rest_by_a_tap(first_sho
     row = first_shown.one("#rows tbody tr")
     shown = [cell for cell in row.find_elements("css selector", "td") if cell.is_displayed()]
     assert [cell.text.split("\n")[0] for cell in shown] == ["163.0", "2,000\N{MULTIPLICATION SIGN}"]
-    row.find_element("css selector", ".name").click()
+    row.find_element("css selector", ".opens").click()
     cells = row.find_elements("css selector", "td")
     assert all(cell.is_displayed() for cell in cells)
     title = "return getComputedStyle(arguments[0], '::before').content"
