@@ -1,0 +1,347 @@
+"""Probabilistic label tree: a linear classifier for several labels a sample."""
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.preprocessing import normalize
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from hstree._compiled import numpy_alone
+from hstree._options import Option, Range
+from hstree._text import one_line
+from hstree._typing import Array, Float64, Int64
+from hstree.builders.shared.prune import pruned
+from hstree.data.vectors import WordVectors
+from hstree.errors import FileFormatError, InputError
+from hstree.interop.sklearn import label_files
+from hstree.interop.sklearn.class_tree import few_dimensions, label_ids, tree_of
+from hstree.interop.sklearn.label_nodes import LabelNodes, Objective, fit_nodes
+from hstree.tree import Tree, load
+
+#: Number of children of the widest nodes of the default tree.
+WIDEST = 100
+#: Labels up to which a tree is built by NumPy alone, since loading compiled kernels takes longer.
+MOST_BY_NUMPY = 10_000
+
+_RANGES = {
+    "scaling": Literal["auto", "tfidf", "unit", "none"],
+    "weight_threshold": Annotated[float, Range(0)],
+    "threshold": Annotated[float, Range(0, 1)],
+    **dict.fromkeys(("C", "tol"), Annotated[float, Range(0, exclude_min=True)]),
+}
+#: Arguments of scikit-learn's check of X.
+_ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
+
+
+class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Linear classifier for several labels a sample, through a probabilistic label tree [1]_.
+
+    Each node has a logistic model of each child: whether a label below the child holds, given that
+    one below the node does. It is trained on the samples that have one below the node. The
+    probability of a label is the product of those on its path.
+
+    Parameters
+    ----------
+    builder : str, default "kmeans"
+        Method that makes the tree: one of `hstree.builders()` that takes vectors (of a label the
+        sum of its samples' features, scaled to unit length) or a vocabulary (the labels' numbers
+        of samples).
+    builder_options : mapping, optional
+        Options of the builder. By default kmeans has the `arity` ``V ** (1 / levels)``, for as few
+        levels as make it 100 or less: up to 100 labels are all under the root.
+    tree : Tree, str or path, optional
+        The tree or its file, instead of a builder; its labels are the columns of `y`, "0" to
+        "V - 1". Other labels are pruned.
+    C : float, default 3.0
+        Inverse strength of the penalty, as in `LogisticRegression`, of a node that all n samples
+        reach; ``C * sqrt(n / m)`` for one that m reach.
+    scaling : {"auto", "tfidf", "unit", "none"}, default "auto"
+        "unit" scales each sample to length one, "tfidf" weights features by their inverse document
+        frequency first; "none" divides all samples by one number, their root mean squared length.
+        "auto" is "tfidf" for a training X of whole numbers, 0 or more, "unit" for other numbers
+        that are 0 or more, else "none".
+    tol : float, default 0.3
+        Tolerance of liblinear's dual coordinate descent, which solves each model in at most 100
+        rounds.
+    weight_threshold : float, default 0.15
+        Weights that move the logit of no training sample by more than this are not kept.
+    threshold : float, default 0.5
+        `predict` has the labels of at least this probability.
+    random_state : int, RandomState or None, default 0
+        Seed of the builder, unless its options have one, and of liblinear.
+    n_jobs : int, optional
+        Number of processes in which nodes are trained; -1 for all cores, by default 1 or what an
+        ambient ``joblib.parallel_config`` says.
+
+    Attributes
+    ----------
+    classes_ : array (V,)
+        Numbers of the columns of `y`; the classes where it has one class a sample.
+    tree_ : Tree
+        With ``str(class)`` as labels.
+    weight_ : CSR array of float32 (E + 1, n_features)
+        Weights of the edges' models, in the order of ``tree_.child``, and last those of the root's,
+        of whether any label holds.
+    bias_ : float array (E + 1,)
+    scale_ : float array (n_features,)
+        What features are multiplied by.
+    n_features_in_ : int
+    feature_names_in_ : array of str (n_features,)
+        Where X has names.
+
+    Notes
+    -----
+    Where a label has several codes in the tree, its highest path counts. Samples without a label
+    train the root's model alone. Labels without a sample have probability 0.
+
+    References
+    ----------
+    .. [1] K. Jasinska et al., "Extreme F-measure maximization using sparse probability estimates",
+       ICML 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> X, Y = make_multilabel_classification(random_state=0)
+    >>> model = ProbabilisticLabelTreeClassifier().fit(X, Y)
+    >>> model.predict(X).shape, model.predict_proba(X, k=2).nnz
+    ((100, 5), 200)
+    """
+
+    def __init__(
+        self,
+        builder: str = "kmeans",
+        *,
+        builder_options: Mapping[str, Any] | None = None,
+        tree: Tree | str | os.PathLike[str] | None = None,
+        C: float = 3.0,
+        scaling: Literal["auto", "tfidf", "unit", "none"] = "auto",
+        tol: float = 0.3,
+        weight_threshold: float = 0.15,
+        threshold: float = 0.5,
+        random_state: int | np.random.RandomState | None = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.builder, self.builder_options, self.tree = builder, builder_options, tree
+        self.C, self.scaling, self.tol = C, scaling, tol
+        self.weight_threshold, self.threshold = weight_threshold, threshold
+        self.random_state, self.n_jobs = random_state, n_jobs
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Build the tree and train its nodes.
+
+        X is array_like or sparse (n, n_features); `y` is an indicator (n, V) of the labels, 0 or 1,
+        array_like or sparse, or one class for each sample (n,). Raises OptionError when a parameter
+        is out of its range, InputError for other numbers in `y`, when no sample has a label, or
+        when a column of `y` is not a label of the tree.
+        """
+        for name, annotation in _RANGES.items():
+            Option.of(name, annotation).checked(getattr(self, name))
+        X, y = validate_data(self, X, y, multi_output=True, **_ACCEPTED)
+        Y = self._set_classes(y)
+        X = self._set_scale(scipy.sparse.csr_array(X))
+        names = [str(name) for name in self.classes_.tolist()]
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(2**31)
+        if self.tree is not None:
+            tree = pruned(self.tree if isinstance(self.tree, Tree) else load(self.tree), names)
+        else:
+            tree = self._built(X, Y, names, int(seed))
+        self._number(tree, names)
+        objective = Objective(self.C, self.tol, self.weight_threshold, int(seed))
+        Y_of_tree = Y.tocsc()[:, self._class_of_label]
+        self._model = fit_nodes(tree, X, Y_of_tree, objective, self.n_jobs)
+        return self
+
+    def predict_proba(self, X: Any, k: int | None = None) -> Any:
+        """Return the probabilities of the labels, an array (n, V).
+
+        With `k` those of the k likeliest labels, exactly, as a sparse array (n, V); ties by label.
+        Where `y` had one class a sample, an array without `k` is scaled to a sum of one.
+        """
+        X = self._checked(X)
+        if k is not None:
+            return self._searched(X, Option.of("k", Annotated[int, Range(1)]).checked(k))
+        result = np.empty((X.shape[0], len(self.classes_)))
+        for rows, log_prob in self._model.log_prob(X):
+            result[rows, self._class_of_label] = np.exp(log_prob)
+        if self._is_single:
+            result /= np.maximum(result.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        return result
+
+    def predict(self, X: Any) -> Any:
+        """Return the labels whose probability is `threshold` or more, as an indicator (n, V).
+
+        It is sparse where the training `y` was. Where that had one class a sample, the likeliest
+        class of each sample, an array (n,).
+        """
+        X = self._checked(X)
+        if self._is_single:
+            return self.classes_[self._searched(X, 1).indices]
+        searched = self._searched(X, len(self.classes_), self.threshold)
+        indicator = searched.astype(self._dtype)
+        indicator.data[:] = 1
+        return indicator if self._is_sparse else indicator.toarray()
+
+    @property
+    def weight_(self) -> Any:
+        """Weights of the edges and of the root, CSR array (E + 1, n_features)."""
+        return self._model.weight
+
+    @property
+    def bias_(self) -> Float64:
+        """Biases of the edges and of the root (E + 1,)."""
+        return self._model.bias
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the fitted classifier as a folder, without pickles; `load` is the inverse.
+
+        It has ``config.json``, ``tree.json`` and ``weights.safetensors``, replaced together.
+        """
+        check_is_fitted(self)
+        plain = (bool, int, float, str, type(None))
+        names = getattr(self, "feature_names_in_", None)
+        weight = self._model.weight
+        tensors = {"start": weight.indptr, "feature": weight.indices, "weight": weight.data}
+        config = {
+            "parameters": {k: v for k, v in self.get_params().items() if isinstance(v, plain)},
+            "classes": self.classes_.tolist() if self._is_single else None,
+            "feature_names": None if names is None else names.tolist(),
+            "has_unit_length": self._has_unit_length,
+            "sparse": self._is_sparse,
+            "dtype": self._dtype.str,
+        }
+        tensors |= {"bias": self._model.bias, "scale": self.scale_}
+        label_files.write(folder, config, self.tree_, tensors)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Read a classifier that `save` wrote; FileFormatError when the folder does not hold it."""
+        config, tree, tensors = label_files.read(folder)
+        try:
+            return cls(**config["parameters"])._restored(tree, tensors, config)
+        except (ValueError, KeyError, TypeError) as error:
+            why = one_line(error)
+            raise FileFormatError(f"{folder}: no classifier can be made of it: {why}") from error
+
+    def _restored(self, tree: Tree, tensors: dict[str, Array], config: dict[str, Any]) -> Self:
+        """Become what `save` wrote."""
+        classes, names = config["classes"], config["feature_names"]
+        self._is_single, self._is_sparse = classes is not None, config["sparse"]
+        self._dtype, self._has_unit_length = np.dtype(config["dtype"]), config["has_unit_length"]
+        self.classes_ = np.arange(tree.n_labels) if classes is None else np.array(classes)
+        self.scale_, self.n_features_in_ = tensors["scale"], len(tensors["scale"])
+        if names is not None:
+            self.feature_names_in_ = np.array(names, object)
+        shape = len(tree.child) + 1, len(self.scale_)
+        content = tensors["weight"], tensors["feature"], tensors["start"]
+        weight = scipy.sparse.csr_array(content, shape=shape)
+        weight.check_format()
+        if tensors["bias"].shape != shape[:1] or len(self.classes_) != tree.n_labels:
+            raise ValueError("the weights are not those of its tree")
+        self._model = LabelNodes(tree, weight, tensors["bias"])
+        self._number(tree, [str(name) for name in self.classes_.tolist()])
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: sparse X and several labels are allowed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = tags.target_tags.multi_output = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a model."""
+        return hasattr(self, "_model")
+
+    def _set_classes(self, y: Any) -> Any:
+        """Take over the kind of `y` and its classes; return the indicator (n, V), a CSR array."""
+        self._is_sparse = scipy.sparse.issparse(y)
+        self._is_single = not self._is_sparse and type_of_target(y) in ("binary", "multiclass")
+        self._dtype = y.dtype
+        if self._is_single:
+            y = column_or_1d(y)
+            self.classes_, number = np.unique(y, return_inverse=True)
+            ones = np.ones(len(y), np.int8), number, np.arange(len(y) + 1)
+            return scipy.sparse.csr_array(ones, shape=(len(y), len(self.classes_)))
+        if not self._is_sparse and type_of_target(y) != "multiclass-multioutput":
+            check_classification_targets(y)
+        Y = scipy.sparse.csr_array(y)
+        Y.eliminate_zeros()
+        if not (Y.data == 1).all():
+            wrong = Y.data[Y.data != 1][0]
+            raise InputError(
+                f"y has the value {wrong}; it must be 1 for each label of a sample, else 0"
+            )
+        if Y.nnz == 0:
+            raise InputError("no sample has a label; y must be 1 for each label of a sample")
+        self.classes_ = np.arange(Y.shape[1])
+        return Y.astype(np.int8)
+
+    def _set_scale(self, X: Any) -> Any:
+        """Choose how samples are scaled, and return those of the training, scaled."""
+        is_positive, is_whole = (X.data >= 0).all(), (X.data == np.rint(X.data)).all()
+        scaling = self.scaling
+        if scaling == "auto":
+            scaling = "none" if not is_positive else "tfidf" if is_whole else "unit"
+        n = X.shape[0]
+        self._has_unit_length = scaling != "none"
+        self.scale_ = np.ones(X.shape[1])
+        if scaling == "tfidf":
+            n_samples = np.bincount(X.indices[X.data != 0], minlength=X.shape[1])
+            self.scale_ = np.log((1 + n) / (1 + n_samples)) + 1
+        elif scaling == "none":
+            self.scale_ /= np.sqrt(np.vdot(X.data, X.data) / n) or 1
+        return self._scaled(X)
+
+    def _scaled(self, X: Any) -> Any:
+        content = (X.data * self.scale_[X.indices]).astype(X.dtype), X.indices, X.indptr
+        scaled = scipy.sparse.csr_array(content, shape=X.shape)
+        return normalize(scaled, copy=False) if self._has_unit_length else scaled
+
+    def _built(self, X: Any, Y: Any, names: list[str], seed: int) -> Tree:
+        """Build the tree from the labels' samples, which are scaled already."""
+
+        def counts() -> Int64:
+            return np.bincount(Y.indices, minlength=len(names))
+
+        def vectors() -> WordVectors:
+            # (V, features) sums of samples; labels without any are zero
+            table = few_dimensions(normalize(Y.T.astype(X.dtype) @ X, copy=False), seed)
+            return WordVectors(names, table, counts=counts(), source={"kind": "label features"})
+
+        options = self.builder_options or {}
+        if self.builder == "kmeans" and self.builder_options is None:
+            options = {"arity": default_arity(len(names))}
+        with numpy_alone(len(names) <= MOST_BY_NUMPY):
+            return tree_of(self.builder, options, names, seed, counts, vectors)
+
+    def _number(self, tree: Tree, names: list[str]) -> None:
+        """Take over a tree, and the class of each of its labels."""
+        self.tree_, self._class_of_label = tree, np.argsort(label_ids(tree, names))
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return self._scaled(
+            scipy.sparse.csr_array(validate_data(self, X, reset=False, **_ACCEPTED))
+        )
+
+    def _searched(self, X: Any, k: int, threshold: float = 0.0) -> Any:
+        """Return the probabilities of the k likeliest classes from a threshold on, sparse."""
+        found = self._model.search(X, k, threshold)
+        found.indices = self._class_of_label[found.indices]
+        return found
+
+
+def default_arity(n_labels: int) -> int:
+    """Return the number of children of a node of the default tree."""
+    levels = max(1, math.ceil(math.log(n_labels, WIDEST)))
+    return max(2, math.ceil(math.pow(n_labels, 1 / levels)))

@@ -1,0 +1,340 @@
+"""The classifier of several labels a sample: the contract, the model, the search, the files."""
+
+import json
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.datasets import make_multilabel_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from hstree import HstreeError, Tree, build
+from hstree.data.multilabel import read_multilabel
+from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier as Classifier
+from hstree.interop.sklearn import label_nodes
+from hstree.metrics import precision_at_k
+from tests.shared_data import shared
+
+SEVERAL_CODES = {"builder": "gmm", "builder_options": {"epsilon": 0.4, "trees": 3}}
+TREES = {
+    "kmeans": {},
+    "kmeans, 3 branches": {"builder_options": {"arity": 3}},
+    "flat": {"builder": "flat"},
+    "gmm": {"builder": "gmm"},
+    "huffman": {"builder": "huffman"},
+    "several codes": SEVERAL_CODES,
+}
+
+
+@parametrize_with_checks([Classifier(), Classifier("huffman", scaling="none", tol=0.01)])
+def test_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+def problem(n=300, n_features=30, n_labels=20, seed=0):
+    """Return a sparse X of counts, and Y with some samples without labels."""
+    X, Y = make_multilabel_classification(
+        n, n_features, n_classes=n_labels, n_labels=3, random_state=seed
+    )
+    return scipy.sparse.csr_array(X), Y
+
+
+@pytest.fixture(params=[False, True], ids=["all nodes", "search"])
+def searched(request, monkeypatch):
+    """Whether trees are searched that are small enough to be scored at all nodes."""
+    if request.param:
+        monkeypatch.setattr(label_nodes, "MOST_EDGES", 0)
+    return request.param
+
+
+@pytest.mark.parametrize("parameters", TREES.values(), ids=TREES)
+@pytest.mark.parametrize("k", [1, 3, 20, 50])
+def test_the_k_likeliest_labels_are_exact(parameters, k, searched):
+    X, Y = problem()
+    model = Classifier(**parameters).fit(X, Y)
+    whole, few = model.predict_proba(X), model.predict_proba(X, k=k)
+    assert few.shape == whole.shape
+    assert (np.diff(few.indptr) == min(k, 20)).all()
+    # The first k by probability, ties by label
+    first = np.argsort(-np.round(whole, 12), axis=1, kind="stable")[:, :k]
+    for i in range(len(whole)):
+        row = slice(few.indptr[i], few.indptr[i + 1])
+        np.testing.assert_allclose(few.data[row], whole[i, few.indices[row]], rtol=1e-5)
+        np.testing.assert_allclose(few.data[row], whole[i, first[i]], rtol=1e-5)
+        assert (np.diff(few.data[row]) <= 0).all()
+
+
+@pytest.mark.parametrize("parameters", TREES.values(), ids=TREES)
+@pytest.mark.parametrize("threshold", [0, 0.05, 0.5, 1])
+def test_predict_has_all_labels_from_the_threshold_on(parameters, threshold, searched):
+    X, Y = problem()
+    model = Classifier(**parameters, threshold=threshold).fit(X, Y)
+    probability = model.predict_proba(X)
+    sure = np.abs(probability - threshold) > 1e-6
+    np.testing.assert_array_equal((model.predict(X) == 1)[sure], (probability >= threshold)[sure])
+
+
+def test_what_cannot_reach_the_threshold_is_not_scored(monkeypatch):
+    monkeypatch.setattr(label_nodes, "MOST_EDGES", 0)
+    X, Y = problem(n_labels=60)
+    model = Classifier(builder_options={"arity": 4}).fit(X, Y)
+    n_scores, product = [], label_nodes.product
+
+    def counted(X, weight):
+        n_scores.append(X.shape[0] * weight.shape[0])
+        return product(X, weight)
+
+    monkeypatch.setattr(label_nodes, "product", counted)
+    model.predict(X)
+    assert sum(n_scores) < X.shape[0] * model.weight_.shape[0] / 2
+
+
+@pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array, scipy.sparse.csc_matrix])
+def test_layouts_of_x_and_y_do_not_matter(layout):
+    X, Y = problem()
+    dense = Classifier().fit(X.toarray(), Y)
+    other = Classifier().fit(layout(X.toarray()), layout(Y))
+    np.testing.assert_allclose(other.predict_proba(X), dense.predict_proba(X), rtol=1e-6)
+    predicted = other.predict(X)
+    assert scipy.sparse.issparse(predicted) == (layout is not np.asarray)
+    assert predicted.dtype == Y.dtype
+
+
+def test_each_child_is_a_logistic_regression_over_the_samples_of_its_node():
+    X, Y = problem(n_labels=4)
+    tree = Tree.from_children(["0", "1", "2", "3"], [[1, ~3], [~0, ~1, ~2]])
+    model = Classifier(tree=tree, scaling="none", C=2.0, tol=1e-8, weight_threshold=0).fit(X, Y)
+    X = X * model.scale_[0]
+    some = Y.any(axis=1)
+    under = Y[:, :3].any(axis=1)
+
+    def probability(samples, y):
+        """Return that of scikit-learn; the bias is penalised as the weight of a feature 0.3."""
+        C = 2 * np.sqrt(len(Y) / samples.sum())
+        bias = {"solver": "liblinear", "intercept_scaling": label_nodes.BIAS_FEATURE}
+        there = LogisticRegression(C=C, tol=1e-8, max_iter=1000, **bias)
+        return there.fit(X[samples], y[samples]).predict_proba(X)[:, 1]
+
+    every = np.ones(len(Y), bool)
+    root = probability(every, some) if not some.all() else 1
+    inner = probability(some, under) * root
+    expected = [*(inner * probability(under, Y[:, j] > 0) for j in range(3))]
+    expected.append(root * probability(some, Y[:, 3] > 0))
+    np.testing.assert_allclose(
+        model.predict_proba(X / model.scale_[0]), np.transpose(expected), atol=1e-4
+    )
+
+
+def test_samples_without_labels_lower_the_probability_of_any():
+    X, Y = problem(n_labels=3)
+    X = scipy.sparse.vstack([X, scipy.sparse.csr_array(np.eye(20, 30) * 9)], format="csr")
+    Y = np.vstack([Y, np.zeros((20, 3), int)])
+    probability = Classifier().fit(X, Y).predict_proba(X)
+    assert probability[-20:].sum() / 20 < probability[:-20].sum() / 300 / 2
+
+
+def test_a_label_without_samples_has_no_probability_and_one_of_all_has_one():
+    X, Y = problem(n_labels=4)
+    Y[:, 1], Y[:, 2] = 0, 1
+    probability = Classifier().fit(X, Y).predict_proba(X)
+    assert (probability[:, 1] == 0).all()
+    assert (probability[:, 2] == 1).all()
+
+
+def test_one_label_is_the_model_of_the_root():
+    X, Y = problem(n_labels=3)
+    y = scipy.sparse.csr_array(Y[:, :1])
+    model = Classifier().fit(X, y)
+    assert model.tree_.n_nodes == 0
+    probability = model.predict_proba(X)
+    assert probability[Y[:, 0] == 1].mean() > probability[Y[:, 0] == 0].mean() + 0.2
+    np.testing.assert_allclose(model.predict_proba(X, k=1).toarray(), probability)
+
+
+def test_classes_are_predicted_where_a_sample_has_one():
+    X, Y = problem(n_labels=5)
+    names = np.array(["a", "b", "c", "d", "e"])[Y.argmax(axis=1)]
+    model = Classifier().fit(X, names)
+    probability = model.predict_proba(X)
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
+    assert (model.predict(X) == model.classes_[probability.argmax(axis=1)]).all()
+    assert model.tree_.labels == tuple(model.classes_)
+
+
+def test_a_tree_file_is_taken_and_its_other_labels_are_pruned(tmp_path):
+    X, Y = problem(n_labels=6)
+    build("random", {str(label): 1 for label in range(9)}).save(tmp_path / "tree.json")
+    model = Classifier(tree=tmp_path / "tree.json").fit(X, Y)
+    assert sorted(model.tree_.labels) == [str(label) for label in range(6)]
+    again = Classifier(tree=model.tree_).fit(X, Y)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("X", "scale", "length"),
+    [
+        ([[1, 0], [2, 1.0]], [1, np.log(3 / 2) + 1], 1),  # whole numbers
+        ([[0.5, 0], [0.1, 1]], [1, 1], 1),
+        ([[-3.0, 0], [0, 4]], np.sqrt([2 / 25, 2 / 25]), None),
+    ],
+)
+def test_features_are_scaled_as_their_numbers_are(X, scale, length):
+    model = Classifier().fit(X, np.eye(2, dtype=int))
+    np.testing.assert_allclose(model.scale_, scale)
+    of_rows = np.linalg.norm(model._scaled(scipy.sparse.csr_array(X)).toarray(), axis=1)
+    if length is None:
+        assert np.mean(of_rows**2) == pytest.approx(1)
+    else:
+        np.testing.assert_allclose(of_rows, length)
+
+
+def test_the_number_of_jobs_does_not_matter():
+    X, Y = problem()
+    one, two = (Classifier(builder_options={"arity": 3}, n_jobs=n).fit(X, Y) for n in (1, 2))
+    assert (one.weight_ != two.weight_).nnz == 0
+    np.testing.assert_array_equal(one.bias_, two.bias_)
+
+
+def test_weights_that_move_no_logit_by_the_threshold_are_not_kept():
+    X, Y = problem()
+    every, few = (Classifier(weight_threshold=t).fit(X, Y).weight_ for t in (0, 0.2))
+    assert 0 < few.nnz < every.nnz
+    largest = abs(Classifier().fit(X, Y)._scaled(X)).max(axis=0).toarray().ravel()
+    assert (np.abs(few.data) * largest[few.indices] > 0.2).all()
+
+
+def test_it_works_in_a_pipeline_and_a_search():
+    X, Y = problem()
+    pipeline = make_pipeline(StandardScaler(with_mean=False), Classifier())
+    scoring = make_scorer(precision_at_k, response_method="predict_proba", k=1)
+    grid = {"probabilisticlabeltreeclassifier__C": [0.001, 3]}
+    search = GridSearchCV(pipeline, grid, scoring=scoring, cv=2, error_score="raise").fit(X, Y)
+    assert search.best_params_ == {"probabilisticlabeltreeclassifier__C": 3}
+
+
+def test_pickles_and_joblib_keep_it(tmp_path):
+    X, Y = problem()
+    model = Classifier().fit(X, Y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    for again in (joblib.load(tmp_path / "model.joblib"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("of", ["labels", "sparse labels", "classes", "several codes"])
+def test_a_saved_classifier_predicts_the_same(tmp_path, of):
+    X, Y = problem(n_labels=6)
+    y = {"classes": Y.argmax(axis=1), "sparse labels": scipy.sparse.csr_array(Y)}.get(of, Y)
+    model = Classifier(**SEVERAL_CODES if of == "several codes" else {}, C=2.0).fit(X, y)
+    model.save(tmp_path / "model")
+    again = Classifier.load(tmp_path / "model")
+    assert again.C == 2.0
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    ours, theirs = again.predict(X), model.predict(X)
+    assert type(ours) is type(theirs)
+    assert ours.dtype == theirs.dtype
+    assert (ours != theirs).sum() == 0
+    names = {path.name for path in (tmp_path / "model").iterdir()}
+    assert names == {"config.json", "tree.json", "weights.safetensors"}
+
+
+def test_the_same_training_saves_the_same_bytes(tmp_path):
+    X, Y = problem()
+    for name in ("a", "b"):
+        Classifier().fit(X, Y).save(tmp_path / name)
+    for file in (tmp_path / "a").iterdir():
+        assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
+
+
+@pytest.mark.parametrize("file", ["config.json", "tree.json", "weights.safetensors"])
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut", "of another"])
+def test_a_damaged_folder_is_refused_in_one_line(tmp_path, file, damage):
+    X, Y = problem(n_labels=6)
+    Classifier().fit(X, Y).save(tmp_path / "model")
+    Classifier().fit(X[:, :29], Y[:, :5]).save(tmp_path / "other")
+    path = tmp_path / "model" / file
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        others = {"empty": b"", "cut": content[: len(content) // 2]}
+        path.write_bytes(others.get(damage, (tmp_path / "other" / file).read_bytes()))
+    with pytest.raises(FileFormatError) as caught:
+        Classifier.load(tmp_path / "model")
+    assert "\n" not in str(caught.value)
+    assert "model" in str(caught.value)
+
+
+@pytest.mark.parametrize("change", [{"classes": [1]}, {"dtype": "x"}, {"parameters": {"D": 1}}])
+def test_a_config_that_does_not_fit_is_refused_in_one_line(tmp_path, change):
+    X, Y = problem(n_labels=6)
+    Classifier().fit(X, Y).save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(FileFormatError, match="no classifier can be made of it"):
+        Classifier.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("Y", "saying"),
+    [
+        ([[0, 2], [1, 0], [1, 1]], "y has the value 2"),
+        ([[0, -1], [1, 0], [1, 1]], "y has the value -1"),
+        (scipy.sparse.csr_array([[0, 0.5], [1, 0], [1, 1]]), "y has the value 0.5"),
+        ([[0, 0]] * 3, "no sample has a label"),
+        (scipy.sparse.csr_array((3, 2)), "no sample has a label"),
+    ],
+)
+def test_labels_that_are_none_are_refused_in_one_line(Y, saying):
+    with pytest.raises(InputError, match=saying):
+        Classifier().fit(np.eye(3), Y)
+
+
+def test_nan_is_refused_as_scikit_learn_does():
+    X, Y = problem()
+    bad = X.toarray()
+    bad[3, 4] = np.nan
+    for wrong in (bad, scipy.sparse.csr_array(bad)):
+        with pytest.raises(ValueError, match="contains NaN"):
+            Classifier().fit(wrong, Y)
+        with pytest.raises(ValueError, match="contains NaN"):
+            Classifier().fit(X, Y).predict(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"C": 0}, {"tol": 0}, {"threshold": 2}, {"weight_threshold": -1}, {"scaling": "l1"}],
+)
+def test_parameters_out_of_range_are_refused(wrong):
+    (name,) = wrong
+    with pytest.raises(OptionError, match=f"^{name} is "):
+        Classifier(**wrong).fit(np.eye(3), np.eye(3, dtype=int))
+
+
+def test_what_cannot_make_a_tree_is_refused():
+    X, Y = problem()
+    with pytest.raises(HstreeError, match="takes a corpus"):
+        Classifier("classes").fit(X, Y)
+    tree = build("random", {"0": 1, "1": 1})
+    with pytest.raises(InputError, match=r"the tree has no label '2'"):
+        Classifier(tree=tree).fit(X, Y)
+    model = Classifier().fit(X, Y)
+    with pytest.raises(OptionError, match="k is 0"):
+        model.predict_proba(X, k=0)
+
+
+@pytest.mark.parametrize("options", [None, {"arity": 16}])
+def test_bibtex_is_ranked_better_than_by_napkinxc(options):
+    train, test = (
+        read_multilabel(shared(f"multilabel/bibtex-{p}.txt.xz")) for p in ("train", "test")
+    )
+    scores = Classifier(builder_options=options).fit(*train).predict_proba(test.X, k=5)
+    for k, least in ((1, 0.635), (3, 0.398), (5, 0.292)):
+        assert precision_at_k(test.Y, scores, k) >= least
