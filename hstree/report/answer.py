@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -17,12 +16,6 @@ from hstree.report.recipe import Recipe, recipe_of
 
 #: Furthest that the chosen row may be above the lowest perplexity, and the step of its slider.
 FURTHEST, STEP = 0.5, 0.001
-#: Speeds of a row, and what each is of.
-_SPEEDS = {
-    "training": "in training",
-    "nll": "for the probability of one word",
-    "top_k": "for the ten most probable words",
-}
 
 
 class Offer(Struct, frozen=True):
@@ -124,14 +117,6 @@ def offer_markup(comparison: Comparison, offer: Offer, tree: Link | None) -> Mar
     compared = sum(row.kind != "ngram" and row.seen is None for row in comparison.rows)
     if len(choosable) < compared:
         among += f", which trained longest of {compared} rows"
-    # For the fastest rows what is fast, its words/s, and these over the chosen's.
-    best, fastest = comparison.best, dict[str, list[tuple[str, float, Any]]]()
-    for name, what in _SPEEDS.items():
-        speeds = {row.name: s.median for row in comparison.rows if (s := getattr(row, name))}
-        if speeds and best is not None:
-            first = max(speeds, key=speeds.__getitem__)
-            ratio = speeds[first] / speeds[best.name] if best.name in speeds else None
-            fastest.setdefault(first, []).append((what, speeds[first], ratio))
     # p value of the answer's difference from its rival over seeds
     p, choice = None, offer.choice
     if choice is not None and choice.rival is not None:
@@ -144,7 +129,6 @@ def offer_markup(comparison: Comparison, offer: Offer, tree: Link | None) -> Mar
         offer=offer,
         tree=tree,
         among=among,
-        fastest=[(row, fastest[row.name]) for row in comparison.rows if row.name in fastest],
         p=p,
     )
     return Markup(html)

@@ -13,8 +13,8 @@ from hstree.report.formats import number
 
 #: Validation perplexities above this multiple of the best are left out above the plot.
 _HIGHEST = 3.0
-#: Ratios to flat that are drawn, of the perplexities of words.
-_RATIOS = (0.5, 1.6)
+#: Bands of words that have less than this share of the tokens do not widen their plot.
+_RARE = 0.02
 #: Height of a tree's histogram in pixels, and its maximum number of bars, which lengths share.
 _HISTOGRAM, _MOST_BARS = 34.0, 150
 #: The longest lengths are left off the axis where they hold less than this share of all.
@@ -206,12 +206,14 @@ def _by_band(rows: Sequence[RowResult], bands: Sequence[Band]) -> Figure | None:
         shown.append((i, band, name))
         names.append(f"{name}\n{share:.{'0f' if share >= 9.95 else '2g'}}%")
     marks: list[Mark] = []
+    common = [1.0]
     for i_row, row in enumerate(rows):
         dots = []
         for position, (i, band, name) in enumerate(shown):
             value, divisor = row.by_band[i], level.by_band[i]
             if value and divisor:
                 ratio = value / divisor
+                common += [ratio] if band.tokens >= _RARE * total else []
                 figures = [row.name, name, band.words, band.tokens, value, ratio]
                 dots.append(Mark(i_row, "dot", [(float(position), ratio)], figures))
         line = Mark(i_row, "line", [dot.points[0] for dot in dots])
@@ -222,7 +224,8 @@ def _by_band(rows: Sequence[RowResult], bands: Sequence[Band]) -> Figure | None:
         "training text has the word (10+ is 10 to 99, and so on): below it a row predicts better. "
         "What is outside the picture is in the CSV.",
         Axis("training count of the word; share of the test tokens", names=names),
-        Axis(f"test perplexity / {level.name}\u2019s", within=_RATIOS),
+        Axis(f"test perplexity / {level.name}\u2019s (log scale)", "log",
+             within=(min(common), max(common))),
         ["row", "training count", "words", "test tokens", "test perplexity", f"/ {level.name}"],
         marks, level=1.0,
     )  # fmt: skip

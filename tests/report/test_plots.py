@@ -156,7 +156,7 @@ def test_figures_are_the_gold_data():
 def test_names_beside_a_figure_do_not_overlap():
     rows = [a_row(f"row {i}", test=100.0 + 0.001 * i, speed=100.0 + i) for i in range(30)]
     svg = str(draw(figures(*rows)["plot-speed"], styles_of(rows)))
-    ys = sorted(float(y) for y in re.findall(r'<text x="311.0" y="([0-9.]+)">row', svg))
+    ys = sorted(float(y) for y in re.findall(r'<text x="303.0" y="([0-9.]+)">row', svg))
     assert len(ys) == 30
     assert min(b - a for a, b in pairwise(ys)) >= 14.9
 
