@@ -13,6 +13,8 @@ def test_the_page(tmp_path):
         "(None, 'living', 'animal', 'thing')",
     ]
     assert printed[2].startswith("the taxonomy has a cycle: 'animal' under 'cat' under 'animal'")
+    assert printed[5] == "2 ['animal', 'plant', 'car', 'pen']"
+    assert "'plant'" in printed[10]  # of one child
 
 
 def test_the_part_on_torch(tmp_path):

@@ -32,7 +32,7 @@ class Hierarchy:
     ----------
     names : tuple of str, length I
         Nodes in their order, then labels, those of one child before what is below them. A node
-        without a name is called by its number, one of one child by what is below it.
+        without a name is called "node 0" by its number, one of one child by what is below it.
     given_names : tuple of str or None, length I
         The same, with None for those without a name.
     parent, depth, target : int64 arrays (I,)
@@ -78,9 +78,9 @@ class Hierarchy:
         self.target = np.where(order < n_nodes, n_labels + order, order - n_nodes)
         self.is_label = np.zeros(len(order), bool)
         self.is_label[self.last[n_nodes:]] = True
-        numbers = [*map(str, range(n_nodes)), *tree.labels]
+        numbered = [*(f"node {node}" for node in range(n_nodes)), *tree.labels]
         self.names = tuple(
-            numbers[at] if name is None else name
+            numbered[at] if name is None else name
             for at, name in zip(order.tolist(), names, strict=True)
         )
         # (N + V,) node above each node and label
@@ -101,13 +101,21 @@ class Hierarchy:
     def _item_of(self) -> dict[str, int]:
         """Item of each name; -1 where several nodes have it, and a label where one has it."""
         items: dict[str, int] = {}
-        for item, name in enumerate(self.given_names):
-            if name is not None:
-                items[name] = item if name not in items or self.is_label[item] else -1
-        return items
+        for item in self.inner.tolist():
+            if (name := self.given_names[item]) is not None:
+                items[name] = -1 if name in items else item
+        return items | dict(
+            zip(self.tree.labels, self.last[self.tree.n_nodes :].tolist(), strict=True)
+        )
+
+    @cached_property
+    def _numbered(self) -> dict[str, int]:
+        """Item of what a node without a name is called by its number."""
+        unnamed = (item for item, name in enumerate(self.given_names) if name is None)
+        return {self.names[item]: item for item in unnamed}
 
     def knows(self, name: str) -> bool:
-        """Whether a label or a node is called so."""
+        """Whether a label or a node is called so, not by its number."""
         return name in self._item_of
 
     def find(self, names: Iterable[str]) -> Int64:
@@ -115,15 +123,15 @@ class Hierarchy:
 
         Raises InputError when there is none of the name, or several nodes have it.
         """
-        found = [(name, self._item_of.get(name)) for name in names]
-        for name, item in found:
+        items = [(name, self._item_of.get(name, self._numbered.get(name))) for name in names]
+        for name, item in items:
             if item is None:
                 raise InputError(f"no label and no node of the tree is called {quoted(name)}")
             if item < 0:
                 raise InputError(
                     f"several nodes of the tree are called {quoted(name)}; name them apart"
                 )
-        return np.array([item for _, item in found], np.int64)
+        return np.array([item for _, item in items], np.int64)
 
     def at_depth(self, depth: int) -> Int64:
         """Return the items at a depth, and the labels above it; they are disjoint and complete."""

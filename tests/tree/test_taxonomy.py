@@ -98,6 +98,13 @@ def test_nodes_of_the_same_name_in_several_places_stay_apart():
         Hierarchy(tree).find(["other"])
 
 
+def test_a_label_goes_before_nodes_of_its_name():
+    levels = Hierarchy(Tree.from_taxonomy({"x": ["a", "x"], "y": {"x": {"x": ["b"]}}}))
+    assert [levels.is_label[item] for item in levels.find(["x", "b"])] == [True, True]
+    assert levels.names[levels.find(["node 0"])[0]] == "node 0"
+    assert not levels.knows("node 0")
+
+
 def test_data_frames_are_tables():
     pandas = pytest.importorskip("pandas", reason="pandas is not installed: hstree[notebook]")
     frame = pandas.DataFrame(EDGES, columns=["parent", "child"])

@@ -21,9 +21,10 @@ from hstree._typing import Array, Float64, Int64
 from hstree.builders.shared.prune import pruned
 from hstree.errors import OptionError
 from hstree.interop.sklearn.class_tree import class_counts, label_ids, tree_of_classes
+from hstree.interop.sklearn.levels import LevelsMixin, without_nodes
 from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse
 from hstree.interop.sklearn.solvers import Adagrad, solve
-from hstree.tree import Tree, load
+from hstree.tree import Tree
 
 #: A weight for some classes, 1 for the others; or the same total weight for all classes.
 ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
@@ -42,7 +43,7 @@ _RANGES = {
 }
 
 
-class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear classifier through a hierarchical softmax.
 
     With ``builder="flat"`` it is multinomial logistic regression, with the objective and so the
@@ -145,10 +146,15 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         X is array_like or sparse (n, n_features); `y` and `sample_weight` are array_like (n,).
         Raises OptionError when a parameter is out of its range, InputError when a class is not a
         label of the tree, or the builder takes running text.
+
+        A `y` that is the name of an inner node of `tree`, and no label, says that the class is one
+        of those below: its likelihood is the probability of reaching that node.
         """
         self._check_parameters()
         X, y, weight = self._validated(X, y, sample_weight, reset=True)
-        labels, weight = self._start(X, y, weight, np.unique(y))
+        tree = self._given_tree()
+        self._start(X, y, weight, without_nodes(tree, np.unique(y)), tree)
+        labels, weight = self._labels(y, weight)
         solver = self.solver
         if solver == "auto":
             rows = np.diff(self.tree_.row_start)
@@ -188,14 +194,12 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         known = np.unique(np.asarray(classes)) if classes is not None else self.classes_
         if not first and not np.array_equal(known, self.classes_):
             raise ValueError("classes are not the same as at the first call to partial_fit")
-        if (new := np.setdiff1d(y, known)).size:
+        tree = self._given_tree() if first else self.tree_
+        if (new := without_nodes(tree, np.setdiff1d(y, known))).size:
             raise ValueError(f"y has the class {new.tolist()[0]!r}, which is not among classes")
         if first:
-            labels, weight = self._start(X, y, weight, known)
-        else:
-            number = np.searchsorted(known, y)
-            labels, weight = self._label_of_class[number], self._weighted(known, number, weight)
-        return self._train(X, labels, weight, 1)
+            self._start(X, y, weight, known, tree)
+        return self._train(X, *self._labels(y, weight), 1)
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each sample, an array (n,); ties by class order."""
@@ -271,29 +275,36 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         check_is_fitted(self)
         return _rows(validate_data(self, X, reset=False, **_ACCEPTED))
 
-    def _start(self, X: Rows, y: Array, weight: Float64, classes: Array) -> tuple[Int64, Float64]:
-        """Make the tree and an untrained model; return the label ids (n,) and weights (n,) of X."""
+    def _start(self, X: Rows, y: Array, weight: Float64, classes: Array, tree: Tree | None) -> None:
+        """Make the tree, unless one is given, and an untrained model."""
         names = [str(name) for name in classes.tolist()]
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
         self._rng = np.random.default_rng(int(seed))
-        number = np.searchsorted(classes, y)
-        if self.tree is not None:
-            tree = pruned(self.tree if isinstance(self.tree, Tree) else load(self.tree), names)
+        if tree is not None:
+            tree = pruned(tree, names)
         else:
-            options = self.builder_options or {}
+            options, number = self.builder_options or {}, np.searchsorted(classes, y)
             tree = tree_of_classes(self.builder, options, X, number, weight, names, int(seed))
-        label_of_class = label_ids(tree, names)
-        labels, weighted = label_of_class[number], self._weighted(classes, number, weight)
-        counts, sparse = class_counts(labels, weighted, len(names)), is_sparse(X)
-        self._model = LinearTree(tree, X.shape[1], counts=counts, sparse=sparse, dtype=X.dtype)
-        self.tree_, self.classes_, self._label_of_class = tree, classes, label_of_class
+        self.tree_, self.classes_, self._label_of_class = tree, classes, label_ids(tree, names)
+        counts = class_counts(*self._labels(y, weight), len(names))
+        self._model = LinearTree(
+            tree, X.shape[1], counts=counts, sparse=is_sparse(X), dtype=X.dtype
+        )
         self._optimiser: Adagrad | None = None
         self._samples_seen = 0
         self.loss_curve_ = []
         self.n_iter_ = 0
-        return labels, weighted
+
+    def _labels(self, y: Array, sample_weight: Float64) -> tuple[Int64, Float64]:
+        """Return the targets (n,) of samples, and their weights times those of their classes.
+
+        A target is a label id, or ``V + n`` for node n.
+        """
+        known, target = self._targets_of(y)
+        number = np.searchsorted(known, y)
+        return target[number], self._weighted(known, number, sample_weight)
 
     def _weighted(self, classes: Array, number: Int64, sample_weight: Float64) -> Float64:
         """Return the weights (n,) of the samples times those of their classes `number` (n,).

@@ -6,7 +6,7 @@ sample and a weight row; a wider node is one matrix product over its samples.
 """
 
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,8 @@ from hstree.layers.node_groups import (
     narrow_nodes,
 )
 from hstree.layers.top_k import BatchTopK, top_k_of_batch
-from hstree.tree import Tree
+from hstree.tree import Codes, Tree
+from hstree.tree.codes import Expansion
 from hstree.tree.weight_rows import NARROW
 
 #: Samples: a dense array or a CSR array (n, n_features).
@@ -147,12 +148,12 @@ class LinearTree:
     ) -> tuple[Float64, list[Gradient]]:
         """Return the negative log-likelihoods (B,) and the gradients of their weighted sum.
 
-        `X` is as `converted` returns it; `labels` (B,) are label ids.
+        `X` is as `converted` returns it; `labels` (B,) are targets as `expand` takes them.
         """
         tree = self.tree
         if tree.n_nodes == 0:
             return np.zeros(len(labels)), []
-        expansion = self.layer.codes.expand(labels)
+        expansion = self.expand(labels)
         code, code_item = expansion.decision_code, expansion.code_item
         # (D,) log-probability of each decision, and how to go back from it
         width = tree.edge_width[expansion.edge]
@@ -176,6 +177,16 @@ class LinearTree:
         # (C,) a decision counts by the share of its code in the label's probability
         share = sample_weight[code_item] * np.exp(of_code + nll[code_item])
         return nll, [g for some, backward in backwards for g in backward(share[code[some]])]
+
+    def expand(self, targets: Integer) -> Expansion:
+        """Return the codes of targets (B,): label ids, or ``V + n`` for node n."""
+        if targets.max(initial=0) < self.tree.n_labels:
+            return self.layer.codes.expand(targets)
+        return self._codes_with_nodes.expand(targets)
+
+    @cached_property
+    def _codes_with_nodes(self) -> Codes:
+        return Codes(self.tree, nodes=True)
 
     def pair_logits(self, X: Rows, item: Int64, row: Int64) -> Array:
         """Return the logits (P,) of pairs of a sample and a weight row."""

@@ -81,7 +81,7 @@ def _solve_nodes(
     minimise: Minimise,
     n_jobs: int | None,
 ) -> Iterator[Ended]:
-    tree, expansion, total = model.tree, model.layer.codes.expand(labels), weight.sum()
+    tree, expansion, total = model.tree, model.expand(labels), weight.sum()
     # (D,) sample, node and branch of each decision; a code is a sample here
     sample = expansion.decision_code
     node, branch = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]

@@ -1,0 +1,176 @@
+"""Inner nodes of the classifier's tree: probabilities, predictions at a level, targets there."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.special import logsumexp
+from sklearn.linear_model import LogisticRegression
+
+from hstree import Tree
+from hstree.errors import InputError, OptionError
+from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
+from hstree.tree import Hierarchy
+
+#: wild and elk's node have one child
+TREE = Tree.from_taxonomy(
+    {"animal": {"pet": ["cat", "dog"], "wild": ["elk"]}, "plant": ["oak", "elm", "fir"]}
+)
+NAMES = ["cat", "dog", "elk", "oak", "elm", "fir"]
+
+
+@pytest.fixture(scope="module")
+def samples():
+    rng = np.random.default_rng(0)
+    number = rng.integers(0, 6, 300)
+    centres = rng.standard_normal((6, 4))
+    return centres[number] + rng.standard_normal((300, 4)), np.array(NAMES)[number]
+
+
+@pytest.fixture(scope="module")
+def model(samples):
+    return Classifier(tree=TREE).fit(*samples)
+
+
+def test_a_node_has_the_probability_of_the_classes_below(model, samples):
+    X = samples[0]
+    proba = dict(zip(model.classes_, model.predict_proba(X).T, strict=True))
+    nodes = dict(zip(model.nodes_, model.predict_node_proba(X).T, strict=True))
+    assert list(nodes) == ["node 0", "animal", "pet", "plant", "wild"]
+    np.testing.assert_allclose(nodes["node 0"], 1)
+    np.testing.assert_allclose(nodes["pet"], proba["cat"] + proba["dog"])
+    np.testing.assert_allclose(nodes["animal"], nodes["pet"] + proba["elk"])
+    np.testing.assert_allclose(nodes["wild"], proba["elk"])
+
+
+def test_predictions_at_a_depth_are_the_most_probable_there(model, samples):
+    X = samples[0]
+    proba = dict(zip(model.classes_, model.predict_proba(X).T, strict=True))
+    proba |= dict(zip(model.nodes_, model.predict_node_proba(X).T, strict=True))
+    at = {0: ["node 0"], 1: ["animal", "plant"], 2: ["pet", "wild", "oak", "elm", "fir"], 3: NAMES}
+    for depth, names in at.items():
+        best = np.array(names)[np.argmax([proba[name] for name in names], axis=0)]
+        assert (model.predict_nodes(X, depth=depth) == best).all()
+    assert (model.predict_nodes(X) == model.predict(X)).all()
+    assert (model.predict_nodes(scipy.sparse.csr_array(X), depth=9) == model.predict(X)).all()
+
+
+def test_predictions_go_down_to_the_wanted_confidence(model, samples):
+    X = samples[0]
+    every = [*model.classes_, *model.nodes_]
+    proba = np.hstack([model.predict_proba(X), model.predict_node_proba(X)])
+    levels = Hierarchy(model.tree_)
+    depth = levels.depth[levels.find(model.classes_)].tolist() + levels.depth[levels.inner].tolist()
+    for confidence in (0.4, 0.7, 0.95):
+        for row, name in zip(proba, model.predict_nodes(X, confidence=confidence), strict=True):
+            at = every.index(name)
+            assert row[at] >= confidence
+            assert not np.any(row[np.array(depth) > depth[at]] >= confidence)
+    shallow = model.predict_nodes(X, confidence=0.01, depth=1)
+    assert (shallow == model.predict_nodes(X, depth=1)).all()
+    with pytest.raises(OptionError, match="confidence is 2; it is above 0 and at most 1"):
+        model.predict_nodes(X, confidence=2)
+
+
+def partly(y, share=0.5):
+    """Name some samples of pets and plants by their nodes alone."""
+    above = {"cat": "pet", "dog": "pet", "oak": "plant"}
+    unsure = np.random.default_rng(1).random(len(y)) < share
+    return np.where(unsure, [above.get(name, name) for name in y], y)
+
+
+def objective(model, X, y):
+    """Return the penalised loss, from the probabilities of the classes below each name."""
+    below = {"pet": ["cat", "dog"], "plant": ["oak", "elm", "fir"]}
+    log_proba = dict(zip(model.classes_, model.predict_log_proba(X).T, strict=True))
+    nll = 0.0
+    for i, name in enumerate(y):
+        nll -= logsumexp([log_proba[below_name][i] for below_name in below.get(name, [name])])
+    return model.C * nll + 0.5 * (model.weight_**2).sum()
+
+
+def test_samples_at_nodes_train_the_decisions_above_and_no_others(samples):
+    X, y = samples
+    y = partly(y)
+    model = Classifier(tree=TREE, tol=1e-7).fit(X, y)
+    assert model.classes_.tolist() == sorted(NAMES)
+    pets = np.isin(y, ["cat", "dog"])
+    theirs = LogisticRegression(tol=1e-8).fit(X[pets], y[pets] == "cat")
+    proba = dict(zip(model.classes_, model.predict_proba(X).T, strict=True))
+    given_pet = proba["cat"] / (proba["cat"] + proba["dog"])
+    np.testing.assert_allclose(given_pet, theirs.predict_proba(X)[:, 1], atol=1e-4)
+    is_plant = np.isin(y, ["plant", "oak", "elm", "fir"])
+    theirs = LogisticRegression(tol=1e-8).fit(X, is_plant)
+    plant = model.predict_node_proba(X)[:, model.nodes_.tolist().index("plant")]
+    np.testing.assert_allclose(plant, theirs.predict_proba(X)[:, 1], atol=1e-4)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
+def test_both_solvers_lower_the_same_objective(samples, layout):
+    X, y = samples
+    y = partly(y)
+    best = Classifier(tree=TREE, tol=1e-7).fit(layout(X), y)
+    lowest = objective(best, X, y)
+    assert best.loss_curve_[-1] * best.C * len(y) == pytest.approx(lowest, rel=1e-5)
+    other = Classifier(tree=TREE, solver="adagrad", epochs=100).fit(layout(X), y)
+    assert lowest <= objective(other, X, y) < 1.05 * lowest
+
+
+def test_partial_fit_takes_samples_at_nodes(samples):
+    X, y = samples
+    y = partly(y)
+    model = Classifier(tree=TREE, learning_rate=0.5)
+    for part in np.array_split(np.arange(len(y)), 5):
+        model.partial_fit(X[part], y[part], classes=NAMES)
+    wanted = np.isin(samples[1], ["oak", "elm", "fir"])
+    assert ((model.predict_nodes(X, depth=1) == "plant") == wanted).mean() > 0.75
+    with pytest.raises(ValueError, match="y has the class 'zebra', which is not among classes"):
+        model.partial_fit(X[:1], ["zebra"])
+
+
+def test_samples_at_the_root_say_nothing(samples):
+    X, y = samples
+    tree = Tree.from_taxonomy({"thing": {"animal": ["cat", "dog", "elk"], "plant": NAMES[3:]}})
+    whole = Classifier(tree=tree, tol=1e-7).fit(X, y)
+    more = Classifier(tree=tree, tol=1e-7).fit(np.r_[X, 9 * X], np.r_[y, ["thing"] * len(y)])
+    np.testing.assert_allclose(more.predict_proba(X), whole.predict_proba(X), atol=1e-5)
+
+
+def test_nodes_keep_their_names_and_depths_where_classes_are_not_in_the_data(samples):
+    X, y = samples
+    there = ~np.isin(y, ["dog", "elm", "fir"])
+    y = np.where(y == "cat", "pet", y)
+    y[np.flatnonzero(y == "pet")[:5]] = "cat"
+    model = Classifier(tree=TREE).fit(X[there], y[there])
+    assert model.classes_.tolist() == ["cat", "elk", "oak"]
+    assert set(model.predict_nodes(X, depth=1)) == {"animal", "plant"}
+    assert set(model.predict_nodes(X, depth=2)) <= {"pet", "wild", "oak"}
+
+
+def test_weights_of_classes_are_also_of_nodes(samples):
+    X, y = samples
+    y = partly(y)
+    doubled = Classifier(tree=TREE, class_weight={"pet": 2.0}, tol=1e-7).fit(X, y)
+    weight = np.where(y == "pet", 2.0, 1.0)
+    weighted = Classifier(tree=TREE, tol=1e-7).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(doubled.predict_proba(X), weighted.predict_proba(X), atol=1e-5)
+
+
+def test_names_that_lead_to_no_class_are_one_line(samples):
+    X = samples[0]
+    with pytest.raises(InputError, match="y has 'pet', and no class of the data is below"):
+        Classifier(tree=TREE).fit(X[:3], ["oak", "elm", "pet"])
+    with pytest.raises(InputError, match="y has names of inner nodes alone"):
+        Classifier(tree=TREE).fit(X[:2], ["plant", "pet"])
+    with pytest.raises(InputError, match="the tree has no label 'zebra'"):
+        Classifier(tree=TREE).fit(X[:2], ["zebra", "pet"])
+    with pytest.raises(InputError, match="the tree has no label 'pets'"):  # a class no path reaches
+        Classifier(tree=TREE).fit(X[:3], ["cat", "dog", "pets"])
+
+
+def test_levels_want_one_code(samples):
+    X, y = samples
+    model = Classifier(builder="gmm", builder_options={"epsilon": 0.4, "trees": 3}, max_iter=5)
+    with pytest.warns(Warning, match="L-BFGS"):
+        model.fit(X, y)
+    with pytest.raises(InputError, match="codes, and a taxonomy holds one"):
+        model.predict_nodes(X, depth=1)
