@@ -39,16 +39,25 @@ class Outline(NamedTuple):
         return len(self.names) - 1
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value is no name: None, nan or the empty string."""
+    return value is None or bool(value != value) or value == ""
+
+
 def named(value: Any) -> str:
-    """Return the name of an item as text; InputError for None, nan and the empty string."""
-    name = "" if value is None or value != value else str(value)
-    if not name:
+    """Return the name of an item as text; InputError where it has none."""
+    if is_missing(value):
         raise InputError("an item of the taxonomy has no name; give each a text or a number")
-    return name
+    return str(value)
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether a value may be a name, and holds no others."""
+    return not isinstance(value, Mapping | list | tuple | set | frozenset)
 
 
 def of_edges(edges: Iterable[tuple[Any, Any]]) -> Outline:
-    """Read pairs of a parent and a child; a parent that is None or empty is none."""
+    """Read pairs of a parent and a child; a parent without a name is none."""
     outline = Outline([], [])
     index: dict[str, int] = {}
     has_parent: set[int] = set()
@@ -60,7 +69,7 @@ def of_edges(edges: Iterable[tuple[Any, Any]]) -> Outline:
         return index[name]
 
     for above, below in edges:
-        parent = -1 if above is None or above == "" else item(above)
+        parent = -1 if is_missing(above) else item(above)
         child = item(below)
         if child in has_parent:
             first = outline.parents[child]
@@ -77,7 +86,7 @@ def of_edges(edges: Iterable[tuple[Any, Any]]) -> Outline:
 def of_parents(parents: Mapping[Any, Any]) -> Outline:
     """Read a mapping of children to parents."""
     for child, parent in parents.items():
-        if isinstance(parent, Mapping | list | tuple | set):
+        if not is_scalar(parent):
             raise InputError(
                 f"{str(child)!r} has {type(parent).__name__} and others a name; give nested "
                 "mappings, or a name as the parent of each child"
@@ -93,11 +102,11 @@ def of_nested(nested: Mapping[Any, Any]) -> Outline:
     while stack:
         name, below, parent = stack.pop()
         item = outline.add(named(name), parent)
-        if below is None or (isinstance(below, str) and not below):
-            continue
         if isinstance(below, set | frozenset):
             below = sorted(below, key=str)
-        if not isinstance(below, Mapping | list | tuple):
+        if is_scalar(below) and is_missing(below):
+            continue
+        if is_scalar(below):
             raise InputError(
                 f"below {str(name)!r} is {quoted(repr(below))}; give a mapping, a list of names, "
                 "or None for a leaf"
@@ -118,7 +127,7 @@ def of_levels(rows: Rows) -> Outline:
     outline = Outline([None], [-1])
     index: dict[tuple[int, str], int] = {}
     for number, row in rows:
-        cells = ["" if cell is None or cell != cell else str(cell).strip() for cell in row]
+        cells = ["" if is_missing(cell) else str(cell).strip() for cell in row]
         while cells and not cells[-1]:
             cells.pop()
         if not all(cells):

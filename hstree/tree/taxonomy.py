@@ -64,8 +64,8 @@ def _outline(source: Any, labels: Sequence[Any] | None) -> tuple[Outline, dict[s
     if isinstance(source, str):
         return outlines.of_newick(source), {"kind": "newick"}
     if isinstance(source, Mapping):
-        is_flat = any(isinstance(value, str | int) and value != "" for value in source.values())
-        if is_flat:
+        values = filter(outlines.is_scalar, source.values())
+        if not all(map(outlines.is_missing, values)):
             return outlines.of_parents(source), {"kind": "parents"}
         return outlines.of_nested(source), {"kind": "nested"}
     if hasattr(source, "is_directed"):

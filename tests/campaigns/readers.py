@@ -162,6 +162,9 @@ _PATHS = "0\tthe\t90\n10\tof\t5\n110\tcat\t3\n111\tdog\t3\n"
 _SHARED = "0\tthe\t90\n0\tof\t5\n10\tcat\t3\n11\tdog\t0\n11\tit\t2\n"
 _GLOVE = "the 0.5 -1 2\nof 1e-3 .25 -7\nNew York 1 2 3\ncafé 0 0 1\n"
 
+_LEVELS = ("kind,name\nit,a\nit,the\nof,of\n", "a\tb\tc\na\tb\td\ne\n")
+_PARENTS = ("parent,child\n,thing\nthing,cat\nthing,'dog'\n", '"a, b";c\nc;d\nc;e\n')
+
 _TWO = (BINARY, BARE)
 _CLASSES = ("the\tDET\na\tDET\ncat\tN\ndog\tN\n", _PATHS, _SHARED)
 _COUNTED = ("".join(map("{}\t{}\n".format, WORDS, COUNTS)), "a\t1\r\nb\t0\r\n")
@@ -190,6 +193,8 @@ READERS = {
         ("napkinxc", 30, _NAPKINXC, _TREE),
         ("nested", 50, _of_trees("t.nested.json"), _TREE),
         ("graphml", 20, _GRAPHML, _TREE),
+        ("newick", 20, _of_trees("t.nwk", trees=(BINARY, BARE, WIDE)), _TREE),
+        ("taxonomy", 20, _text("t.csv", *_LEVELS, *_PARENTS), _TREE),
         ("model", 30, _models, (lambda path: load_model(path.parent), _check_model)),
         ("results.json", 40, _results, (results.load, str)),  # the table can be laid out
     )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy.special import logsumexp
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from hstree import Tree
@@ -165,6 +166,12 @@ def test_names_that_lead_to_no_class_are_one_line(samples):
         Classifier(tree=TREE).fit(X[:2], ["zebra", "pet"])
     with pytest.raises(InputError, match="the tree has no label 'pets'"):  # a class no path reaches
         Classifier(tree=TREE).fit(X[:3], ["cat", "dog", "pets"])
+
+
+def test_levels_want_a_fitted_model(samples):
+    for predict in (Classifier(tree=TREE).predict_nodes, Classifier().predict_node_proba):
+        with pytest.raises(NotFittedError):
+            predict(samples[0])
 
 
 def test_levels_want_one_code(samples):

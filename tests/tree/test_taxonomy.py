@@ -37,6 +37,8 @@ FORMS = {
     "nested": NESTED,
     "nested lists": LISTS,
     "parents": {child: parent for parent, child in EDGES} | {"thing": None},
+    "numpy parents": {np.str_(child): np.str_(parent) for parent, child in EDGES}
+    | {"thing": np.nan},
     "edges": EDGES,
     "array": np.array(EDGES),
     "networkx": networkx.DiGraph(EDGES),

@@ -8,7 +8,7 @@ import numpy as np
 
 from hstree._typing import Array, Float64, Int64
 from hstree.errors import InputError
-from hstree.interop.sklearn.linear import LinearTree
+from hstree.interop.sklearn.linear import LinearTree, Rows
 from hstree.tree import Hierarchy, Tree, load
 
 
@@ -38,9 +38,9 @@ class LevelsMixin:
         That of a node is the sum over the classes below it. Raises InputError where classes have
         several codes.
         """
+        X = self._checked(X)
         levels = Hierarchy(self.tree_)
-        parts = [prob[:, levels.inner] for prob in self._item_proba(X, levels)]
-        return np.concatenate(parts) if parts else np.empty((0, len(levels.inner)))
+        return np.concatenate([prob[:, levels.inner] for prob in self._item_proba(X, levels)])
 
     def predict_nodes(
         self, X: Any, *, depth: int | None = None, confidence: float | None = None
@@ -62,18 +62,17 @@ class LevelsMixin:
         array of str (n,)
             A name of `nodes_`, or ``str(class)``.
         """
+        X = self._checked(X)
         levels = Hierarchy(self.tree_)
         items = levels.candidates(depth, confidence)
-        names = np.array(levels.names, str)
-        parts = [
-            names[levels.choose(prob[:, items], items, confidence)]
-            for prob in self._item_proba(X, levels)
+        chosen = [
+            levels.choose(prob[:, items], items, confidence) for prob in self._item_proba(X, levels)
         ]
-        return np.concatenate(parts) if parts else names[:0]
+        return np.array(levels.names, str)[np.concatenate(chosen)]
 
-    def _item_proba(self, X: Any, levels: Hierarchy) -> Iterator[Float64]:
+    def _item_proba(self, X: Rows, levels: Hierarchy) -> Iterator[Float64]:
         """Yield the probabilities (some, I) of all items of the hierarchy."""
-        for _, log_prob in self._model.log_prob(self._checked(X)):
+        for _, log_prob in self._model.log_prob(X):
             yield levels.probabilities(np.exp(log_prob))
 
     def _given_tree(self) -> Tree | None:
