@@ -227,7 +227,7 @@ class Corpus:
         max_size: int | None = None,
         unk: bool | None = True,
         lower: bool = False,
-        name: str = "lines",
+        name: str = "text",
     ) -> Corpus:
         """Make a corpus of lines with white space between words, in memory.
 
@@ -262,7 +262,7 @@ class Corpus:
         min_count: int = 1,
         max_size: int | None = None,
         unk: bool | None = True,
-        name: str = "tokens",
+        name: str = "text",
     ) -> Corpus:
         """Make a corpus of lists of tokens, in memory; ``<eos>`` ends each.
 
@@ -290,7 +290,7 @@ class Corpus:
         *,
         labels: Sequence[str] | Sequence[int] | None = None,
         eos: int | None = None,
-        name: str = "ids",
+        name: str = "text",
     ) -> Corpus:
         """Make a corpus of token ids, which are also the ids of its vocabulary, in their order.
 

@@ -64,7 +64,7 @@ def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedTex
     types = list(as_words(list(number_of), "token"))
     if len(set(types)) < len(types):
         twice = quoted(Counter(types).most_common(1)[0][0])
-        raise InputError(f"{name} hold {twice} as text and as a number; give one of them alone")
+        raise InputError(f"{name} has {twice} as text and as a number; give one of them alone")
     tokens_ids = np.concatenate(ids)
     if any(word.split() != [word] for word in types):
         digest.update(tokens_ids.data)
@@ -84,8 +84,8 @@ def encode_ids(ids: Any, labels: Any, eos: int | None, name: str) -> EncodedText
         raise InputError(f"eos is {eos}; it is the id that ends a line, {known}")
     array, length = (as_array(ids, name), None) if axes_of(ids)[0] == 1 else _joined(ids, name)
     if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
-        what = f"of type {array.dtype}, {plural(array.ndim, 'axis', 'axes')}"
-        raise _no_ids(name, f"are {what if array.size else 'empty'}")
+        what = f"ids of type {array.dtype}, {plural(array.ndim, 'axis', 'axes')}"
+        raise _no_ids(name, what if array.size else "no ids")
     array = array.view(np.int64) if array.dtype == np.uint64 else array
     counts, ends, digest = _looked_at(array, eos, types, name)
     if types is None:
@@ -111,7 +111,7 @@ def _encoded(
 ) -> EncodedText:
     """Return a text of which ids and offsets of lines are known; InputError where it is empty."""
     if not len(ids):
-        raise InputError(f"{name} are empty; give at least one line")
+        raise InputError(f"{name} is empty; give at least one line")
     counts = np.bincount(ids, minlength=len(types))
     return EncodedText(
         name, sha256, lower, types, counts, ids.astype(dtype_of(len(types))), start, {}
@@ -128,12 +128,12 @@ def _joined(lines: Any, name: str) -> tuple[Array, Int64]:
         arrays = [as_array(line, name) for line in lines if len(line)]
         return np.concatenate(arrays or [np.empty(0)]), length
     except (TypeError, ValueError) as error:
-        raise _no_ids(name, "are no lists of numbers") from error
+        raise _no_ids(name, "no ids") from error
 
 
 def _no_ids(name: str, what: str) -> InputError:
     return InputError(
-        f"{name} {what}; give an array of whole numbers, or a list of such arrays; "
+        f"{name}: {what}; give an array of whole numbers, or a list of such arrays; "
         "`Corpus.from_tokens` takes words"
     )
 
