@@ -10,7 +10,7 @@ from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, first_columns
+from hstree.layers.base import Gradients, OutputLayer, check_k, first_columns
 from hstree.layers.dense import backward, forward, log_sum_exp, log_unigram, row_chunks
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.node_groups import Scratch
@@ -152,13 +152,7 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
                 gradients[f"{name}_projection"] = grad_inputs.T @ hidden[items]
                 grad_hidden[items] += grad_inputs @ projection
             gradients |= {f"{name}_weight": of_rows[0], f"{name}_bias": of_rows[1]}
-        return losses, Gradients(
-            grad_hidden,
-            [
-                ParameterGradient(name, slice(0, len(values)), values)
-                for name, values in gradients.items()
-            ],
-        )
+        return losses, Gradients.whole(grad_hidden, gradients)
 
     def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""

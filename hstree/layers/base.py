@@ -4,9 +4,9 @@ Models, trainers, scoring and saved folders use an output layer through `OutputL
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,6 +30,11 @@ class Gradients:
     hidden: Array  #: (B, d) with respect to the hidden vectors
     #: with respect to the parameters; what is left out is zero, and no row occurs twice
     parameters: Sequence[ParameterGradient]
+
+    @classmethod
+    def whole(cls, hidden: Array, arrays: Mapping[str, Array]) -> Self:
+        """Return gradients with respect to all rows of parameters, by their names."""
+        return cls(hidden, [ParameterGradient(n, slice(0, len(a)), a) for n, a in arrays.items()])
 
 
 def check_k(k: int) -> None:

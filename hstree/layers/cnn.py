@@ -8,16 +8,16 @@ from itertools import pairwise
 from typing import Annotated, Any
 
 import numpy as np
-import scipy.sparse
 
 from hstree._options import RandomState, Range
 from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Int32, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
+from hstree.layers.base import Gradients, OutputLayer
 from hstree.layers.dense import DenseLayer, log_unigram
 from hstree.layers.hooks import TrainingHooks
+from hstree.layers.kernels import slot_sums
 from hstree.layers.node_groups import Scratch
 
 #: Characters before and after every word.
@@ -162,11 +162,7 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
             gradients |= self._network_gradients(self._features(), self._grad_spelled)
             self._waiting[...] = 0
             self._grad_spelled.fill(0)
-        parameters = [
-            ParameterGradient(name, slice(0, len(values)), values)
-            for name, values in gradients.items()
-        ]
-        return log_z - logits, Gradients(grad_hidden, parameters)
+        return log_z - logits, Gradients.whole(grad_hidden, gradients)
 
     def _features(self) -> _Features:
         """Return the features of all words under the present parameters of the network."""
@@ -211,11 +207,7 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
             gradients[f"filters_{n}"] = grad_values.T @ grams
             # (U n, length) gradients of the vector of each character of each n-gram
             grad_grams = (grad_values @ filters).reshape(ngrams.size, -1)
-            ones = np.ones(ngrams.size, dtype)
-            start = np.arange(ngrams.size + 1, dtype=np.int32)
-            shape = (len(grad_characters), ngrams.size)
-            S = scipy.sparse.csc_array((ones, ngrams.ravel(), start), shape=shape)
-            grad_characters += S @ grad_grams
+            grad_characters += slot_sums(grad_grams, ngrams.ravel(), len(grad_characters))
         return gradients
 
 

@@ -10,7 +10,7 @@ from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
-from hstree.layers.base import Gradients, ParameterGradient
+from hstree.layers.base import Gradients
 from hstree.layers.dense import Chunk, SoftmaxLayer, backward, forward, log_unigram, row_chunks
 
 #: Scores of a batch kept for the backward pass; more batch items are computed in turns.
@@ -128,8 +128,7 @@ class DifferentiatedSoftmax(SoftmaxLayer):
             losses[some] = self._add_gradients(
                 hidden[some], self.bands.column[targets[some]], grad_hidden[some], gradients
             )
-        every = [ParameterGradient(name, slice(0, len(g)), g) for name, g in gradients.items()]
-        return losses, Gradients(grad_hidden, every)
+        return losses, Gradients.whole(grad_hidden, gradients)
 
     def _add_gradients(
         self, hidden: Array, target: Int64, grad_hidden: Array, gradients: dict[str, Array]

@@ -160,7 +160,13 @@ def sum_by_word(contexts: Integer, vectors: Array, n_words: int) -> tuple[Int64,
     `vectors` (B, n, d) holds one for each place; words ascend and are below `n_words`.
     """
     words, slot = touched_rows(contexts, n_words)
-    # (words, B n) which word each context position holds
-    ones, start = np.ones(slot.size, vectors.dtype), np.arange(slot.size + 1, dtype=np.int32)
-    S = scipy.sparse.csc_array((ones, slot.ravel(), start), shape=(len(words), slot.size))
-    return words, S @ vectors.reshape(slot.size, vectors.shape[-1])
+    flat = vectors.reshape(slot.size, vectors.shape[-1])
+    return words, slot_sums(flat, slot.ravel(), len(words))
+
+
+def slot_sums(vectors: Array, slot: Integer, n_slots: int, scale: Array | None = None) -> Array:
+    """Sum vectors (P, d) by their slots (P,), each times its scale (P,): (n_slots, d)."""
+    scale = np.ones(len(slot), vectors.dtype) if scale is None else scale
+    start = np.arange(len(slot) + 1, dtype=np.int32)
+    total: Array = scipy.sparse.csc_array((scale, slot, start), (n_slots, len(slot))) @ vectors
+    return total

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 from hstree._options import Range
 from hstree._text import plural
@@ -256,12 +255,10 @@ class CandidateLogits:
             grad_hidden = grad_samples @ self._of_samples
             grad_hidden += grad_target[:, None] * self._of_targets
             rows, slot = kernels.touched_rows(self._rows, len(self._weight))
-            # (B + k, d) inputs of the rows; the product below sums those of a row
+            # (B + k, d) inputs of the rows, of which those of a row are summed
             inputs = np.concatenate([hidden, grad_samples.T @ hidden])
             scale = np.concatenate([grad_target, np.ones(len(inputs) - len(hidden), hidden.dtype)])
-            start = np.arange(len(slot) + 1, dtype=np.int32)
-            S = scipy.sparse.csc_array((scale, slot, start), shape=(len(rows), len(slot)))
-            grad_weight = S @ inputs
+            grad_weight = kernels.slot_sums(inputs, slot, len(rows), scale)
             of_logits = np.concatenate([grad_target, grad_samples.sum(axis=0)])
             grad_bias = np.bincount(slot, of_logits, len(rows)).astype(hidden.dtype)
         else:

@@ -25,7 +25,7 @@ from safetensors.numpy import save as tensors_to_bytes
 from hstree import progress
 from hstree._compiled import kernels, numpy_alone
 from hstree._files import hash_of, replacing_together
-from hstree._options import Option, Range, options_of
+from hstree._options import Range, options_of
 from hstree._text import one_line
 from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.contexts import Contexts
@@ -473,8 +473,12 @@ class Model(Predictor, Generic[M]):
 
         Options that are None by default and not set are left out.
         """
-        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return as_config(self.name, values, options_of(type(self)))
+        config = {} if self.name == DEFAULT_MODEL else {"model": self.name}
+        for option in options_of(type(self)):
+            value = getattr(self, option.name)
+            if value is not None or option.default is not None:
+                config[option.name] = value
+        return config
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as a folder (`hstree.models.files`); FileFormatError if it cannot be.
@@ -546,16 +550,6 @@ class Model(Predictor, Generic[M]):
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""
         return {**self.context_model.parameters(), **self.layer.parameters()}
-
-
-def as_config(model: str, values: Mapping[str, Any], options: Sequence[Option]) -> dict[str, Any]:
-    """Return the config of a model: its name, unless it is the default, and values of options.
-
-    Options that are None by default and not set are left out.
-    """
-    unset = {option.name for option in options if option.default is None}
-    config = {name: v for name, v in values.items() if v is not None or name not in unset}
-    return config if model == DEFAULT_MODEL else {"model": model, **config}
 
 
 def in_sorted_order(words: Sequence[str], drawn: Array) -> Array:

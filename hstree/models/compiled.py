@@ -308,27 +308,29 @@ def _window_step(parameters, curvatures, plan, rate):
     """Train on a batch; return the losses of its predictions."""
     embedding, weight, bias = parameters
     of_words, of_nodes, of_biases = curvatures
-    windows, by_row, wide = plan.windows, plan.tree.by_row, plan.tree.wide
-    n_items, d = len(windows.start) - 1, embedding.shape[1]
+    # taken out of the plan once: numba counts references to the arrays that a field holds
+    start, word, share, words, word_start, item_of_word, share_of_item = plan.windows
+    rows, row_start, score, item = plan.tree.by_row
+    wide = plan.tree.wide
+    n_items, d = len(start) - 1, embedding.shape[1]
     hidden, squares = np.zeros((n_items, d), np.float32), 0.0
     for b in range(n_items):
-        begin, end = windows.start[b], windows.start[b + 1]
-        add_rows(embedding, windows.word, windows.share, begin, end, hidden[b])
+        add_rows(embedding, word, share, start[b], start[b + 1], hidden[b])
         squares += _squared_length(hidden[b])
-    shares = _squared_length(windows.share)
+    shares = _squared_length(share)
     buffers = new_buffers(hidden, plan.tree, True)
     pass_of_batch(weight, bias, hidden, plan.tree, buffers)
     curvature = 0.0  # of a prediction along its hidden vector, over the touched rows
-    for row in by_row.rows:
+    for row in rows:
         curvature += of_nodes[row] * _squared_length(weight[row])
     for i in range(len(wide.rows)):
         for row in range(wide.rows[i], wide.rows[i] + wide.width[i]):
             curvature += of_nodes[row] * _squared_length(weight[row])
-    grad, error = np.empty(d, np.float32), buffers.error[by_row.score]
-    for i in range(len(by_row.rows)):
-        row, begin, end = by_row.rows[i], by_row.start[i], by_row.start[i + 1]
+    grad, error = np.empty(d, np.float32), buffers.error[score]
+    for i in range(len(rows)):
+        row, begin, end = rows[i], row_start[i], row_start[i + 1]
         grad[:] = 0
-        add_rows(hidden, by_row.item, error, begin, end, grad)
+        add_rows(hidden, item, error, begin, end, grad)
         _descend(weight[row], _damped(rate, rate * squares * of_nodes[row]), grad)
         of_bias = ZERO
         for p in range(begin, end):
@@ -341,12 +343,13 @@ def _window_step(parameters, curvatures, plan, rate):
             _descend(weight[row], _damped(rate, rate * squares * of_nodes[row]), grad_weight[j])
             bias[row] -= _damped(rate, rate * n_items * of_biases[row]) * grad_bias[j]
     add_wide(plan.tree, buffers)
-    for w in range(len(windows.words)):
-        word, begin, end = windows.words[w], windows.word_start[w], windows.word_start[w + 1]
+    grad_hidden = buffers.grad_hidden
+    for w in range(len(words)):
         grad[:] = 0
-        item, share_of_item = windows.item, windows.share_of_item
-        add_rows(buffers.grad_hidden, item, share_of_item, begin, end, grad)
-        _descend(embedding[word], _damped(rate, rate * shares * curvature * of_words[word]), grad)
+        begin, end = word_start[w], word_start[w + 1]
+        add_rows(grad_hidden, item_of_word, share_of_item, begin, end, grad)
+        scale = rate * shares * curvature * of_words[words[w]]
+        _descend(embedding[words[w]], _damped(rate, scale), grad)
     return buffers.losses
 
 

@@ -14,11 +14,15 @@ from typing import Any, Self
 
 from hstree._options import Option, effective, options_of
 from hstree._plugins import PACKAGE, Registry, summary_of, unusable
+from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, OptionError, PluginError
 from hstree.layers.registry import LayerSpec
 from hstree.models import files
-from hstree.models.base import DEFAULT_MODEL, Model, as_config
+from hstree.models.base import DEFAULT_MODEL, Model
 from hstree.tree import Tree
+
+#: A tree of two words.
+_SMALLEST = Tree([EOS, "a"], [0, 2], [~0, ~1])
 
 
 @dataclass(frozen=True)
@@ -73,14 +77,8 @@ def new_model(
 
 
 def config_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the config of a model with the options of `new_model`, without creating it.
-
-    `model` is among the options. Raises OptionError as `new_model` does.
-    """
-    kind = kind_of(options)
-    values = {name: value for name, value in options.items() if name != "model"}
-    checked = effective(kind.options, values, kind.name)
-    return as_config(kind.name, checked, kind.options)
+    """Return the config of a model with these options of `new_model`, over whatever words."""
+    return new_model(_SMALLEST, **options).config()
 
 
 def kind_of(config: Mapping[str, Any]) -> ModelKind:

@@ -46,10 +46,8 @@ class RowAdagrad:
         self.squares = np.full(len(parameter), initial_accumulator, np.float32)
         # (R,) tokens up to which the weight decay of each row is done
         self.decayed = np.zeros(len(parameter) if weight_decay else 0, np.int64)
-
-    def arrays(self) -> dict[str, Array]:
-        """Return the arrays that steps change beside the parameter."""
-        return {"squares": self.squares, "decayed": self.decayed}
+        #: what steps change beside the parameter
+        self.arrays: dict[str, Array] = {"squares": self.squares, "decayed": self.decayed}
 
     def step(
         self, rows: Int64 | slice, gradient: Array, learning_rate: float, tokens: int = 0

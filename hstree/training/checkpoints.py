@@ -82,12 +82,14 @@ class Checkpoints:
         record = {"key": self.key, "made_by": made_by(), **state.record}
         arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
         line, tensors = json.dumps(record).encode() + b"\n", tensors_to_bytes(arrays)
+        digest = hashlib.sha256(line)
+        digest.update(tensors)
         try:
             make_folder(self.folder)
             before = sorted(self.folder.glob(NAMES))
             number = int(before[-1].stem) + 1 if before else 0
             with replacing(self.folder / f"{number:09}.checkpoint") as file:
-                file.writelines([_checksum(line, tensors), line, tensors])
+                file.writelines([digest.hexdigest().encode(), b"\n", line, tensors])
             for old in before[: 1 - KEPT]:
                 old.unlink(missing_ok=True)
             for other in self.folder.parent.glob("[0-9a-f]" * 16):
@@ -113,10 +115,12 @@ class Checkpoints:
         for file in sorted(self.folder.glob(NAMES), reverse=True):
             try:
                 with open_regular(file) as content:
-                    checksum, line, tensors = content.readline(), content.readline(), content.read()
-                if checksum != _checksum(line, tensors):
-                    raise FileFormatError("its checksum is not that of its content")
-                state = State(tensors_from_bytes(tensors), json.loads(line))
+                    checksum, start = content.readline().strip(), content.tell()
+                    if checksum != hashlib.file_digest(content, "sha256").hexdigest().encode():
+                        raise FileFormatError("its checksum is not that of its content")
+                    content.seek(start)
+                    record, arrays = json.loads(content.readline()), content.read()
+                state = State(tensors_from_bytes(arrays), record)
                 if state.record.get("key") != self.key:
                     continue
                 before = dict(state.record["made_by"])
@@ -140,13 +144,6 @@ class Checkpoints:
                 )
             return result
         return None
-
-
-def _checksum(line: bytes, tensors: bytes) -> bytes:
-    """Return the first line of a checkpoint, from the rest."""
-    digest = hashlib.sha256(line)
-    digest.update(tensors)
-    return digest.hexdigest().encode() + b"\n"
 
 
 def made_by() -> dict[str, Any]:

@@ -167,7 +167,7 @@ class Trainer(ABC, Generic[M]):
     rng, noise : numpy.random.Generator
         What batches, and what losses draw from; seeded anew at each epoch.
     optimisers : mapping
-        By the names of their parameters; checkpoints keep what their `arrays` return.
+        By the names of their parameters; checkpoints keep their `arrays`.
     schedule : tuple of str
         Names of the attributes that steps and validations change; checkpoints keep these, too.
     spent : float
@@ -258,6 +258,12 @@ class Trainer(ABC, Generic[M]):
         self._best, self._best_weights = math.inf, dict[str, Array]()
         #: what the best epoch is kept of
         self._weights = {**self.model.parameters(), **self.layer.parameters()}
+        #: all that the training changes in place, by names of a checkpoint
+        self._arrays = dict(self._weights)
+        for name, array in self.hooks.training_state().items():
+            self._arrays[f"layer {name}"] = array
+        for parameter, optimiser in self.optimisers.items():
+            self._arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays.items()}
         #: tokens and seconds of the batches that compile kernels; None before the first
         self._warm: tuple[int, float] | None = None
         self._has_warned = False
@@ -404,7 +410,7 @@ class Trainer(ABC, Generic[M]):
             "schedule": {name: getattr(self, name) for name in self.schedule},
         }
         best = {f"best {name}": array for name, array in self._best_weights.items()}
-        return State({**self._arrays(), **best}, record)
+        return State({**self._arrays, **best}, record)
 
     def _restore(self, state: State) -> History:
         """Go to a place in a training; return its history. Raises before it changes anything."""
@@ -416,7 +422,7 @@ class Trainer(ABC, Generic[M]):
             best_weights = {name: state.arrays[f"best {name}"] for name in weights}
         schedule = {name: record["schedule"][name] for name in self.schedule}
         np.random.default_rng().bit_generator.state = place.noise
-        kept = [(array, state.arrays[name]) for name, array in self._arrays().items()]
+        kept = [(array, state.arrays[name]) for name, array in self._arrays.items()]
         for array, saved in [*kept, *((weights[name], a) for name, a in best_weights.items())]:
             if (array.shape, array.dtype) != (saved.shape, saved.dtype):
                 raise FileFormatError("its arrays are not those of this training")
@@ -426,12 +432,3 @@ class Trainer(ABC, Generic[M]):
             setattr(self, name, value)
         self._best, self._best_weights, self._place = best, best_weights, place
         return history
-
-    def _arrays(self) -> dict[str, Array]:
-        """Return the arrays that a training changes in place, by names of a checkpoint."""
-        arrays = self._weights | {
-            f"layer {name}": a for name, a in self.hooks.training_state().items()
-        }
-        for parameter, optimiser in self.optimisers.items():
-            arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays().items()}
-        return arrays

@@ -42,10 +42,7 @@ def derived(compute: Callable[[Any], Array]) -> cached_property[Array]:
 def compact(array: Array) -> Array:
     """Return an array of integers, read-only; int32 where it is long and its numbers fit."""
     is_long = len(array) >= LONG and array.dtype == np.int64 and array.max() < 1 << 31
-    return _read_only(array.astype(np.int32) if is_long else array)
-
-
-def _read_only(array: NDArray[T]) -> NDArray[T]:
+    array = array.astype(np.int32) if is_long else array
     array.setflags(write=False)
     return array
 
@@ -79,7 +76,7 @@ class TreeArrays:
         names: Sequence[str | None] | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
-        self.labels = as_labels(labels)
+        self.labels = labels if isinstance(labels, RowNumbers) else tuple(labels)
         self.n_labels = len(self.labels)  #: V, the number of labels
         self.child_start = _checked(child_start, "child_start")
         self.child = _checked(child, "child")
@@ -271,4 +268,6 @@ def _checked(values: ArrayLike, name: str) -> Int64:
         raise TreeError(f"not a valid tree: {name} holds {array.max()}, above 2**63 - 1")
     base = array.base.base if isinstance(array.base, np.ndarray) else array.base
     is_fixed = not array.flags.writeable and (array.flags.owndata or isinstance(base, bytes))
-    return _read_only(array.astype(np.int64, copy=not is_fixed))
+    checked = array.astype(np.int64, copy=not is_fixed)
+    checked.setflags(write=False)
+    return checked

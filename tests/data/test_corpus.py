@@ -113,8 +113,13 @@ def test_ids_take_arrays_of_any_shape_and_are_new(tmp_path):
 def test_splits_are_the_last_tenths_rounded_down(tmp_path, n_lines, train, valid, test):
     corpus = corpus_of(tmp_path, [f"w{i}" for i in range(n_lines)])
     assert [split.lines for split in corpus.splits()] == [(0, train), (train, valid), (valid, test)]
-    held_out = Splits.of(corpus, test=corpus)
-    assert [split.lines for split in held_out] == [(0, valid), (valid, test), (0, n_lines)]
+    whole = (0, n_lines)
+    for texts, lines in (
+        ({"test": corpus}, [(0, valid), (valid, test), whole]),
+        ({"valid": corpus}, [(0, valid), whole, (valid, test)]),
+        ({"valid": corpus, "test": corpus}, [whole, whole, whole]),
+    ):
+        assert [split.lines for split in Splits.of(corpus, **texts)] == lines
 
 
 def test_fewer_than_ten_lines_have_no_tenth(tmp_path):

@@ -1,13 +1,11 @@
-"""Contexts: ids in range, and windows of the words before each word, for any block and order."""
+"""Windows of the words before each word, for any block and order."""
 
 import numpy as np
 import pytest
 
 from hstree.data import windows as windows_module
-from hstree.data.contexts import check_ids, checked_ids
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
-from hstree.errors import InputError
 from tests.texts import corpus_of
 
 
@@ -54,19 +52,3 @@ def test_words_outside_the_vocabulary_are_unk_and_marked(tmp_path):
     assert targets.tolist() == [1, 2, 0, 3, 2, 3]
     assert contexts[:, 0].tolist() == [3, 1, 2, 0, 3, 2]
     assert oov.tolist() == [False, True, False, False, False, False]
-
-
-@pytest.mark.parametrize("lowest", [0, -1])
-def test_ids_go_from_the_lowest_to_the_last_label(lowest):
-    check_ids(np.array([lowest, 4]), 5, lowest)
-    check_ids(np.empty(0, int), 5, lowest)
-    for wrong in (lowest - 1, 5):
-        with pytest.raises(InputError, match=f"ids outside {lowest} to 4"):
-            check_ids(np.array([wrong]), 5, lowest)
-
-
-def test_an_array_of_contexts_has_one_row_per_context():
-    assert checked_ids([[0, 4]], 2, 5).dtype == np.int64
-    for wrong in ([0, 4], [[0, 4, 1]], [[[0, 4]]]):
-        with pytest.raises(InputError, match=r"this model takes \(B, 2\)"):
-            checked_ids(wrong, 2, 5)

@@ -66,15 +66,16 @@ def check_tree(tree, seed, **sizes):
         np.testing.assert_allclose(values, expected[name], rtol=1e-5, atol=2e-5, err_msg=name)
 
 
-@given(trees(plain_labels=True), st.integers(0, 99))
-@settings(deadline=None, max_examples=40)
+#: Trees of any shape, and some with wide nodes.
+ANY = trees(plain_labels=True) | st.builds(wide_tree, st.integers(0, 2).map(np.random.default_rng))
+    lambda n: wide_tree(np.random.default_rng(n))
+)
+
+
+@given(ANY, st.integers(0, 99))
+@settings(deadline=None, max_examples=60)
 def test_trees_have_the_losses_and_gradients_of_numpy(tree, seed):
     check_tree(tree, seed)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_wide_nodes_have_the_losses_and_gradients_of_numpy(seed):
-    check_tree(wide_tree(np.random.default_rng(seed)), seed)
 
 
 @given(trees(plain_labels=True), st.integers(0, 99), st.sampled_from([0.1, 1.0, 30.0]))

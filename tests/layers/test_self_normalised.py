@@ -41,19 +41,6 @@ def test_the_loss_is_the_formula_of_devlin(alpha):
     np.testing.assert_allclose(layer.log_prob(hidden) + log_z[:, None], scores)
 
 
-def test_gradients_are_those_of_torch():
-    torch = pytest.importorskip("torch", reason="needs torch: pip install 'hstree[torch]'")
-    layer, hidden, targets = drawn("self-normalised", alpha=0.7)
-    arrays = {"weight": layer.weight, "bias": layer.bias, "hidden": hidden}
-    leaves = {name: torch.tensor(array, requires_grad=True) for name, array in arrays.items()}
-    scores = torch.nn.functional.linear(leaves["hidden"], leaves["weight"], leaves["bias"])
-    nll = torch.nn.functional.cross_entropy(scores, torch.tensor(targets), reduction="sum")
-    (nll + 0.7 * scores.logsumexp(1).square().sum()).backward()
-    _, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
-    expected = {name: leaf.grad.numpy() for name, leaf in leaves.items()}
-    assert_close(gradients_of(layer, gradients), expected, rtol=1e-9, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["self-normalised", "infrequent"])
 def test_blocks_of_a_batch_change_nothing(name, monkeypatch):
     layer, hidden, targets = drawn(name)

@@ -7,7 +7,7 @@ from scipy.special import log_softmax
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import Windows
 from hstree.layers.registry import layer_spec
-from tests.layers.gradients import assert_slopes
+from tests.layers.gradients import assert_slopes, drawn
 from tests.texts import corpus_of
 
 WORDS = Vocabulary([EOS, *"abcdefghi"], np.array([50, 20, 10, 8, 4, 4, 2, 1, 1, 0]))
@@ -21,11 +21,7 @@ def batches(seed=0, n=40, size=4):
 
 
 def new(dtype=np.float64, **options):
-    layer = layer_spec(WORDS, "target", **options).new(3, dtype=dtype)
-    rng = np.random.default_rng(1)
-    for parameter in layer.parameters().values():
-        parameter[...] = rng.standard_normal(parameter.shape)
-    return layer
+    return drawn(layer_spec(WORDS, "target", **options).new(3, dtype=dtype), seed=1)[0]
 
 
 def partitions(layer, some):

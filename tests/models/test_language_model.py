@@ -298,24 +298,3 @@ def test_a_word_that_is_never_a_target_gets_the_mean_over_all(model, tmp_path):
 def test_perplexity_of_nothing_and_of_the_impossible():
     assert math.isnan(perplexity(0.0, 0))
     assert perplexity(1e6, 1) == math.inf
-
-
-def test_the_splits_of_a_corpus(tmp_path):
-    corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
-    other = corpus_of(tmp_path, ["line 1"], "other.txt")
-    assert Splits.of(corpus, other, other).train.lines == (0, 50)
-    with_test = Splits.of(corpus, test=other)
-    assert (with_test.train.lines, with_test.valid.lines) == ((0, 45), (45, 50))
-    assert with_test.test is other
-    with_valid = Splits.of(corpus, valid=other)
-    assert (with_valid.train.lines, with_valid.test.lines) == ((0, 45), (45, 50))
-    assert with_valid.valid is other
-
-
-def test_a_tree_built_from_the_test_lines_is_reported(tmp_path):
-    corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
-    splits = Splits.of(corpus)
-    tree = hstree.build("huffman", corpus)
-    assert "lines 46 to 50" in read_before(splits.test, tree=tree.meta["input"])
-    held_out = hstree.build("huffman", corpus.select_lines(0, 40))
-    assert read_before(splits.test, tree=held_out.meta["input"]) is None
