@@ -68,8 +68,6 @@ def check_tree(tree, seed, **sizes):
 
 #: Trees of any shape, and some with wide nodes.
 ANY = trees(plain_labels=True) | st.builds(wide_tree, st.integers(0, 2).map(np.random.default_rng))
-    lambda n: wide_tree(np.random.default_rng(n))
-)
 
 
 @given(ANY, st.integers(0, 99))
