@@ -76,7 +76,7 @@ class TreeArrays:
         names: Sequence[str | None] | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
-        self.labels = labels if isinstance(labels, RowNumbers) else tuple(labels)
+        self.labels = as_labels(labels)
         self.n_labels = len(self.labels)  #: V, the number of labels
         self.child_start = _checked(child_start, "child_start")
         self.child = _checked(child, "child")
