@@ -340,6 +340,11 @@ class RowResult(Figures, frozen=True):
         return self.perplexity["test"].mean
 
     @property
+    def can_be_chosen(self) -> bool:
+        """Whether it is an output layer whose test split is unseen."""
+        return self.kind != "ngram" and self.seen is None
+
+    @property
     def has_tree(self) -> bool:
         """Whether it has a tree, which the flat softmax is not."""
         return self.tree is not None and self.tree.nodes > 1
@@ -588,7 +593,7 @@ def choose(rows: Sequence[RowResult], within: float) -> Choice | None:
     perplexity of the chosen row. N-gram models, and rows whose test split was read before, take no
     part; None without any row to choose. The comparison to the rival is left to the caller.
     """
-    eligible = [row for row in rows if row.kind != "ngram" and row.seen is None]
+    eligible = [row for row in rows if row.can_be_chosen]
     if not eligible:
         return None
     ranks: dict[str, list[float]] = {}

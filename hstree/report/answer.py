@@ -60,7 +60,7 @@ def offers_of(comparison: Comparison, folder: Path) -> list[Offer]:
 def _choosable(comparison: Comparison) -> list[RowResult]:
     """Return the rows that the answer was chosen from."""
     choice = comparison.choice
-    rows = [row for row in comparison.rows if row.kind != "ngram" and row.seen is None]
+    rows = [row for row in comparison.rows if row.can_be_chosen]
     if choice is None or len(rows) == choice.among:
         return rows
     # of a halving, those that trained longest
@@ -83,21 +83,24 @@ def sentence_of(comparison: Comparison) -> str:
     else:
         alone = "the lowest perplexity, and no faster row comes near it"
     if not best.is_flat:
-        return against_flat(best) or alone
+        return _against_flat(best, comparison) or alone
     others = [row for row in _choosable(comparison) if row.has_tree or row.kind == "layer"]
     nearest = min(others, key=lambda row: row.valid, default=None)
-    if nearest is None or not against_flat(nearest):
+    if nearest is None or not (against := _against_flat(nearest, comparison)):
         return alone
-    return f"no faster {noun} comes near it; {nearest.name} is {against_flat(nearest)}"
+    return f"no faster {noun} comes near it; {nearest.name} is {against}"
 
 
-def against_flat(row: RowResult) -> str:
+def _against_flat(row: RowResult, comparison: Comparison) -> str:
     """Say how good and how fast a row is: "1.4% better than flat, 3.8 times as fast to train"."""
     parts = []
     if (ratio := row.to_flat) is not None:
         per_cent = round(100 * (ratio.ratio - 1), 1)
         verdict = f"{abs(per_cent):.1f}% {'worse' if per_cent > 0 else 'better'} than flat"
         parts.append(verdict if per_cent else "as good as flat")
+        if comparison.stop.total_seconds and (share := row.from_text_times_flat):
+            is_same = 0.8 <= share <= 1.25
+            parts[0] += " in the same time" if is_same else f" in {1 / share:.2g} times its time"
         if per_cent and ratio.low is not None and ratio.high and ratio.low <= 1 <= ratio.high:
             parts[0] += " (within the noise)"
     if row.training is not None and (times := row.training.times_flat) is not None:
@@ -114,7 +117,7 @@ def offer_markup(comparison: Comparison, offer: Offer, tree: Link | None) -> Mar
     among = plural(len(choosable) - flat, noun)
     if flat:
         among += " and the flat softmax" if flat == 1 else f" and {flat} flat softmaxes"
-    compared = sum(row.kind != "ngram" and row.seen is None for row in comparison.rows)
+    compared = sum(row.can_be_chosen for row in comparison.rows)
     if len(choosable) < compared:
         among += f", which trained longest of {compared} rows"
     # p value of the answer's difference from its rival over seeds

@@ -83,8 +83,9 @@ class Axis(Struct, frozen=True):
 class Mark(Struct, frozen=True):
     """A "dot", a "segment" from corner to corner, or else a line, of the row of a number.
 
-    `points` are values of both axes; in a strip, the second is its share from the top. `figures`
-    are its line in the table of the figure's data, whose first is the name of the row.
+    A dot that takes no part in the front is "aside". `points` are values of both axes; in a strip,
+    the second is its share from the top. `figures` are its line in the table of the figure's data,
+    whose first is the name of the row.
     """
 
     row: int
@@ -179,7 +180,7 @@ def draw(figure: Figure, styles: Sequence[Style], *, is_alone: bool = False) -> 
     groups = [
         {
             "style": styles[row],
-            "is_beaten": bool(figure.front) and dots[row] not in front,
+            "is_beaten": bool(front) and row in dots and dots[row] not in front,
             "marks": [(mark.kind, pixels(mark.points, i), mark.figures) for mark in marks],
             "name": names[i],
             "leader": leaders[i : i + 1],
@@ -205,7 +206,7 @@ def _ends(by_row: Iterable[Sequence[Mark]]) -> list[Point]:
     """Return the lowest end of each row's lines, else of its dots."""
     ends = (
         [m.points[-1] for m in marks if m.kind == "line"]
-        or [m.points[-1] for m in marks if m.kind == "dot"]
+        or [m.points[-1] for m in marks if m.kind in ("dot", "aside")]
         for marks in by_row
     )
     return [min(of_row, key=itemgetter(1)) for of_row in ends]

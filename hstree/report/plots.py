@@ -70,14 +70,15 @@ def _against(
             continue
         if sd:
             marks.append(Mark(i, "whisker", [(x, test - sd), (x, test + sd)]))
-        marks.append(Mark(i, "dot", [(x, test)], [row.name, x, test, sd]))
-    bars = (
-        " Bars: one standard deviation over seeds." if any(m.kind != "dot" for m in marks) else ""
-    )
+        kind = "dot" if row.can_be_chosen else "aside"
+        marks.append(Mark(i, kind, [(x, test)], [row.name, x, test, sd]))
+    kinds = {mark.kind for mark in marks}
+    aside = " Rows that cannot be the answer take no part." if "aside" in kinds else ""
+    bars = " Bars: one standard deviation over seeds." if "whisker" in kinds else ""
     return Figure(
         f"plot-{id}", title,
         f"{caption} Down and to the {better} is better: the dashed line is the frontier, and rows "
-        f"that are beaten in both are grey.{bars}",
+        f"that are beaten in both are grey.{aside}{bars}",
         Axis(f"{axis} (log scale)", "log"), Axis("test perplexity"),
         ["row", axis, "test perplexity", "standard deviation"], marks, front=better,
     )  # fmt: skip

@@ -114,6 +114,19 @@ def test_after_a_halving_the_answer_is_of_those_that_trained_longest():
     assert "from 2 trees, which trained longest of 4 rows: the lowest" in answer
 
 
+def test_an_ngram_model_of_lower_perplexity_is_named():
+    kneser_ney = a_row("kn5", kind="ngram", test=90.0)
+    figures = said(a_comparison(FLAT, near(), kneser_ney))["figures"]
+    assert figures.endswith("The n-gram model kn5 is lower still: 90.00.")
+
+
+@pytest.mark.parametrize(("share", "time"), [(1.1, "the same time"), (0.25, "4 times its time")])
+def test_under_a_bounded_time_flat_may_have_had_less(share, time):
+    row = near(to_flat=Ratio(0.5, 0.4, 0.6, 0.01, 82), from_text_times_flat=share)
+    compared = a_comparison(FLAT, row, stop=Halving(1.0))
+    assert sentence_of(compared).startswith(f"50.0% better than flat in {time}, 9.0 times")
+
+
 def test_the_answer_may_be_a_layer():
     layer = a_row("fast", kind="layer", speed=100.0)
     compared = a_comparison(a_row("tree", test=120.0, speed=50.0), layer)

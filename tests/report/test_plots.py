@@ -65,6 +65,7 @@ def test_rows_that_are_beaten_are_grey_by_the_cost_of_the_plot(plot, expected):
         trained("good", test=90.0, speed=100.0, each=9.0),
         trained("prepared", test=110.0, speed=950.0, each=1.0, before=50.0),
         trained("beaten", test=125.0, speed=90.0, each=10.0),
+        trained("seen", test=80.0, speed=999.0, each=0.1, seen="all"),  # cannot be the answer
     ]
     svg = drawn(figures(*rows)[plot], rows)
     grey = [g.get("data-row") for g in svg.iter("{s}g") if "beaten" in g.get("class", "").split()]
@@ -101,6 +102,12 @@ def test_several_models_and_ngram_models_are_points_without_epochs():
     assert [line[:3] for line in points] == [["2 x a", None, None], ["kn3", None, None]]
     assert [line[3:] for line in points] == [[70.0, pytest.approx(110)]] * 2
     assert [style.line for style in styles_of(rows)] == ["solid", "dashed", "dashed"]
+
+
+def test_figures_of_ngram_models_alone_have_no_front():
+    rows = [a_row("kn3", kind="ngram")]
+    svg = drawn(figures(*rows)["plot-seconds"], rows)
+    assert not [line for line in svg.iter("{s}polyline") if line.get("class") == "front"]
 
 
 @pytest.mark.parametrize("n", [1, 2, 30])
