@@ -1,4 +1,7 @@
-"""Every block of the README, run as printed, in order; but `## Test it`, which .ci/run runs."""
+"""Every block of the README and of the pages for new users, run as printed, in order.
+
+But `## Test it`, which .ci/run runs.
+"""
 
 import os
 import re
@@ -10,14 +13,15 @@ import pytest
 import typer
 
 from hstree_cli.main import app
+from tests import needs
 from tests.scripts import ROOT, python_path
 
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "runs")
 
 
-def blocks():
-    """Yield (heading, language, code) of every block of code."""
-    heading, text = "", (ROOT / "README.md").read_text(encoding="utf-8")
+def blocks(page="README.md"):
+    """Yield (heading, language, code) of every block of code of a page."""
+    heading, text = "", (ROOT / page).read_text(encoding="utf-8")
     for match in re.finditer(r"^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```$", text, re.M | re.S):
         heading = heading if match[1] is None else match[1]
         if match[2]:
@@ -67,11 +71,13 @@ def test_run_it(tmp_path):
 
 
 @pytest.mark.slow
-def test_every_other_block(tmp_path, environment):
+@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md", "docs/tutorial.md"])
+def test_every_other_block(page, tmp_path, environment):
+    pytest.importorskip("torch", reason=needs.TORCH)
     folder = tmp_path / "work"
     folder.mkdir()
-    commands = [entry for entry in blocks() if entry[0] not in ("Run it", "Test it")]
-    assert {language for _, language, _ in commands} == {"python", "sh"}
+    commands = [entry for entry in blocks(page) if entry[0] not in ("Run it", "Test it")]
+    assert {"python", "sh"} >= {language for _, language, _ in commands} >= {"sh"}
     for _, language, code in commands:
         program = ["sh", "-e", "-c", code] if language == "sh" else ["python", "-c", code]
         ran = run(program, folder, environment)
@@ -79,6 +85,7 @@ def test_every_other_block(tmp_path, environment):
 
 
 def test_every_command_has_an_example_that_runs():
-    code = "".join(code for _, language, code in blocks() if language == "sh")
+    pages = (blocks(page) for page in ("README.md", "docs/command-line.md"))
+    code = "".join(code for page in pages for _, language, code in page if language == "sh")
     shown = set(re.findall(r"(?:^|&& )hstree ([a-z]+)", code, re.M))
     assert shown == set(typer.main.get_command(app).commands)
