@@ -10,6 +10,7 @@ from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
 
+import matplotlib
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
@@ -146,8 +147,17 @@ def use_dashes(app: Sphinx, doctree: nodes.document) -> None:
                 text.parent.replace(text, nodes.Text(" \N{EN DASH} "))
 
 
+def draw_tree(app: Sphinx) -> None:
+    """Draw the tree of the tutorial."""
+    matplotlib.use("Agg")
+    words = hstree.Corpus.read("builtin:python").splits()[0].select_vocabulary(min_count=10)
+    axes = hstree.build("huffman", words).plot(max_depth=8)
+    axes.figure.savefig(Path(__file__).parent / "_static" / "tree.svg", bbox_inches="tight")
+
+
 def setup(app: Sphinx) -> None:
     """Register the handlers."""
+    app.connect("builder-inited", draw_tree)
     app.connect("autodoc-process-docstring", name_references)
     app.connect("autodoc-process-signature", leave_out_ranges)
     app.connect("autodoc-skip-member", is_left_out)

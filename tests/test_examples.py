@@ -7,7 +7,7 @@ import pytest
 
 from hstree import Corpus, LanguageModel, build, load
 from tests import needs
-from tests.scripts import ROOT, python_path, run_python
+from tests.scripts import ROOT, python_path, run_python, scripts_of
 from tests.texts import markov_lines, write_lines
 
 NOTEBOOK = ROOT / "examples" / "which_output_layer.ipynb"
@@ -54,6 +54,13 @@ def test_language_model(printed, tmp_path):
     assert probabilities == sorted(probabilities, reverse=True)
     assert len(printed[6]) == 20
     assert (tmp_path / "model" / "weights.safetensors").exists()
+
+
+@pytest.mark.slow
+def test_the_tutorial(tmp_path):
+    printed = run_python(["-c", "".join(scripts_of("tutorial.md"))], tmp_path)
+    assert re.search(r"^take .* \+ ngrams$", printed, re.M)
+    assert (tmp_path / "which.html").exists()
 
 
 def test_hierarchical_softmax_from_scratch_has_the_perplexity_of_the_library(tmp_path):

@@ -71,7 +71,7 @@ def test_run_it(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md", "docs/tutorial.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md"])
 def test_every_other_block(page, tmp_path, environment):
     pytest.importorskip("torch", reason=needs.TORCH)
     folder = tmp_path / "work"
