@@ -47,7 +47,8 @@ autodoc_default_options = {
     "member-order": "bysource",
     # Methods that scikit-learn adds to each estimator.
     "exclude-members": ", ".join(
-        f"set_{method}_request" for method in ("fit", "partial_fit", "predict", "score")
+        f"set_{method}_request"
+        for method in ("fit", "partial_fit", "predict", "predict_proba", "score")
     ),
 }
 autodoc_type_aliases = {name: name for name in ("ArrayLike", *vars(_typing)) if name[0] != "_"}

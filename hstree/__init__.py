@@ -1,6 +1,6 @@
 """Trees for hierarchical softmax, and which output layer to use.
 
-Make a tree of what a program has: counts, vectors or a text.
+Make a tree of what a program has: counts, vectors or a text::
 
     tree = hstree.build("huffman", counts)     dict, Series, array or list
     tree = hstree.build("gmm", X, labels=names, counts=counts)
@@ -11,7 +11,7 @@ Make a tree of what a program has: counts, vectors or a text.
     tree.save("tree.json"), hstree.load("tree.json")
     hstree.grow(tree, new), hstree.prune(tree, words), hstree.carried_rows
 
-Train with it; compare it with others, and with no tree at all.
+Train with it; compare it with others, and with no tree at all::
 
     model = hstree.LanguageModel(tree).fit(text)
                                                CBOW, SkipGram, Ensemble
@@ -24,7 +24,7 @@ Train with it; compare it with others, and with no tree at all.
     hstree.bootstrap(text, "folder")           trees of learned vectors
 
 A text is a list of lines or of lists of words, an array of token ids, the
-name of a file, or a Corpus, which reads these with options.
+name of a file, or a Corpus, which reads these with options::
 
     hstree.Corpus       read, from_lines, from_tokens, from_ids, splits
     hstree.Vocabulary   words with counts

@@ -46,7 +46,9 @@ def ndcg_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
 def propensity_scored_precision_at_k(
     y_true: Any, y_score: Any, inverse_propensity: ArrayLike, k: int = 5
 ) -> float:
-    """Return the propensity-scored precision at k, as a share of its highest value [1]_.
+    """Return the propensity-scored precision at k, as a share of its highest value.
+
+    The measure of [1]_.
 
     `inverse_propensity` (V,) is the weight of each label: a right label that is rare counts for
     more, since more of its samples lack it.
@@ -70,7 +72,9 @@ def propensity_scored_precision_at_k(
 
 
 def inverse_propensity(y_train: Any, A: float = 0.55, B: float = 1.5) -> Float64:
-    """Return the inverse propensity (V,) of each label of a training set (n, V) [1]_.
+    """Return the inverse propensity (V,) of each label of a training set (n, V).
+
+    The model of [1]_.
 
     ``1 + C (N_l + B)^-A`` with ``C = (log n - 1) (B + 1)^A`` for a label of ``N_l`` samples.
 

@@ -41,11 +41,11 @@ _ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 
 
 class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Linear classifier for several labels a sample, through a probabilistic label tree [1]_.
+    """Linear classifier for several labels a sample, through a probabilistic label tree.
 
     Each node has a logistic model of each child: whether a label below the child holds, given that
     one below the node does. It is trained on the samples that have one below the node. The
-    probability of a label is the product of those on its path.
+    probability of a label is the product of those on its path [1]_.
 
     Parameters
     ----------
