@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import astuple
-from rich.console import Group
 
 from hstree._text import figure, plural
-from hstree.experiments.results import figure_at, shown_columns
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of
 from hstree.training.trainer import table_of
@@ -36,7 +34,8 @@ def print_evaluation(evaluation: Evaluation) -> None:
     if validated and not evaluation.interrupted:
         best = min(validated, key=lambda epoch: epoch.valid or 0.0)
         ended += f"; the weights of epoch {best.epoch} are kept"
-    say(comparison_table(comparison))
+    shown, choice = comparison.table(), comparison.choice
+    say(table(shown.columns, shown.rows, ["row"], bold=choice.chosen if choice else None))
     scored = {
         "training sample": evaluation.train,
         "test without OOV": row.perplexity["test_without_oov"].mean,
@@ -58,8 +57,8 @@ def print_evaluation(evaluation: Evaluation) -> None:
 
 def print_comparison(comparison: Comparison, page: Path) -> None:
     """Print the table of a comparison, what it depends on, its page, and the answer."""
-    say(comparison_table(comparison))
-    rows = comparison.rows
+    rows, shown, choice = comparison.rows, comparison.table(), comparison.choice
+    say(table(shown.columns, shown.rows, ["row"], bold=choice.chosen if choice else None))
     limited = [row.name for row in rows if row.at_epoch_limit]
     blocks = next((row.to_flat.blocks for row in rows if row.to_flat), None)
     lines: Facts = []
@@ -77,7 +76,7 @@ def print_comparison(comparison: Comparison, page: Path) -> None:
         lines.append(("ratios", f"of test perplexities, with their {over}"))
     lines += [("read before", sentence) for sentence in comparison.read_before()]
     say(facts([*lines, *_conditions(comparison), ("page", f"{page}: open it in a browser")]))
-    if (choice := comparison.choice) is None:
+    if choice is None:
         say("\nNo row is named: each has read the test split, so that its figures are too good.")
         return
     # Which row to take, and how it compares with its rival.
@@ -95,28 +94,6 @@ def print_comparison(comparison: Comparison, page: Path) -> None:
     if lowest is not None and lowest.valid < comparison.row(choice.best).valid:
         text += f". The n-gram model {lowest.name} is lower still: {figure(lowest.test, 1)}"
     say(f"\n{text}.")
-
-
-def comparison_table(comparison: Comparison) -> Group:
-    """Return the table of the columns that rows have figures for; the chosen row is bold."""
-    columns, lines = shown_columns(comparison.rows), []
-    for row in comparison.rows:
-        cells = {column.key: column.form(figure_at(column.path, row)) for column in columns}
-        for split in ("valid", "test"):
-            spread = row.perplexity[split]
-            if split in cells and spread.sd is not None:
-                cells[split] += f" ± {figure(spread.sd, 1)}"
-        if row.at_epoch_limit and "test" in cells:
-            cells["test"] += "*"
-        for key in cells.keys() & {"to_flat", "to_like"}:
-            ratio = getattr(row, key)
-            if ratio is not None and ratio.low is not None and ratio.low != ratio.high:
-                # No space inside the brackets, so that a narrow table puts them below the ratio.
-                cells[key] += f" [{ratio.low:.3f},{ratio.high:.3f}]"
-        lines.append(list(cells.values()))
-    chosen = comparison.choice.chosen if comparison.choice else None
-    titles = [column.title for column in columns]
-    return table(titles, lines, titles[:1], bold=chosen)
 
 
 def _conditions(comparison: Comparison) -> Facts:

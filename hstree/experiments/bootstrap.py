@@ -7,16 +7,14 @@ that is trained on it make the next tree.
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from hstree._jobs import doing_jobs
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.errors import OptionError
-from hstree.experiments import results
 from hstree.experiments.compare import Table
-from hstree.experiments.results import Comparison, Epochs, JobResult, RowResult, Stop
+from hstree.experiments.results import Comparison, Epochs, Halving, RowResult, Stop
 from hstree.experiments.row import BuilderRow, Job, Row
 from hstree.experiments.run import MODEL, Runner, locked
 
@@ -78,61 +76,47 @@ def bootstrap(
     InputError
         When the folder holds a comparison of another text, model or rule.
     """
-    parsed: list[BuilderRow] = []
+    ways: list[BuilderRow] = []
     for one in map(Row.parse, (first, *rows)):
         if not isinstance(one, BuilderRow):
             raise OptionError(f"{one} is not a way to build a tree; name one, such as gmm")
-        parsed.append(one)
-    start, *later = parsed
-    if start.source is not None:
+        ways.append(one)
+    if ways[0].source is not None:
         raise OptionError(
-            f"{start} needs word vectors, which the first round has not learned yet; begin with "
+            f"{ways[0]} needs word vectors, which the first round has not learned yet; begin with "
             "random, huffman or classes"
         )
-    n = len(later) if rounds is None else rounds
-    if not 1 <= len(later) <= n:
-        raise OptionError(f"rounds is {n}, for {len(later)} rows; every row needs a round")
-    for row in later:
-        if row.source is None:
-            raise OptionError(f"{row} is not built from vectors; name a row that is, such as gmm")
-    planned = [start, *dict.fromkeys(later)]
-    runner = Runner.of(text, planned, folder, stop or Epochs(), 1, options)
-    if isinstance(runner.stop, results.Halving):
+    n = len(rows) if rounds is None else rounds
+    if not 1 <= len(rows) <= n:
+        raise OptionError(f"rounds is {n}, for {len(rows)} rows; every row needs a round")
+    for way in ways[1:]:
+        if way.source is None:
+            raise OptionError(f"{way} is not built from vectors; name a row that is, such as gmm")
+    runner = Runner.of(text, list(dict.fromkeys(ways)), folder, stop or Epochs(), 1, options)
+    if isinstance(runner.stop, Halving):
         raise OptionError("a bootstrap trains each round by itself; stop=hstree.Seconds(240), say")
     runner.with_kept(only=True, force=force)
-    later += [later[-1]] * (n - len(later))
-    return _rounds(runner, start, later, warm_start, updated, n_jobs)
+    ways += [ways[-1]] * (n - len(rows))
 
-
-def _rounds(
-    runner: Runner,
-    start: BuilderRow,
-    later: Sequence[BuilderRow],
-    warm_start: bool,
-    updated: Callable[[Comparison], object] | None,
-    n_jobs: int | None,
-) -> Iterator[tuple[str, RowResult]]:
-    """Yield each round when it is done; the arguments are checked."""
-    seed, rows = runner.seeds[0], list[Row]()
-    done: dict[str, list[list[JobResult]]] = {}
-    with locked(runner.home):
-        runner.make_way(*(runner.home / f"round-{number}" for number in range(len(later))))
-        for number, planned in enumerate([start, *later]):
-            row: Row = planned
-            warm: Path | None = None
-            if rows:
-                best = min(rows, key=lambda one: done[str(one)][0][0].valid)
-                home, result = runner.folder(Job(best, seed)), done[str(best)][0][0]
-                of_best = runner.home / f"round-{rows.index(best)}"
-                file, _ = runner.vectors_of(home / MODEL, result, of_best)
-                row = planned.from_vectors(file.relative_to(runner.home))
-                warm = home if warm_start else None
-            if row not in rows:
-                replace(runner, rows=[row]).make_way()
-                job, seconds = Job(row, seed), runner.first_seconds
+    def trained_rounds() -> Iterator[tuple[str, RowResult]]:
+        """Yield each round when it is done."""
+        table = Table(replace(runner, rows=[]), updated=updated)
+        with locked(runner.home):
+            runner.make_way(*(runner.home / f"round-{number}" for number in range(n)))
+            for number, way in enumerate(ways):
+                done, row = table.runner.rows, way
+                if done:
+                    best = min(done, key=lambda one: table.done[str(one)][0][0].valid)
+                    home = runner.folder(Job(best, runner.seeds[0]))
+                    of_best = runner.home / f"round-{done.index(best)}"
+                    file = runner.vectors_of(home / MODEL, table.done[str(best)][0][0], of_best)[0]
+                    row = way.from_vectors(file.relative_to(runner.home))
+                    table.runner = replace(table.runner, warm_start=home if warm_start else None)
+                table.runner = replace(table.runner, rows=list(dict.fromkeys([*done, row])))
+                table.runner.make_way()
                 with doing_jobs(n_jobs):
-                    runner.tree(job)
-                done[str(row)] = [[runner.run(job, seconds=seconds, warm_start=warm)]]
-                rows.append(row)
-            table = Table(replace(runner, rows=list(rows)), updated=updated, done=done)
-            yield f"round-{number}", table.save(words=True).row(str(row))
+                    table.runner.tree(Job(row, runner.seeds[0]))
+                table.finish([row], runner.first_seconds)
+                yield f"round-{number}", table.save(words=True).row(str(row))
+
+    return trained_rounds()

@@ -16,7 +16,7 @@ import tempfile
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,6 +41,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.experiments import results, speed
 from hstree.experiments.results import (
+    SCORED,
     Comparison,
     Epochs,
     Halving,
@@ -454,10 +455,7 @@ def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
 
 def _n_rounds(n: int) -> int:
     """Return the number of rounds of halving until two rows are left."""
-    rounds = min(n, 1)
-    while n > 2:
-        n, rounds = math.ceil(n / 2), rounds + 1
-    return rounds
+    return min(n, max(1, (n - 1).bit_length()))
 
 
 def _next_step(left: float, n: int, seeds: int, done: float, n_jobs: int = 1) -> float:
@@ -545,13 +543,14 @@ class Table:
         for row in done:
             if row.kind == "tree" and row.method == "wordnet":
                 job = runner.jobs_of(row)[0][0]
-                file = runner.folder(job.of_tree, "trees") / "tree.json"
+                file = runner.folder(job, "trees") / "tree.json"
                 covered = _covered_tokens(load(file), splits)
                 break
+        of_jobs = {row: self._of_jobs(row) for row in done}
         with progress.task("laying out the table", len(done)) as task:
             rows = []
             for row in done:
-                rows.append(self._row(row, done, bands, covered))
+                rows.append(self._row(row, of_jobs, bands, covered))
                 task.advance()
         names = [str(row) for row in (done if self.finalists is None else self.finalists)]
         choice = results.choose([row for row in rows if row.name in names], self.within)
@@ -604,24 +603,20 @@ class Table:
     def _row(
         self,
         row: Row,
-        rows: Sequence[Row],
+        of_jobs: Mapping[Row, dict[str, Any]],
         bands: tuple[list[results.Band], Int64],
         covered: Bool | None,
     ) -> RowResult:
         """Return the figures of a row beside all finished ones."""
-        jobs = [job for jobs in self.runner.jobs_of(row) for job in jobs]
-        done = [result for of_seed in self.done[str(row)] for result in of_seed]
-        name, nlls, steps = str(row), self.nlls(row), self._steps(row)
-        flat = next((one for one in rows if one.is_flat), None)
-        of_flat = None if flat is None else self._steps(flat).total
+        name, nlls, total = str(row), self.nlls(row), of_jobs[row]["steps"].total
+        flat = next((one for one in of_jobs if one.is_flat), None)
+        of_flat = None if flat is None else of_jobs[flat]["steps"].total
         speeds: dict[str, Any] = {
             measure: results.Speed.of(rounds[name], self.speeds[to].get(str(flat)))
             for measure, rounds in self.speeds.items()
             for to in ["nll" if measure == "unnormalised" else measure]
             if name in rounds
         }
-        normalisers = [result.log_normaliser for result in done if result.log_normaliser]
-        is_normalised = len(normalisers) < len(done) or row.models > 1
         # The figures are of binary NCE, and of bands that are projections of the hidden vector.
         is_published = row.kind == "layer" and not (
             row.options.get("ranking") or row.options.get("projected") is False
@@ -636,9 +631,41 @@ class Table:
             is_flat=row.is_flat,
             models=row.models,
             **self._tree_figures(row),
+            **of_jobs[row],
             covered=None if covered is None else _spread(nlls, covered).mean,
-            parameters=sum(result.parameters for result in done[: row.models]),
-            jobs=[
+            by_band=[_spread(nlls, bands[1] == i).mean for i in range(len(bands[0]))],
+            **speeds,
+            from_text_times_flat=of_flat / total if of_flat and total else None,
+            **self._beside_others(row, list(of_jobs)),
+            published=_PUBLISHED.get(row.method) if is_published else None,
+        )
+
+    def _of_jobs(self, row: Row) -> dict[str, Any]:
+        """Return the fields of a row that are of its finished jobs, by themselves.
+
+        The steps are means over the seeds, those of all models of a seed together. Without a bound
+        on the time, epochs are counted at the speed that was measured in turns.
+        """
+        jobs = [job for jobs in self.runner.jobs_of(row) for job in jobs]
+        done = [result for of_seed in self.done[str(row)] for result in of_seed]
+        nlls, splits = self.nlls(row), self.runner.splits
+        spreads = {name: Spread.of([one.perplexity[name] for one in done]) for name in SCORED}
+        if row.models > 1:
+            known = splits.test.with_vocabulary(splits.train.vocabulary).ids(slice(None)) >= 0
+            spreads["valid"], spreads["test"] = _spread(self.nlls(row, "valid")), _spread(nlls)
+            spreads["test_without_oov"] = _spread(nlls, known)
+        rounds, steps = self.speeds.get("training", {}).get(str(row.single)), []
+        for result in done:
+            training = result.steps.training
+            if rounds and self.runner.stop.total_seconds is None:
+                tokens = sum(epoch.share for epoch in result.epochs) * len(splits.train)
+                training = tokens / statistics.median(rounds)
+            steps.append(msgspec.structs.replace(result.steps, training=training))
+        normalisers = [result.log_normaliser for result in done if result.log_normaliser]
+        is_normalised = len(normalisers) < len(done) or row.models > 1
+        return {
+            "parameters": sum(result.parameters for result in done[: row.models]),
+            "jobs": [
                 results.JobFigures(
                     seed=result.seed,
                     folder=self.runner.folder(job).relative_to(self.runner.home).as_posix(),
@@ -647,56 +674,19 @@ class Table:
                 )
                 for job, result in zip(jobs, done, strict=True)
             ],
-            perplexity=self._perplexities(row),
+            "perplexity": spreads,
             # Trainings whose schedule ends with their epochs, as word2vec's do, never converge.
-            at_epoch_limit=sum(
+            "at_epoch_limit": sum(
                 kind_of(self.runner.config).model.converges
                 and not result.converged
                 and not result.out_of_time
                 and 0 < self.runner.max_epochs == len(result.epochs)
                 for result in done
             ),
-            steps=steps,
-            by_band=[_spread(nlls, bands[1] == i).mean for i in range(len(bands[0]))],
-            seen=next((result.seen for result in done if result.seen), None),
-            **speeds,
-            from_text_times_flat=of_flat / steps.total if of_flat and steps.total else None,
-            log_normaliser=None if is_normalised else results.mean_of(normalisers),
-            **self._beside_others(row, rows),
-            published=_PUBLISHED.get(row.method) if is_published else None,
-        )
-
-    def _perplexities(self, row: Row) -> dict[results.Scored, Spread]:
-        """Return the spread over seeds of each perplexity."""
-        if row.models == 1:
-            of_seeds = [of_seed[0].perplexity for of_seed in self.done[str(row)]]
-            return {
-                split: Spread.of([of_seed[split] for of_seed in of_seeds])
-                for split in results.SCORED
-            }
-        splits = self.runner.splits
-        known = splits.test.with_vocabulary(splits.train.vocabulary).ids(slice(None)) >= 0
-        return {
-            "valid": _spread(self.nlls(row, "valid")),
-            "test": _spread(self.nlls(row)),
-            "test_without_oov": _spread(self.nlls(row), known),
+            "steps": results.mean_of(steps, row.models),
+            "seen": next((result.seen for result in done if result.seen), None),
+            "log_normaliser": None if is_normalised else results.mean_of(normalisers),
         }
-
-    def _steps(self, row: Row) -> results.Steps:
-        """Return the mean seconds of each step over the seeds, all models of a seed together.
-
-        Without a bound on the time, epochs are counted at the speed that was measured in turns.
-        """
-        rounds = self.speeds.get("training", {}).get(str(row.single))
-        is_bounded = self.runner.stop.total_seconds is not None
-        steps = []
-        for result in (result for of_seed in self.done[str(row)] for result in of_seed):
-            training = result.steps.training
-            if rounds and not is_bounded and row.is_trained:
-                tokens = sum(epoch.share for epoch in result.epochs) * len(self.runner.splits.train)
-                training = tokens / statistics.median(rounds)
-            steps.append(msgspec.structs.replace(result.steps, training=training))
-        return results.mean_of(steps, row.models)
 
     def _tree_figures(self, row: Row) -> dict[str, Any]:
         """Return the fields of a row that are of its tree; costs are of the trees of all models.
@@ -706,7 +696,7 @@ class Table:
         """
         if row.kind != "tree":
             return dict.fromkeys(["tree", "tree_file", "code_lengths", "in_wordnet"])
-        jobs = [job.of_tree for job in self.runner.jobs_of(row)[0]]
+        jobs = self.runner.jobs_of(row)[0]
         files = [self.runner.folder(job, "trees") / "tree.json" for job in jobs]
         trees = [load(file) for file in files]
         words = [Vocabulary(tree.labels, [0] * tree.n_labels) for tree in trees]

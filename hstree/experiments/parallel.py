@@ -6,7 +6,6 @@ folders that a job reads as bytes, and send back those that it wrote.
 """
 
 import io
-import shlex
 import shutil
 import socket
 import zipfile
@@ -67,12 +66,12 @@ def jobs_done(
     jobs, home = list(dict.fromkeys(jobs)), runner.home.absolute()
     sources = {source: job for job in jobs for source in job.sources}
     # Where the folder is shared, jobs wait for what others make, so those that need more come last.
-    jobs.sort(key=lambda job: (job.row.tree_row.source is not None, job in sources))
+    jobs.sort(key=lambda job: (job.row.source is not None, job in sources))
     first: list[tuple[Step, Job]] = [("vectors", job) for job in sources.values()]
     last = [(step, job) for job in jobs]
     stages = [first + last]
     if not is_shared:
-        trees = {job.of_tree: job for job in jobs if job.row.kind == "tree"}
+        trees = {runner.folder(job, "trees"): job for job in jobs if job.row.kind == "tree"}
         stages = [first, [("tree", job) for job in trees.values()], last]
     kept = {f.name: getattr(runner, f.name) for f in fields(runner)} | {"home": home, "rows": []}
     addresses = [address_of(part) for part in kept.pop("splits")]
@@ -83,7 +82,7 @@ def jobs_done(
             tree: str | None = None
             if isinstance(job.row.tree_row, TreeRow):
                 runner.tree(job)
-                folder = runner.folder(job.of_tree, "trees")
+                folder = runner.folder(job, "trees")
                 tree = (folder / "tree.json").relative_to(runner.home).as_posix()
             packed = b"" if is_shared else _packed(runner.home, _folders(runner, job))
             yield _Task(of, str(job.row), job.seed, tree, packed)
@@ -108,7 +107,7 @@ def _folders(runner: Runner, job: Job, step: Step | None = None) -> list[Path]:
     """Return the folders that a job reads or writes, or those that one of its steps writes."""
     folders: dict[Step, list[Path]] = {"run": [runner.folder(job)], "vectors": [], "tree": []}
     if job.row.kind == "tree":
-        folders["tree"] = [runner.folder(job.of_tree, "trees")]
+        folders["tree"] = [runner.folder(job, "trees")]
     for source in job.sources:
         kinds = "runs", "trees", "vectors"
         folders["vectors"] = [runner.folder(source, kind) for kind in kinds]
@@ -132,14 +131,14 @@ def _do(plan: _Plan, task: _Task) -> tuple[float | None, bytes]:
             )
         splits = Splits(*map(corpus_at, plan.addresses))
         runner = Runner(splits, **plan.fields | {"home": home})
-        row = Row.parse(task.row) if task.tree is None else _tree_row(task.row, home / task.tree)
+        row = Row.parse(task.row, None if task.tree is None else load(home / task.tree))
         job = Job(row, task.seed)
         for source in job.sources:
             with locked(runner.folder(source), wait=True):
                 runner.vectors(source)
         score: float | None = None
         if row.kind == "tree" and task.step != "vectors":
-            with locked(runner.folder(job.of_tree, "trees"), wait=True):
+            with locked(runner.folder(job, "trees"), wait=True):
                 runner.tree(job)
         if task.step in ("advance", "run"):
             with locked(runner.folder(job), wait=True):
@@ -149,12 +148,6 @@ def _do(plan: _Plan, task: _Task) -> tuple[float | None, bytes]:
                     runner.run(job, seconds=plan.seconds)
         written = [] if plan.is_shared else _folders(runner, job, task.step)
         return score, _packed(home, written)
-
-
-def _tree_row(text: str, file: Path) -> Row:
-    """Return the row of a tree that is read from the comparison's folder."""
-    name, *over = shlex.split(text)
-    return TreeRow(name, load(file), *over[1:])
 
 
 def _packed(home: Path, folders: list[Path]) -> bytes:

@@ -45,6 +45,8 @@ SAMPLE = 50_000
 
 Scored = Literal["valid", "test", "test_without_oov"]
 SCORED: tuple[Scored, ...] = ("valid", "test", "test_without_oov")
+#: Of a figure for each split, or for each of `SCORED`: that none is missing.
+_ALL_THREE = Meta(min_length=3)
 # Bounds far from every real figure, within which nothing overflows on the page.
 Amount = Annotated[float, Meta(ge=0, le=1e100)]
 Positive = Annotated[float, Meta(ge=1e-100, le=1e100)]
@@ -179,7 +181,7 @@ class JobResult(Figures, frozen=True):
     key: str
     row: str
     seed: Count | None
-    perplexity: dict[Scored, Positive | None]
+    perplexity: Annotated[dict[Scored, Positive | None], _ALL_THREE]
     parameters: Count
     options: dict[str, Any]
     steps: Steps
@@ -190,11 +192,6 @@ class JobResult(Figures, frozen=True):
     log_normaliser: NormaliserFigures | None = None
     train: Positive | None = None
     seen: str | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a job that lacks a perplexity."""
-        if set(self.perplexity) != set(SCORED):
-            raise ValueError(f"it has not the perplexities {', '.join(SCORED)}")
 
     @property
     def valid(self) -> float:
@@ -284,7 +281,7 @@ class JobFigures(Figures, frozen=True):
 
     seed: Count | None
     folder: str
-    perplexity: dict[Scored, Positive | None]
+    perplexity: Annotated[dict[Scored, Positive | None], _ALL_THREE]
     epochs: list[Epoch] = []
 
 
@@ -311,7 +308,7 @@ class RowResult(Figures, frozen=True):
     covered: Positive | None
     parameters: Count
     jobs: Annotated[list[JobFigures], Meta(min_length=1)]
-    perplexity: dict[Scored, Spread]
+    perplexity: Annotated[dict[Scored, Spread], _ALL_THREE]
     at_epoch_limit: Count
     steps: Steps
     by_band: list[Positive | None]
@@ -456,9 +453,9 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     """
 
     predicts: str
-    corpus: dict[Split, dict[str, Any]]
-    tokens: dict[Split, Count]
-    oov: dict[Split, Count]
+    corpus: Annotated[dict[Split, dict[str, Any]], _ALL_THREE]
+    tokens: Annotated[dict[Split, Count], _ALL_THREE]
+    oov: Annotated[dict[Split, Count], _ALL_THREE]
     vocabulary: VocabularyFigures
     options: dict[str, Any]
     stop: Stop
@@ -482,8 +479,6 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         if len(set(names)) < len(names):
             raise ValueError("two rows have the same name")
         for row in self.rows:
-            if set(row.perplexity) != set(SCORED):
-                raise ValueError(f"the row {row.name!r} lacks a perplexity")
             if (row.kind == "tree") != (row.tree is not None and row.tree_file is not None):
                 raise ValueError(f"the row {row.name!r} lacks a tree, or has one")
         if any(len(row.by_band) != len(self.bands) for row in self.rows):
@@ -493,15 +488,13 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
             named += [choice.best, choice.chosen, choice.rival or choice.chosen, *choice.tied]
         if not set(named) <= set(names):
             raise ValueError("a row is named that is not in the table")
-        if not set(self.corpus) == set(self.tokens) == set(self.oov) == {"train", "valid", "test"}:
-            raise ValueError("a split is missing")
 
     def __repr__(self) -> str:
         best = "" if self.best is None else f", best {self.best.name!r}"
         return f"{type(self).__name__}({plural(len(self.rows), 'row')}{best})"
 
     def __str__(self) -> str:
-        return str(self.table())
+        return str(self.table(self.answer()))
 
     def _repr_html_(self) -> str:
         # the report draws what this package makes, so it is imported here alone
@@ -554,11 +547,34 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         written: Path = report.write_comparison(self, self.folder, path)
         return written
 
-    def table(self) -> TextTable:
-        """Return the main figures of each row, and which row to use."""
-        columns = shown_columns(self.rows)
-        cells = [[c.form(figure_at(c.path, row)) for c in columns] for row in self.rows]
-        return TextTable([c.title for c in columns], cells, self.answer())
+    def table(self, note: str = "") -> TextTable:
+        """Return the columns with a title that a row has a figure for, above a note.
+
+        Perplexities have their spreads over the seeds, and a star where the training stopped at the
+        limit of epochs; ratios have their intervals.
+        """
+        columns = [
+            column
+            for column in COLUMNS
+            if column.title
+            and (
+                column.key in _ALWAYS
+                or any(figure_at(column.path, row) is not None for row in self.rows)
+            )
+        ]
+        lines = []
+        for row in self.rows:
+            cells = {column.key: column.form(figure_at(column.path, row)) for column in columns}
+            for split in ("valid", "test"):
+                if (sd := row.perplexity[split].sd) is not None:
+                    cells[split] += f" ± {figure(sd, 1)}"
+            cells["test"] += "*" if row.at_epoch_limit else ""
+            # no space inside the brackets, so that a narrow table puts them below the ratio
+            for key, ratio in {"to_flat": row.to_flat, "to_like": row.to_like}.items():
+                if ratio is not None and ratio.low is not None and ratio.low != ratio.high:
+                    cells[key] += f" [{ratio.low:.3f},{ratio.high:.3f}]"
+            lines.append(list(cells.values()))
+        return TextTable([column.title for column in columns], lines, note)
 
     def answer(self) -> str:
         """Return one sentence that names the row to use; "" where there is none."""
@@ -705,16 +721,6 @@ COLUMNS: list[Column] = [
 ]
 #: Columns that are always shown; others are shown when a row has the figure.
 _ALWAYS = {"name", "valid", "test", "parameters", "seconds_from_text"}
-
-
-def shown_columns(rows: Sequence[RowResult]) -> list[Column]:
-    """Return the columns with a title that at least one row has a figure for."""
-    return [
-        column
-        for column in COLUMNS
-        if column.title
-        and (column.key in _ALWAYS or any(figure_at(column.path, row) is not None for row in rows))
-    ]
 
 
 # Files

@@ -66,14 +66,9 @@ class Job(NamedTuple):
     seed: int
 
     @property
-    def of_tree(self) -> Job:
-        """The job that builds the tree, which rows that differ in their layers share."""
-        return Job(self.row.tree_row, self.seed)
-
-    @property
     def sources(self) -> list[Job]:
         """The job that learns the vectors of the tree, if there is one."""
-        source = self.row.tree_row.source
+        source = self.row.source
         return [] if source is None else [Job(source, self.seed)]
 
 
@@ -108,11 +103,19 @@ class Row:
         Whether seconds count from the text on: neither tree nor vectors are from a file.
     """
 
+    layer: str | None = None
+    models = 1
+    source: Row | None = None
+    made_from: object = None
+    is_trained = is_timed = True
+
     def __init__(
         self, text: str, kind: Kind, method: str, options: dict[str, Any], summary: str
     ) -> None:
         self._text, self.kind, self.method = text, kind, method
-        self.options, self.summary = options, summary
+        self.options, self.summary, self.is_flat = options, summary, text == FLAT
+        self.single: Row = self
+        self.tree_row: Row = self
         # plain letters, with a hash where they may not be unique
         joined = text.replace(" + ", " ")
         plain = re.sub(r"[^A-Za-z0-9._]+", "-", joined).strip("-.").lower()
@@ -123,17 +126,12 @@ class Row:
         values = [token.rpartition("=")[2] for token in shlex.split(text)]
         self.files = [Path(value) for value in values if value.endswith(ENDINGS)]
         self.files += [value for value in options.values() if isinstance(value, Path)]
-        self.layer: str | None = None
-        self.models = 1
-        self.single: Row = self
-        self.tree_row: Row = self
-        self.source: Row | None = None
-        self.made_from: object = None
-        self.is_trained, self.is_flat, self.is_timed = kind != "ngram", text == FLAT, True
 
     @staticmethod
-    def parse(entry: Row | str | Tree) -> Row:
+    def parse(entry: Row | str | Tree, tree: Tree | None = None) -> Row:
         """Return the row of a text or of a tree; a row as it is.
+
+        A tree file that the text names is not read where `tree` is what it holds.
 
         Raises
         ------
@@ -159,7 +157,7 @@ class Row:
             )
         text, tokens = entry, typed_words(entry)
         if len(tokens) > 2 and tokens[1] == "x" and tokens[0].isdecimal():
-            return Several(Row.parse(shlex.join(tokens[2:])), int(tokens[0]))
+            return Several(Row.parse(shlex.join(tokens[2:]), tree), int(tokens[0]))
         end = tokens.index("+") if "+" in tokens else len(tokens)
         output, over = tokens[:end], tokens[end + 1 :]
         if not output or (end < len(tokens) and not over) or "+" in over:
@@ -173,7 +171,7 @@ class Row:
             if pairs or (match and over):
                 what = "options" if pairs else "layer over it"
                 raise OptionError(f"{text!r} is no row: {name} has no {what}; leave that out")
-            return NGram(int(match[1])) if match else TreeRow(name, None, *over)
+            return NGram(int(match[1])) if match else TreeRow(name, tree, *over)
         if name in BUILDERS.names():
             return BuilderRow(name, parse_options(name, builder_options(name), pairs), *over)
         if name not in LAYERS.names():
@@ -258,11 +256,10 @@ class BuilderRow(TreeLayerRow):
         by_vectors = builder.takes is WordVectors or options.get("cluster_by") == "vectors"
         self.source = BuilderRow("random", {}) if by_vectors and not has_file else None
 
-    def from_vectors(self, file: Path) -> Row:
+    def from_vectors(self, file: Path) -> BuilderRow:
         """Return the same row, built from a file of vectors."""
-        pair = f"{_VECTORS_FILE.name}={shlex.quote(file.as_posix())}"
-        output, plus, over = str(self).partition(" + ")
-        return Row.parse(f"{output} {pair}{plus}{over}")
+        values = self._values | {_VECTORS_FILE.name: file}
+        return BuilderRow(self.method, values, *shlex.split(self.layer or ""))
 
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
         """Build the tree of a seed."""
@@ -281,6 +278,8 @@ class BuilderRow(TreeLayerRow):
 class TreeRow(TreeLayerRow):
     """A tree that is there already, by the name of its file, and the layer over it."""
 
+    is_timed = False
+
     def __init__(self, name: str, tree: Tree | None, *over: str) -> None:
         self.name, self.tree = name, load(name) if tree is None else tree
         method, options = str(self.tree.meta.get("method") or ""), self.tree.meta.get("options")
@@ -293,7 +292,7 @@ class TreeRow(TreeLayerRow):
             over,
         )
         self.is_flat = self.tree.n_nodes <= 1 and self.layer is None
-        self.is_timed, self.made_from = False, self.tree.meta.get("input")
+        self.made_from = self.tree.meta.get("input")
         if self.layer is not None:
             self.tree_row = TreeRow(name, self.tree)
         stem = re.sub(r"[^a-z0-9.]+", "-", Path(name).name.partition(".")[0].lower())
@@ -358,6 +357,8 @@ class Several(Row):
 class NGram(Row):
     """A Kneser-Ney n-gram model; "kn3" is the usual name of a trigram model."""
 
+    is_trained = False
+
     def __init__(self, order: int) -> None:
         if not 2 <= order <= 7:
             raise OptionError(f"there is no kn{order}; there are kn2 to kn7, Kneser-Ney")
@@ -386,6 +387,9 @@ def parse_rows(entries: Iterable[Row | str | Tree] | None, config: Mapping[str, 
 
     Raises OptionError when there is none, or two that are named are the same.
     """
+    if isinstance(entries, str | Row | Tree):
+        one = "tree" if isinstance(entries, Tree) else f'"{entries}"'
+        raise OptionError(f"rows must be a list, also of one row: rows=[{one}]")
     if entries is None:
         is_language_model = kind_of(config).model.is_language_model
         entries = [row for row in DEFAULT if is_language_model or not row.endswith(_OF_LANGUAGE)]

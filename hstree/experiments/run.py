@@ -16,7 +16,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from operator import methodcaller
 from pathlib import Path
@@ -45,11 +45,10 @@ from hstree.experiments.results import (
     Epochs,
     Halving,
     JobResult,
-    RowResult,
     Steps,
     Stop,
 )
-from hstree.experiments.row import Job, Row, Several, TreeRow, parse_rows
+from hstree.experiments.row import Job, Row, parse_rows
 from hstree.experiments.speed import FILE as SPEEDS
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, config_of, kind_of, new_model
@@ -114,7 +113,8 @@ class Runner:
     epochs and seconds, `content` the hashes and lines of the texts, for the keys of what is made
     from them. A training has at most `max_epochs`. A row's first round takes `first_seconds`, where
     the time is bounded. `score_train` says whether to score the first `SAMPLE` training tokens,
-    `makes` whether what is not finished may be made.
+    `makes` whether what is not finished may be made. Models begin with the word vectors of the one
+    in the folder of a job, `warm_start`.
     """
 
     splits: Splits
@@ -129,6 +129,7 @@ class Runner:
     score_train: bool = False
     makes: bool = True
     whole: dict[Split, int] = field(default_factory=dict)
+    warm_start: Path | None = None
 
     @classmethod
     def of(
@@ -141,24 +142,27 @@ class Runner:
         options: Mapping[str, Any],
     ) -> Runner:
         """Return the runner of the arguments of `compare`, all checked; raises as that does."""
-        if isinstance(rows, str | Row | Tree):
-            one = "tree" if isinstance(rows, Tree) else f'"{rows}"'
-            raise OptionError(f"rows must be a list, also of one row: rows=[{one}]")
         for name in ("epochs", "seconds", "minutes"):
             if options.get(name) is not None:
-                rule = "Halving(10)" if name == "minutes" else f"{name.capitalize()}(20)"
-                raise OptionError(f"{name} is a rule of when to stop: stop=hstree.{rule}")
+                typed = "Halving(10)" if name == "minutes" else f"{name.capitalize()}(20)"
+                raise OptionError(f"{name} is a rule of when to stop: stop=hstree.{typed}")
+        try:  # NumPy's numbers become Python's
+            given = Halving() if stop is None else stop
+            fields = msgspec.to_builtins(given, enc_hook=methodcaller("item"))
+            rule: Stop = msgspec.convert(fields, Stop)
+        except (msgspec.MsgspecError, AttributeError) as error:
+            rules = "hstree.Epochs(20), hstree.Seconds(240) or hstree.Halving(10)"
+            raise OptionError(f"stop is {stop!r}; give {rules}: {one_line(error)}") from error
         if not 1 <= seeds <= MAX_SEEDS:
             raise OptionError(f"seeds is {seeds}; it must be 1 to {MAX_SEEDS}")
         config = config_of(options)
         first = config.pop("random_state")
         config.pop("epochs")
-        stop = _checked(Halving() if stop is None else stop)
         parts = Splits.of(text)
         words = parts.train.vocabulary
         splits = Splits(*(part.with_vocabulary(words) for part in parts))
         whole: dict[Split, int] = {}
-        if stop.total_seconds is not None:
+        if rule.total_seconds is not None:
             if not any(option.name == "seconds" for option in kind_of(config).options):
                 raise OptionError(f"the model {kind_of(config).name} has no budget of seconds")
             n_scored = min(results.SAMPLE, max(_MOST_SCORES // len(words), 5_000))
@@ -173,12 +177,12 @@ class Runner:
         for row in parsed:
             row.check(words, config)
         content = [[part.sha256, list(part.lines), part.vocabulary.sha256] for part in splits]
-        first_seconds = None if isinstance(stop, Halving) else stop.total_seconds
-        states = range(first, first + seeds)
-        max_epochs = stop.epochs if isinstance(stop, Epochs) else MOST_EPOCHS
-        limits = max_epochs, first_seconds
-        runner = cls(splits, Path(folder), parsed, stop, states, config, content, *limits)
-        return replace(runner, whole=whole)
+        return cls(
+            *(splits, Path(folder), parsed, rule, range(first, first + seeds), config, content),
+            max_epochs=rule.epochs if isinstance(rule, Epochs) else MOST_EPOCHS,
+            first_seconds=None if isinstance(rule, Halving) else rule.total_seconds,
+            whole=whole,
+        )
 
     def with_kept(self, *, only: bool, force: bool) -> Runner:
         """Return a runner of the rows that the folder holds, too, if they can share a table.
@@ -201,22 +205,16 @@ class Runner:
             )
         named = {str(row): row for row in self.rows}
         others: list[Row] = []
-        for figures in () if only else kept.rows:
-            try:
-                is_named = figures.name in named
-                others.append(named.pop(figures.name) if is_named else self._again(figures))
-            except HstreeError:
-                continue  # its file is gone
+        for one in () if only else kept.rows:
+            output = shlex.split(one.name)[0 if one.models == 1 else 2]
+            is_gone = output.endswith(ENDINGS) and not Path(output).exists()
+            with suppress(HstreeError):  # what its row names is gone, and its tree, too
+                if one.name in named:
+                    others.append(named.pop(one.name))
+                else:
+                    tree = load(self.home / str(one.tree_file)) if is_gone else None
+                    others.append(Row.parse(one.name, tree))
         return replace(self, rows=[*others, *named.values()])
-
-    def _again(self, figures: RowResult) -> Row:
-        """Return a row of the folder, its tree from there if its own file is gone."""
-        n = figures.models
-        name, *over = shlex.split(figures.name)[0 if n == 1 else 2 :]
-        if name.endswith(ENDINGS) and not Path(name).exists():
-            row = TreeRow(name, load(self.home / str(figures.tree_file)), *over[1:])
-            return row if n == 1 else Several(row, n)
-        return Row.parse(figures.name)
 
     def _difference(self, kept: Comparison) -> str | None:
         """Return the first difference to the comparison in the folder."""
@@ -245,8 +243,9 @@ class Runner:
         return [jobs[i : i + row.models] for i in range(0, len(jobs), row.models)]
 
     def folder(self, job: Job, kind: str = "runs") -> Path:
-        """Return the folder of a job's model, tree or vectors."""
-        folder = self.home / kind / job.row.folder
+        """Return the folder of a job's model, tree or vectors; layers over a tree share it."""
+        row = job.row.tree_row if kind == "trees" else job.row
+        folder = self.home / kind / row.folder
         return folder / f"seed-{job.seed}" if job.row.is_trained else folder
 
     def make_way(self, *folders: Path) -> None:
@@ -255,13 +254,10 @@ class Runner:
         They are those of all jobs and, with `folders`, of more vectors. Warns of each.
         """
         jobs = [job for row in self.rows for of_seed in self.jobs_of(row) for job in of_seed]
-        trees = [job.of_tree for job in jobs]
-        sources = [source for job in jobs for source in job.sources]
-        homes = [*folders, *(self.folder(tree, "trees") for tree in [*trees, *sources])]
-        homes += [self.folder(job) for job in [*jobs, *sources]]
-        homes += [self.folder(source, "vectors") for source in sources]
+        jobs += [source for job in jobs for source in job.sources]
+        homes = [self.folder(job, kind) for job in jobs for kind in ("runs", "trees", "vectors")]
         files = [self.home / name for name in _OF_ALL]
-        files += [home / name for home in dict.fromkeys(homes) for name in _OF_JOBS]
+        files += [home / name for home in dict.fromkeys([*folders, *homes]) for name in _OF_JOBS]
         places: dict[Path, bool] = {}
         for file in files:
             above = list(file.relative_to(self.home).parents)[-2::-1]
@@ -280,11 +276,6 @@ class Runner:
             return replace(self, makes=False).run(job, seconds=seconds)
         except _NotFinishedError:
             return None
-
-    def _begin(self) -> None:
-        """Raise _NotFinishedError where nothing may be made."""
-        if not self.makes:
-            raise _NotFinishedError
 
     # Trees, and the vectors that they are built from
 
@@ -314,7 +305,8 @@ class Runner:
         file = folder / "vectors.npy"
         if (whole := _whole(file, result.key, WordVectors.read)) is not None:
             return file, whole[1].seconds or 0.0
-        self._begin()
+        if not self.makes:
+            raise _NotFinishedError
         began = time.perf_counter()
         trained = load_model(model)
         train = trained.reencode(self.splits.train)
@@ -346,7 +338,7 @@ class Runner:
         row, seed = job.row.tree_row, job.seed
         if row.kind != "tree":
             return None, Steps()
-        folder = self.folder(job.of_tree, "trees")
+        folder = self.folder(job, "trees")
         file, reads, learned = folder / "tree.json", dict(row.options), 0.0
         is_timed = row.is_timed
         if row.source is not None:
@@ -374,7 +366,8 @@ class Runner:
         if (whole := _whole(file, key, load)) is not None:
             tree, kept = whole
             return tree, Steps(vectors=kept.vectors, tree=kept.seconds)
-        self._begin()
+        if not self.makes:
+            raise _NotFinishedError
         began = time.perf_counter()
         with progress.task(f"building {row}"):
             vectors = reads.get("vectors") or reads.get("vectors_file")
@@ -394,7 +387,7 @@ class Runner:
         """Train a job until some seconds from the text, and pause; return its validation score."""
         tree, steps = self.tree(job)
         spec = job.row.spec(self.splits.train.counted_vocabulary(), tree)
-        history = self._fitted(job, spec, steps, seconds, self.folder(job), None).history_
+        history = self._fitted(job, spec, steps, seconds, self.folder(job)).history_
         if history.interrupted:
             raise KeyboardInterrupt
         valid = [epoch.valid for epoch in history.epochs if epoch.valid is not None]
@@ -405,28 +398,26 @@ class Runner:
         job: Job,
         *,
         seconds: float | None = None,
-        warm_start: Path | None = None,
         folder: Path | None = None,
         trained: Sequence[Callable[[Model[Any]], object]] = (),
     ) -> JobResult:
         """Do a job, or return the result of a finished one.
 
-        It trains for some seconds from the text, where the time is bounded, and begins with the
-        word vectors of the model in the folder of `warm_start`. `folder` replaces the job's own.
-        `trained` are called with the trained model before it is scored; then an interrupted
-        training is scored, too. Otherwise it raises KeyboardInterrupt, and the same call goes on
-        from a checkpoint.
+        It trains for some seconds from the text, where the time is bounded. `folder` replaces the
+        job's own. `trained` are called with the trained model before it is scored; then a training
+        that was interrupted is scored, too. Otherwise it raises KeyboardInterrupt, and the same
+        call goes on from a checkpoint.
         """
         if not job.row.is_trained:
             return self._fit_ngrams(job)
         home = self.folder(job) if folder is None else folder
         tree, steps = self.tree(job)
         spec = job.row.spec(self.splits.train.counted_vocabulary(), tree)
-        key = self._key(job, spec, seconds, warm_start)
+        key = self._key(job, spec, seconds)
         if (kept := self.kept(home, key)) is not None:
             shutil.rmtree(home / CHECKPOINTS, ignore_errors=True)  # left by a kill at the end
             return kept
-        model = self._fitted(job, spec, steps, seconds, home, warm_start)
+        model = self._fitted(job, spec, steps, seconds, home)
         history = model.history_
         if history.interrupted and not trained:
             raise KeyboardInterrupt
@@ -475,14 +466,14 @@ class Runner:
         steps: Steps,
         seconds: float | None,
         home: Path,
-        warm_start: Path | None,
     ) -> Model[Any]:
         """Return the trained model of a job whose tree took some steps.
 
         A row whose vectors and tree took the time of its first round trains for a share of it.
         Where either is from a file, as in a bootstrap, the seconds are those of the training.
         """
-        self._begin()
+        if not self.makes:
+            raise _NotFinishedError
         limit: dict[str, Any] = {"epochs": self.max_epochs}
         if seconds is not None:
             before = (steps.vectors or 0.0) + (steps.tree or 0.0)
@@ -492,15 +483,13 @@ class Runner:
         model.fit(
             model.reencode(self.splits.train),
             model.reencode(self.splits.valid),
-            warm_start=None if warm_start is None else load_model(warm_start / MODEL),
+            warm_start=None if self.warm_start is None else load_model(self.warm_start / MODEL),
             checkpoints=home / CHECKPOINTS,
             pauses=seconds is not None,
         )
         return model
 
-    def _key(
-        self, job: Job, spec: LayerSpec, seconds: float | None, warm_start: Path | None
-    ) -> str:
+    def _key(self, job: Job, spec: LayerSpec, seconds: float | None) -> str:
         """Return a hash of all that a job depends on.
 
         How far a training comes in a bounded time depends on kernels and threads, too.
@@ -516,8 +505,8 @@ class Runner:
         }
         if seconds is not None:
             depends |= {"seconds": seconds, "kernels": kernels(), "threads": n_threads()}
-        if warm_start is not None:
-            depends["warm start"] = content_key(warm_start / MODEL)
+        if self.warm_start is not None:
+            depends["warm start"] = content_key(self.warm_start / MODEL)
         return hash_of(depends)
 
     # N-gram models
@@ -534,7 +523,8 @@ class Runner:
         key = hash_of({"hstree": __version__, "text": self.content, "kneser-ney": options})
         if (kept := self.kept(home, key)) is not None:
             return kept
-        self._begin()
+        if not self.makes:
+            raise _NotFinishedError
         began = time.perf_counter()
         with progress.task(f"fitting {job.row}"):
             model = KneserNey(order=options["order"], discount=options["discount"]).fit(train)
@@ -655,17 +645,6 @@ def _whole(file: Path, key: str, read: Callable[[Path], Made]) -> tuple[Made, _B
     except HstreeError as error:
         warnings.warn(f"{error}".rstrip("; ") + "; it is made anew", stacklevel=3)
         return None
-
-
-def _checked(stop: Stop) -> Stop:
-    """Return a rule; raises OptionError for another object, and numbers out of their ranges."""
-    try:  # NumPy's numbers become Python's
-        fields = msgspec.to_builtins(stop, enc_hook=methodcaller("item"))
-        rule: Stop = msgspec.convert(fields, Stop)
-    except (msgspec.MsgspecError, AttributeError) as error:
-        rules = "hstree.Epochs(20), hstree.Seconds(240) or hstree.Halving(10)"
-        raise OptionError(f"stop is {stop!r}; give {rules}: {one_line(error)}") from error
-    return rule
 
 
 @contextmanager

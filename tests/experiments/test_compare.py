@@ -380,7 +380,7 @@ def test_a_file_in_the_place_of_a_folder_and_the_reverse_are_moved_aside(
             "runs/gmm/seed-0/result.json",
             b'{"key": "", "row": "gmm", "seed": 0, "perplexity": {}, "parameters": 1, '
             b'"options": {}, "steps": {}}',
-            "result.json is damaged: it has not the perplexities .* the job is done anew",
+            r"result.json is damaged: .* at `\$\.perplexity`; the job is done anew",
         ),
     ],
 )
