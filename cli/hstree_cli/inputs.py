@@ -77,7 +77,7 @@ def read_splits(
 
     chosen = words = read_vocabulary(vocabulary, **selection)
     named = [row.single for row in rows]
-    trees = {one.name: one.tree for one in named if isinstance(one, TreeRow)}
+    trees = {one.file: one.tree for one in named if isinstance(one, TreeRow)}
     first = next(iter(trees.values()), None)
     if (words or selection) and not of_tree:
         first = None

@@ -1,7 +1,5 @@
 """Commands to start with: `hstree demo`, `hstree compare` and `hstree report`."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -107,7 +105,7 @@ def compare(
 
 
 def _compare(
-    rows: list[Row] | None,
+    rows: "list[Row] | None",
     output: Path,
     reading: dict[str, Any],
     options: dict[str, Any],

@@ -1,7 +1,5 @@
 """Commands that train: evaluate, bootstrap and embed."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -130,7 +128,7 @@ def evaluate(
     shutil.rmtree(work, ignore_errors=True)  # from which a stopped training would go on
 
 
-def _save_mean_vectors(model: Any, train: Corpus, path: Path) -> None:
+def _save_mean_vectors(model: Any, train: "Corpus", path: Path) -> None:
     with showing_progress(training=True):
         model.mean_predicted_vectors(model.reencode(train)).save(path)
 

@@ -1,7 +1,5 @@
 """Commands that build trees: methods, vocab, build, check, stats, show and convert."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path
@@ -236,7 +234,7 @@ def build(
         )
 
 
-def _builder_of(method: str, seed: int) -> tuple[Builder, dict[str, Any]]:
+def _builder_of(method: str, seed: int) -> "tuple[Builder, dict[str, Any]]":
     """Return the builder and the values of its options that ``--method`` spells.
 
     Raises OptionError when there is none of the name, or an option cannot have its value.

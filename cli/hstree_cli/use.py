@@ -1,7 +1,5 @@
 """Commands that use a trained model, or several: predict, sample and score."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
@@ -78,7 +76,7 @@ def predict(
 
 
 def _answers(
-    model: Model[Any] | Ensemble, contexts: Iterator[list[str]], k: int
+    model: "Model[Any] | Ensemble", contexts: Iterator[list[str]], k: int
 ) -> Iterator[Answer]:
     """Yield each context with its most probable words, a batch at a time."""
     from hstree_cli.inputs import warn_of_unknown
@@ -182,7 +180,7 @@ def score(
             say(_summary(results))
 
 
-def _totals(text: Corpus, batches: Sequence[tuple[Float64, Bool]]) -> dict[str, Any]:
+def _totals(text: "Corpus", batches: "Sequence[tuple[Float64, Bool]]") -> dict[str, Any]:
     """Return the sums over the batches of a text, and the perplexities, as JSON values."""
     from hstree.data.text_score import TextScore
 
@@ -203,7 +201,7 @@ def _totals(text: Corpus, batches: Sequence[tuple[Float64, Bool]]) -> dict[str, 
     }
 
 
-def _word_lines(text: Corpus, nll: Float64, oov: Bool) -> Iterator[str]:
+def _word_lines(text: "Corpus", nll: "Float64", oov: "Bool") -> Iterator[str]:
     """Yield the lines of --per-word."""
     for start in range(0, len(text), LINES):
         part = slice(start, start + LINES)
@@ -212,7 +210,7 @@ def _word_lines(text: Corpus, nll: Float64, oov: Bool) -> Iterator[str]:
             yield f"{word}\t{-cost:.6f}\tOOV\n" if unknown else f"{word}\t{-cost:.6f}\n"
 
 
-def _text_lines(text: Corpus, nll: Float64, oov: Bool) -> Iterator[str]:
+def _text_lines(text: "Corpus", nll: "Float64", oov: "Bool") -> Iterator[str]:
     """Yield a line for each line of a text, which has its <eos> at least."""
     import numpy as np
 

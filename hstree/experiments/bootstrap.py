@@ -106,10 +106,10 @@ def bootstrap(
             for number, way in enumerate(ways):
                 done, row = table.runner.rows, way
                 if done:
-                    best = min(done, key=lambda one: table.done[str(one)][0][0].valid)
+                    best = min(done, key=lambda one: table.done[one.name][0][0].valid)
                     home = runner.folder(Job(best, runner.seeds[0]))
                     of_best = runner.home / f"round-{done.index(best)}"
-                    file = runner.vectors_of(home / MODEL, table.done[str(best)][0][0], of_best)[0]
+                    file = runner.vectors_of(home / MODEL, table.done[best.name][0][0], of_best)[0]
                     row = way.from_vectors(file.relative_to(runner.home))
                     table.runner = replace(table.runner, warm_start=home if warm_start else None)
                 table.runner = replace(table.runner, rows=list(dict.fromkeys([*done, row])))
@@ -117,6 +117,6 @@ def bootstrap(
                 with doing_jobs(n_jobs):
                     table.runner.tree(Job(row, runner.seeds[0]))
                 table.finish([row], runner.first_seconds)
-                yield f"round-{number}", table.save(words=True).row(str(row))
+                yield f"round-{number}", table.save(words=True).row(row.name)
 
     return trained_rounds()

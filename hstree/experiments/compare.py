@@ -16,7 +16,7 @@ import tempfile
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -173,7 +173,10 @@ def compare(
         runner.make_way()
         runner.splits.train.counted_vocabulary().save(runner.home / results.WORDS)
         table = Table(runner, within, updated)
-        speed_rounds = _speed_rounds(runner, speed_rounds)
+        if isinstance(runner.stop, Halving):  # one turn at least, more while minutes are left
+            turn = _TURN * max(1, sum(row.is_trained for row in runner.rows))
+            turns = int(_SPEEDS_SHARE * runner.stop.total_seconds / turn)
+            speed_rounds = min(speed_rounds, max(1, turns))
         if (n := n_parallel(n_jobs)) > 1:
             # Imported here, so that one job at a time does not wait for it.
             from hstree.experiments.parallel import jobs_done
@@ -191,17 +194,17 @@ def compare(
                     trees = {job.row.tree_row: job for job in first if job.row.kind == "tree"}
                     deque(table.jobs_done(runner, trees.values(), step="tree"), maxlen=0)
                 table.finish(runner.rows, runner.first_seconds)
-        jobs = {str(row): runner.jobs_of(row)[0][0] for row in runner.rows if row.is_trained}
-        keys = {str(job.row): table.done[name][0][0].key for name, job in jobs.items()}
-        models = {str(job.row): runner.folder(job) / MODEL for job in jobs.values()}
+        jobs = {row.name: runner.jobs_of(row)[0][0] for row in runner.rows if row.is_trained}
+        keys = {job.row.name: table.done[name][0][0].key for name, job in jobs.items()}
+        models = {job.row.name: runner.folder(job) / MODEL for job in jobs.values()}
         file = runner.home / speed.FILE
         kept = speed.kept_speeds(file, keys, models, runner.splits, speed_rounds)
         # Several models are as fast as one of them by their number; together they have no top k.
         table.speeds = {
             measure: {
-                str(row): [one / row.models for one in rounds[str(row.single)]]
+                row.name: [one / row.models for one in rounds[row.single.name]]
                 for row in runner.rows
-                if str(row.single) in rounds and (row.models == 1 or measure != "top_k")
+                if row.single.name in rounds and (row.models == 1 or measure != "top_k")
             }
             for measure, rounds in kept.items()
         }
@@ -237,7 +240,7 @@ def plan_of(
         runner = replace(runner, first_seconds=rounds[0].seconds)
         last = {row: one.seconds for one in rounds for row in one.rows}
     jobs = {
-        job: last.get(str(row), runner.first_seconds)
+        job: last.get(row.name, runner.first_seconds)
         for row in runner.rows
         for jobs in runner.jobs_of(row)
         for job in jobs
@@ -247,7 +250,7 @@ def plan_of(
             result = runner.finished(job, seconds)
             steps = () if result is None else msgspec.structs.astuple(result.steps)
             took = None if result is None else sum(step or 0.0 for step in steps)
-            planned.append(PlannedJob(str(job.row), job.seed, took))
+            planned.append(PlannedJob(job.row.name, job.seed, took))
     return planned
 
 
@@ -330,7 +333,7 @@ def evaluate(
         runner.make_way()
         job = runner.jobs_of(one)[0][0]
         result = runner.run(job, trained=calls, seconds=runner.first_seconds)
-        comparison = Table(runner, done={str(one): [[result]]}).comparison()
+        comparison = Table(runner, done={one.name: [[result]]}).comparison()
         model = trainings[0] if trainings else load_model(runner.folder(job) / MODEL)
     return Evaluation(model, comparison, result.train, result.interrupted)
 
@@ -369,7 +372,7 @@ def _halve(table: Table, began: float, speed_rounds: int, n_jobs: int) -> None:
             left = total - (time.perf_counter() - began) - reserve
             step = _next_step(left, len(active), len(runner.seeds), seconds, n_jobs)
             target = max(seconds + (step if number else _SHARE * step), _LEAST)
-            rounds.rounds.append(_Round(target, [str(row) for row in active]))
+            rounds.rounds.append(_Round(target, [row.name for row in active]))
             results.write_struct(file, rounds)
         this = rounds.rounds[number]
         seconds = this.seconds
@@ -377,18 +380,18 @@ def _halve(table: Table, began: float, speed_rounds: int, n_jobs: int) -> None:
         if number == n_rounds - 1:
             break
         with progress.task(f"round {number + 1}, {seconds:,.0f} s a row", len(active)) as task:
-            waiting = [row for row in active if str(row) not in this.valid]
+            waiting = [row for row in active if row.name not in this.valid]
             task.advance(len(active) - len(waiting))
             started, n_trained = time.perf_counter(), 0
             for row, scores in _advanced(table, waiting, seconds, task):
-                this.valid[str(row)] = statistics.fmean(scores)
+                this.valid[row.name] = statistics.fmean(scores)
                 results.write_struct(file, rounds)
                 n_trained += len(scores)
                 task.advance()
             # What is not training, validation above all, comes again at the end.
             spent = time.perf_counter() - started - n_trained * seconds / n_jobs
             reserve += max(0.0, spent) if number == 0 else 0.0
-        ranked = sorted(active, key=lambda row: this.valid[str(row)])
+        ranked = sorted(active, key=lambda row: this.valid[row.name])
         active = ranked[: math.ceil(len(ranked) / 2)]
         table.finish(ranked[len(active) :], seconds)
     table.finish(active, seconds)
@@ -403,17 +406,9 @@ def _advanced(
         yield from table.together(rows, seconds, step="advance")
         return
     for row in rows:
-        task.note(str(row))
+        task.note(row.name)
         jobs = [job for jobs in table.runner.jobs_of(row) for job in jobs]
         yield row, [table.runner.advance(job, seconds) for job in jobs]
-
-
-def _speed_rounds(runner: Runner, most: int) -> int:
-    """Return in how many turns speeds are measured: one at least, more while minutes are left."""
-    if not isinstance(runner.stop, Halving):
-        return most
-    seconds = _TURN * max(1, sum(row.is_trained for row in runner.rows))
-    return min(most, max(1, int(_SPEEDS_SHARE * runner.stop.total_seconds / seconds)))
 
 
 def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
@@ -431,7 +426,7 @@ def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
         }
     )
     kept = results.kept_struct(runner.home / "rounds.json", _Rounds)
-    rows = {str(row) for row in runner.rows if row.is_trained}
+    rows = {row.name for row in runner.rows if row.is_trained}
     before = kept.rounds if kept is not None and kept.key == key else []
     differ = sorted(rows ^ set(before[0].rows)) if before else []
     if before and not differ:
@@ -504,7 +499,7 @@ class Table:
         """Do the jobs of rows; after each row but the last of all, write the results so far."""
         ended = rows if self.jobs_done is None else (row for row, _ in self.together(rows, seconds))
         for row in ended:
-            self.done[str(row)] = [
+            self.done[row.name] = [
                 [self.runner.run(job, seconds=seconds) for job in jobs]
                 for jobs in self.runner.jobs_of(row)
             ]
@@ -537,7 +532,7 @@ class Table:
         runner, splits = self.runner, self.runner.splits
         vocabulary = splits.train.vocabulary
         parts: dict[Split, Corpus] = dict(zip(SPLITS, splits, strict=True))
-        done = [row for row in runner.rows if str(row) in self.done]
+        done = [row for row in runner.rows if row.name in self.done]
         bands = frequency_bands(splits)
         covered = None
         for row in done:
@@ -546,16 +541,15 @@ class Table:
                 file = runner.folder(job, "trees") / "tree.json"
                 covered = _covered_tokens(load(file), splits)
                 break
-        of_jobs = {row: self._of_jobs(row) for row in done}
         with progress.task("laying out the table", len(done)) as task:
             rows = []
             for row in done:
-                rows.append(self._row(row, of_jobs, bands, covered))
+                rows.append(self._row(row, done, bands, covered))
                 task.advance()
-        names = [str(row) for row in (done if self.finalists is None else self.finalists)]
+        names = [row.name for row in (done if self.finalists is None else self.finalists)]
         choice = results.choose([row for row in rows if row.name in names], self.within)
         if choice is not None and choice.rival is not None:
-            by_name = {str(row): row for row in done}
+            by_name = {row.name: row for row in done}
             chosen, rival = (self.nlls(by_name[name]) for name in (choice.chosen, choice.rival))
             choice = msgspec.structs.replace(choice, to_rival=paired_ratio(chosen, rival))
         test = splits.test.with_vocabulary(vocabulary)
@@ -581,7 +575,7 @@ class Table:
             bands=bands[0],
             rows=rows,
             choice=choice,
-            pending=[str(row) for row in runner.rows if str(row) not in self.done],
+            pending=[row.name for row in runner.rows if row.name not in self.done],
         )
         if words:
             tables = self._words(comparison)
@@ -590,39 +584,55 @@ class Table:
 
     def nlls(self, row: Row, split: Held = "test") -> list[Float64]:
         """Return the nll of every token of a split for each seed, of the mean of its models."""
-        if (str(row), split) not in self._nlls:
+        if (row.name, split) not in self._nlls:
             of_seeds = [
                 [read_npy(os.fspath(self.runner.folder(job) / NLL[split])) for job in jobs]
                 for jobs in self.runner.jobs_of(row)
             ]
-            self._nlls[str(row), split] = [
+            self._nlls[row.name, split] = [
                 nlls[0] if len(nlls) == 1 else mean_probability(nlls) for nlls in of_seeds
             ]
-        return self._nlls[str(row), split]
+        return self._nlls[row.name, split]
 
     def _row(
         self,
         row: Row,
-        of_jobs: Mapping[Row, dict[str, Any]],
+        rows: Sequence[Row],
         bands: tuple[list[results.Band], Int64],
         covered: Bool | None,
     ) -> RowResult:
-        """Return the figures of a row beside all finished ones."""
-        name, nlls, total = str(row), self.nlls(row), of_jobs[row]["steps"].total
-        flat = next((one for one in of_jobs if one.is_flat), None)
-        of_flat = None if flat is None else of_jobs[flat]["steps"].total
-        speeds: dict[str, Any] = {
-            measure: results.Speed.of(rounds[name], self.speeds[to].get(str(flat)))
-            for measure, rounds in self.speeds.items()
-            for to in ["nll" if measure == "unnormalised" else measure]
-            if name in rounds
-        }
+        """Return the figures of a row beside all finished ones.
+
+        Ratios are to flat, and to flat with the same layer; a mixture is one with the first n-gram
+        model.
+        """
+        nlls, of_jobs = self.nlls(row), self._of_jobs(row)
+        fields: dict[str, Any] = {}
+        for other in rows:
+            if other.is_flat and "to_flat" not in fields:
+                fields["to_flat"] = paired_ratio(nlls, self.nlls(other))
+                flat, total = self._of_jobs(other)["steps"].total, of_jobs["steps"].total
+                fields["from_text_times_flat"] = flat / total if flat and total else None
+            if other.name == f"flat + {row.layer}" != row.name:
+                fields["like"], fields["to_like"] = other.name, paired_ratio(nlls, self.nlls(other))
+        flat_name = next((other.name for other in rows if other.is_flat), "")
+        for measure, rounds in self.speeds.items():
+            if row.name in rounds:
+                of_flat = self.speeds["nll" if measure == "unnormalised" else measure]
+                fields[measure] = results.Speed.of(rounds[row.name], of_flat.get(flat_name))
+        ngram = next((one for one in rows if not one.is_trained), row)
+        if ngram is not row:
+            (other_valid,), (other_test,) = self.nlls(ngram, "valid"), self.nlls(ngram)
+            weights = [best_weight(valid, other_valid) for valid in self.nlls(row, "valid")]
+            pairs = zip(weights, nlls, strict=True)
+            mixed = [mixed_nll(weight, test, other_test) for weight, test in pairs]
+            fields["mixture"] = results.Mixture(statistics.fmean(weights), _spread(mixed).mean)
         # The figures are of binary NCE, and of bands that are projections of the hidden vector.
         is_published = row.kind == "layer" and not (
             row.options.get("ranking") or row.options.get("projected") is False
         )
         return RowResult(
-            name=name,
+            name=row.name,
             kind=row.kind,
             method=row.method,
             summary=row.summary,
@@ -631,12 +641,10 @@ class Table:
             is_flat=row.is_flat,
             models=row.models,
             **self._tree_figures(row),
-            **of_jobs[row],
+            **of_jobs,
             covered=None if covered is None else _spread(nlls, covered).mean,
             by_band=[_spread(nlls, bands[1] == i).mean for i in range(len(bands[0]))],
-            **speeds,
-            from_text_times_flat=of_flat / total if of_flat and total else None,
-            **self._beside_others(row, list(of_jobs)),
+            **fields,
             published=_PUBLISHED.get(row.method) if is_published else None,
         )
 
@@ -647,14 +655,14 @@ class Table:
         on the time, epochs are counted at the speed that was measured in turns.
         """
         jobs = [job for jobs in self.runner.jobs_of(row) for job in jobs]
-        done = [result for of_seed in self.done[str(row)] for result in of_seed]
+        done = [result for of_seed in self.done[row.name] for result in of_seed]
         nlls, splits = self.nlls(row), self.runner.splits
         spreads = {name: Spread.of([one.perplexity[name] for one in done]) for name in SCORED}
         if row.models > 1:
             known = splits.test.with_vocabulary(splits.train.vocabulary).ids(slice(None)) >= 0
             spreads["valid"], spreads["test"] = _spread(self.nlls(row, "valid")), _spread(nlls)
             spreads["test_without_oov"] = _spread(nlls, known)
-        rounds, steps = self.speeds.get("training", {}).get(str(row.single)), []
+        rounds, steps = self.speeds.get("training", {}).get(row.single.name), []
         for result in done:
             training = result.steps.training
             if rounds and self.runner.stop.total_seconds is None:
@@ -731,30 +739,9 @@ class Table:
             "in_wordnet": in_wordnet,
         }
 
-    def _beside_others(self, row: Row, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return the fields of a row that are ratios to others, or a mixture with one.
-
-        Others are flat, flat with the same layer, and the first n-gram model.
-        """
-        fields: dict[str, Any] = {}
-        for other in rows:
-            if other.is_flat and "to_flat" not in fields:
-                fields["to_flat"] = paired_ratio(self.nlls(row), self.nlls(other))
-            if str(other) == f"flat + {row.layer}" != str(row):
-                fields["like"] = str(other)
-                fields["to_like"] = paired_ratio(self.nlls(row), self.nlls(other))
-        ngram = next((one for one in rows if not one.is_trained), row)
-        if ngram is not row:
-            (other_valid,), (other_test,) = self.nlls(ngram, "valid"), self.nlls(ngram)
-            weights = [best_weight(valid, other_valid) for valid in self.nlls(row, "valid")]
-            pairs = zip(weights, self.nlls(row), strict=True)
-            mixed = [mixed_nll(weight, test, other_test) for weight, test in pairs]
-            fields["mixture"] = results.Mixture(statistics.fmean(weights), _spread(mixed).mean)
-        return fields
-
     def _words(self, comparison: Comparison) -> list[results.WordTable]:
         """Compare rows word by word: with flat, else the best; the chosen one with its rival."""
-        rows, choice = {str(row): row for row in self.runner.rows}, comparison.choice
+        rows, choice = {row.name: row for row in self.runner.rows}, comparison.choice
         best = choice.best if choice else ""
         level = next((row.name for row in comparison.rows if row.is_flat), best)
         trained = [row.name for row in comparison.rows if row.kind != "ngram"]

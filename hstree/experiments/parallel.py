@@ -85,7 +85,7 @@ def jobs_done(
                 folder = runner.folder(job, "trees")
                 tree = (folder / "tree.json").relative_to(runner.home).as_posix()
             packed = b"" if is_shared else _packed(runner.home, _folders(runner, job))
-            yield _Task(of, str(job.row), job.seed, tree, packed)
+            yield _Task(of, job.row.name, job.seed, tree, packed)
 
     with progress.task("jobs", len(jobs), "jobs") as bar:
         n_done = 0
@@ -95,7 +95,7 @@ def jobs_done(
                 _unpack(packed, home)
                 if of == step and stage is stages[-1]:
                     n_done += 1
-                    bar.note(str(job.row))
+                    bar.note(job.row.name)
                     bar.advance()
                     name = f"{job.row}, seed {job.seed}"
                     what = {"tree": "tree built", "advance": "trained"}.get(step, "done")

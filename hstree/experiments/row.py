@@ -81,8 +81,8 @@ class Row:
 
     Attributes
     ----------
-    kind : {"tree", "layer", "ngram"}
-        What its figures are of.
+    name, kind : str and {"tree", "layer", "ngram"}
+        Its text, as it is typed; what its figures are of.
     method, options, summary : str, dict and str
         Name, options and one sentence of the builder, the layer or the n-gram model.
     layer : str or None
@@ -110,20 +110,20 @@ class Row:
     is_trained = is_timed = True
 
     def __init__(
-        self, text: str, kind: Kind, method: str, options: dict[str, Any], summary: str
+        self, name: str, kind: Kind, method: str, options: dict[str, Any], summary: str
     ) -> None:
-        self._text, self.kind, self.method = text, kind, method
-        self.options, self.summary, self.is_flat = options, summary, text == FLAT
+        self.name, self.kind, self.method = name, kind, method
+        self.options, self.summary, self.is_flat = options, summary, name == FLAT
         self.single: Row = self
         self.tree_row: Row = self
         # plain letters, with a hash where they may not be unique
-        joined = text.replace(" + ", " ")
+        joined = name.replace(" + ", " ")
         plain = re.sub(r"[^A-Za-z0-9._]+", "-", joined).strip("-.").lower()
         self.folder = plain
         if len(plain) > _LONGEST_FOLDER or not re.fullmatch(r"[a-z0-9 ._=-]+", joined):
-            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
             self.folder = f"{plain[:_LONGEST_FOLDER]}-{digest[:8]}"
-        values = [token.rpartition("=")[2] for token in shlex.split(text)]
+        values = [token.rpartition("=")[2] for token in shlex.split(name)]
         self.files = [Path(value) for value in values if value.endswith(ENDINGS)]
         self.files += [value for value in options.values() if isinstance(value, Path)]
 
@@ -183,16 +183,16 @@ class Row:
         return LayerRow(name, parse_options(name, LAYERS.get(name).options, pairs))
 
     def __str__(self) -> str:
-        return self._text
+        return self.name
 
     def __repr__(self) -> str:
-        return f"Row.parse({self._text!r})"
+        return f"Row.parse({self.name!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Row) and self._text == other._text
+        return isinstance(other, Row) and self.name == other.name
 
     def __hash__(self) -> int:
-        return hash(self._text)
+        return hash(self.name)
 
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
         """Build the tree of a seed from a training split, or from vectors."""
@@ -281,7 +281,7 @@ class TreeRow(TreeLayerRow):
     is_timed = False
 
     def __init__(self, name: str, tree: Tree | None, *over: str) -> None:
-        self.name, self.tree = name, load(name) if tree is None else tree
+        self.file, self.tree = name, load(name) if tree is None else tree
         method, options = str(self.tree.meta.get("method") or ""), self.tree.meta.get("options")
         known = BUILDERS.get(method).summary if method in BUILDERS.names() else ""
         super().__init__(
@@ -309,7 +309,7 @@ class TreeRow(TreeLayerRow):
         labels = self.tree.labels
         if others := sorted(set(labels) ^ set(words.words)):
             raise InputError(
-                f"{self.name} is over {len(labels):,} words, the comparison over {len(words):,} "
+                f"{self.file} is over {len(labels):,} words, the comparison over {len(words):,} "
                 f"({others[0]!r} is in one alone); perplexities can be compared over the same "
                 "words only: build it over those"
             )
@@ -393,20 +393,20 @@ def parse_rows(entries: Iterable[Row | str | Tree] | None, config: Mapping[str, 
     if entries is None:
         is_language_model = kind_of(config).model.is_language_model
         entries = [row for row in DEFAULT if is_language_model or not row.endswith(_OF_LANGUAGE)]
-    rows: dict[Row, None] = {}
-    named: set[Row] = set()
+    rows: dict[str, Row] = {}
+    named: set[str] = set()
     for entry in entries:
         if isinstance(entry, str) and entry in SETS:
-            rows |= dict.fromkeys(map(Row.parse, rows_of_set(entry, config)))
+            rows |= {row.name: row for row in map(Row.parse, rows_of_set(entry, config))}
             continue
         row = Row.parse(entry)
-        if row in named:
+        if row.name in named:
             raise OptionError(f"{row} occurs twice in the comparison; name each row once")
-        named.add(row)
-        rows[row] = None
+        named.add(row.name)
+        rows[row.name] = row
     if not rows:
         raise OptionError('there is nothing to compare; name a row, such as "huffman"')
-    return list(rows)
+    return list(rows.values())
 
 
 def rows_of_set(name: str, config: Mapping[str, Any]) -> list[str]:

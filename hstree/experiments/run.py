@@ -203,7 +203,7 @@ class Runner:
                 f"{self.home} holds a comparison that cannot share a table with this one: "
                 f"{difference}; choose another folder, or force its replacement"
             )
-        named = {str(row): row for row in self.rows}
+        named = {row.name: row for row in self.rows}
         others: list[Row] = []
         for one in () if only else kept.rows:
             output = shlex.split(one.name)[0 if one.models == 1 else 2]
@@ -254,7 +254,7 @@ class Runner:
         They are those of all jobs and, with `folders`, of more vectors. Warns of each.
         """
         jobs = [job for row in self.rows for of_seed in self.jobs_of(row) for job in of_seed]
-        jobs += [source for job in jobs for source in job.sources]
+        jobs = [Job(row, job.seed) for job in jobs for row in (job.row, job.row.source) if row]
         homes = [self.folder(job, kind) for job in jobs for kind in ("runs", "trees", "vectors")]
         files = [self.home / name for name in _OF_ALL]
         files += [home / name for home in dict.fromkeys([*folders, *homes]) for name in _OF_JOBS]
@@ -356,7 +356,7 @@ class Runner:
         key = hash_of(
             {
                 "hstree": __version__,
-                "row": str(row),
+                "row": row.name,
                 "read": texts(row.made_from),
                 "seed": seed,
                 "text": self.content,
@@ -442,7 +442,7 @@ class Runner:
             scores,
             {made_of: spec.made_from, "training": model.texts},
             key=key,
-            row=str(job.row),
+            row=job.row.name,
             seed=job.seed,
             parameters=sum(array.size for array in model.parameters().values()),
             options=model.config(),
@@ -545,7 +545,7 @@ class Runner:
             scores,
             {},
             key=key,
-            row=str(job.row),
+            row=job.row.name,
             seed=None,
             parameters=int(sum(model.n_grams_)),
             options=options,
@@ -554,8 +554,8 @@ class Runner:
 
     # What is kept
 
-    def kept(self, folder: Path, key: str | None = None) -> JobResult | None:
-        """Return the result of a finished job; None where there is none, or none of this key.
+    def kept(self, folder: Path, key: str) -> JobResult | None:
+        """Return the result of a finished job; None where there is none of this key.
 
         A folder that is damaged in any way counts as none, with a warning.
         """
@@ -563,7 +563,7 @@ class Runner:
             return None
         try:
             result = results.read_struct(folder / RESULT, JobResult)
-            if result.interrupted or (key is not None and result.key != key):
+            if result.interrupted or result.key != key:
                 return None
             if result.seed is not None:
                 load_model(folder / MODEL)
