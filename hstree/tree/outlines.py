@@ -158,6 +158,11 @@ def of_table(rows: Rows, titles: Sequence[str]) -> Outline:
         above, below = (set(column) - {""} for column in zip(*pairs, strict=True))
         if (plain and plain[0] in PARENT_TITLES) or above & below:
             return of_edges((parent, child) for parent, child in pairs)
+    if named_so := [title for title in plain if title in PARENT_TITLES[:2]]:
+        raise InputError(
+            f"the table has a column {named_so[0]!r} and {width} columns; keep the columns of "
+            "parents and children alone"
+        )
     return of_levels(rows)
 
 

@@ -70,8 +70,9 @@ def _outline(source: Any, labels: Sequence[Any] | None) -> tuple[Outline, dict[s
         return outlines.of_nested(source), {"kind": "nested"}
     if hasattr(source, "is_directed"):
         return outlines.of_graph(source), {"kind": "networkx"}
-    if hasattr(source, "children") and hasattr(source, "name"):
-        return outlines.of_nodes(source), {"kind": "nodes"}
+    root = getattr(source, "node", source)  # of bigtree's Tree
+    if hasattr(root, "children") and hasattr(root, "name"):
+        return outlines.of_nodes(root), {"kind": "nodes"}
     titles = [str(title) for title in getattr(source, "columns", ())]
     if hasattr(source, "__array__"):
         source = np.asarray(source, object).tolist()

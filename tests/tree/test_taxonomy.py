@@ -43,6 +43,7 @@ FORMS = {
     "array": np.array(EDGES),
     "networkx": networkx.DiGraph(EDGES),
     "objects": objects(),
+    "an object of objects": SimpleNamespace(node=objects()),
     "newick": "(((cat,'dog')animal,((oak)tree)plant)living,car)thing;",
 }
 
@@ -249,6 +250,7 @@ def test_bad_taxonomies_end_in_one_line(source, saying):
     [
         ("", "the file is empty"),
         ("a,b\n", "the table has no row"),
+        ("id,name,parent\n1,x,0\n", "a column 'parent' and 3 columns; keep the columns of"),
         ("parent,child\na,x\nb,y\n", "'a', 'b' have no parent"),
         ("top,leaf\na,x\nb,x\n", "the leaf 'x' stands twice, under 'a' and under 'b'"),
         ("top,mid,leaf\na,,x\n", "row 2 has an empty cell"),
