@@ -57,7 +57,8 @@ class Corpus:
     Parameters
     ----------
     text : EncodedText
-    vocabulary : Vocabulary
+    vocabulary : Vocabulary, optional
+        Its words (default: all types of the text, in their order).
     lines : (int, int), optional
         First line, from 0, and the line after the last (default: all).
     only : Vocabulary, optional
@@ -102,7 +103,7 @@ class Corpus:
     def __init__(
         self,
         text: EncodedText,
-        vocabulary: Vocabulary,
+        vocabulary: Vocabulary | None = None,
         lines: tuple[int, int] | None = None,
         *,
         only: Vocabulary | None = None,
@@ -115,7 +116,7 @@ class Corpus:
             )
         start, stop = (0, len(text.line_start) - 1) if lines is None else lines
         first, last = text.line_start[[start, stop]]
-        self.vocabulary, self.lines = vocabulary, (start, stop)
+        self.lines = start, stop
         self.name, self.sha256, self.versions = text.name, text.sha256, text.versions
         source: dict[str, Any] = {
             "kind": "corpus",
@@ -124,6 +125,9 @@ class Corpus:
             "lines": [start, stop],
             **({"lower": True} if text.lower else {}),
         }
+        if vocabulary is None:
+            vocabulary = Vocabulary(text.types, text.counts, source=source)
+        self.vocabulary = vocabulary
         words = (only or vocabulary).source
         is_same = {**words, "lines": source["lines"]} == source
         is_same = is_same or texts([source, words]) == texts(source)
@@ -202,10 +206,7 @@ class Corpus:
         OptionError
             When `vocabulary` is combined with the options that choose one.
         """
-        if vocabulary is not None and ((min_count, max_size) != (1, None) or unk is False):
-            raise OptionError(
-                "a vocabulary is given, so there is none to choose: drop min_count, max_size, unk"
-            )
+        _refuse_both(vocabulary, min_count, max_size, unk)
         location: str | list[str]
         if not isinstance(source, str | os.PathLike):
             location = list(map(os.path.abspath, source))
@@ -320,9 +321,7 @@ class Corpus:
         >>> corpus.ids(slice(None)).tolist(), corpus.vocabulary.words
         ([2, 0, 2, 3, 1, 3], ('0', '1', '2', '<eos>'))
         """
-        text = encode_ids(ids, labels, eos, name)
-        corpus = cls(text, Vocabulary([EOS], [0]))
-        return corpus.with_vocabulary(Vocabulary(text.types, text.counts, source=corpus.source))
+        return cls(encode_ids(ids, labels, eos, name))
 
     @classmethod
     def of(cls, text: Any, vocabulary: Vocabulary | None = None) -> Corpus:
@@ -368,6 +367,7 @@ class Corpus:
         unk: bool | None,
     ) -> Corpus:
         """Return a text over a vocabulary, or over one chosen from its words."""
+        _refuse_both(vocabulary, min_count, max_size, unk)
         if vocabulary is not None:
             return cls(text, vocabulary)
         corpus = cls(text, Vocabulary([EOS], [0]))
@@ -474,6 +474,16 @@ class Corpus:
             max_size=max_size,
             unk=unk,
             source=self.source,
+        )
+
+
+def _refuse_both(
+    vocabulary: Vocabulary | None, min_count: int, max_size: int | None, unk: bool | None
+) -> None:
+    """Refuse a vocabulary beside the options that choose one."""
+    if vocabulary is not None and ((min_count, max_size) != (1, None) or unk is False):
+        raise OptionError(
+            "a vocabulary is given, so there is none to choose: drop min_count, max_size, unk"
         )
 
 

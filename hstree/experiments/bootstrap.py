@@ -10,8 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from hstree._jobs import doing_jobs
-from hstree.data.corpus import Corpus
-from hstree.data.splits import Splits
 from hstree.errors import OptionError
 from hstree.experiments.compare import Table
 from hstree.experiments.results import Comparison, Epochs, Halving, RowResult, Stop
@@ -20,7 +18,7 @@ from hstree.experiments.run import MODEL, Runner, locked
 
 
 def bootstrap(
-    text: Splits | Corpus,
+    text: Any,
     folder: str | os.PathLike[str],
     rows: Sequence[Row | str] = ("gmm",),
     *,
@@ -40,7 +38,7 @@ def bootstrap(
 
     Parameters
     ----------
-    text : Splits or Corpus
+    text : Splits, Corpus, or what `Corpus.of` takes
     folder : path
     rows : sequence of str, default ("gmm",)
         Rows of the rounds from 1 on, which are built from vectors: "gmm epsilon=0.4",

@@ -91,7 +91,7 @@ _PUBLISHED = {
 
 
 def compare(
-    text: Splits | Corpus,
+    text: Any,
     rows: Iterable[Row | str | Tree] | None,
     folder: str | os.PathLike[str],
     *,
@@ -110,8 +110,8 @@ def compare(
 
     Parameters
     ----------
-    text : Splits or Corpus
-        Splits over one vocabulary, or a corpus to split by `Splits.of`. Trees are built from
+    text : Splits, Corpus, or what `Corpus.of` takes
+        Splits over one vocabulary, or a text to split by `Splits.of`. Trees are built from
         the training split alone.
     rows : iterable of str, Row or Tree, optional
         Rows as `Row.parse` reads them: "huffman", "gmm epsilon=0.4", "classes + ngrams",
@@ -220,7 +220,7 @@ class PlannedJob(NamedTuple):
 
 
 def plan_of(
-    text: Splits | Corpus,
+    text: Any,
     rows: Iterable[Row | str | Tree] | None,
     folder: str | os.PathLike[str],
     *,
@@ -286,7 +286,7 @@ class Evaluation:
 
 def evaluate(
     row: Row | str | Tree,
-    text: Splits | Corpus,
+    text: Any,
     *,
     stop: Stop | None = None,
     folder: str | os.PathLike[str] | None = None,
@@ -299,7 +299,7 @@ def evaluate(
     ----------
     row : str, Row or Tree
         As `compare` takes them; not several models, nor an n-gram model.
-    text : Splits or Corpus
+    text : Splits, Corpus, or what `Corpus.of` takes
     stop : Epochs or Seconds, optional
         At most 20 epochs by default.
     folder : path, optional

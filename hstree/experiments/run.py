@@ -134,7 +134,7 @@ class Runner:
     @classmethod
     def of(
         cls,
-        text: Splits | Corpus,
+        text: Any,
         rows: Iterable[Row | str | Tree] | None,
         folder: str | os.PathLike[str],
         stop: Stop | None,

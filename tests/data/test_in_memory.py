@@ -182,7 +182,7 @@ def test_ids_of_blocks_are_counted_together(monkeypatch):
         (Corpus.of, {"a": 1}, "a text of type dict"),
         (Corpus.of, [None], "line 1 is of type NoneType"),
         (Corpus.of, "no/such/file", "no such file"),
-        (lambda lines: Corpus(lines, None), ["a b"], r"Corpus\.read takes a file, from_lines"),
+        (Corpus, ["a b"], r"Corpus\.read takes a file, from_lines"),
     ],
 )
 def test_what_is_no_text_is_refused_with_the_way_out(make, wrong, message):
