@@ -104,7 +104,10 @@ def _command(row: Row, figures: RowResult, corpus: str, comparison: Comparison) 
 def _training(figures: RowResult, comparison: Comparison) -> list[str]:
     """Return the options of the text, the model and the rule that differ from their defaults."""
     sources = comparison.corpus
-    typed = ["--vocabulary", WORDS]
+    # the vocabulary, unless it is all words of the training split
+    unseen = [band.words for band in comparison.bands if band.least == 0]
+    is_default = bool(comparison.bands) and not any(unseen) and not comparison.oov["train"]
+    typed = [] if is_default else ["--vocabulary", WORDS]
     for split in ("valid", "test"):
         if sources[split].get("sha256") != sources["train"].get("sha256"):
             typed += [f"--{split}", str(sources[split].get("name"))]

@@ -3,6 +3,7 @@
 import shlex
 
 import pytest
+from msgspec.structs import replace
 
 import hstree
 from hstree.experiments import compare as comparing
@@ -40,15 +41,15 @@ def test_the_command_builds_the_same_tree(compared, monkeypatch, name):
 
 def test_the_command_of_a_layer_trains_it_with_the_same_options(compared):
     assert shlex.split(recipe(compared, "adaptive").command) == [
-        *("hstree", "evaluate", "adaptive", "text.txt", "--vocabulary", "words.tsv", "--dim", "8"),
-        *("--context", "2", "--batch-size", "64", "--epochs", "1", "--save", "model"),
+        *("hstree", "evaluate", "adaptive", "text.txt", "--dim", "8", "--context", "2"),
+        *("--batch-size", "64", "--epochs", "1", "--save", "model"),
     ]
 
 
 def test_the_command_of_a_layer_over_a_tree_is_one(compared):
     assert shlex.split(recipe(compared, OVER).command) == [
-        *("hstree", "evaluate", OVER, "text.txt", "--vocabulary", "words.tsv", "--dim", "8"),
-        *("--context", "2", "--batch-size", "64", "--epochs", "1", "--save", "model"),
+        *("hstree", "evaluate", OVER, "text.txt", "--dim", "8", "--context", "2"),
+        *("--batch-size", "64", "--epochs", "1", "--save", "model"),
     ]
 
 
@@ -74,6 +75,12 @@ def test_the_lines_of_python_make_a_layer_in_torch(compared, monkeypatch, name, 
     names = {"d": 4}
     exec(recipe(compared, name).python, names)
     assert type(names["layer"]).__name__ == kind
+
+
+def test_the_command_names_a_vocabulary_that_is_not_that_of_the_training_split(compared):
+    comparison = replace(compared, oov=compared.oov | {"train": 1})
+    typed = recipe_of(compared.row("adaptive"), comparison, compared.folder).command
+    assert "--vocabulary words.tsv" in typed
 
 
 @pytest.mark.parametrize(("stop", "seconds"), [(Seconds(12.5), "12.5"), (Halving(1.0), "70")])
