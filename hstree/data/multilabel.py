@@ -7,17 +7,20 @@ sample without labels begins with a blank.
 
 import os
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from hstree._files import naming, read_text, replacing
+from hstree._files import BYTE_ORDER_MARK, naming, read_regular, replacing, strict_text
 from hstree._ragged import offsets, segment_ids
 from hstree._text import plural, quoted
 from hstree._typing import Array, Int64
 from hstree.errors import InputError
 
+#: Bytes of a file that are read at a time.
+AT_ONCE = 1 << 20
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 #: Labels and features of a line.
 _LINE = re.compile(rf"(\d+(?:,\d+)*)?((?:(?:\s+|^)\d+:{_NUMBER})*)\s*", re.ASCII)
@@ -36,32 +39,54 @@ def read_multilabel(path: str | os.PathLike[str]) -> MultilabelData:
     Raises InputError when the file cannot be read, a line is not of the form, or the numbers of the
     first line are not those of the others.
     """
-    first, _, body = read_text(path).partition("\n")
+    data = read_regular(path, unpack=True).removeprefix(BYTE_ORDER_MARK)
+    end = data.find(b"\n") + 1 or len(data)
+    first = strict_text(data[:end], os.fspath(path)).rstrip("\r\n")
     with naming(path):
         header = re.fullmatch(r"\s*(\d+)\s+(\d+)\s+(\d+)\s*", first, re.ASCII)
         if header is None:
             wanted = 'the numbers of samples, features and labels, as in "4880 1836 159"'
             raise InputError(f"line 1 is {quoted(first)}; expected {wanted}")
         n, n_features, n_labels = map(int, header.groups())
-        lines = body.removesuffix("\n").split("\n") if body else []
-        if len(lines) != n or n == 0:
-            raise InputError(f"line 1 says {plural(n, 'sample')}, and {len(lines)} lines follow")
-        labels, features = [], []
-        for number, line in enumerate(lines, start=2):
-            if (match := _LINE.fullmatch(line)) is None:
-                wanted = "label,label feature:value ..."
-                raise InputError(f"line {number} is {quoted(line)}; expected {wanted}")
-            labels.append(match[1] or "")
-            features.append(match[2])
-        count = np.array([text.count(",") + 1 if text else 0 for text in labels])
-        label = _numbers(",".join(filter(None, labels)), ",")
-        Y = _rows(np.ones(len(label), np.int8), label, count, n_labels, "label")
-        count = np.array([text.count(":") for text in features])
-        # (pairs, 2) number and value of each feature
-        pairs = _numbers(" ".join(features).replace(":", " "), " ").reshape(-1, 2)
-        with np.errstate(over="ignore"):  # refused as it is not finite
-            X = _rows(pairs[:, 1].astype(np.float32), pairs[:, 0], count, n_features, "feature")
-    return MultilabelData(X, Y)
+        n_lines = data.count(b"\n", end) + (end < len(data) and not data.endswith(b"\n"))
+        if n_lines != n or n == 0:
+            raise InputError(f"line 1 says {plural(n, 'sample')}, and {n_lines} lines follow")
+    labels, features, line = [], [], 2
+    while end < len(data):  # some lines at a time, so that little is in memory as text
+        first_byte, end = end, data.find(b"\n", end + AT_ONCE) + 1 or len(data)
+        text = strict_text(data[first_byte:end], os.fspath(path), line=line, offset=first_byte)
+        lines = text.removesuffix("\n").split("\n")
+        with naming(path):
+            matches = [_matched(one, number) for number, one in enumerate(lines, start=line)]
+            labels.append(_labels([match[1] or "" for match in matches], line, n_labels))
+            features.append(_features([match[2] for match in matches], line, n_features))
+        line += len(lines)
+    return MultilabelData(*(scipy.sparse.vstack(rows, format="csr") for rows in (features, labels)))
+
+
+def _matched(text: str, number: int) -> re.Match[str]:
+    """Return the labels and the features of a line, as the groups of a match."""
+    if (match := _LINE.fullmatch(text)) is None:
+        wanted = "label,label feature:value ..."
+        raise InputError(f"line {number} is {quoted(text)}; expected {wanted}")
+    return match
+
+
+def _labels(texts: Sequence[str], line: int, n_labels: int) -> Any:
+    """Return the labels (n, L) of texts such as "3,23", the first of which is on a line."""
+    count = np.array([text.count(",") + 1 if text else 0 for text in texts])
+    label = _numbers(",".join(filter(None, texts)), ",")
+    return _rows(np.ones(len(label), np.int8), label, count, n_labels, "label", line)
+
+
+def _features(texts: Sequence[str], line: int, n_features: int) -> Any:
+    """Return the features (n, D) of texts such as "0:1 5:0.5"."""
+    count = np.array([text.count(":") for text in texts])
+    # (pairs, 2) number and value of each feature
+    pairs = _numbers(" ".join(texts).replace(":", " "), " ").reshape(-1, 2)
+    with np.errstate(over="ignore"):  # refused as it is not finite
+        values = pairs[:, 1].astype(np.float32)
+    return _rows(values, pairs[:, 0], count, n_features, "feature", line)
 
 
 def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
@@ -83,8 +108,11 @@ def _numbers(text: str, sep: str) -> Array:
     return np.fromstring(text, np.float64, sep=sep) if text.strip() else np.empty(0)
 
 
-def _rows(data: Array, column: Array, count: Int64, width: int, what: str) -> Any:
-    """Return a CSR array of rows with `count` stored numbers; `what` names columns in messages."""
+def _rows(data: Array, column: Array, count: Int64, width: int, what: str, line: int) -> Any:
+    """Return a CSR array of rows with `count` stored numbers.
+
+    Messages name columns by `what`, and rows by their lines, the first of which is `line`.
+    """
     start = offsets(count)
     for is_wrong, wrong in (
         (column >= width, f"the {what} {{}}, and line 1 says {plural(width, what)}, from 0 on"),
@@ -92,13 +120,15 @@ def _rows(data: Array, column: Array, count: Int64, width: int, what: str) -> An
     ):
         if is_wrong.any():
             at = int(np.argmax(is_wrong))
-            line = 2 + int(segment_ids(start)[at])
-            raise InputError(f"line {line} has {wrong.format(f'{column[at]:.0f}')}")
+            row = int(segment_ids(start)[at])
+            raise InputError(f"line {line + row} has {wrong.format(f'{column[at]:.0f}')}")
     rows = scipy.sparse.csr_array((data, column.astype(np.int32), start), shape=(len(count), width))
     rows.sort_indices()
     twice = (np.diff(rows.indices) == 0) & (np.diff(segment_ids(start)) == 0)
     if twice.any():
         at = int(np.argmax(twice))
-        line = 2 + int(segment_ids(start)[at])
-        raise InputError(f"line {line} has the {what} {rows.indices[at]} twice; leave one out")
+        row = int(segment_ids(start)[at])
+        raise InputError(
+            f"line {line + row} has the {what} {rows.indices[at]} twice; leave one out"
+        )
     return rows

@@ -83,3 +83,14 @@ def test_bibtex(part, n):
     data = read_multilabel(shared(f"multilabel/bibtex-{part}.txt.xz"))
     assert (data.X.shape, data.Y.shape) == ((n, 1836), (n, 159))
     assert set(data.X.data.tolist()) == {1.0}
+
+
+def test_a_long_file_is_read_in_pieces(tmp_path, monkeypatch):
+    from hstree.data import multilabel
+
+    whole = read(tmp_path, TEXT)
+    monkeypatch.setattr(multilabel, "AT_ONCE", 1)
+    pieces = read(tmp_path, TEXT)
+    assert (whole.X != pieces.X).nnz == (whole.Y != pieces.Y).nnz == 0
+    with pytest.raises(InputError, match="line 4 has the label 2, and line 1 says 2 labels"):
+        read(tmp_path, TEXT.replace("\n1\n", "\n2\n"))

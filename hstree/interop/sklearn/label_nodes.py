@@ -233,7 +233,7 @@ class LabelNodes(NamedTuple):
         """Return the k likeliest labels of each sample from a log-probability on.
 
         In each round a sample goes on from its open nodes that are at least half as likely as the
-        best, and once it has k labels, from all that are as likely as the last of these.
+        best. Once it has k labels, nodes that are less likely than the last of these are left.
         """
         n, tree = X.shape[0], self.tree
         floor = np.full(n, least)
@@ -254,7 +254,7 @@ class LabelNodes(NamedTuple):
             best = np.full(n, -np.inf)
             np.maximum.at(best, opened.sample, opened.log_prob)
             likely = best - np.log(2) if k < tree.n_labels else floor
-            is_next = opened.log_prob >= np.where(floor > least, floor, likely)[opened.sample]
+            is_next = opened.log_prob >= likely[opened.sample]
             opened = self._children(X, opened.where(is_next)).plus(opened.where(~is_next))
 
     def _children(self, X: Rows, pairs: Pairs) -> Pairs:
