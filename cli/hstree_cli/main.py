@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from hstree_cli.classify import classify
 from hstree_cli.options import TYPED, UsageError, flag, option
 from hstree_cli.start import compare, demo, report
 from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, WRONG_USAGE, complain, running
@@ -21,7 +22,7 @@ from hstree_cli.use import predict, sample, score
 PANELS = {
     "Start here": (demo, compare, report),
     "Build trees": (methods, vocab, build, check, stats, show, convert),
-    "Train": (evaluate, bootstrap, embed),
+    "Train": (evaluate, bootstrap, embed, classify),
     "Use a trained model": (predict, sample, score),
 }
 #: Ends of the help pages: each command has its lines.
@@ -51,6 +52,7 @@ hstree bootstrap corpus.txt "gmm epsilon=0.4" --rounds 2 -o rounds
 hstree bootstrap corpus.txt gmm "classes cluster_by=vectors" -o rounds
 hstree embed corpus.txt gmm.json -o vectors.vec
 hstree embed corpus.txt "negative samples=5" --model skipgram -o vectors.bin
+hstree classify train.txt test.txt --method "kmeans arity=16"
 hstree predict model "the stock market" -k 5
 hstree predict model --with other --contexts lines.txt --json answers.json
 hstree sample model --words 50 --seed 1

@@ -197,7 +197,7 @@ def build(
     from hstree.tree.files import ENDINGS
     from hstree_cli.inputs import read_vocabulary, refuse_options, training_split
 
-    chosen, options = _builder_of(method, seed)
+    chosen, options = builder_of(method, seed)
     values = options.values()
     named = [v for v in values if isinstance(v, Path) or str(v).endswith(ENDINGS)]
     reads = [input, vocabulary, labels, *named]
@@ -234,7 +234,7 @@ def build(
         )
 
 
-def _builder_of(method: str, seed: int) -> "tuple[Builder, dict[str, Any]]":
+def builder_of(method: str, seed: int) -> "tuple[Builder, dict[str, Any]]":
     """Return the builder and the values of its options that ``--method`` spells.
 
     Raises OptionError when there is none of the name, or an option cannot have its value.

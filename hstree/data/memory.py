@@ -25,6 +25,16 @@ def free_memory() -> int:
     return min(free)
 
 
+def peak_memory() -> int:
+    """Return the bytes of memory that this process has had at most; 0 where it is not known."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
 def give_back() -> None:
     """Return what has been freed to the system, where the C library does so when asked (glibc).
 

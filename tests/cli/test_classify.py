@@ -1,0 +1,89 @@
+"""`hstree classify`: what it prints, saves and refuses."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_multilabel_classification
+
+from hstree import load
+from hstree.data.multilabel import read_multilabel, write_multilabel
+from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier
+from hstree.metrics import precision_at_k
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Names of files of 200 training and 50 test samples."""
+    X, Y = make_multilabel_classification(250, 30, n_classes=12, n_labels=3, random_state=0)
+    write_multilabel(tmp_path / "train.txt", X[:200], Y[:200])
+    write_multilabel(tmp_path / "test.txt", X[200:], Y[200:])
+    return "train.txt", "test.txt"
+
+
+def test_it_prints_precision_times_and_memory_in_80_columns(hstree, files, tmp_path):
+    ran = hstree("classify", *files, "--json", "results.json")
+    assert (ran.status, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= 80
+    for name in ("P@k", "propensity-scored", "nDCG@k", "fitting", "predicting", "memory"):
+        assert name in ran.out
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [figures["k"] for figures in results["figures"]] == [1, 3, 5]
+    for figures in results["figures"]:
+        assert f"{figures['P@k']:.2f}" in ran.out
+    assert results["peak_bytes"] > 1 << 20
+
+
+def test_the_saved_model_predicts_what_was_scored(hstree, files, tmp_path):
+    ran = hstree(
+        "classify", *files, "--method", "kmeans arity=4", "-o", "model", "--json", "r.json"
+    )
+    assert ran.status == 0
+    model = ProbabilisticLabelTreeClassifier.load(tmp_path / "model")
+    test = read_multilabel(tmp_path / "test.txt")
+    figures = json.loads((tmp_path / "r.json").read_text())["figures"]
+    precision = precision_at_k(test.Y, model.predict_proba(test.X, k=5), 3)
+    assert figures[1]["P@k"] == pytest.approx(100 * precision)
+    tree = load(tmp_path / "model" / "tree.json")
+    assert tree == model.tree_
+    assert tree.fan_out.max() <= 4
+
+
+def test_jobs_and_the_default_method_give_the_same_model(hstree, files, tmp_path):
+    assert hstree("classify", *files, "-o", "a").status == 0
+    assert hstree("classify", *files, "-o", "b", "--method", "kmeans arity=12").status == 0
+    assert hstree("classify", *files, "-o", "c", "--jobs", 2).status == 0
+    weights = [(tmp_path / name / "weights.safetensors").read_bytes() for name in "abc"]
+    assert weights[0] == weights[1] == weights[2]
+
+
+def test_a_model_is_replaced_with_force_alone(hstree, refused, files, tmp_path):
+    assert hstree("classify", *files).status == 0
+    refused("classify", *files, saying="labels/config.json exists; add --force")
+    assert hstree("classify", *files, "--force", "--C", 0.5).status == 0
+    assert ProbabilisticLabelTreeClassifier.load(tmp_path / "labels").C == 0.5
+
+
+def test_what_it_cannot_use_is_refused_in_one_line(refused, files, tmp_path):
+    (tmp_path / "narrow.txt").write_text("1 30 11\n3 0:1\n")
+    refused("classify", files[0], "narrow.txt", saying="narrow.txt has 30 features and 11 labels")
+    (tmp_path / "lies.txt").write_text("2 30 12\n3 0:1\n")
+    refused("classify", files[0], "lies.txt", saying="line 1 says 2 samples, and 1 lines follow")
+    (tmp_path / "outside.txt").write_text("1 30 12\n12 0:1\n")
+    refused("classify", files[0], "outside.txt", saying="line 2 has the label 12")
+    (tmp_path / "empty.txt").write_text("1 30 12\n 0:1\n")
+    refused("classify", "empty.txt", files[1], saying="no sample has a label")
+    refused("classify", "missing.txt", files[1], saying="missing.txt")
+    refused("classify", *files, "--method", "classes", saying="takes a corpus")
+    refused("classify", *files, "--method", "kmeans arity=1", status=2, saying="arity")
+    refused("classify", *files, "--C", 0, status=2, saying="--C is 0")
+    refused("classify", *files, "-o", files[0], saying="-o")
+
+
+def test_samples_without_labels_are_taken(hstree, files, tmp_path):
+    X, Y = read_multilabel(tmp_path / files[0])
+    Y = Y.toarray()
+    Y[:20] = 0
+    write_multilabel(tmp_path / "some.txt", X, Y)
+    assert np.count_nonzero(Y.sum(axis=1) == 0) >= 20
+    assert hstree("classify", "some.txt", files[1]).status == 0
