@@ -13,7 +13,8 @@ from scipy.sparse import csr_array
 
 from hstree._typing import Float64
 from hstree.errors import InputError, OptionError
-from hstree.tree import Hierarchy, Tree
+from hstree.tree import Tree
+from hstree.tree.hierarchy import Hierarchy
 
 #: Sums over all samples, or the mean of the samples' own figures.
 Average = Literal["micro", "macro"]

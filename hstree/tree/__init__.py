@@ -1,7 +1,6 @@
 """Trees: structure, rules, codes, statistics and files."""
 
 from hstree.tree.codes import Codes
-from hstree.tree.hierarchy import Hierarchy
 from hstree.tree.tree import Tree, load
 
-__all__ = ["Codes", "Hierarchy", "Tree", "load"]
+__all__ = ["Codes", "Tree", "load"]

@@ -145,7 +145,8 @@ def of_levels(rows: Rows) -> Outline:
 def of_table(rows: Rows, titles: Sequence[str]) -> Outline:
     """Read two columns of parents and children, or columns of levels.
 
-    They are parents and children where one is titled so, or one name stands in both columns.
+    They are parents and children where one is titled so, or where one name stands in both columns
+    and none twice in a row.
     """
     width = max((len(row) for _, row in rows), default=0)
     if width == 0:
@@ -156,7 +157,8 @@ def of_table(rows: Rows, titles: Sequence[str]) -> Outline:
         if plain and plain[-1] in PARENT_TITLES:
             return of_edges((parent, child) for child, parent in pairs)
         above, below = (set(column) - {""} for column in zip(*pairs, strict=True))
-        if (plain and plain[0] in PARENT_TITLES) or above & below:
+        is_twice = any(parent == child for parent, child in pairs)  # which no edge has
+        if (plain and plain[0] in PARENT_TITLES) or (above & below and not is_twice):
             return of_edges((parent, child) for parent, child in pairs)
     if named_so := [title for title in plain if title in PARENT_TITLES[:2]]:
         raise InputError(

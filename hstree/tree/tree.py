@@ -11,7 +11,6 @@ from hstree.tree.arrays import TreeArrays
 from hstree.tree.branches import draw
 from hstree.tree.lookup import code_of, codes_of, neighbours_of
 from hstree.tree.statistics import tree_statistics
-from hstree.tree.taxonomy import read_taxonomy
 
 
 class Tree(TreeArrays):
@@ -88,8 +87,8 @@ class Tree(TreeArrays):
     def from_taxonomy(cls, source: Any, *, labels: Sequence[Any] | None = None) -> Self:
         """Make the tree of a taxonomy; its leaves are the labels.
 
-        Nodes with one child decide nothing and are left out; `hstree.tree.Hierarchy` knows their
-        names. Other inner nodes keep their names.
+        Nodes with one child decide nothing and are left out; `hstree.tree.hierarchy.Hierarchy`
+        knows their names. Other inner nodes keep theirs.
 
         Parameters
         ----------
@@ -122,6 +121,8 @@ class Tree(TreeArrays):
         >>> tree.labels, tree.names
         (('cat', 'dog', 'car'), ('thing', 'animal'))
         """
+        from hstree.tree.taxonomy import read_taxonomy  # which no builder needs
+
         return cls(**vars(read_taxonomy(source, labels)))
 
 

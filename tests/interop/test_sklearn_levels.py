@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from hstree import Tree
 from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
-from hstree.tree import Hierarchy
+from hstree.tree.hierarchy import Hierarchy
 
 #: wild and elk's node have one child
 TREE = Tree.from_taxonomy(

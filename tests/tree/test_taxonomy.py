@@ -9,7 +9,8 @@ import scipy.sparse
 
 from hstree import Tree, prune
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
-from hstree.tree import Hierarchy, load
+from hstree.tree import load
+from hstree.tree.hierarchy import Hierarchy
 
 #: thing > (living > (animal > (cat, dog), plant > tree > oak), car); plant and tree have one child
 EDGES = [
@@ -92,6 +93,12 @@ def test_two_columns_of_which_no_name_stands_in_both_are_levels(tmp_path):
     (tmp_path / "x.csv").write_text("top,group\nrec,hockey\nrec,autos\nsci,space\nsci,med\n")
     tree = Tree.from_taxonomy(tmp_path / "x.csv")
     assert (tree.labels, tree.names) == (("hockey", "autos", "space", "med"), (None, "rec", "sci"))
+
+
+def test_a_group_of_one_class_of_its_name_is_levels(tmp_path):
+    (tmp_path / "x.csv").write_text("top,group\nrec,hockey\nrec,autos\nmisc,misc\n")
+    tree = Tree.from_taxonomy(tmp_path / "x.csv")
+    assert (tree.labels, tree.meta["collapsed"]) == (("hockey", "autos", "misc"), [[~2, "misc"]])
 
 
 def test_nodes_of_the_same_name_in_several_places_stay_apart():

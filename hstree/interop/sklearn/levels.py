@@ -9,7 +9,8 @@ import numpy as np
 from hstree._typing import Array, Float64, Int64
 from hstree.errors import InputError
 from hstree.interop.sklearn.linear import LinearTree, Rows
-from hstree.tree import Hierarchy, Tree, load
+from hstree.tree import Tree, load
+from hstree.tree.hierarchy import Hierarchy
 
 
 class LevelsMixin:

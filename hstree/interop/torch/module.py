@@ -19,8 +19,9 @@ from hstree.interop.torch.probabilities import AllLabels, certain, sample, targe
 from hstree.layers.base import check_k
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
 from hstree.models import Model, load
-from hstree.tree import Hierarchy, Tree
+from hstree.tree import Tree
 from hstree.tree.codes import Codes
+from hstree.tree.hierarchy import Hierarchy
 from hstree.tree.weight_rows import unigram_bias
 
 #: Elements of the (N, E) table of all edges that `top_k` and `predict` hold at a time.
