@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hstree.formats.base import Format, check_quotable, write_lines
 from hstree.tree import Tree
+from hstree.tree.hierarchy import collapsed_names
 from hstree.tree.outlines import of_newick
 from hstree.tree.paths import check_single_codes
 from hstree.tree.taxonomy import NEWICK, read_file
@@ -19,7 +20,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9.-]+")
 
 
 def newick(tree: Tree) -> str:
-    """Return a tree as one line of Newick. O(E), without recursion.
+    """Return a tree as one line of Newick, a taxonomy's with its nodes of one child. O(E).
 
     Raises InputError when a label has several codes, or cannot be quoted.
 
@@ -31,10 +32,15 @@ def newick(tree: Tree) -> str:
     check_single_codes(tree, "Newick", "write dot or graphml, which hold several")
     why = "Newick quotes neither control characters nor an empty string"
     check_quotable(tree, r"[^\0-\x1f\x7f-\x9f\u2028\u2029]+", why)
-    leaf = [_quoted(label) for label in tree.labels]
+    # (N + V) name of each node, then of each label, and the brackets before it
+    names = [*(tree.names or [None] * tree.n_nodes), *tree.labels]
+    name, opened = ["" if name is None else _quoted(name) for name in names], [""] * len(names)
+    for at, above in collapsed_names(tree).items():  # nodes of one child around it
+        opened[at] = "(" * len(above)
+        name[at] += "".join(f"){_quoted(one) if one else ''}" for one in reversed(above))
+    leaf = [before + label for before, label in zip(opened, name, strict=True)][tree.n_nodes :]
     if tree.n_nodes == 0:
         return f"{leaf[0]};"
-    name = ["" if name is None else _quoted(name) for name in tree.names or [None] * tree.n_nodes]
     start, child = tree.child_start.tolist(), tree.child.tolist()
     pieces: list[str] = []
     # A stack of what is still to be written: a node, or text as it is.
@@ -44,7 +50,7 @@ def newick(tree: Tree) -> str:
         if isinstance(item, str):
             pieces.append(item)
             continue
-        pieces.append("(")
+        pieces.append(f"{opened[item]}(")
         stack.append(f"){name[item]}")
         for below in reversed(child[start[item] : start[item + 1]]):
             stack += [below if below >= 0 else leaf[~below], ","]

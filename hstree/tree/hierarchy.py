@@ -60,7 +60,7 @@ class Hierarchy:
         check_single_codes(tree, "a taxonomy")
         self.tree = tree
         n_nodes, n_labels = tree.n_nodes, tree.n_labels
-        chains = _chains(tree)
+        chains = collapsed_names(tree)
         length = np.ones(n_nodes + n_labels, np.int64)  # of nodes, then of labels
         for at, chain in chains.items():
             length[at] += len(chain)
@@ -186,8 +186,11 @@ def _check_depth(depth: int) -> None:
         raise OptionError(f"depth is {depth!r}; it is 0 for the root, or more")
 
 
-def _chains(tree: Tree) -> dict[int, list[str | None]]:
-    """Return the names of nodes of one child above node n at n, and above label v at N + v."""
+def collapsed_names(tree: Tree) -> dict[int, list[str | None]]:
+    """Return the names of nodes of one child above node n at n, and above label v at N + v.
+
+    From the top down, as the tree's meta has them; TreeError where these do not fit the tree.
+    """
     chains: dict[int, list[str | None]] = {}
     number: Any
     for entry in tree.meta.get(COLLAPSED, ()):

@@ -271,6 +271,14 @@ def test_newick_of_others_is_read(tmp_path):
     assert tree.child.tolist() == [1, ~2, ~0, ~1]
 
 
+def test_newick_has_the_nodes_of_one_child_of_a_taxonomy():
+    nested = {"life": {"a": {"b": ["x"]}, "c d": {"e": ["y", "z"]}}}
+    tree = Tree.from_taxonomy({"all": nested})
+    assert newick(tree) == "((((x)b)a,((y,z)e)'c d')life)all;"
+    assert Tree.from_taxonomy(newick(tree)).meta["collapsed"] == tree.meta["collapsed"]
+    assert newick(Tree.from_taxonomy({"a": {"b": ["x"]}})) == "((x)b)a;"
+
+
 def test_taxonomy_tables_are_read_with_the_names_of_nodes_of_one_child(tmp_path):
     (tmp_path / "x.csv").write_text("a,p,x\na,p,y\nb,q,z\n")
     tree = formats.read(tmp_path / "x.csv")
