@@ -18,6 +18,7 @@ from hstree.builders.shared.divisive import divide
 from hstree.builders.shared.join import vector_rows
 from hstree.builders.shared.nodes import scale_of
 from hstree.builders.shared.prune import pruned, remainder
+from hstree.data.arrays import as_words
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import KeyedVectorsLike, WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -116,6 +117,7 @@ def prune(tree: Tree, labels: Sequence[str]) -> Tree:
     >>> prune(tree, ["c", "a"]).child.tolist()
     [-1, -2]
     """
+    labels = as_words(labels)
     if not labels:
         raise InputError("a tree has one label or more; name those that are to stay")
     if unknown := set(labels).difference(tree.labels):

@@ -51,7 +51,7 @@ def axes_of(values: Any) -> tuple[int, bool]:
         return len(values.shape), False  # a DataFrame, which `numpy.asarray` may copy
     if hasattr(values, "__array__"):
         values = np.asarray(values)
-        if values.dtype.kind not in "OU":
+        if values.dtype.kind not in "OU" or not values.ndim:
             is_real = values.dtype.kind in "iuf"
             return values.ndim * is_real, is_real and values.dtype.kind != "f"
     if not isinstance(values, Sequence | ValuesView | np.ndarray):

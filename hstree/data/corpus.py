@@ -247,10 +247,6 @@ class Corpus:
         >>> len(corpus), corpus.vocabulary.words
         (6, ('<eos>', 'the', 'cat', 'dog', '<unk>'))
         """
-        if isinstance(lines, str):
-            raise InputError(
-                "the lines are one str; give a list of lines, or a file to Corpus.read"
-            )
         encoded = encode_lines(lines, name, lower=lower)
         return cls._over(encoded, vocabulary, min_count, max_size, unk)
 
@@ -290,7 +286,7 @@ class Corpus:
         ids: Any,
         *,
         labels: Sequence[str] | Sequence[int] | None = None,
-        eos: int | None = None,
+        eos: int | str | None = None,
         name: str = "text",
     ) -> Corpus:
         """Make a corpus of token ids, which are also the ids of its vocabulary, in their order.
@@ -303,10 +299,9 @@ class Corpus:
         labels : sequence of str, length V, optional
             Name of each id (default: its digits, up to the largest id). Give them where other texts
             may have larger ids.
-        eos : int, optional
-            The id that ends lines, which is named ``<eos>`` whatever its label (default: the one
-            whose label is ``<eos>``, else another id behind all others). An array without it is
-            one line.
+        eos : int or str, optional
+            The id that ends lines, or its label (default: that of ``<eos>``, else another id behind
+            all others). It is named ``<eos>`` in the vocabulary. An array without it is one line.
         name : str
             Name in messages and records.
 
@@ -341,10 +336,10 @@ class Corpus:
         if isinstance(text, str | os.PathLike):
             return cls.read(text, vocabulary=vocabulary)
         is_table = hasattr(text, "columns") or isinstance(text, Mapping)
-        if is_table or not hasattr(text, "__iter__"):
+        if is_table or not hasattr(text, "__iter__") or getattr(text, "shape", None) == ():
             raise InputError(
                 f"a text of type {type(text).__name__}; give a Corpus, the name of a file, lines, "
-                "lists of tokens, or token ids; one column of a table"
+                "lists of tokens, or token ids; of a table, give one column"
             )
         token: object = 0
         is_line = False
@@ -480,7 +475,10 @@ class Corpus:
 def _refuse_both(
     vocabulary: Vocabulary | None, min_count: int, max_size: int | None, unk: bool | None
 ) -> None:
-    """Refuse a vocabulary beside the options that choose one."""
+    """Refuse a vocabulary beside the options that choose one, and what is none."""
+    if not isinstance(vocabulary, Vocabulary | None):
+        kind = type(vocabulary).__name__
+        raise InputError(f"a vocabulary of type {kind}; give an hstree.Vocabulary")
     if vocabulary is not None and ((min_count, max_size) != (1, None) or unk is False):
         raise OptionError(
             "a vocabulary is given, so there is none to choose: drop min_count, max_size, unk"

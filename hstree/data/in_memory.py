@@ -5,10 +5,11 @@ They are not kept in the cache folder. An array of ids stays as it is, memory-ma
 
 import hashlib
 import sys
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sized
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import chain, count, islice
-from typing import Any
+from numbers import Integral
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,16 +22,28 @@ from hstree.data.sources import Lines
 from hstree.data.vocabulary import EOS
 from hstree.errors import InputError
 
+T = TypeVar("T")
+
 #: Lines and ids that are looked at together.
 _LINES, _IDS = 4096, 1 << 20
 #: Without labels, ids are below the larger of this and ten times their number.
 _MOST_UNNAMED = 1 << 20
 
 
+def iterated(lines: Iterable[T], name: str) -> Iterator[T]:
+    """Iterate over lines; InputError where they are one text, or nothing to iterate over."""
+    if isinstance(lines, str | bytes | Mapping) or not hasattr(lines, "__iter__"):
+        raise InputError(
+            f"{name} of type {type(lines).__name__}; give a list of lines (a file is read by "
+            "`Corpus.read`)"
+        )
+    return iter(lines)
+
+
 def encode_lines(lines: Iterable[str], name: str, *, lower: bool = False) -> EncodedText:
     """Encode lines of text; the hash is that of a file of them."""
     about: dict[str, Any] = {}
-    pieces = list(pieces_of(Lines(lines, name), lower, about))
+    pieces = list(pieces_of(Lines(iterated(lines, name), name), lower, about))
     ids = np.concatenate([np.empty(0, np.int32), *(ids for ids, _ in pieces)])
     start = np.concatenate([[0], *(ends for _, ends in pieces)])
     types = about["words"].decode().split(" ")
@@ -44,13 +57,13 @@ def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedTex
     """
     number_of = defaultdict[Any, int](count(1).__next__, {EOS: 0})
     digest, ids, lengths = hashlib.sha256(), [np.empty(0, np.int32)], list[int]()
-    lines = iter(lines)
-    while some := list(islice(lines, _LINES)):
+    rest = iterated(lines, name)
+    while some := list(islice(rest, _LINES)):
         for number, line in enumerate(some, len(lengths) + 1):
             if isinstance(line, str | bytes | Mapping) or not hasattr(line, "__iter__"):
                 raise InputError(
                     f"{name}: line {number} is of type {type(line).__name__}, no list of tokens; "
-                    "`Corpus.from_lines` takes lines, `from_ids` ids; give one column of a table"
+                    "`Corpus.from_lines` takes lines, `from_ids` ids; of a table, give one column"
                 )
         ended = [[*line, EOS] for line in some]
         lengths += map(len, ended)
@@ -62,26 +75,26 @@ def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedTex
         text = "".join(f"{' '.join(map(str, line[:-1]))}\n" for line in ended)
         digest.update(text.encode("utf-8", "surrogatepass"))
     types = list(as_words(list(number_of), "token"))
-    if len(set(types)) < len(types):
-        twice = quoted(Counter(types).most_common(1)[0][0])
-        raise InputError(f"{name} has {twice} as text and as a number; give one of them alone")
+    texts = [isinstance(token, str) for token in number_of][1:]
+    if any(texts) and not all(texts):
+        word, digits = (quoted(types[1 + texts.index(is_text)]) for is_text in (True, False))
+        raise InputError(
+            f"{name}: tokens are text ({word}) and numbers ({digits}); give all as one of them, "
+            "and (word, count) pairs as a dict of counts"
+        )
     tokens_ids = np.concatenate(ids)
     if any(word.split() != [word] for word in types):
         digest.update(tokens_ids.data)
     return _encoded(name, digest.hexdigest(), types, tokens_ids, offsets(np.array(lengths, int)))
 
 
-def encode_ids(ids: Any, labels: Any, eos: int | None, name: str) -> EncodedText:
+def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> EncodedText:
     """Encode token ids, one array or a list of lines; see `Corpus.from_ids`.
 
     The type of an id is its label, or its digits; that of `eos` is ``<eos>``.
     """
     types = None if labels is None else list(as_words(labels))
-    if types is not None and eos is None and EOS in types:
-        eos = types.index(EOS)
-    if eos is not None and not 0 <= eos < (sys.maxsize if types is None else len(types)):
-        known = "a whole number" if types is None else f"from 0 to {len(types) - 1}"
-        raise InputError(f"eos is {eos}; it is the id that ends a line, {known}")
+    eos = _id_of_end(eos, types)
     array, length = (as_array(ids, name), None) if axes_of(ids)[0] == 1 else _joined(ids, name)
     if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
         what = f"ids of type {array.dtype}, {plural(array.ndim, 'axis', 'axes')}"
@@ -104,6 +117,20 @@ def encode_ids(ids: Any, labels: Any, eos: int | None, name: str) -> EncodedText
     digest.update(start.data)
     digest.update("\0".join(types).encode("utf-8", "surrogatepass"))
     return EncodedText(name, digest.hexdigest(), False, types, counts, array, start, {})
+
+
+def _id_of_end(eos: int | str | None, types: list[str] | None) -> int | None:
+    """Return the id that ends lines: a given one, that of a given label, or that of ``<eos>``."""
+    name = EOS if eos is None else eos
+    if isinstance(name, str) and name in (types or ()):
+        return (types or []).index(name)
+    if eos is None:
+        return None
+    is_id = isinstance(eos, Integral) and 0 <= eos < (sys.maxsize if types is None else len(types))
+    if not is_id:
+        known = "a whole number" if types is None else f"from 0 to {len(types) - 1}, or its label"
+        raise InputError(f"eos is {eos!r}; it is the id that ends a line, {known}")
+    return int(eos)
 
 
 def _encoded(

@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import hstree
 from hstree.data.vectors import WordVectors
@@ -76,6 +77,16 @@ def test_the_index_of_a_data_frame_has_the_labels():
     assert hstree.build("gmm", frame, counts=pandas.Series(COUNTS)) == GMM  # a default index
 
 
+def test_a_data_frame_is_no_counts():
+    pandas = pytest.importorskip("pandas", reason=PANDAS)
+    with pytest.raises(InputError, match="huffman takes a vocabulary, not a DataFrame; give"):
+        hstree.build("huffman", pandas.DataFrame({"word": WORDS, "count": COUNTS}))
+
+
+def test_labels_that_are_numbers_may_be_pruned_by_number():
+    assert hstree.prune(NUMBERED, [0, 3, "5"]).labels == ("0", "3", "5")
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
 def test_tensors_are_vectors(dtype):
     torch = pytest.importorskip("torch", reason=TORCH)
@@ -113,6 +124,8 @@ def test_lines_tokens_and_ids_are_texts(method):
         ("huffman", ({"a": 2**64},), "the count of 'a'"),
         ("huffman", ([],), "empty"),
         ("huffman", (ROWS,), "vectors come without counts; add them .counts=,"),
+        ("huffman", (csr_array(ROWS),), "huffman takes a vocabulary, not a csr_array; give counts"),
+        ("gmm", (csr_array(ROWS),), r"gmm takes word vectors, not a csr_array; give an array"),
         ("gmm", (COUNTS,), r"gmm takes word vectors, not a list; give an array \(V, d\)"),
         ("gmm", (ROWS, ["a"]), "1 labels for 6 rows"),
         ("gmm", (ROWS, [*WORDS[:5], 1.5]), r"label 5 is 1\.5; labels must be text or whole"),

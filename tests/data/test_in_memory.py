@@ -101,6 +101,7 @@ def test_ids_are_those_of_the_vocabulary():
     assert corpus.ids(ALL).tolist() == [2, 0, 3, 1, 3]
     assert corpus.line_start.tolist() == [0, 3, 5]
     assert corpus.vocabulary.counts.tolist() == [1, 1, 1, 2]
+    assert same(Corpus.from_ids([2, 0, 3, 1, 3], labels=list("abcd"), eos="d"), corpus)
 
 
 @pytest.mark.parametrize("kind", [list, iter, Column])
@@ -156,15 +157,16 @@ def test_ids_of_blocks_are_counted_together(monkeypatch):
 @pytest.mark.parametrize(
     ("make", "wrong", "message"),
     [
-        (Corpus.from_lines, "one text", "one str; give a list"),
+        (Corpus.from_lines, "one text", "text of type str; give a list of lines"),
+        (Corpus.from_tokens, 3, "text of type int; give a list of lines"),
         (Corpus.from_lines, [], "text is empty"),
         (Corpus.from_lines, ["a", ["b"]], "line 2 is of type list, not str.*from_tokens"),
         (Corpus.from_lines, ["a", "b\0"], "a NUL byte at line 2"),
         (Corpus.from_tokens, [["a"], "b c"], "line 2 is of type str.*from_lines"),
-        (Corpus.from_tokens, [{"text": "a"}], "of type dict.*one column of a table"),
+        (Corpus.from_tokens, [{"text": "a"}], "of type dict.*of a table, give one column"),
         (Corpus.from_tokens, [["a", None]], "token 2 is None"),
         (Corpus.from_tokens, [["a", ["b"]]], "unhashable"),
-        (Corpus.from_tokens, [[3, "3"]], "'3' as text and as a number"),
+        (Corpus.from_tokens, [("a", 5), ("b", 2)], r"text \('a'\) and numbers \('5'\).*a dict"),
         (Corpus.from_tokens, [], "text is empty"),
         (
             Corpus.from_ids,
@@ -181,6 +183,7 @@ def test_ids_of_blocks_are_counted_together(monkeypatch):
         (Corpus.of, 3, "a text of type int"),
         (Corpus.of, {"a": 1}, "a text of type dict"),
         (Corpus.of, [None], "line 1 is of type NoneType"),
+        (Corpus.of, np.array(3), "a text of type ndarray"),
         (Corpus.of, "no/such/file", "no such file"),
         (Corpus, ["a b"], r"Corpus\.read takes a file, from_lines"),
     ],
@@ -199,11 +202,18 @@ def test_what_is_no_text_is_refused_with_the_way_out(make, wrong, message):
         ({"labels": "ab"}, "labels are of type str"),
         ({"labels": ["a", "b"], "eos": 2}, "eos is 2; .* from 0 to 1"),
         ({"eos": -1}, "eos is -1"),
+        ({"eos": "</s>"}, "eos is '</s>'"),
+        ({"labels": ["a", "b"], "eos": "</s>"}, "eos is '</s>'; .*, or its label"),
     ],
 )
 def test_labels_that_do_not_fit_ids_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         Corpus.from_ids([0, 1], **options)
+
+
+def test_a_vocabulary_of_another_type_is_refused():
+    with pytest.raises(InputError, match="a vocabulary of type list"):
+        Corpus.from_lines(["a"], vocabulary=["a"])
 
 
 def test_ids_of_one_line_say_how_lines_end():

@@ -201,8 +201,10 @@ def _typed(
     """
     is_typed = isinstance(input, BuilderInput | Mapping)
     axes, is_whole = (0, False) if is_typed else axes_of(input)
+    is_table = hasattr(input, "columns") or hasattr(input, "toarray")  # of several columns, sparse
     is_vectors = isinstance(input, WordVectors | KeyedVectorsLike) or (
-        axes == 2 and (method.takes is WordVectors or counts is not None or not is_whole)
+        axes == 2
+        and (method.takes is WordVectors or counts is not None or not (is_whole or is_table))
     )
     is_counts = method.takes is Vocabulary and (
         isinstance(input, Vocabulary | Mapping) or axes == 1
@@ -215,8 +217,8 @@ def _typed(
         return WordVectors.of(input, labels, counts)
     if is_counts:
         return Vocabulary.of(input, labels)
-    is_text = not is_typed and method.takes is not WordVectors and hasattr(input, "__iter__")
-    return Corpus.of(input, vocabulary) if is_text else input
+    is_text = method.takes is not WordVectors and hasattr(input, "__iter__")
+    return Corpus.of(input, vocabulary) if is_text and not (is_typed or is_table) else input
 
 
 def _refused(method: Builder, what: str) -> InputError:
