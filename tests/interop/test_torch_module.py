@@ -215,6 +215,24 @@ def test_top_k_keeps_its_shape_where_scores_are_nan():
     assert log_prob.isnan().all(1).tolist() == [True, False]
 
 
+def test_top_k_takes_inputs_that_want_gradients():
+    module = twins(TREE)[1]
+    hidden, _ = as_tensors(TREE)
+    expected = module.top_k(hidden, 2)
+    actual = module.top_k(hidden.clone().requires_grad_(), 2)
+    torch.testing.assert_close(actual, expected)
+    assert not actual.log_prob.requires_grad
+
+
+def test_top_k_by_search_is_that_of_all_labels():
+    module = twins(TREE)[1].float()
+    hidden = as_tensors(TREE)[0].float()
+    log_prob, labels = torch.topk(module.log_prob(hidden), 3)
+    searched = module.top_k(hidden, 3)
+    torch.testing.assert_close(searched.log_prob, log_prob)
+    assert (searched.labels == labels).all()
+
+
 def test_top_k_in_parts_changes_nothing(monkeypatch):
     module = twins(TREE)[1]
     hidden, _ = as_tensors(TREE)

@@ -14,10 +14,11 @@ from hstree._typing import Int64, Integer
 from hstree.builders.grow import carried_rows
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, without_autocast
-from hstree.interop.torch.index import TreeIndex, not_compiled
+from hstree.interop.torch.index import TreeIndex, are_arrays, not_compiled, refuse_large
 from hstree.interop.torch.probabilities import AllLabels, certain, sample, target_log_prob
 from hstree.layers.base import check_k
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
+from hstree.layers.top_k import search_all
 from hstree.models import Model, load
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
@@ -47,6 +48,7 @@ class TopK(NamedTuple):
 class _Layout(NamedTuple):
     """A tree on one device."""
 
+    codes: Codes
     tree_index: TreeIndex
     all_labels: AllLabels | None  # None where the tree has no nodes
 
@@ -397,17 +399,30 @@ class HierarchicalSoftmax(TreeLayer):
     def top_k(self, input: Tensor, k: int) -> TopK:
         """Return the k most probable labels and their log-probabilities, (..., k).
 
-        Exact, from the log-probabilities of all labels; a k above V means V. Equal
-        log-probabilities are in the order of the label ids. Raises OptionError for a k below 1.
+        Exact; a k above V means V. Equal log-probabilities are in the order of the label ids. On
+        the CPU, in float32 and float64, the tree is searched, the likeliest branches first, with
+        the weights where they are (`hstree.layers.top_k`); elsewhere, in a compiled graph, and
+        where a search would be long, from the log-probabilities of all labels. Raises OptionError
+        for a k below 1.
         """
         check_k(k)
-        hidden = self._hidden(input)
-        step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
+        hidden, k = self._hidden(input).detach(), min(k, self.n_classes)
+        shape = len(hidden), k
+        labels = torch.zeros(shape, dtype=torch.int64, device=hidden.device)
+        dtype = torch.promote_types(hidden.dtype, torch.float32)
+        log_prob = torch.zeros(shape, dtype=dtype, device=hidden.device)
+        others = torch.arange(len(hidden), device=hidden.device)
+        arrays = self.weight.data, self.bias.data, hidden
+        if self.tree.n_nodes > 1 and not torch.compiler.is_compiling() and are_arrays(*arrays):
+            refuse_large(hidden)
+            weight, bias, vectors = (array.numpy() for array in arrays)
+            searched = search_all(self._layout().codes, weight, bias, vectors, k, None)
+            labels, values, is_done = map(torch.from_numpy, searched)
+            log_prob, others = values.to(dtype), others[~is_done]
         with without_autocast(input.device):
-            parts = [_largest(self._log_prob(some), k) for some in torch.split(hidden, step)]
-        shape = (*input.shape[:-1], parts[0][0].shape[1])
-        labels, log_prob = (torch.cat(part).reshape(shape) for part in zip(*parts, strict=True))
-        return TopK(labels, log_prob)
+            for some in torch.split(others, max(1, TABLE_LIMIT // max(1, len(self.tree.child)))):
+                labels[some], log_prob[some] = _largest(self._log_prob(hidden[some]), k)
+        return TopK(*(result.reshape(*input.shape[:-1], k) for result in (labels, log_prob)))
 
     @torch.no_grad()
     def sample(self, input: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -424,7 +439,8 @@ class HierarchicalSoftmax(TreeLayer):
     def _lay_out(self, device: torch.device) -> _Layout:
         codes, has_nodes = Codes(self.tree), self.tree.n_nodes > 0
         targets = Codes(self.tree, nodes=True) if self.node_targets else codes
-        return _Layout(TreeIndex(targets, device), AllLabels(codes, device) if has_nodes else None)
+        all_labels = AllLabels(codes, device) if has_nodes else None
+        return _Layout(codes, TreeIndex(targets, device), all_labels)
 
     def _target_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor:
         inputs = Inputs(self.weight, self.bias, hidden, self.sparse)
