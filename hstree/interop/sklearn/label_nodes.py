@@ -7,7 +7,7 @@ product of those on its path, and the highest of its paths' where it has several
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,8 +66,9 @@ def fit_nodes(
             solved[number] = group
             task.advance(len(group))
     # In the order of nodes, whatever job ended first
-    in_order = [one for number in sorted(solved) for one in solved[number]]
-    n_weights, feature, weight, bias = map(np.concatenate, zip(*in_order, strict=True))
+    parts = list(map(list, zip(*chain(*map(solved.pop, sorted(solved))), strict=True)))
+    # One array after the other, so that little is in memory twice
+    n_weights, feature, weight, bias = (np.concatenate(parts.pop(0)) for _ in range(4))
     content = weight, feature, offsets(n_weights)
     return LabelNodes(tree, scipy.sparse.csr_array(content, shape=(len(bias), X.shape[1])), bias)
 

@@ -28,7 +28,8 @@ from hstree.tree import Tree, load
 #: Number of children of the widest nodes of the default tree.
 WIDEST = 100
 #: Labels up to which a tree is built by NumPy alone, since loading compiled kernels takes longer.
-MOST_BY_NUMPY = 10_000
+#: For more, the label vectors are projected in fewer rounds.
+MOST_BY_NUMPY, FEW_ROUNDS = 10_000, 2
 
 _RANGES = {
     "scaling": Literal["auto", "tfidf", "unit", "none"],
@@ -315,13 +316,15 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
 
         def vectors() -> WordVectors:
             # (V, features) sums of samples; labels without any are zero
-            table = few_dimensions(normalize(Y.T.astype(X.dtype) @ X, copy=False), seed)
+            sums = normalize(Y.T.astype(X.dtype) @ X, copy=False)
+            table = few_dimensions(sums, seed, n_iter="auto" if is_small else FEW_ROUNDS)
             return WordVectors(names, table, counts=counts(), source={"kind": "label features"})
 
+        is_small = len(names) <= MOST_BY_NUMPY
         options = self.builder_options or {}
         if self.builder == "kmeans" and self.builder_options is None:
             options = {"arity": default_arity(len(names))}
-        with numpy_alone(len(names) <= MOST_BY_NUMPY):
+        with numpy_alone(is_small):
             return tree_of(self.builder, options, names, seed, counts, vectors)
 
     def _number(self, tree: Tree, names: list[str]) -> None:
