@@ -58,10 +58,10 @@ def write_comparison(
 
 def in_notebook(comparison: Comparison) -> str:
     """Return the first screen of the page and the main columns as HTML of a notebook."""
-    best, table = comparison.best, comparison.table()
+    best, says = comparison.best, escape(sentence_of(comparison, comparison.choice))
     name = "" if best is None else f"<strong>{escape(best.name)}</strong>: "
     picture = ""
     for figure in plots_of(comparison)[:1]:
         svg, _ = links_of(figure, styles_of(comparison.rows, best))
         picture = f'<img src="{svg.href}" alt="{escape(figure.title)}" width="600">'
-    return f"<p>{name}{escape(sentence_of(comparison))}</p>{picture}{table._repr_html_()}"
+    return f"<p>{name}{says}</p>{picture}{comparison.table()._repr_html_()}"

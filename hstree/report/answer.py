@@ -36,7 +36,7 @@ def offers_of(comparison: Comparison, folder: Path) -> list[Offer]:
     """Return the answer for every distance to the lowest perplexity at which it changes."""
     stored, choosable = comparison.choice, _choosable(comparison)
     if stored is None:
-        return [Offer(0.0, None, sentence_of(comparison))]
+        return [Offer(0.0, None, sentence_of(comparison, None))]
     # Steps of the slider at which another row is near enough.
     lowest = comparison.row(stored.best).valid
     steps = {math.ceil(round((row.valid / lowest - 1) / STEP, 6)) for row in choosable
@@ -52,8 +52,7 @@ def offers_of(comparison: Comparison, folder: Path) -> list[Offer]:
     offers = []
     for within, choice in sorted(choices.items()):
         recipe = recipe_of(comparison.row(choice.chosen), comparison, folder)
-        says = sentence_of(replace(comparison, choice=choice))
-        offers.append(Offer(within, choice, says, recipe))
+        offers.append(Offer(within, choice, sentence_of(comparison, choice), recipe))
     return offers
 
 
@@ -68,22 +67,24 @@ def _choosable(comparison: Comparison) -> list[RowResult]:
     return [row for row in rows if row.name in named]
 
 
-def sentence_of(comparison: Comparison) -> str:
+def sentence_of(comparison: Comparison, choice: Choice | None) -> str:
     """Say what the chosen row is against the flat softmax, or the others, without its name."""
-    best, noun = comparison.best, noun_of(comparison)
-    if comparison.choice is None or best is None:
+    noun = noun_of(comparison)
+    if choice is None:
         if any(row.kind != "ngram" for row in comparison.rows):
             return (
                 "Every row has read the test part, so that none can be named: compare again with "
                 "a test part that none has read."
             )
-        return f"No {noun} was compared, so there is none to name."
-    if best.name != comparison.choice.best:
-        alone = f"the fastest whose perplexity is near the lowest, that of {comparison.choice.best}"
-    else:
-        alone = "the lowest perplexity, and no faster row comes near it"
-    if not best.is_flat:
-        return _against_flat(best, comparison) or alone
+        is_done = not comparison.pending
+        return (
+            f"No {noun} {'was compared' if is_done else 'is finished'}, so there is none to name."
+        )
+    alone, chosen = "the lowest perplexity, and no faster row comes near it", choice.chosen
+    if chosen != choice.best:
+        alone = f"the fastest whose perplexity is near the lowest, that of {choice.best}"
+    if not comparison.row(chosen).is_flat:
+        return _against_flat(comparison.row(chosen), comparison) or alone
     others = [row for row in _choosable(comparison) if row.has_tree or row.kind == "layer"]
     nearest = min(others, key=lambda row: row.valid, default=None)
     if nearest is None or not (against := _against_flat(nearest, comparison)):
@@ -128,10 +129,6 @@ def offer_markup(comparison: Comparison, offer: Offer, tree: Link | None) -> Mar
             figures = (one.mean, one.sd, one.n, other.mean, other.sd, other.n)
             p = float(ttest_ind_from_stats(*figures, equal_var=False).pvalue)
     html = TEMPLATES.get_template("answer.html").render(
-        comparison=comparison,
-        offer=offer,
-        tree=tree,
-        among=among,
-        p=p,
+        comparison=comparison, offer=offer, tree=tree, among=among, p=p
     )
     return Markup(html)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 from markupsafe import Markup
-from msgspec.structs import replace
 
 from hstree._version import __version__
 from hstree.experiments import results
@@ -99,4 +98,4 @@ def _offered(page: Page, offer: Offer, folder: Path) -> Markup:
     if recipe is not None and recipe.tree_file is not None:
         with suppress(OSError, ValueError):  # a path with a null character is a ValueError
             tree = Link.to("tree.json", (folder / recipe.tree_file).read_bytes())
-    return offer_markup(replace(page.comparison, choice=offer.choice), offer, tree)
+    return offer_markup(page.comparison, offer, tree)
