@@ -296,6 +296,7 @@ def test_a_tree_is_walked_by_keyboard(opened):
 
 def test_a_wide_node_comes_in_pages_the_most_massive_first(opened):
     opened.one(".tree .below summary").click()  # the node of all words but three
+    opened.wait(lambda: opened.all(".node.leaf .words"))
     leaves = opened.all(".node.leaf .words")
     assert [leaf.text for leaf in leaves[:2]] == ["the", "of"]
     assert len(leaves) == 50
