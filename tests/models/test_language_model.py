@@ -237,10 +237,12 @@ def test_questions_that_cannot_be_answered(model):
         model.sample(length=1, random_state=-1)
     with pytest.raises(InputError, match="'zebra' is not among the labels"):
         model.log_prob([["zebra"]])
-    with pytest.raises(InputError, match=r"this model takes \(B, 2\)"):
-        model.log_prob(np.zeros((3, 5), int))
-    with pytest.raises(InputError, match="ids outside 0 to"):
-        model.log_prob(np.full((1, 2), 99))
+    for shape in ((3, 5), (2,), (1, 2, 1)):
+        with pytest.raises(InputError, match=r"this model takes \(B, 2\)"):
+            model.log_prob(np.zeros(shape, int))
+    for label in (-1, len(model.spec.labels)):
+        with pytest.raises(InputError, match="ids outside 0 to"):
+            model.log_prob(np.full((1, 2), label))
     assert np.isfinite(model.log_prob(np.zeros((1, 2), int))).all()
 
 

@@ -173,8 +173,9 @@ def test_what_word2vec_cannot_have_is_refused(markov, tmp_path):
     model = SkipGram(tree, **SMALL)
     with pytest.raises(InputError, match="'zebra' is not among the labels"):
         model.predict([["zebra"]])
-    with pytest.raises(InputError, match="ids outside -1 to"):
-        model.log_prob(np.array([[99]]))
+    for label in (-2, 99):
+        with pytest.raises(InputError, match="ids outside -1 to"):
+            model.log_prob(np.array([[label]]))
     with pytest.raises(InputError, match=r"this model takes \(B, n\)"):
         model.log_prob(np.array([9]))
     with pytest.raises(TrainingError, match="left none of the 2 tokens"):
