@@ -110,7 +110,8 @@ def read_splits(
         kept = chosen or splits.train.select_vocabulary(**selection)
         splits = Splits(*(part.limited_to(kept) for part in splits))
         selection = selection or {"vocabulary": vocabulary}
-    check_words_left(splits.train, "training split", selection)
+    if selection:
+        check_words_left(splits.train, "training split", selection)
     record = splits.train.record.get("vocabulary") if first is None or selection else None
     if seen := read_before(splits.test, vocabulary=record):
         warn(f"{seen} (`hstree vocab --train-split-only`)")
@@ -145,7 +146,7 @@ def refuse_options(reason: str, **values: Any) -> None:
 
 def check_words_left(text: Corpus, name: str, options: Mapping[str, Any]) -> None:
     """Refuse options that leave a text no word but ``<unk>``."""
-    if options and not text.n_known_words:
+    if not text.n_known_words:
         typed = " and ".join(f"{flag(option)} {value}" for option, value in options.items())
         raise OptionError(f"{name}: {typed}: no word but <unk> is left; choose more words")
 

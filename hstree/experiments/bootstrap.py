@@ -38,8 +38,8 @@ def bootstrap(
 
     Parameters
     ----------
-    text : Splits, Corpus, or what `Corpus.of` takes
-    folder : path
+    text, folder, force, **options
+        As in `compare`.
     rows : sequence of str, default ("gmm",)
         Rows of the rounds from 1 on, which are built from vectors: "gmm epsilon=0.4",
         "classes cluster_by=vectors"; the last is that of all later rounds.
@@ -52,14 +52,10 @@ def bootstrap(
         perplexity falls sooner, and may end a little higher.
     stop : Epochs or Seconds, optional
         When each training stops; at most 20 epochs by default.
-    force : bool, default False
-        Whether to replace a comparison of something else that the folder holds.
     updated : callable, optional
         Called with the comparison so far after each round.
     n_jobs : int, optional
         Number of processes that build the tree of a round; a round needs the one before it.
-    **options
-        As in `compare`.
 
     Yields
     ------

@@ -64,8 +64,10 @@ def test_a_path_that_is_no_tree_file(path, command, refused):
 
 def test_a_hostile_meta_is_printed_or_ignored(hstree, tmp_path, corpus):
     digest = hashlib.sha256(corpus.read_bytes()).hexdigest()
-    for lines in (["a", "b"], [1], 7, None, [[], {}], [True, 10**30]):
+    odd = [["a", "b"], [1], 7, None, [[], {}], [True, 10**30], {"words": None}, 0.5, [], True]
+    for lines in (*odd, {"a": [{}]}):
         meta = {
+            "coverage": lines,
             "method": {"a": [1]},
             "options": {"x": "\x1b[2J"},
             "max_codes_reached": "many",

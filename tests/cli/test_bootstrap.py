@@ -15,26 +15,18 @@ def text(tmp_path):
 
 
 def test_every_round_is_kept_and_shown(hstree, text, tmp_path):
-    arguments = ("bootstrap", text, "gmm epsilon=0.4", "-o", "b", "--rounds", "2", *SMALL)
+    rounds = ("gmm epsilon=0.4", "--rounds", "2", "--first", "huffman")
+    arguments = ("bootstrap", text, *rounds, "-o", "b", *SMALL)
     ran = hstree(*arguments)
     assert ran.status == 0
     assert max(map(len, ran.out.splitlines())) <= 80
     first, *later = results.load(tmp_path / "b").rows
-    assert first.name == "random"
+    assert first.name == "huffman"
     assert all(row.options["epsilon"] == 0.4 for row in later)
     files = {row.tree_file: (tmp_path / "b" / row.tree_file).stat().st_mtime_ns for row in later}
     assert hstree(*arguments).status == 0
     assert files == {name: (tmp_path / "b" / name).stat().st_mtime_ns for name in files}
     assert hstree("report", "b").status == 0
-
-
-def test_every_round_may_have_a_row_of_its_own(hstree, text, tmp_path):
-    classes = "classes cluster_by=vectors n_classes=3 short_list=4"
-    rows = ("gmm epsilon=0.4", classes)
-    ran = hstree("bootstrap", text, *rows, "--first", "huffman", "-o", "b", *SMALL)
-    assert ran.status == 0
-    methods = [row.method for row in results.load(tmp_path / "b").rows]
-    assert methods == ["huffman", "gmm", "classes"]
 
 
 def test_later_rounds_begin_with_the_vectors_of_the_best_round(hstree, text, tmp_path):
@@ -52,13 +44,9 @@ def test_later_rounds_begin_with_the_vectors_of_the_best_round(hstree, text, tmp
 @pytest.mark.parametrize(
     ("options", "saying"),
     [
-        (("gmm arity=3",), "arity"),
         (("gmm epsilon=0.9",), "epsilon"),
         (("--rounds", "0"), "--rounds"),
         (("--first", "gmm"), "gmm needs word vectors"),
-        (("gmm", "kmeans", "--rounds", "1"), "every row needs a round"),
-        (("huffman",), "not built from vectors"),
-        (("sampled",), "not a way to build a tree"),
         (("--then", "gmm"), "rows are arguments"),
     ],
 )

@@ -126,13 +126,6 @@ def test_stats_say_what_the_builder_recorded(hstree, corpus):
     assert "options cluster_by=exchange, n_classes=4, " in out
 
 
-@pytest.mark.parametrize("recorded", [["a", "b"], {"words": None}, 0.5, [], {"a": [{}]}, True])
-def test_stats_take_anything_that_a_builder_recorded(hstree, tmp_path, recorded):
-    tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
-    tree.with_meta({"coverage": recorded}).save(tmp_path / "tree.json")
-    assert hstree("stats", "tree.json").status == 0
-
-
 def test_the_tree_in_a_folder_is_named(refused, tree):
     for folder in ("model", "empty"):
         Path(folder).mkdir()

@@ -13,9 +13,9 @@ def bootstrap(text, folder, rows=("gmm",), **options):
 
 
 def test_each_round_is_built_from_the_vectors_of_the_best_so_far(splits, tmp_path):
-    rounds = dict(bootstrap(splits, tmp_path, ["gmm", "kmeans"]))
+    rounds = dict(bootstrap(splits, tmp_path, ["gmm", "classes cluster_by=vectors"]))
     assert list(rounds) == ["round-0", "round-1", "round-2"]
-    assert [row.method for row in rounds.values()] == ["random", "gmm", "kmeans"]
+    assert [row.method for row in rounds.values()] == ["random", "gmm", "classes"]
     done = list(rounds.values())
     for number in (1, 2):
         best = min(range(number), key=lambda one: done[one].valid)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 
 import msgspec
@@ -142,25 +143,18 @@ def test_the_same_comparison_again_trains_nothing(compared, splits, tmp_path):
     assert {p: b for p, b in files(home).items() if "results" not in p.name} == models
 
 
-def test_a_new_row_joins_those_in_the_folder(splits, tmp_path):
-    tree = hstree.build("balanced", splits.train)
-    compare(splits, ["huffman", tree], tmp_path)
-    before = files(tmp_path / "runs")
-    found = compare(splits, ["random"], tmp_path)
-    name = f"tree-{tree.sha256[:8]}.json"
-    assert [row.name for row in found.rows] == ["huffman", name, "random"]
-    assert before.items() <= files(tmp_path / "runs").items()
-    assert [row.name for row in compare(splits, ["random"], tmp_path, only=True).rows] == ["random"]
-
-
-def test_rows_of_the_folder_stay_when_their_tree_file_is_gone(splits, tmp_path):
-    file = tmp_path / "tree.json"
-    hstree.build("balanced", splits.train).save(file)
-    names = [f"2 x {file}", f"{file} + ngrams"]
-    compare(splits, names, tmp_path / "kept")
+def test_a_new_row_joins_those_in_the_folder_also_when_a_tree_file_is_gone(splits, tmp_path):
+    file, tree = tmp_path / "tree.json", hstree.build("balanced", splits.train)
+    tree.save(file)
+    names = [f"2 x {file}", f"{file} + ngrams", f"tree-{tree.sha256[:8]}.json"]
+    compare(splits, [*names[:2], tree], tmp_path / "c")
+    before = files(tmp_path / "c/runs")
     file.unlink()
-    found = compare(splits, ["random"], tmp_path / "kept")
+    found = compare(splits, ["random"], tmp_path / "c")
     assert [row.name for row in found.rows] == [*names, "random"]
+    assert before.items() <= files(tmp_path / "c/runs").items()
+    only = compare(splits, ["random"], tmp_path / "c", only=True)
+    assert [row.name for row in only.rows] == ["random"]
 
 
 def test_the_same_seed_gives_the_same_weights_in_any_company(splits, tmp_path):
@@ -267,49 +261,38 @@ def test_an_interrupted_comparison_goes_on_to_the_same_bytes(splits, tmp_path):
     assert all(of_runs[0][name] == of_runs[1][name] for name in same)
 
 
-#: Damage to files of a finished job; the comparison is the same again after each.
-DAMAGE = {
-    "weights cut": ("runs/gmm/seed-0/model/weights.safetensors", lambda data: data[:100]),
-    "weights changed": (
-        "runs/gmm/seed-0/model/weights.safetensors",
-        lambda d: d[:-9] + b"123456789",
-    ),
-    "config gone": ("runs/gmm/seed-0/model/config.json", None),
-    "config of brackets": ("runs/gmm/seed-0/model/config.json", lambda data: b"[" * 100_000),
-    "result of brackets": ("runs/gmm/seed-0/result.json", lambda data: b'{"a":' * 100_000),
-    "result without perplexity": (
-        "runs/gmm/seed-0/result.json",
-        lambda data: data.replace(b'"valid"', b'"walid"'),
-    ),
-    "endless seconds": (
-        "runs/gmm/seed-0/result.json",
-        lambda data: data.replace(b'"training":', b'"training": 1e400, "x":'),
-    ),
-    "result empty": ("runs/gmm/seed-0/result.json", lambda data: b""),
-    "nll cut": ("runs/gmm/seed-0/test_nll.npy", lambda data: data[:-8]),
-    "nll of others": ("runs/gmm/seed-0/valid_nll.npy", lambda data: data[:-8] + bytes(8)),
-    "nll of an n-gram model": ("runs/kn2/test_nll.npy", None),
-    "tree cut": ("trees/gmm/seed-0/tree.json", lambda data: data[:50]),
-    "build of brackets": ("trees/gmm/seed-0/build.json", lambda data: b"[" * 100_000),
-    "nll twice": (
-        "runs/gmm/seed-0/test_nll.npy",
-        lambda data: npy(np.tile(np.load(io.BytesIO(data)), 2)),
-    ),
-    "vectors changed": (
-        "vectors/random/seed-0/vectors.npy",
-        lambda data: data[:-8] + bytes(8),
-    ),
-    "vectors gone": ("vectors/random/seed-0/vectors.npy", None),
-    "results of brackets": ("results.json", lambda data: b"[" * 100_000),
-    "results without runs": ("results.json", lambda data: data.replace(b'"jobs"', b'"jabs"')),
-}
-
-
+RUN, TREE, VECTORS = "runs/gmm/seed-0", "trees/gmm/seed-0", "vectors/random/seed-0"
+#: Damage to files of a finished comparison, which is the same again after each; None removes them.
+DAMAGE = [
+    (f"{RUN}/model/weights.safetensors", lambda data: data[:100]),
+    (f"{RUN}/model/weights.safetensors", lambda data: data[:-9] + b"123456789"),
+    (f"{RUN}/model/config.json", None),
+    (f"{RUN}/model/config.json", lambda data: b"[" * 100_000),
+    (f"{RUN}/result.json", lambda data: b'{"a":' * 100_000),
+    (f"{RUN}/result.json", lambda data: data.replace(b'"valid"', b'"walid"')),
+    (f"{RUN}/result.json", lambda data: re.sub(rb'(?<="perplexity": )\{[^}]*}', b"{}", data)),
+    (f"{RUN}/result.json", lambda data: data.replace(b'"training":', b'"training": 1e400, "x":')),
+    (f"{RUN}/result.json", lambda data: b""),
+    (f"{RUN}/test_nll.npy", lambda data: data[:-8]),
+    (f"{RUN}/test_nll.npy", lambda data: npy(np.tile(np.load(io.BytesIO(data)), 2))),
+    (f"{RUN}/valid_nll.npy", lambda data: data[:-8] + bytes(8)),
+    ("runs/kn2/test_nll.npy", None),
+    (f"{TREE}/tree.json", lambda data: data[:50]),
+    (f"{TREE}/tree.json", lambda data: b"{}"),
+    (f"{TREE}/build.json", lambda data: b"[" * 100_000),
+    (f"{VECTORS}/vectors.npy", lambda data: data[:-8] + bytes(8)),
+    (f"{VECTORS}/vectors.npy", lambda data: b"\x93NUMPY"),
+    (f"{VECTORS}/vectors.npy", None),
+    ("results.json", lambda data: b"[" * 100_000),
+    ("results.json", lambda data: data.replace(b'"jobs"', b'"jabs"')),
+]
+#: What is said of damage, by the first part of the file's name.
+SAID = {"runs": "the job is done anew", "results.json": "its rows are left out"}
+SAID |= dict.fromkeys(("trees", "vectors"), "made anew")
 #: Files and folders of a finished comparison.
 PLACES = (
-    *("runs", "runs/gmm/seed-0/model", "trees/gmm/seed-0", "runs/gmm/seed-0/result.json"),
-    *("runs/gmm/seed-0/model/config.json", "trees/gmm/seed-0/tree.json", "words.tsv"),
-    *("vectors/random/seed-0/vectors.npy", "results.json"),
+    *("runs", f"{RUN}/model", f"{RUN}/model/config.json", f"{RUN}/result.json", TREE),
+    *(f"{TREE}/tree.json", f"{VECTORS}/vectors.npy", "words.tsv", "results.json"),
 )
 
 
@@ -326,18 +309,21 @@ def finished(splits, tmp_path_factory):
     return compare(splits, ["gmm", "kn2"], home)
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_what_is_damaged_is_done_anew(finished, splits, tmp_path, damage):
+@pytest.mark.parametrize(("name", "change"), DAMAGE)
+def test_what_is_damaged_is_named_and_done_anew(finished, splits, tmp_path, name, change):
     shutil.copytree(finished.folder, tmp_path, dirs_exist_ok=True)
-    name, change = DAMAGE[damage]
-    if change is None:
-        (tmp_path / name).unlink()
-    else:
-        (tmp_path / name).write_bytes(change((tmp_path / name).read_bytes()))
-    again = compare(splits, ["gmm", "kn2"], tmp_path)
+    file = tmp_path / name
+    file.unlink() if change is None else file.write_bytes(change(file.read_bytes()))
+    with pytest.warns(UserWarning, match=f"{file.parent}.*{SAID[name.partition('/')[0]]}"):
+        again = compare(splits, ["gmm", "kn2"], tmp_path)
     assert [row.perplexity for row in again.rows] == [row.perplexity for row in finished.rows]
-    assert hstree.load_model(tmp_path / "runs/gmm/seed-0/model").perplexity(splits.test)
+    assert hstree.load_model(tmp_path / RUN / "model").perplexity(splits.test)
+
+
+def test_damaged_speeds_are_measured_anew(splits, tmp_path):
+    (tmp_path / "speeds.json").write_bytes(b"{")
+    with pytest.warns(UserWarning, match="speeds.json is damaged: .* made anew"):
+        compare(splits, ["kn2", "random"], tmp_path, speed_rounds=1)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -366,31 +352,6 @@ def test_a_file_in_the_place_of_a_folder_and_the_reverse_are_moved_aside(
     assert [row.perplexity for row in again.rows] == [row.perplexity for row in finished.rows]
     assert place.is_file() == is_file
     assert list(place.parent.glob(f"{place.name}.aside-*/{place.name}"))
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "saying"),
-    [
-        ("trees/gmm/seed-0/build.json", b"[" * 100_000, "build.json is damaged: .* made anew"),
-        ("vectors/random/seed-0/vectors.npy", b"\x93NUMPY", "vectors.npy: .* made anew"),
-        ("trees/gmm/seed-0/tree.json", b"{}", "tree.json .* made anew"),
-        ("speeds.json", b"{", "speeds.json is damaged: .* made anew"),
-        ("runs/gmm/seed-0/result.json", b"{", "result.json is damaged: .* the job is done anew"),
-        (
-            "runs/gmm/seed-0/result.json",
-            b'{"key": "", "row": "gmm", "seed": 0, "perplexity": {}, "parameters": 1, '
-            b'"options": {}, "steps": {}}',
-            r"result.json is damaged: .* at `\$\.perplexity`; the job is done anew",
-        ),
-    ],
-)
-def test_what_is_damaged_is_named_in_one_line(finished, splits, tmp_path, name, data, saying):
-    shutil.copytree(finished.folder, tmp_path, dirs_exist_ok=True)
-    shutil.rmtree(tmp_path / "runs/gmm") if name.startswith(("trees", "vectors")) else None
-    shutil.rmtree(tmp_path / "trees/gmm") if name.startswith("vectors") else None
-    (tmp_path / name).write_bytes(data)
-    with pytest.warns(UserWarning, match=saying):
-        compare(splits, ["gmm", "kn2"], tmp_path, speed_rounds=1)
 
 
 def test_word2vec_models_are_compared_too(splits, tmp_path):

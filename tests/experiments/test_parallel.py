@@ -48,10 +48,15 @@ def test_two_jobs_leave_the_same_folder(alone, splits, tmp_path, is_shared):
     assert content(tmp_path) == content(alone)
 
 
-def test_finished_jobs_are_kept(alone, splits, tmp_path):
-    again = hstree.Epochs(2)
-    first = hstree.compare(splits, ["flat", "kn2"], tmp_path, stop=again, n_jobs=2, **QUICK)
-    second = hstree.compare(splits, ["flat", "kn2"], tmp_path, stop=again, n_jobs=2, **QUICK)
+@pytest.mark.parametrize(
+    ("rows", "stop"),
+    [(["flat", "kn2"], hstree.Epochs(2)), (["huffman", "gmm", "flat"], hstree.Seconds(1))],
+)
+def test_finished_jobs_are_kept(splits, tmp_path, rows, stop):
+    """Under seconds they are those of the share of threads that a job has."""
+    first = hstree.compare(splits, rows, tmp_path, stop=stop, n_jobs=2, speed_rounds=1, **QUICK)
+    assert [row.name for row in first.rows] == rows
+    second = hstree.compare(splits, rows, tmp_path, stop=stop, n_jobs=2, speed_rounds=1, **QUICK)
     assert second == first
 
 
@@ -74,10 +79,3 @@ def test_halving_trains_the_rows_of_a_round_together(splits, tmp_path):
 
 def test_rows_train_longer_when_jobs_run_together():
     assert _next_step(600, 8, 1, 0.0, n_jobs=2) == pytest.approx(2 * _next_step(600, 8, 1, 0.0))
-
-
-def test_seconds_train_with_the_share_of_threads(splits, tmp_path):
-    how = {"stop": hstree.Seconds(1), "n_jobs": 2, "speed_rounds": 0}
-    rows = ["huffman", "gmm", "flat"]
-    first = hstree.compare(splits, rows, tmp_path, **how, **QUICK)
-    assert [row.name for row in first.rows] == rows
