@@ -279,8 +279,8 @@ class Model(Predictor, Generic[M]):
         TrainingError
             When the perplexity is not finite any more, or sub-sampling leaves no token.
         """
-        train = self._corpus_of(train)
-        valid = None if valid is None else self._corpus_of(valid)
+        train = Corpus.of(train, self.vocabulary)
+        valid = None if valid is None else Corpus.of(valid, self.vocabulary)
         windows = self.windows(train)
         valid_windows = None if valid is None else self.windows(valid)
         context_model = self.new_context_model(np.random.default_rng([self.random_state, 0]))
@@ -393,10 +393,6 @@ class Model(Predictor, Generic[M]):
             else:
                 array[...] = old_arrays[name]
 
-    def _corpus_of(self, text: Any) -> Corpus:
-        """Return a text, as `Corpus.of` takes it, as a corpus; ids are label ids."""
-        return Corpus.of(text, self.vocabulary)
-
     def reencode(self, corpus: Corpus) -> Corpus:
         """Return a corpus whose token ids are label ids."""
         if corpus.vocabulary.words == self.spec.labels:
@@ -405,7 +401,7 @@ class Model(Predictor, Generic[M]):
 
     def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
-        windows = self.windows(self._corpus_of(corpus))
+        windows = self.windows(Corpus.of(corpus, self.vocabulary))
         with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
             for batch, nll in scored_batches(self.context_model, self.layer, windows):
                 yield nll, batch[2]
@@ -413,7 +409,7 @@ class Model(Predictor, Generic[M]):
 
     def score(self, corpus: Any, *, details: bool = False) -> TextScore:
         """Score every position of a text; `details` add ln Z and the nll of each token."""
-        windows = self.windows(self._corpus_of(corpus))
+        windows = self.windows(Corpus.of(corpus, self.vocabulary))
         return score(self.context_model, self.layer, windows, details=details)
 
     def hidden(self, contexts: Contexts) -> Array:
@@ -432,7 +428,7 @@ class Model(Predictor, Generic[M]):
 
     def vectors(self, corpus: Any) -> WordVectors:
         """Return the word vectors by count in a text, largest first, ties by word."""
-        corpus = self._corpus_of(corpus)
+        corpus = Corpus.of(corpus, self.vocabulary)
         counts, labels = self.reencode(corpus).counts, self.spec.labels
         order = sorted(range(len(labels)), key=lambda label: (-counts[label], labels[label]))
         words = [labels[label] for label in order]
@@ -446,7 +442,7 @@ class Model(Predictor, Generic[M]):
         The features of Mnih & Hinton (2008, section 4). A label that is never a target gets the
         mean over all labels that are. Counts are those of the text.
         """
-        corpus = self._corpus_of(corpus)
+        corpus = Corpus.of(corpus, self.vocabulary)
         total = np.zeros((len(self.spec.labels), self.dim))
         occurrences = np.zeros(len(total), np.int64)
         for contexts, targets, _ in self.windows(corpus).batches(1 << 14):
