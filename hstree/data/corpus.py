@@ -118,13 +118,7 @@ class Corpus:
         first, last = text.line_start[[start, stop]]
         self.lines = start, stop
         self.name, self.sha256, self.versions = text.name, text.sha256, text.versions
-        source: dict[str, Any] = {
-            "kind": "corpus",
-            "name": text.name,
-            "sha256": text.sha256,
-            "lines": [start, stop],
-            **({"lower": True} if text.lower else {}),
-        }
+        source = _source_of(text, (start, stop))
         if vocabulary is None:
             vocabulary = Vocabulary(text.types, text.counts, source=source)
         self.vocabulary = vocabulary
@@ -470,6 +464,17 @@ class Corpus:
             unk=unk,
             source=self.source,
         )
+
+
+def _source_of(text: EncodedText, lines: tuple[int, int]) -> dict[str, Any]:
+    """Return the record of some lines of a text, as tree files have it."""
+    return {
+        "kind": "corpus",
+        "name": text.name,
+        "sha256": text.sha256,
+        "lines": list(lines),
+        **({"lower": True} if text.lower else {}),
+    }
 
 
 def _refuse_both(

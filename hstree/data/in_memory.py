@@ -4,7 +4,6 @@ They are not kept in the cache folder. An array of ids stays as it is, memory-ma
 """
 
 import hashlib
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import chain, count, islice
@@ -28,6 +27,8 @@ T = TypeVar("T")
 _LINES, _IDS = 4096, 1 << 20
 #: Without labels, ids are below the larger of this and ten times their number.
 _MOST_UNNAMED = 1 << 20
+#: Without labels, the id that ends lines is below this.
+_MOST_EOS = 1 << 24
 
 
 def iterated(lines: Iterable[T], name: str) -> Iterator[T]:
@@ -126,9 +127,9 @@ def _id_of_end(eos: int | str | None, types: list[str] | None) -> int | None:
         return (types or []).index(name)
     if eos is None:
         return None
-    is_id = isinstance(eos, Integral) and 0 <= eos < (sys.maxsize if types is None else len(types))
-    if not is_id:
-        known = "a whole number" if types is None else f"from 0 to {len(types) - 1}, or its label"
+    most = _MOST_EOS if types is None else len(types)
+    if not (isinstance(eos, Integral) and 0 <= eos < most):
+        known = f"from 0 to {most - 1:,}{', without labels' if types is None else ', or its label'}"
         raise InputError(f"eos is {eos!r}; it is the id that ends a line, {known}")
     return int(eos)
 

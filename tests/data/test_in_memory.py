@@ -202,6 +202,7 @@ def test_what_is_no_text_is_refused_with_the_way_out(make, wrong, message):
         ({"labels": "ab"}, "labels are of type str"),
         ({"labels": ["a", "b"], "eos": 2}, "eos is 2; .* from 0 to 1"),
         ({"eos": -1}, "eos is -1"),
+        ({"eos": 10**9}, "eos is 1000000000; .* from 0 to 16,777,215, without labels"),
         ({"eos": "</s>"}, "eos is '</s>'"),
         ({"labels": ["a", "b"], "eos": "</s>"}, "eos is '</s>'; .*, or its label"),
     ],
