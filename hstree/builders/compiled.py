@@ -94,6 +94,20 @@ def by_branch(word, start, branch, arity):
     return sorted_words, size
 
 
+@jit_exact
+def centre(rows, start, share):
+    """Centre the rows of each node at their mean, in place, as `nodes.centred_rows` does."""
+    mean = np.empty(rows.shape[1], np.float32)
+    for s in range(len(start) - 1):
+        mean[:] = 0
+        for i in range(start[s], start[s + 1]):
+            for j in range(len(mean)):
+                mean[j] += share[i] * rows[i, j]
+        for i in range(start[s], start[s + 1]):
+            for j in range(len(mean)):
+                rows[i, j] -= mean[j]
+
+
 # Mixtures of two Gaussians: one pass over the rows does the E-step and the sums of the next M-step.
 # Then k-means.
 

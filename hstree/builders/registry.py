@@ -141,24 +141,24 @@ def build(
                 hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
             made_from += texts_of_file(value)
     random_state = used.pop("random_state", None)
-    source: dict[str, object] = dict(input.record if isinstance(input, Corpus) else input.source)
-    source |= {"files": hashes} if hashes else {}
-    source |= {"texts_of_files": texts(made_from)} if made_from else {}
+    more: dict[str, object] = {"files": hashes} if hashes else {}
+    more |= {"texts_of_files": texts(made_from)} if made_from else {}
     is_native = chosen.package == PACKAGE
     run = partial(chosen.function if is_native else partial(_run_plugin, chosen), **values)
     with doing_jobs(n_jobs):
         if grown is not None:
             tree = _regrown(chosen, grown, values, input, vocabulary)
-            source |= tree.meta["input"]
+            more |= tree.meta["input"]
         elif isinstance(input, WordVectors) and vocabulary is not None:
             tree, coverage = over_vocabulary(run, input, vocabulary)
-            source |= coverage
+            more |= coverage
         else:
             tree = run(input)
     # A builder may replace the value of an option by what it led to, such as a version.
     if isinstance(replaced := tree.meta.get("options"), dict):
         used |= replaced
     meta = {"method": method, "options": used, "random_state": random_state}
+    source = (input.record if isinstance(input, Corpus) else input.source) | more
     return tree.with_meta(tree.meta | meta | {"hstree": __version__, "input": source})
 
 

@@ -113,19 +113,20 @@ class Codes:
         tree, before = self.tree, self.parent_edge
         if tree.n_nodes == 0:
             return 1.0
-        # (E,) logarithm of the share of each edge; -inf where the one before it, if there is one,
-        # does not lead to the node that it leaves
-        log_share, bits = np.empty(len(before)), np.log2(tree.fan_out)
+        # (E,) of each edge and those before it: first how many they are
+        total = sum_to_root(np.ones(len(before)), before, in_place=True)
+        is_path = total[self.leaf_edge] == self.length
+        is_path &= tree.child[self.leaf_edge] == ~self.label
+        # then the logarithm of their mass, -inf where one does not lead to the node that the next
+        # leaves
+        bits = np.log2(tree.fan_out)
         for first in range(0, len(before), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
             node, last = tree.edge_node[some], before[some]
             is_step = np.where(last < 0, 0, tree.child[last]) == node
-            log_share[some] = np.where(is_step, -bits[node], -np.inf)
-        # (C,) of each code: the logarithm of its mass, and its decisions
-        log_mass = sum_to_root(log_share, before)[self.leaf_edge]
-        n_decisions = sum_to_root(np.ones(len(before), np.int32), before)[self.leaf_edge]
-        is_path = (tree.child[self.leaf_edge] == ~self.label) & (n_decisions == self.length)
-        return math.fsum(np.exp2(log_mass[is_path]))
+            total[some] = np.where(is_step, -bits[node], -np.inf)
+        total = sum_to_root(total, before, in_place=True)[self.leaf_edge]
+        return math.fsum(np.exp2(total, out=total)[is_path])
 
     def _decisions(self, code: Int64) -> tuple[Int64, Int64]:
         """Return the offsets and the edges (D,) of some codes; walks all up at once if not kept."""

@@ -103,26 +103,28 @@ def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], 
 _RANGES = 200
 
 
-def sum_to_root(value: Array, parent: Integer) -> Array:
+def sum_to_root(value: Array, parent: Integer, *, in_place: bool = False) -> Array:
     """Sum a value of the nodes (N,) over each node and all nodes above it; -1 is no parent.
+
+    If `in_place`, the sums take the place of the values.
 
     O(N) where the nodes are few ranges whose parents come before them. Else by pointer doubling, in
     O(N log depth), so that a chain is no slower than a balanced tree.
     """
     last_parent = np.maximum.accumulate(parent)
-    bounds = [0]
+    bounds, number = [0], last_parent.dtype.type  # of another type, it would be searched in a copy
     while bounds[-1] < len(parent) and len(bounds) <= _RANGES:
-        bounds.append(int(np.searchsorted(last_parent, bounds[-1])))
+        bounds.append(int(np.searchsorted(last_parent, number(bounds[-1]))))
         if bounds[-1] == bounds[-2]:  # a node is its own parent's parent, or comes before it
             break
+    total = value if in_place else np.array(value)
     if bounds[-1] == len(parent):
-        total = np.array(value)
         for first, stop in pairwise(bounds):
             above = parent[first:stop]
             total[first:stop] += np.where(above < 0, 0, total[above])
         return total
     # After k rounds, total is the sum over 2**k nodes up from each; jump is the node after them
-    total, jump = np.array(value), np.array(parent)
+    jump = np.array(parent)
     while (alive := np.flatnonzero(jump >= 0)).size:
         above = jump[alive]
         total[alive] += total[above]

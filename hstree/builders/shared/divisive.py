@@ -1,6 +1,7 @@
 """Divisive clustering: from a rule that splits nodes to a tree, all nodes of a level at once."""
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,12 +9,13 @@ import numpy as np
 from hstree._compiled import backend, in_threads
 from hstree._ragged import batches, offsets, segment_ids
 from hstree._typing import Bool, Int64
+from hstree.builders.shared.nodes import MANY
 from hstree.progress import Task
 
 #: Rows of one block; with 100 float32 per row they stay in a core's cache.
 BLOCK = 2048
-#: Words of a level that compiled code, which takes a second to load, sorts by their branches.
-MANY = 1 << 17
+#: Blocks that a thread gets at a time, if they have no larger nodes.
+TOGETHER = 8
 
 #: Rule of a split: (words (n,), offsets of their nodes (S + 1,), what was drawn for them) -> branch
 #: (n,). A branch b below zero sends the word to both of two children, and to ``~b`` alone where it
@@ -115,12 +117,23 @@ def _split_level(
     alone = np.flatnonzero(~is_split)
     yield alone, alone - np.repeat(start[:-1], size)[alone]
     index, bounds = np.flatnonzero(is_split), offsets(size[size > arity])
-    given = (
-        (index[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a], draw(bounds[b] - bounds[a]))
-        for a, b in batches(bounds, BLOCK)
-    )
-    for (words, *_), branch in in_threads(lambda batch: split(word[batch[0]], *batch[1:]), given):
-        yield words, branch
+    cuts = [0, *(stop for _, stop in batches(bounds, BLOCK))]  # nodes where blocks begin and end
+
+    def blocks() -> Iterator[list[tuple[Int64, Int64, Any]]]:
+        """Yield some blocks at a time: their words, the offsets of nodes, and what is drawn."""
+        for first, stop in batches(bounds[cuts], TOGETHER * BLOCK):
+            some = []
+            for a, b in pairwise(cuts[first : stop + 1]):
+                words, start = index[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a]
+                some.append((words, start, draw(len(words))))
+            yield some
+
+    def split_blocks(some: list[tuple[Int64, Int64, Any]]) -> list[Int64]:
+        return [split(word[words], start, drawn) for words, start, drawn in some]
+
+    for some, branches in in_threads(split_blocks, blocks()):
+        for (words, *_), branch in zip(some, branches, strict=True):
+            yield words, branch
 
 
 def _double(

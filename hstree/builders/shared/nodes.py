@@ -4,9 +4,12 @@ The rows of a node are consecutive rows of one matrix, so that thousands of node
 take as long as one node of as many words.
 """
 
+from functools import cached_property
+
 import numpy as np
 from scipy.sparse import csr_array
 
+from hstree._compiled import backend, in_parts, takes
 from hstree._ragged import offsets, segment_ids
 from hstree._typing import Float64, Floating, Int64
 
@@ -14,6 +17,8 @@ from hstree._typing import Float64, Floating, Int64
 LEAST_COUNT = 0.5
 #: Number of rows that are summed in their own precision; sums of such pieces are float64.
 PIECE = 4096
+#: Rows above which compiled code, which takes a second to load, does what is the same to the bit.
+MANY = 1 << 17
 
 
 class Nodes:
@@ -26,10 +31,13 @@ class Nodes:
         self.start = start
         self.size = np.diff(start)  # (S,)
         self.node = segment_ids(start)  # (n,) node of each row
-        n = int(start[-1])
+
+    @cached_property
+    def _sum(self) -> csr_array:
+        """(S or pieces, n); `weighted_sum` replaces the entries, since building costs more."""
+        n, start = int(self.start[-1]), self.start
         piece = start if len(self.size) > 1 else offsets(np.diff(np.r_[0:n:PIECE, n]))
-        # (S or pieces, n); `weighted_sum` replaces the entries, since building costs more than use
-        self._sum = csr_array((np.ones(n), np.arange(n), piece), shape=(len(piece) - 1, n))
+        return csr_array((np.ones(n), np.arange(n), piece), shape=(len(piece) - 1, n))
 
     def total(self, value: Float64) -> Float64:
         """Sum a value of the rows (n,) over each node: float64 array (S,)."""
@@ -70,11 +78,21 @@ def centred_rows(
     vectors: Floating, words: Int64, nodes: Nodes, scale: float, weight: Float64 | None = None
 ) -> Floating:
     """Return the rows of some words, scaled, and centred at the weighted means of their nodes."""
-    rows = vectors.take(words, axis=0)
-    rows *= vectors.dtype.type(scale)
     weight = np.ones(len(words)) if weight is None else weight
-    total = np.add.reduceat(weight, nodes.start[:-1])  # (S,)
-    mean = nodes.weighted_sum(weight / total[nodes.node], rows)
+    share = weight / np.add.reduceat(weight, nodes.start[:-1])[nodes.node]
+    rows = np.empty((len(words), vectors.shape[1]), vectors.dtype)
+
+    def take(first: int, stop: int) -> None:
+        some = rows[first:stop]
+        vectors.take(words[first:stop], axis=0, out=some, mode="clip")  # else in a copy
+        some *= vectors.dtype.type(scale)
+
+    in_parts(len(words), take, step=PIECE)
+    is_compiled = len(vectors) >= MANY and len(words) <= PIECE and takes(rows)
+    if is_compiled and (module := backend("builders")) is not None:
+        module.centre(rows, nodes.start, share.astype(np.float32))
+        return rows
+    mean = nodes.weighted_sum(share, rows)
     rows -= mean if len(mean) == 1 else mean.take(nodes.node, axis=0)
     return rows
 
