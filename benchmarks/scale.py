@@ -181,7 +181,7 @@ def vectors(options: Namespace) -> Iterator[table.Row]:
         path = normal_vectors(options.folder, labels, options.dim)
         builds = [(method, values, kind, in_kind(kind, path)) for method, values, kind in BUILDS]
         measured = [cost(build_divided, *build, jobs) for build in builds]
-        half = measured[0]["seconds"] / 2
+        half = measured[0]["CPU s"] / 2
         measured.append(cost(build_divided, *builds[0], jobs, kill_after=half))
         measured.append(cost(build_divided, *builds[0], jobs))
         names = [" ".join([method, *values, kind]) for method, values, kind in BUILDS]
@@ -287,7 +287,7 @@ def layer_speed(labels: int, batch: int = 4096, rounds: int = 7) -> float:
 def cost(work: Callable[..., Any], *arguments: Any, kill_after: float = math.inf) -> dict[str, Any]:
     """Run ``work(*arguments)``, a function of a module, in a process of its own.
 
-    It and its processes are killed after some seconds, if it has not ended.
+    It is killed after some CPU seconds of its own, if it has not ended.
 
     Returns its "result", its "seconds", its "CPU s" with those of all threads and ended children,
     and "peak MiB": the largest sum of what this process and those that it starts hold at one time,
@@ -301,7 +301,7 @@ def cost(work: Callable[..., Any], *arguments: Any, kill_after: float = math.inf
     peak, began = 0, time.perf_counter()
     while not answer.poll(LOOK):
         peak = max(peak, sum(map(_resident, family := _family(process.pid or 0))))
-        if time.perf_counter() - began > kill_after:
+        if _cpu_seconds(process.pid or 0) > kill_after:
             for pid in family:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -309,7 +309,7 @@ def cost(work: Callable[..., Any], *arguments: Any, kill_after: float = math.inf
         return {**answer.recv(), "peak MiB": peak / 2**10}
     except EOFError:
         return dict.fromkeys(("result", "CPU s")) | {
-            "seconds": kill_after,
+            "seconds": time.perf_counter() - began,
             "peak MiB": peak / 2**10,
         }
     finally:
@@ -341,6 +341,12 @@ def _resident(pid: int) -> int:
     """Return the memory of a process in KiB, pages of libraries and mapped files included."""
     _, _, rest = _text(Path(f"/proc/{pid}/status")).partition("VmRSS:")
     return int(rest.split()[0]) if rest else 0
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Return the CPU seconds of a process so far."""
+    fields = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 
 
 def _text(path: Path) -> str:

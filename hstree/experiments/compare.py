@@ -15,7 +15,6 @@ import statistics
 import tempfile
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -187,12 +186,9 @@ def compare(
                 _halve(table, began, speed_rounds, n)
             else:
                 # bad options are refused before anything is trained
-                first = [runner.jobs_of(row)[0][0] for row in runner.rows if row.source is None]
-                for job in first if n == 1 else ():
-                    runner.tree(job)
-                if n > 1:
-                    trees = {job.row.tree_row: job for job in first if job.row.kind == "tree"}
-                    deque(table.jobs_done(runner, trees.values(), step="tree"), maxlen=0)
+                for row in runner.rows if n == 1 else ():
+                    if row.source is None:
+                        runner.tree(runner.jobs_of(row)[0][0])
                 table.finish(runner.rows, runner.first_seconds)
         jobs = {row.name: runner.jobs_of(row)[0][0] for row in runner.rows if row.is_trained}
         keys = {job.row.name: table.done[name][0][0].key for name, job in jobs.items()}

@@ -9,7 +9,7 @@ import io
 import shutil
 import socket
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import fields
 from functools import partial
@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
 from hstree import progress
-from hstree._jobs import parallel
+from hstree._jobs import n_parallel, parallel
 from hstree.data.corpus import address_of, corpus_at
 from hstree.data.splits import Splits
 from hstree.errors import WorkerError
@@ -60,18 +60,20 @@ def jobs_done(
 ) -> Iterator[tuple[Job, float | None]]:
     """Do jobs, several at a time; yield each when it is done, with its score where it advanced.
 
-    Parameters are those of `Runner.run` and `Runner.advance`; with the step "tree" only the trees
-    are built. `is_shared` says whether all workers see the runner's folder.
+    Parameters are those of `Runner.run` and `Runner.advance`. `is_shared` says whether all workers
+    see the runner's folder.
     """
     jobs, home = list(dict.fromkeys(jobs)), runner.home.absolute()
     sources = {source: job for job in jobs for source in job.sources}
-    # Where the folder is shared, jobs wait for what others make, so those that need more come last.
-    jobs.sort(key=lambda job: (job.row.source is not None, job in sources))
     first: list[tuple[Step, Job]] = [("vectors", job) for job in sources.values()]
-    last = [(step, job) for job in jobs]
-    stages = [first + last]
-    if not is_shared:
-        trees = {runner.folder(job, "trees"): job for job in jobs if job.row.kind == "tree"}
+    last = [(step, job) for job in _ordered(jobs, sources, n_parallel(n_jobs))]
+    trees = {runner.folder(job, "trees"): job for job in jobs if job.row.kind == "tree"}
+    if is_shared:  # jobs wait for what others make; what is built from the text alone comes first
+        missing = [
+            job for folder, job in trees.items() if not (job.sources or (folder / BUILD).exists())
+        ]
+        stages = [first + [("tree", job) for job in missing if step == "run"] + last]
+    else:
         stages = [first, [("tree", job) for job in trees.values()], last]
     kept = {f.name: getattr(runner, f.name) for f in fields(runner)} | {"home": home, "rows": []}
     addresses = [address_of(part) for part in kept.pop("splits")]
@@ -98,9 +100,25 @@ def jobs_done(
                     bar.note(job.row.name)
                     bar.advance()
                     name = f"{job.row}, seed {job.seed}"
-                    what = {"tree": "tree built", "advance": "trained"}.get(step, "done")
+                    what = "trained" if step == "advance" else "done"
                     progress.report(f"{name}: {what}, {n_done} of {len(jobs)} jobs")
                     yield job, score
+
+
+def _ordered(jobs: list[Job], sources: Container[Job], n: int) -> list[Job]:
+    """Return jobs in the order in which n at a time end soonest: those that take long first.
+
+    Jobs that wait for vectors come when others have kept the workers busy for as long. A job that
+    learned vectors is done by then.
+    """
+    waiting = [job for job in jobs if job.sources]
+    long = [job for job in jobs if job.row.kind == "layer"]  # they have no tree, which is fast
+    long += [job for job in jobs if job.row.layer is not None and not job.sources]
+    others = [job for job in jobs if job not in {*waiting, *long}]
+    others.sort(key=lambda job: job in sources)
+    n_before = max(0, n - len(long))
+    waiting.sort(key=lambda job: job.row.layer is None)
+    return [*long, *others[:n_before], *waiting, *others[n_before:]]
 
 
 def _folders(runner: Runner, job: Job, step: Step | None = None) -> list[Path]:
