@@ -1,7 +1,5 @@
 """Command for samples with several labels: `hstree classify`."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -97,7 +95,9 @@ def classify(
         say(facts(rows))
 
 
-def _figures(known: MultilabelData, asked: MultilabelData, scores: Any) -> list[dict[str, float]]:
+def _figures(
+    known: "MultilabelData", asked: "MultilabelData", scores: Any
+) -> list[dict[str, float]]:
     """Return the figures of the first labels, in percent."""
     from hstree import metrics
 

@@ -113,7 +113,7 @@ def evaluate(
         choice = opt.selection(min_count)
         splits = read_splits(corpus, valid, test, **ways, rows=[one], of_tree=True, **choice)
         texts = [part.record for part in splits]
-        key = hash_of({"row": str(one), "texts": texts, "stop": str(stop), **options})
+        key = hash_of({"row": one.name, "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
         evaluation = train(one, splits, stop=stop, folder=work, trained=keep, **options)
     head = {"format": results.FORMAT, "version": results.VERSION}

@@ -369,7 +369,7 @@ class Runner:
         if not self.makes:
             raise _NotFinishedError
         began = time.perf_counter()
-        with progress.task(f"building {row}"):
+        with progress.task(f"building {row.name}"):
             vectors = reads.get("vectors") or reads.get("vectors_file")
             built = row.build(self.splits.train, seed, vectors)
         seconds = time.perf_counter() - began
@@ -526,7 +526,7 @@ class Runner:
         if not self.makes:
             raise _NotFinishedError
         began = time.perf_counter()
-        with progress.task(f"fitting {job.row}"):
+        with progress.task(f"fitting {job.row.name}"):
             model = KneserNey(order=options["order"], discount=options["discount"]).fit(train)
         steps = Steps(training=time.perf_counter() - began)
         scores: dict[Held, TextScore] = {}
