@@ -4,7 +4,7 @@ The label of a class is ``str(class)``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -111,11 +111,11 @@ def class_vectors(
     return WordVectors(labels, centroids, counts=counts, source={"kind": "class centroids"})
 
 
-def few_dimensions(table: Any, random_state: int, n_iter: int | Literal["auto"] = "auto") -> Array:
+def few_dimensions(table: Any, random_state: int) -> Array:
     """Return rows, dense or sparse, as at most `MOST_DIMENSIONS` numbers each, dense."""
     if table.shape[1] > MOST_DIMENSIONS:
         n_components = min(MOST_DIMENSIONS, table.shape[0])
-        U, S, _ = randomized_svd(table, n_components, n_iter=n_iter, random_state=random_state)
+        U, S, _ = randomized_svd(table, n_components, random_state=random_state)
         return np.asarray(U * S)
     return table.toarray() if is_sparse(table) else np.asarray(table)
 

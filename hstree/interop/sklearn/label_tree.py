@@ -28,8 +28,7 @@ from hstree.tree import Tree, load
 #: Number of children of the widest nodes of the default tree.
 WIDEST = 100
 #: Labels up to which a tree is built by NumPy alone, since loading compiled kernels takes longer.
-#: For more, the label vectors are projected in fewer rounds.
-MOST_BY_NUMPY, FEW_ROUNDS = 10_000, 2
+MOST_BY_NUMPY = 10_000
 
 _RANGES = {
     "scaling": Literal["auto", "tfidf", "unit", "none"],
@@ -315,16 +314,18 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             return np.bincount(Y.indices, minlength=len(names))
 
         def vectors() -> WordVectors:
-            # (V, features) sums of samples; labels without any are zero
-            sums = normalize(Y.T.astype(X.dtype) @ X, copy=False)
-            table = few_dimensions(sums, seed, n_iter="auto" if is_small else FEW_ROUNDS)
+            # (V, d) sums of the labels' samples; the smaller of both tables is projected
+            sums = Y.T.astype(X.dtype)
+            if len(names) * X.shape[1] <= X.nnz:
+                table = few_dimensions(normalize(sums @ X, copy=False), seed)
+            else:
+                table = normalize(sums @ few_dimensions(X, seed))
             return WordVectors(names, table, counts=counts(), source={"kind": "label features"})
 
-        is_small = len(names) <= MOST_BY_NUMPY
         options = self.builder_options or {}
         if self.builder == "kmeans" and self.builder_options is None:
             options = {"arity": default_arity(len(names))}
-        with numpy_alone(is_small):
+        with numpy_alone(len(names) <= MOST_BY_NUMPY):
             return tree_of(self.builder, options, names, seed, counts, vectors)
 
     def _number(self, tree: Tree, names: list[str]) -> None:
