@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.test_rooms import ROOMS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -14,10 +16,18 @@ def entries(page):
     return re.findall(r"^ *([\w./-]+)$", text, re.M)
 
 
+def names_of_pages():
+    """Return the paths of all pages in docs/, without their suffix."""
+    return sorted(path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md"))
+
+
 def test_the_site_has_every_page():
-    assert sorted([*entries("index.md"), "index"]) == sorted(
-        path.stem for path in DOCS.glob("*.md")
-    )
+    assert sorted([*entries("index.md"), "index"]) == names_of_pages()
+
+
+@pytest.mark.parametrize("page", names_of_pages())
+def test_a_page_has_at_most_300_lines(page):
+    assert len((DOCS / f"{page}.md").read_text(encoding="utf-8").splitlines()) <= 300
 
 
 def test_the_reference_has_all_rooms_in_order():
