@@ -1,7 +1,8 @@
 """Seconds, peak memory of all processes and disk of large inputs: a table for each kind.
 
-Every row is measured in a process of its own, with those that it starts. Inputs are made once, from
-a seed, and kept in a folder beside the results (``--folder``).
+Every row is measured in a process of its own, with those that it starts. Such a process imports
+what its row needs alone: modules that others need would count as memory of all. Inputs are made
+once, from a seed, and kept in a folder beside the results (``--folder``).
 
     python -m benchmarks.scale --what texts --tokens 100000000 --jobs 1 2
     python -m benchmarks.scale --what jobs --corpus ptb.train.txt --jobs 1 2
@@ -27,19 +28,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib.externals.loky import get_reusable_executor
-from threadpoolctl import threadpool_limits
 
 import hstree
 from benchmarks import table
-from benchmarks.layer import tree_step, zipf_counts, zipf_vocabulary
-from hstree._compiled import limited_threads
 from hstree._files import replacing
-from hstree.builders.huffman import huffman
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Windows
-from hstree.experiments.compare import compare
-from hstree.experiments.results import Epochs
 
 #: Different words of the text, its words a line, and words that are drawn at a time.
 TYPES, LINE, DRAWN = 10**6, 20, 1 << 20
@@ -118,6 +112,13 @@ def jobs(options: Namespace) -> Iterator[table.Row]:
 
 def compare_rows(corpus: str, folder: Path, n_jobs: int) -> str:
     """Train six rows for two epochs; return their test perplexities."""
+    from joblib.externals.loky import get_reusable_executor
+    from threadpoolctl import threadpool_limits
+
+    from hstree._compiled import limited_threads
+    from hstree.experiments.compare import compare
+    from hstree.experiments.results import Epochs
+
     how = {"stop": Epochs(2), "n_jobs": n_jobs, "speed_rounds": 0}
     with limited_threads(n_jobs), threadpool_limits(1):
         rows = compare(Corpus.read(corpus), ROWS, folder, **how).rows
@@ -235,6 +236,8 @@ def opened(kind: str, path: Path) -> Any:
         return path
     rows = np.load(path, mmap_mode="r")
     if kind == "with counts":
+        from benchmarks.layer import zipf_counts
+
         return hstree.WordVectors(None, rows, counts=zipf_counts(len(rows)))
     import dask.array
 
@@ -250,6 +253,8 @@ def seconds_of(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def build_huffman(labels: int, path: Path) -> float:
     """Return the seconds of a tree over words whose counts follow Zipf's law; save it."""
+    from benchmarks.layer import zipf_vocabulary
+
     words = zipf_vocabulary(labels)
     seconds, tree = seconds_of(lambda: hstree.build("huffman", words))
     tree.save(path)
@@ -274,6 +279,9 @@ def build_divided(method: str, values: dict[str, Any], kind: str, path: Path, jo
 
 def layer_speed(labels: int, batch: int = 4096, rounds: int = 7) -> float:
     """Return the targets a second of steps on a Huffman tree; the median."""
+    from benchmarks.layer import tree_step, zipf_vocabulary
+    from hstree.builders.huffman import huffman
+
     words = zipf_vocabulary(labels)
     rng, share = np.random.default_rng(0), words.counts / words.counts.sum()
     hidden = rng.standard_normal((batch, 100), np.float32)
