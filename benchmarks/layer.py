@@ -1,7 +1,8 @@
 """The output layer alone: forward, gradients and update, side by side in one process.
 
 Every tree trains through the same layer, on the same hidden vectors and Zipf-distributed targets;
-"classes" is a two-level class tree of sqrt(V) classes.
+"classes" is a two-level class tree of sqrt(V) classes, and "flat by nodes" computes the flat softmax
+as any other wide node of a tree.
 They are compared with a softmax in plain NumPy and, where torch is installed, `Linear` with
 `cross_entropy` and `AdaptiveLogSoftmaxWithLoss`, which train with plain SGD and so do less work
 in their update. Medians over rounds in which all contestants take turns.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -26,7 +27,7 @@ from hstree._ragged import offsets
 from hstree._typing import Int64
 from hstree.builders.word_classes.clustering import equal_mass_bins
 from hstree.data.vocabulary import Vocabulary
-from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.hierarchical import HierarchicalSoftmax, batch_loss
 from hstree.training.adagrad import RowAdagrad
 
 #: Above this many labels a flat softmax takes minutes a step and is left out.
@@ -41,11 +42,12 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--batch-size", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", nargs="+", metavar="LAYER", help="only these, by their names")
     options = parser.parse_args()
     rows = (
         row
         for size in options.sizes
-        for row in compare(size, options.dim, options.batch_size, options.rounds)
+        for row in compare(size, options.dim, options.batch_size, options.rounds, options.only)
     )
     table.report("layer", rows, options.json)
 
@@ -61,7 +63,9 @@ def zipf_vocabulary(n_labels: int) -> Vocabulary:
     return Vocabulary([f"w{i}" for i in range(n_labels)], zipf_counts(n_labels))
 
 
-def compare(n_labels: int, dim: int, batch: int, rounds: int) -> Iterator[dict[str, Any]]:
+def compare(
+    n_labels: int, dim: int, batch: int, rounds: int, only: Sequence[str] | None = None
+) -> Iterator[dict[str, Any]]:
     """Measure all contestants at one size; ratios are to the flat tree, round by round."""
     rng = np.random.default_rng(0)
     vocabulary = zipf_vocabulary(n_labels)
@@ -74,9 +78,12 @@ def compare(n_labels: int, dim: int, batch: int, rounds: int) -> Iterator[dict[s
         "classes": tree_step(class_tree(vocabulary), hidden, targets),
     }
     if n_labels <= LARGEST_FLAT:
-        steps["flat"] = tree_step(hstree.build("flat", vocabulary), hidden, targets)
+        flat = hstree.build("flat", vocabulary)
+        steps["flat"] = tree_step(flat, hidden, targets)
+        steps["flat by nodes"] = tree_step(flat, hidden, targets, batch_loss)
         steps["NumPy softmax"] = plain_softmax_step(counts, hidden, targets)
         steps |= torch_steps(n_labels, hidden, targets)
+    steps = {name: step for name, step in steps.items() if only is None or name in only}
     seconds = take_turns(steps, rounds)
     for name, taken in seconds.items():
         ratios = [flat / tree for flat, tree in zip(seconds.get("flat", []), taken, strict=False)]
@@ -110,13 +117,15 @@ def timed(step: Step, repeats: int) -> float:
     return (time.perf_counter() - began) / repeats
 
 
-def tree_step(tree: hstree.Tree, hidden: Any, targets: Any) -> Step:
+def tree_step(
+    tree: hstree.Tree, hidden: Any, targets: Any, loss: Any = HierarchicalSoftmax.loss
+) -> Step:
     """Return one training step of hstree's layer on a tree."""
     layer = HierarchicalSoftmax(tree, hidden.shape[1])
     optimisers = {name: RowAdagrad(array) for name, array in layer.parameters().items()}
 
     def step() -> None:
-        _, gradients = layer.loss(hidden, targets)
+        _, gradients = loss(layer, hidden, targets)
         for g in gradients.parameters:
             optimisers[g.name].step(g.rows, g.values, 0.1)
 

@@ -209,7 +209,9 @@ def in_parts(n: int, function: Callable[..., object], *args: Any, step: int = ST
     """
     step *= max(1, -(-n // (step * n_threads())))
     *others, last = [(first, min(first + step, n)) for first in range(0, max(n, 1), step)]
-    futures = [_pool().submit(function, first, stop, *args) for first, stop in others]
+    futures = [
+        _pool().submit(copy_context().run, function, first, stop, *args) for first, stop in others
+    ]
     try:
         function(*last, *args)
     finally:

@@ -11,12 +11,10 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
 from hstree.layers.base import Gradients, OutputLayer, check_k, first_columns
-from hstree.layers.dense import backward, forward, log_sum_exp, log_unigram, row_chunks
+from hstree.layers.dense import forward, log_sum_exp, log_unigram, one_softmax, row_chunks
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.node_groups import Scratch
 
-#: Scores of a softmax kept for the backward pass; more batch items are computed in turns.
-KEPT_SCORES = 1 << 24
 #: Batch for which cut-offs are chosen, and nanoseconds: a multiplication of all products of a
 #: training step, what else a score takes, the update of a number, and the calls of a cluster.
 BATCH, PER_PRODUCT, PER_SCORE, PER_NUMBER, PER_CLUSTER = 1024, 0.1, 1.5, 1.5, 50_000
@@ -137,15 +135,9 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         gradients: dict[str, Array] = {}
         for name, items, projection, weight, bias, chosen in self._softmaxes(targets):
             inputs = hidden[items] if projection is None else hidden[items] @ projection.T
-            grad_inputs, *of_rows = [np.zeros_like(a) for a in (inputs, weight, bias)]
-            nll, step = np.empty(len(inputs)), max(1, KEPT_SCORES // len(weight))
-            for a in range(0, len(inputs), step):
-                some = slice(a, a + step)
-                chunks, target = row_chunks(inputs[some], weight, bias), chosen[some]
-                log_z, logit, kept = forward(chunks, target, self._scratch, keep=True)
-                nll[some] = log_z - logit
-                backward(kept, log_z, target, 0, (grad_inputs[some], *of_rows))
-            losses[items] += nll
+            log_z, logit, gradient = one_softmax(inputs, weight, bias, chosen, self._scratch)
+            grad_inputs, *of_rows = gradient
+            losses[items] += log_z - logit
             if projection is None:
                 grad_hidden += grad_inputs
             else:
@@ -172,8 +164,8 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         nll = np.zeros(len(targets))
         for _, items, projection, weight, bias, chosen in self._softmaxes(targets):
             inputs = hidden[items] if projection is None else hidden[items] @ projection.T
-            log_z, logit, _ = forward(row_chunks(inputs, weight, bias), chosen, self._scratch)
-            nll[items] += log_z - logit
+            passed = forward(row_chunks(inputs, weight, bias), chosen, self._scratch)
+            nll[items] += passed.log_z - passed.target_logit
         return nll
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:

@@ -11,16 +11,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hstree._compiled import in_parts, twin
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers import kernels
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, first_columns
-from hstree.layers.node_groups import Scratch
+from hstree.layers.node_groups import ONE_BLAS_THREAD, Scratch
 
 #: Elements of the (B, V) array of logits that are computed at a time.
 TABLE_LIMIT = 1 << 24
+#: Exponentials that are kept at a time for the backward pass.
+KEPT_SCORES = 1 << 25
 #: Logits in a chunk, which stays in cache while all is computed from it; and its least columns.
 CHUNK, LEAST_COLUMNS = 1 << 18, 128
+#: Parts of the chunks whose gradients are summed apart: the most threads that share them.
+PARTS = 8
 #: Sums of exponentials below this, and above its inverse, need no shift in float32.
 LARGE = 1e30
 
@@ -81,9 +86,8 @@ class SoftmaxLayer(OutputLayer):
         """Return ln Z and the logits of columns (B,); of column -1 nothing that has a meaning."""
         log_z, logit = np.empty(len(hidden)), np.empty(len(hidden))
         for some in batch_blocks(len(hidden), self.n_labels):
-            log_z[some], logit[some], _ = forward(
-                self.chunks(hidden[some]), columns[some], self._scratch
-            )
+            passed = forward(self.chunks(hidden[some]), columns[some], self._scratch)
+            log_z[some], logit[some] = passed.log_z, passed.target_logit
         return log_z, logit
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
@@ -158,35 +162,11 @@ class DenseLayer(SoftmaxLayer):
         """Return ln Z (B,) and the gradients of a loss that is a function of it, in one full pass.
 
         They are those by hidden vectors (B, d), weights (V, d) and biases (V,). `slope` returns the
-        derivatives of the losses with respect to ln Z, from ln Z (b,). These and Z scale the (B, d)
-        sides of the matrix products, not the exponentials. O(B V d), three products.
+        derivatives of the losses with respect to ln Z, from ln Z (b,). O(B V d), three products.
         """
-        log_z, grad_hidden = np.empty(len(hidden)), np.empty_like(hidden)
-        # The first block writes all of them; an empty batch has none.
-        array = np.empty_like if len(hidden) else np.zeros_like
-        grad_weight, grad_bias = array(self.weight), array(self.bias)
-        for some in batch_blocks(len(hidden), self.n_labels):
-            h = hidden[some]
-            # (b, V) logits, then their exponentials
-            power = self._scratch.empty("logits", (len(h), self.n_labels), h.dtype)
-            np.matmul(h, self.weight.T, out=power)
-            power += self.bias
-            largest = power.max(axis=1, keepdims=True)
-            power -= largest
-            np.exp(power, out=power)
-            total = power.sum(axis=1)
-            log_z[some] = np.log(total, dtype=np.float64) + largest[:, 0]
-            # (b,) derivative of the loss with respect to each exponential
-            scale = (slope(log_z[some]) / total).astype(h.dtype)
-            grad_hidden[some] = (power @ self.weight) * scale[:, None]
-            scaled = h * scale[:, None]
-            if some.start == 0:
-                np.matmul(power.T, scaled, out=grad_weight)
-                np.matmul(scale, power, out=grad_bias)
-            else:
-                grad_weight += power.T @ scaled
-                grad_bias += scale @ power
-        return log_z, grad_hidden, grad_weight, grad_bias
+        arrays, none = (self.weight, self.bias), np.full(len(hidden), -1)
+        log_z, _, gradients = one_softmax(hidden, *arrays, none, self._scratch, slope)
+        return log_z, *gradients
 
     def target_logits(self, hidden: Array, targets: Integer, gradients: Sequence[Array]) -> Array:
         """Return the targets' logits (B,); add those of minus their sum to `log_z_gradients`."""
@@ -207,11 +187,12 @@ class DenseLayer(SoftmaxLayer):
         return kernels.gather_dot(self.weight, self.bias, hidden, item, target)
 
 
-def batch_blocks(n_items: int, n_labels: int) -> Iterator[slice]:
-    """Yield slices of a batch whose (b, V) logits fit into `TABLE_LIMIT`."""
-    step = max(1, TABLE_LIMIT // n_labels)
-    for first in range(0, n_items, step):
-        yield slice(first, min(first + step, n_items))
+def batch_blocks(n_items: int, n_labels: int, *, keep: bool = False) -> Iterator[slice]:
+    """Yield slices of a batch, of about the same size, whose (b, V) logits are not too many."""
+    most = KEPT_SCORES if keep else TABLE_LIMIT
+    n_blocks = -(-n_items // max(1, most // n_labels))
+    for number in range(n_blocks):
+        yield slice(number * n_items // n_blocks, (number + 1) * n_items // n_blocks)
 
 
 def row_gradients(
@@ -237,77 +218,143 @@ def row_chunks(inputs: Array, weight: Array, bias: Array, first: int = 0) -> Ite
         yield Chunk(slice(first + a, first + some.stop), inputs, weight[some], bias[some])
 
 
-class Kept(NamedTuple):
-    """Chunk of the forward pass for the backward pass: its exponentials, before division by Z."""
+def one_softmax(
+    inputs: Array,
+    weight: Array,
+    bias: Array,
+    target: Integer,
+    scratch: Scratch,
+    slope: Callable[[Float64], Float64] = np.ones_like,
+) -> tuple[Float64, Float64, tuple[Array, Array, Array]]:
+    """Return ln Z and the logits of targets, float64 arrays (B,), and the gradients of a loss.
 
-    chunk: Chunk
-    shift: Array  # (B, 1)
-    scores: Array  # (B, c) exp(logits - shift)
+    The loss is the sum of a function of ln Z, whose derivative is `slope`, minus the logits of
+    targets (B,), or of -1 for none. The gradients are those by inputs (B, w), weights (k, w) and
+    biases (k,).
+    """
+    log_z, logit = np.empty(len(target)), np.empty(len(target))
+    array = np.empty_like if len(target) else np.zeros_like
+    grad_inputs, grad_weight, grad_bias = array(inputs), array(weight), array(bias)
+    for some in batch_blocks(len(target), len(weight), keep=True):
+        chunks, of_some = row_chunks(inputs[some], weight, bias), target[some]
+        passed = forward(chunks, of_some, scratch, keep=True)
+        log_z[some], logit[some] = passed.log_z, passed.target_logit
+        scale, of_rows = slope(passed.log_z) / passed.total, (grad_weight, grad_bias)
+        is_first = some.start == 0
+        grad_inputs[some] = backward(passed.kept, scale, of_some, of_rows, is_first=is_first)
+    return log_z, logit, (grad_inputs, grad_weight, grad_bias)
+
+
+class Passed(NamedTuple):
+    """What the logits of all columns give, and what `backward` takes."""
+
+    log_z: Float64  # (B,)
+    target_logit: Float64  # (B,)
+    total: Float64  # (B,) sum of the exponentials
+    #: chunks and their exponentials (B, c), all shifted alike; none that are not kept
+    kept: list[tuple[Chunk, Array]]
 
 
 def forward(
     chunks: Iterable[Chunk], target: Integer, scratch: Scratch, *, keep: bool = False
-) -> tuple[Float64, Float64, list[Kept]]:
-    """Return ln Z and the logits of target columns, float64 arrays (B,), in one pass over chunks.
+) -> Passed:
+    """Return ln Z and the logits of target columns, from one pass over chunks that threads share.
 
-    Chunks are of B rows, in the order of their columns. `keep` also returns what `backward` takes:
-    all scores, in `scratch`, valid until the next call. Exponentials are of the logits as they are,
-    which saves two passes; only where a sum is too large or too small, of shifted ones.
+    Chunks are of B rows, in the order of their columns. Exponentials are of the logits as they are,
+    which saves a pass; only where a sum is too large or too small, of logits less their largest.
+    With `keep` they are in `scratch`, valid until the next call. The products of a chunk are on one
+    BLAS thread, so that the number of threads changes no byte.
     """
-    chunks, n, item = list(chunks), len(target), np.arange(len(target))
-    dtype = np.result_type(chunks[0].inputs, chunks[0].weight)
-    widest = max(len(chunk.bias) for chunk in chunks)
-    table = scratch.empty("scores", (n * (chunks[-1].columns.stop if keep else widest),), dtype)
-    target_logit = np.zeros(n)
-    for shifted in (False, True):
-        # (B, 1) what is subtracted from logits: the largest so far; (B,) sum of exponentials
-        shift, total = np.full((n, 1), -np.inf if shifted else 0.0), np.zeros(n)
-        kept = []
-        for chunk in chunks:
-            c, first = len(chunk.bias), n * chunk.columns.start if keep else 0
-            scores = table[first : first + n * c].reshape(n, c)
-            np.matmul(chunk.inputs, chunk.weight.T, out=scores)
-            scores += chunk.bias
-            here = np.flatnonzero((target >= chunk.columns.start) & (target < chunk.columns.stop))
-            target_logit[here] = scores[item[here], target[here] - chunk.columns.start]
-            if shifted:
-                before, shift = shift, np.maximum(shift, scores.max(axis=1, keepdims=True))
-                scores -= shift.astype(dtype)
-                total *= np.exp(before - shift)[:, 0]
-            with np.errstate(over="ignore"):
-                np.exp(scores, out=scores)
-                total += scores @ np.ones(c, dtype)
-            if keep:
-                kept.append(Kept(chunk, shift.astype(dtype), scores))
-        if ((total > 1 / LARGE) & (total < LARGE)).all():
-            break
-    if shifted:
-        # The largest of all as the shift of every chunk: `backward` divides by exp(shift) / Z.
-        for _, before, scores in kept:
-            scores *= np.exp(before - shift).astype(dtype)
-        kept = [Kept(chunk, shift.astype(dtype), scores) for chunk, _, scores in kept]
-    return np.log(total) + shift[:, 0], target_logit, kept
+    with ONE_BLAS_THREAD:
+        chunks, n, item = list(chunks), len(target), np.arange(len(target))
+        dtype = np.result_type(chunks[0].inputs, chunks[0].weight)
+        # (chunks, B) sums of the exponentials of each
+        sums, target_logit = np.empty((len(chunks), n), dtype), np.zeros(n)
+        n_kept = n * chunks[-1].columns.stop if keep else 0
+        table, kept = scratch.empty("kept", (n_kept,), dtype), list[tuple[Chunk, Array]]()
+        for chunk in chunks if keep else ():
+            first, size = n * chunk.columns.start, n * len(chunk.bias)
+            kept.append((chunk, table[first : first + size].reshape(n, -1)))
+
+        def some_chunks(first: int, stop: int, shift: Array) -> None:
+            for number, chunk in enumerate(chunks[first:stop], first):
+                c, start = len(chunk.bias), chunk.columns.start
+                logits = kept[number][1] if keep else scratch.empty("logits", (n, c), dtype)
+                np.matmul(chunk.inputs, chunk.weight.T, out=logits)
+                here = np.flatnonzero((target >= start) & (target < start + c))
+                column = target[here] - start
+                target_logit[here] = logits[item[here], column] + chunk.bias[column]
+                exponentials(logits, chunk.bias, shift, sums[number])
+
+        shift = np.zeros(n, dtype)
+        in_parts(len(chunks), some_chunks, shift, step=1)
+        total = sums.sum(axis=0, dtype=np.float64)
+        if not ((total > 1 / LARGE) & (total < LARGE)).all():
+            largest = [(c.inputs @ c.weight.T + c.bias).max(axis=1) for c in chunks]
+            shift = np.max(largest, axis=0)
+            in_parts(len(chunks), some_chunks, shift, step=1)
+            total = sums.sum(axis=0, dtype=np.float64)
+    return Passed(np.log(total) + shift, target_logit, total, kept)
+
+
+@twin
+def exponentials(logits: Array, bias: Array, shift: Array, total: Array) -> None:
+    """Turn logits (B, c) without biases (c,) into exponentials less shifts (B,); write their sums.
+
+    Those are of the rows, (B,).
+    """
+    logits += bias
+    if shift.any():
+        logits -= shift[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.exp(logits, out=logits)
+        np.matmul(logits, np.ones(len(bias), logits.dtype), out=total)
 
 
 def backward(
-    kept: Iterable[Kept], log_z: Float64, target: Int64, first: int, gradients: Sequence[Array]
-) -> None:
-    """Add the gradients of the summed negative log-likelihoods through rows of one input.
+    kept: Sequence[tuple[Chunk, Array]],
+    scale: Float64,
+    target: Integer,
+    of_rows: tuple[Array, Array],
+    *,
+    is_first: bool,
+) -> Array:
+    """Gradients through all rows of one input: write or add those of rows, return the input's.
 
-    `kept` are all chunks of these rows, whose columns begin at `first`, from `forward`; their
-    scores become errors. Targets (B,) are columns, of other rows too. The gradients are (B, w),
-    (k, w), (k,). The error is ``scores * exp(shift) / Z``, minus one at the targets; the factor
-    scales the (B, w) sides of the products, so that no pass over the scores is needed.
+    `kept` are the chunks of these rows, from `forward`, whose exponentials are overwritten. The
+    gradient with respect to a logit is its exponential times `scale` (B,), less one at the targets
+    (B,), which are columns, of other rows too. ``1 / total`` is the scale of negative
+    log-likelihoods. It scales the (B, w) sides of the products, not the exponentials. The gradients
+    of weights and biases, (k, w) and (k,), are written if the items are the first, else added.
     """
-    grad_inputs, grad_weight, grad_bias = gradients
-    for chunk, shift, scores in kept:
-        rows = slice(chunk.columns.start - first, chunk.columns.stop - first)
-        factor = np.exp(shift - log_z[:, None]).astype(scores.dtype)
-        here = np.flatnonzero((target >= chunk.columns.start) & (target < chunk.columns.stop))
-        scores[here, target[here] - chunk.columns.start] -= 1 / factor[here, 0]
-        grad_weight[rows] += scores.T @ (chunk.inputs * factor)
-        grad_bias[rows] += factor[:, 0] @ scores
-        grad_inputs += factor * (scores @ chunk.weight)
+    inputs, first_column = kept[0][0].inputs, kept[0][0].columns.start
+    grad_weight, grad_bias = of_rows
+    factor = scale.astype(inputs.dtype)
+    scaled = inputs * factor[:, None]
+    bounds = np.linspace(0, len(kept), min(PARTS, len(kept)) + 1).astype(int).tolist()
+    # (parts, B, w) gradients of inputs
+    sums = np.zeros((len(bounds) - 1, *inputs.shape), inputs.dtype)
+
+    def some_parts(begin: int, end: int) -> None:
+        for part in range(begin, end):
+            for chunk, scores in kept[bounds[part] : bounds[part + 1]]:
+                start, stop = chunk.columns.start, chunk.columns.stop
+                rows = slice(start - first_column, stop - first_column)
+                here = np.flatnonzero((target >= start) & (target < stop))
+                scores[here, target[here] - start] -= 1 / factor[here]
+                if is_first:
+                    np.matmul(scores.T, scaled, out=grad_weight[rows])
+                    np.matmul(factor, scores, out=grad_bias[rows])
+                else:
+                    grad_weight[rows] += scores.T @ scaled
+                    grad_bias[rows] += factor @ scores
+                sums[part] += scores @ chunk.weight
+
+    with ONE_BLAS_THREAD:
+        in_parts(len(sums), some_parts, step=1)
+    grad_inputs: Array = sums.sum(axis=0)
+    grad_inputs *= factor[:, None]
+    return grad_inputs
 
 
 def log_sum_exp(logits: Array) -> Float64:

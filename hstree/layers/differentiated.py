@@ -11,10 +11,15 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
 from hstree.layers.base import Gradients
-from hstree.layers.dense import Chunk, SoftmaxLayer, backward, forward, log_unigram, row_chunks
-
-#: Scores of a batch kept for the backward pass; more batch items are computed in turns.
-KEPT_SCORES = 1 << 24
+from hstree.layers.dense import (
+    Chunk,
+    SoftmaxLayer,
+    backward,
+    batch_blocks,
+    forward,
+    log_unigram,
+    row_chunks,
+)
 
 
 class DifferentiatedSoftmax(SoftmaxLayer):
@@ -122,9 +127,7 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         """Return the negative log-likelihoods and the gradients of their sum; `rng` is not used."""
         losses, grad_hidden = np.empty(len(targets)), np.zeros_like(hidden)
         gradients = {name: np.zeros_like(array) for name, array in self.parameters().items()}
-        step = max(1, KEPT_SCORES // self.n_labels)
-        for a in range(0, len(targets), step):
-            some = slice(a, a + step)
+        for some in batch_blocks(len(targets), self.n_labels, keep=True):
             losses[some] = self._add_gradients(
                 hidden[some], self.bands.column[targets[some]], grad_hidden[some], gradients
             )
@@ -135,19 +138,18 @@ class DifferentiatedSoftmax(SoftmaxLayer):
     ) -> Float64:
         """Add the gradients of some batch items to arrays; return their losses."""
         chunks, start = self.chunks(hidden), self.bands.start.tolist()
-        log_z, target_logit, kept = forward(chunks, target, self._scratch, keep=True)
+        passed = forward(chunks, target, self._scratch, keep=True)
         for i, projection in enumerate(self.projections):
             first, stop = start[i : i + 2]
-            grad = np.zeros((len(hidden), self.weights[i].shape[1]), hidden.dtype)
-            of_band = [k for k in kept if first <= k.chunk.columns.start < stop]
+            of_band = [kept for kept in passed.kept if first <= kept[0].columns.start < stop]
             of_rows = gradients[f"band{i + 1}_weight"], gradients["bias"][first:stop]
-            backward(of_band, log_z, target, first, (grad, *of_rows))
+            grad = backward(of_band, 1 / passed.total, target, of_rows, is_first=False)
             if projection is None:
                 grad_hidden[:, self._parts[i]] += grad
             else:
                 grad_hidden += grad @ projection
                 gradients[f"band{i + 1}_projection"] += grad.T @ hidden
-        return log_z - target_logit
+        return passed.log_z - passed.target_logit
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return p (1 - p) for rows of words, a quarter of its band's share for a projection."""

@@ -17,7 +17,7 @@ from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels, node_groups
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k
-from hstree.layers.dense import batch_blocks, forward, log_sum_exp, row_chunks
+from hstree.layers.dense import batch_blocks, forward, log_sum_exp, one_softmax, row_chunks
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.ngram_features import Features
 from hstree.layers.node_groups import CROWDED, Backward, Gradient, Passed, Scratch, WideFeatures
@@ -178,8 +178,8 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
             columns, nll = self.codes.leaf_edge[targets], np.empty(len(targets))
             for some in batch_blocks(len(targets), self.n_labels):
                 chunks = row_chunks(hidden[some], self.weight, self.bias)
-                log_z, logit, _ = forward(chunks, columns[some], self._scratch)
-                nll[some] = log_z - logit
+                passed = forward(chunks, columns[some], self._scratch)
+                nll[some] = passed.log_z - passed.target_logit
             return nll
         return batch_nll(self, hidden, targets)
 
@@ -187,7 +187,12 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
     ) -> tuple[Float64, Gradients]:
         """Return what `nll` does, and the gradients of the sum; `rng` is not used."""
-        return batch_loss(self, hidden, targets)
+        if not self.is_one_softmax or self.bound is not None:
+            return batch_loss(self, hidden, targets)
+        arrays, columns = (hidden, self.weight, self.bias), self.codes.leaf_edge[targets]
+        log_z, logit, (grad, *of_rows) = one_softmax(*arrays, columns, self._scratch)
+        by_name = dict(zip(("node_weight", "node_bias"), of_rows, strict=True))
+        return log_z - logit, Gradients.whole(grad, by_name)
 
     def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V).

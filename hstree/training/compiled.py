@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from hstree._compiled import jit, takes
+from hstree._compiled import in_parts, jit, takes
 from hstree._typing import Array, Int64
 from hstree.layers.compiled.arithmetic import ONE, ZERO, check_shape, exp
-from hstree.training.adagrad import TINY
+from hstree.training.adagrad import MOVED, TINY
 
 TINY32 = np.float32(TINY)
 
@@ -29,8 +29,8 @@ def adagrad_row(parameter, squares, row, grad, learning_rate, owed):
 
 
 @jit
-def _adagrad_rows(parameter, squares, rows, gradient, learning_rate, owed):
-    for i in range(len(rows)):
+def _adagrad_rows(first, stop, parameter, squares, rows, gradient, learning_rate, owed):
+    for i in range(first, stop):
         of_row = owed[i] if len(owed) > 0 else ZERO
         adagrad_row(parameter, squares, rows[i], gradient[i], learning_rate, of_row)
 
@@ -60,5 +60,7 @@ def adagrad_rows(
         raise ValueError("the parameter or its sums of squares are read-only")
     width = math.prod(parameter.shape[1:])
     table, moves = parameter.reshape(-1, width), gradient.reshape(-1, width)
-    _adagrad_rows(table, squares, rows, moves, np.float32(learning_rate), owed)
+    step = max(1, MOVED // max(1, width))
+    arrays = table, squares, rows, moves, np.float32(learning_rate), owed
+    in_parts(len(rows), _adagrad_rows, *arrays, step=step)
     return None

@@ -82,7 +82,7 @@ def test_equals_the_tree_of_two_levels_where_projections_are_the_identity():
 def test_blocks_of_a_batch_change_nothing(monkeypatch):
     layer, hidden, targets = drawn(cutoffs="6,20")
     losses, gradients = layer.loss(hidden, targets)
-    monkeypatch.setattr("hstree.layers.adaptive.KEPT_SCORES", 50)
+    monkeypatch.setattr("hstree.layers.dense.KEPT_SCORES", 50)
     again, in_blocks = layer.loss(hidden, targets)
     np.testing.assert_allclose(again, losses, rtol=1e-12)
     np.testing.assert_allclose(in_blocks.hidden, gradients.hidden, atol=1e-12)

@@ -40,7 +40,7 @@ def dense_weight(parameters, projected):
 @pytest.mark.parametrize("blocks", ["whole", "in blocks"])
 def test_equals_a_masked_dense_softmax(projected, blocks, monkeypatch):
     if blocks == "in blocks":
-        monkeypatch.setattr("hstree.layers.differentiated.KEPT_SCORES", 7 * V)
+        monkeypatch.setattr("hstree.layers.dense.KEPT_SCORES", 7 * V)
         monkeypatch.setattr("hstree.layers.dense.CHUNK", 1)
         monkeypatch.setattr("hstree.layers.dense.LEAST_COLUMNS", 5)
     layer, hidden, targets = drawn(projected)

@@ -45,7 +45,7 @@ def test_the_loss_is_the_formula_of_devlin(alpha):
 def test_blocks_of_a_batch_change_nothing(name, monkeypatch):
     layer, hidden, targets = drawn(name)
     losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
-    monkeypatch.setattr(dense, "TABLE_LIMIT", 5 * len(WORDS))
+    monkeypatch.setattr(dense, "KEPT_SCORES", 5 * len(WORDS))
     in_blocks, some_gradients = layer.loss(hidden, targets, np.random.default_rng(0))
     np.testing.assert_allclose(in_blocks, losses, rtol=1e-12)
     one, two = (gradients_of(layer, g) for g in (gradients, some_gradients))
