@@ -158,8 +158,8 @@ class Model(Predictor, Generic[M]):
     random_state : int
         Random seed of the starting vectors and of the training. The same seed gives the same
         weights, byte for byte, on the same number of BLAS threads. With another number, weights
-        differ in the last digits where BLAS uses all of them: for the flat softmax, other layers
-        than the tree and full matrices, and for wide nodes where no compiled kernels are.
+        differ in the last digits where BLAS uses all of them: for other layers than trees and the
+        flat softmax, for full matrices, and for wide nodes where no compiled kernels are.
 
     Attributes
     ----------
