@@ -2,9 +2,10 @@
 
 Every tree trains through the same layer, on the same hidden vectors and Zipf-distributed targets;
 "classes" is a two-level class tree of sqrt(V) classes, and "flat by nodes" computes the flat
-softmax as any other wide node of a tree. They are compared with a softmax in plain NumPy and, where torch is
-installed, `Linear` with `cross_entropy` and `AdaptiveLogSoftmaxWithLoss`, which train with plain
-SGD and so do less work in their update. Medians over rounds in which all contestants take turns.
+softmax as any other wide node of a tree. They are compared
+with a softmax in plain NumPy and, where torch is installed, `Linear` with `cross_entropy` and
+`AdaptiveLogSoftmaxWithLoss`, which train with plain SGD and so do less work in their update.
+Medians over rounds in which all contestants take turns.
 
     python -m benchmarks.layer [--sizes 10000 100000 1000000] [--json FILE]
 """
