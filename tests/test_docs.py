@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.draw_frontier import PICTURE, picture
 from tests.test_rooms import ROOMS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -38,3 +39,7 @@ def test_the_reference_has_all_rooms_in_order():
 def test_the_architecture_has_all_rooms_in_order():
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
     assert tuple(re.findall(r"^\| `(\w+)/` \|", text, re.M)) == ROOMS
+
+
+def test_the_picture_is_that_of_the_readme_s_table():
+    assert PICTURE.read_text(encoding="utf-8") == picture()
