@@ -61,16 +61,13 @@ add_module_names = False
 python_maximum_signature_line_length = 88
 toc_object_entries_show_parents = "hide"
 
-#: Pages that include a file of the root folder.
-INCLUDING = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
-
 
 def link_from_docs(app: Sphinx, path: Path, parent: str, content: list[str]) -> None:
     """Change the links of an included file of the root folder to links from this folder."""
 
     def target(link: re.Match[str]) -> str:
         name = link[1].removeprefix("docs/")
-        return f"]({name if name != link[1] else INCLUDING.get(name, f'../{name}')}"
+        return f"]({name if name != link[1] else f'../{name}'}"
 
     content[0] = re.sub(r"\]\(([\w-][\w./-]*)(?!:)", target, content[0])
 

@@ -8,7 +8,8 @@ import pytest
 from scripts.draw_frontier import PICTURE, picture
 from tests.test_rooms import ROOMS
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 
 def entries(page):
@@ -29,6 +30,25 @@ def test_the_site_has_every_page():
 @pytest.mark.parametrize("page", names_of_pages())
 def test_a_page_has_at_most_300_lines(page):
     assert len((DOCS / f"{page}.md").read_text(encoding="utf-8").splitlines()) <= 300
+
+
+def headings(page):
+    """Return the names that a forge gives to the headings of a page, in links to them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    titles = (title.lower() for title in re.findall(r"^#+ (.*)$", text, re.M))
+    return {re.sub(r"[^\w -]", "", title).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize(
+    "page", ["README", "CONTRIBUTING", *(f"docs/{n}" for n in names_of_pages())]
+)
+def test_links_lead_to_files_and_headings(page):
+    path = ROOT / f"{page}.md"
+    for link in re.findall(r"\]\(([^):\s]+)\)", path.read_text(encoding="utf-8")):
+        name, _, heading = link.partition("#")
+        target = path.parent / name if name else path
+        assert target.exists(), link
+        assert not heading or heading in headings(target), link
 
 
 def test_the_reference_has_all_rooms_in_order():

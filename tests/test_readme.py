@@ -71,7 +71,7 @@ def test_run_it(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md", "docs/glove.md"])
 def test_every_other_block(page, tmp_path, environment):
     pytest.importorskip("torch", reason=needs.TORCH)
     folder = tmp_path / "work"
@@ -82,6 +82,12 @@ def test_every_other_block(page, tmp_path, environment):
         program = ["sh", "-e", "-c", code] if language == "sh" else ["python", "-c", code]
         ran = run(program, folder, environment)
         assert "warning" not in ran.stderr.lower(), f"{code}\n{ran.stderr}"
+
+
+def test_the_first_page_of_the_site_shows_what_the_readme_runs():
+    shown = [code for _, _, code in blocks("docs/index.md")]
+    assert shown
+    assert set(shown) <= {code for _, _, code in blocks()}
 
 
 def test_every_command_has_an_example_that_runs():
