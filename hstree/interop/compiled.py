@@ -25,10 +25,11 @@ def _add_products(first, stop, start, column, data, table, item, row, logits):
 @jit_exact
 def _move(table, squares, paid, a, b, grad, rates):
     """Move one weight against its gradient and the penalty of all steps since its last."""
-    learning_rate, penalty, tiny, n_steps = rates
+    learning_rate, penalty, by_first, tiny, n_steps = rates
     number = table.dtype.type
     weight = table[a, b]
-    step = number(number(n_steps - paid[a, b]) * penalty) * weight + grad
+    owed = number(number(n_steps - paid[a, b]) * penalty[a if by_first else b])
+    step = owed * weight + grad
     paid[a, b] = n_steps
     squares[a, b] += step * step
     table[a, b] = weight - step / np.sqrt(squares[a, b] + tiny) * learning_rate
@@ -63,9 +64,10 @@ def move(
     """Twin of `sklearn.solvers.move`."""
     learning_rate, penalty, n_steps = rates
     number = table.dtype.type
-    numbers = number(learning_rate), number(penalty), number(TINY), n_steps
+    by_first = not isinstance(index, tuple)  # the first axis of the table is that of weight rows
+    numbers = number(learning_rate), penalty, by_first, number(TINY), n_steps
     arrays = table, squares, paid
-    if not isinstance(index, tuple):  # whole rows
+    if by_first:  # whole rows
         index = index, slice(0, table.shape[1])
     a, b = index
     if isinstance(a, slice):

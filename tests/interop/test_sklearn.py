@@ -15,19 +15,20 @@ from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
 from tests.builders.label_sets import child_sets
 from tests.scripts import run_python
 
-SEVERAL_CODES = {"builder_options": {"epsilon": 0.4, "trees": 3}}
+SEVERAL_CODES = {"builder": "gmm", "builder_options": {"epsilon": 0.4, "trees": 3}}
 CONFIGURATIONS = {
-    "gmm": {},
+    "gmm": {"builder": "gmm"},
     "flat": {"builder": "flat"},
     "huffman, 3 branches": {"builder": "huffman", "builder_options": {"arity": 3}},
     "linkage": {"builder": "linkage"},
     "several codes": {"max_iter": 20, **SEVERAL_CODES},
-    "adagrad": {"solver": "adagrad", "epochs": 20, "learning_rate": 0.5},
+    "adagrad": {"builder": "gmm", "solver": "adagrad", "epochs": 20, "learning_rate": 0.5},
     "adagrad, several codes": {"solver": "adagrad", **SEVERAL_CODES},
 }
 CHECKED = [
-    *({"builder": b, "solver": solver} for b in ("gmm", "flat") for solver in ("lbfgs", "adagrad")),
+    *({"builder": b, "solver": solver} for b in ("gmm", "auto") for solver in ("lbfgs", "adagrad")),
     *(CONFIGURATIONS["several codes"], CONFIGURATIONS["adagrad"]),
+    {"builder": "kmeans", "warm_start": True, "fit_intercept": False},
 ]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -77,7 +78,7 @@ def test_a_binary_tree_is_a_logistic_regression_at_each_node():
     def left(under, first):
         """Return P(first branch) of a node by scikit-learn, fitted to what lies under it."""
         here = np.isin(y, under)
-        there = LogisticRegression(C=0.3, tol=1e-8)
+        there = LogisticRegression(C=0.3 * (weight.sum() / weight[here].sum()) ** 0.5, tol=1e-8)
         there.fit(X[here], np.isin(y[here], first), weight[here])
         return there.predict_proba(X)[:, 1]
 
@@ -142,8 +143,13 @@ def test_batches_of_a_prediction_change_nothing(monkeypatch):
 
 
 def penalised(model, X, y, C):
+    """The objective: the penalty of a node's rows counts by the root of its share of samples."""
     nll = -model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-    return C * nll.sum() + 0.5 * (model.weight_**2).sum()
+    tree = model.tree_
+    count = np.array([(y == label).sum() for label in tree.labels])
+    of_node = np.add.reduceat(tree.sum_up(count / tree.codes_per_label), tree.child_start[:-1])
+    of_row = np.repeat((of_node / len(y)) ** 0.5, np.diff(tree.row_start))
+    return C * nll.sum() + 0.5 * (of_row @ model.weight_**2).sum()
 
 
 @pytest.mark.parametrize("n_classes", [6, 40])
@@ -186,7 +192,9 @@ def test_class_weights_are_sample_weights():
 
 
 @pytest.mark.parametrize("y", [[7] * 6, [False, True] * 3, [1.0, 2.0, 3.0] * 2])
-@pytest.mark.parametrize("builder", ["gmm", "flat", "huffman", "random", "semantic", "balanced"])
+@pytest.mark.parametrize(
+    "builder", ["auto", "gmm", "flat", "huffman", "random", "semantic", "balanced"]
+)
 def test_one_two_and_three_classes(builder, y):
     X = np.arange(12.0).reshape(6, 2) % 5
     model = Classifier(builder).fit(X, y)
@@ -329,7 +337,12 @@ def test_the_tree_follows_the_centroids_of_wide_sparse_rows():
     [
         ({"builder": "gmn"}, OptionError, "did you mean 'gmm'"),
         ({"builder": "wordnet"}, InputError, "wordnet takes a corpus"),
-        ({"builder_options": {"arity": 3}}, OptionError, "gmm has no option 'arity'"),
+        ({"builder_options": {"arity": 3}}, OptionError, "builder_options are those of a builder"),
+        (
+            {"builder": "gmm", "builder_options": {"arity": 3}},
+            OptionError,
+            "gmm has no option 'arity'",
+        ),
         ({"C": 0}, OptionError, "C is 0"),
         ({"epochs": 1.5}, OptionError, "epochs is 1.5"),
         ({"class_weight": "equal"}, OptionError, "class_weight is 'equal'"),

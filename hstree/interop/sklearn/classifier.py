@@ -46,22 +46,29 @@ _RANGES = {
 class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear classifier through a hierarchical softmax.
 
-    With ``builder="flat"`` it is multinomial logistic regression, with the objective and so the
-    optimum of scikit-learn's own; with any other tree it has the same objective over that tree.
+    With up to 256 classes or ``builder="flat"`` it is multinomial logistic regression, with the
+    objective and so the optimum of scikit-learn's own; with any other tree it has the same
+    objective over that tree.
 
     Parameters
     ----------
-    builder : str, default "gmm"
-        Method that makes the tree: one of `hstree.builders()` that takes vectors (the centroids
-        of the classes; see `class_tree.class_vectors`) or a vocabulary (their frequencies).
+    builder : str, default "auto"
+        Method that makes the tree. "auto" is "flat", all classes under the root, for up to 256
+        classes; for V more "kmeans" with ``V ** (1 / levels)`` branches, for as few levels as make
+        that 256 or less: 32 for 1,000 classes. Else one of `hstree.builders()` that takes vectors
+        (the centroids of the classes; see `class_tree.class_vectors`) or a vocabulary (their
+        frequencies), or "classes", which clusters the centroids, too.
     builder_options : mapping, optional
-        Options of the builder.
+        Options of the builder; none for "auto".
     tree : Tree, str or path, optional
         The tree or its file, instead of a builder; its labels are ``str(class)``. Labels that are
         not classes of the data are pruned, so that `tree_` has only the classes.
     C : float, default 1.0
         Inverse strength of the penalty, as in `LogisticRegression`: the objective is ``C`` times
-        the summed negative log-likelihood, plus half the squared norm of the weights.
+        the summed negative log-likelihood, plus half the squared norm of the weights. It is that
+        of the root; a node that m of the n samples reach has ``C * sqrt(n / m)``.
+    fit_intercept : bool, default True
+        Whether nodes have biases.
     class_weight : mapping or "balanced", optional
         Weight of the samples of each class in the objective, 1 for a class without one.
         "balanced" gives all classes the same total weight and keeps the total of all samples, in
@@ -79,6 +86,9 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         Samples per minibatch of Adagrad.
     learning_rate : float, default 0.1
         Learning rate of Adagrad.
+    warm_start : bool, default False
+        Start `fit` from the tree and the weights of the call before, where the features and the
+        classes are the same.
     random_state : int, RandomState or None, default 0
         Seed of the builder, unless its options have one, and of the order of the samples.
     n_jobs : int, optional
@@ -93,6 +103,11 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
     weight_ : float array (R, n_features)
         Rows as ``docs/tree-format.md`` lays them out; float32 where X is.
     bias_ : float array (R,)
+    coef_ : float array (V, n_features)
+        Weights of the classes, as those of `LogisticRegression`, (1, n_features) for two classes;
+        where the tree is not flat, `weight_`.
+    intercept_ : float array (V,)
+        The same of the biases.
     n_features_in_ : int
     feature_names_in_ : array of str (n_features,)
         Where X has names.
@@ -112,18 +127,19 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = HierarchicalSoftmaxClassifier(builder="huffman").fit(X, y)
+    >>> model = HierarchicalSoftmaxClassifier("huffman").fit(X, y)
     >>> model.tree_.labels, round(model.score(X, y), 2)
     (('0', '1', '2'), 0.97)
     """
 
     def __init__(
         self,
-        builder: str = "gmm",
+        builder: str = "auto",
         *,
         builder_options: Mapping[str, Any] | None = None,
         tree: Tree | str | os.PathLike[str] | None = None,
         C: float = 1.0,
+        fit_intercept: bool = True,
         class_weight: ClassWeight = None,
         solver: Literal["auto", "lbfgs", "adagrad"] = "auto",
         max_iter: int = 1000,
@@ -131,14 +147,15 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         epochs: int = 10,
         batch_size: int = 256,
         learning_rate: float = 0.1,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.builder, self.builder_options, self.tree = builder, builder_options, tree
-        self.C, self.class_weight, self.random_state = C, class_weight, random_state
+        self.C, self.fit_intercept, self.class_weight = C, fit_intercept, class_weight
         self.solver, self.max_iter, self.tol = solver, max_iter, tol
         self.epochs, self.batch_size, self.learning_rate = epochs, batch_size, learning_rate
-        self.n_jobs = n_jobs
+        self.warm_start, self.random_state, self.n_jobs = warm_start, random_state, n_jobs
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Build the tree and train on it.
@@ -153,7 +170,12 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         self._check_parameters()
         X, y, weight = self._validated(X, y, sample_weight, reset=True)
         tree = self._given_tree()
-        self._start(X, y, weight, without_nodes(tree, np.unique(y)), tree)
+        classes = without_nodes(tree, np.unique(y))
+        if self.warm_start and self._fits(X, classes, tree):
+            self._model.counts = class_counts(*self._labels(y, weight), len(classes))
+            self._begin()
+        else:
+            self._start(X, y, weight, classes, tree)
         labels, weight = self._labels(y, weight)
         solver = self.solver
         if solver == "auto":
@@ -167,6 +189,8 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
             self._model, X, labels, weight, self.C, self.tol, self.max_iter, self.n_jobs
         )
         self.n_iter_ = len(self.loss_curve_)
+        self._samples_seen = len(labels)
+        self._seen = np.append(weight @ X**2, weight.sum())
         if not converged:
             warnings.warn(
                 f"L-BFGS did not come within tol={self.tol:g} of the optimum in "
@@ -205,6 +229,14 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         """Return the most probable class of each sample, an array (n,); ties by class order."""
         best, _ = self._best(self._checked(X), 1, lambda log_prob: -np.exp(log_prob))
         return np.asarray(self.classes_[best[:, 0]])
+
+    def decision_function(self, X: Any) -> Float64:
+        """Return the log-probabilities of all classes (n, V).
+
+        Of two classes the log-odds of the second, (n,).
+        """
+        log_proba = self.predict_log_proba(X)
+        return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
 
     def predict_log_proba(self, X: Any) -> Float64:
         """Return the log-probabilities of all classes, a float64 array (n, V)."""
@@ -252,6 +284,24 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         """Biases, a float array (R,)."""
         return self._model.bias
 
+    @property
+    def coef_(self) -> Array:
+        """Weights of the classes where the tree is flat, else of all rows."""
+        return self._by_class(self.weight_)
+
+    @property
+    def intercept_(self) -> Array:
+        """Biases of the classes where the tree is flat, else of all rows."""
+        return self._by_class(self.bias_)
+
+    def _by_class(self, of_row: Array) -> Array:
+        """Return the weight rows of a flat tree in the order of the classes."""
+        if self.tree_.n_nodes != 1 or len(self.tree_.child) != len(self.classes_):
+            return of_row
+        row = np.argsort(~self.tree_.child)[self._label_of_class]  # (V,) child of each class
+        # The row of two children says that it is the first.
+        return of_row[row] if len(row) != 2 else of_row * (1 if row[1] == 0 else -1)
+
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags, with sparse X allowed."""
         tags = super().__sklearn_tags__()
@@ -288,11 +338,31 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
             options, number = self.builder_options or {}, np.searchsorted(classes, y)
             tree = tree_of_classes(self.builder, options, X, number, weight, names, int(seed))
         self.tree_, self.classes_, self._label_of_class = tree, classes, label_ids(tree, names)
-        counts = class_counts(*self._labels(y, weight), len(names))
         self._model = LinearTree(
-            tree, X.shape[1], counts=counts, sparse=is_sparse(X), dtype=X.dtype
+            tree,
+            X.shape[1],
+            counts=class_counts(*self._labels(y, weight), len(names)),
+            sparse=is_sparse(X),
+            dtype=X.dtype,
+            fit_intercept=self.fit_intercept,
         )
+        self._begin()
+
+    def _fits(self, X: Rows, classes: Array, tree: Tree | None) -> bool:
+        """Whether the present model, if any, can go on with these samples."""
+        if not hasattr(self, "_model") or not np.array_equal(classes, self.classes_):
+            return False
+        is_same = tree is None or pruned(tree, self.tree_.labels) == self.tree_
+        model = self._model
+        return is_same and (model.weight.shape[1], model.fit_intercept) == (
+            X.shape[1],
+            self.fit_intercept,
+        )
+
+    def _begin(self) -> None:
+        """Forget what the training before noted, except for the weights."""
         self._optimiser: Adagrad | None = None
+        self._seen: Float64 | None = None  # what L-BFGS was fitted to, as Adagrad takes it
         self._samples_seen = 0
         self.loss_curve_ = []
         self.n_iter_ = 0
@@ -331,7 +401,7 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
 
     def _train(self, X: Rows, labels: Int64, weight: Float64, epochs: int) -> Self:
         if self._optimiser is None:
-            self._optimiser = Adagrad(self._model)
+            self._optimiser = Adagrad(self._model, self._seen)
         self._samples_seen += len(labels)
         rate, penalty = self.learning_rate, 1 / (self.C * self._samples_seen)
         epoch = partial(self._optimiser.epoch, X, labels, weight, learning_rate=rate)

@@ -28,7 +28,7 @@ from hstree.layers.node_groups import (
 from hstree.layers.top_k import BatchTopK, top_k_of_batch
 from hstree.tree import Codes, Tree
 from hstree.tree.codes import Expansion
-from hstree.tree.weight_rows import NARROW
+from hstree.tree.weight_rows import NARROW, edge_mass
 
 #: Samples: a dense array or a CSR array (n, n_features).
 Rows = Any
@@ -63,7 +63,7 @@ class LinearTree:
 
     `table` is (n_features, R) for a sparse X, so that the weights of a feature are adjacent, else
     (R, n_features); zero at the start. `bias` (R,) makes the untrained model the distribution of
-    `counts` (V,), by default `tree.counts`.
+    `counts` (V,), by default `tree.counts`; without `fit_intercept` it is zero and stays so.
     """
 
     def __init__(
@@ -74,10 +74,14 @@ class LinearTree:
         counts: Integer | None = None,
         sparse: bool,
         dtype: Any,
+        fit_intercept: bool = True,
     ) -> None:
-        self.tree, self.sparse = tree, sparse
+        self.tree, self.sparse, self.fit_intercept = tree, sparse, fit_intercept
+        self.counts = tree.counts if counts is None else counts
         self.layer = HierarchicalSoftmax(tree, 0, counts=counts, dtype=dtype)
         self.bias = self.layer.bias
+        if not fit_intercept:
+            self.bias[:] = 0
         shape = (len(self.bias), n_features)
         self.table: Array = np.zeros(shape[::-1] if sparse else shape, dtype)
 
@@ -85,6 +89,21 @@ class LinearTree:
     def weight(self) -> Array:
         """The weights as (R, n_features), a view of `table`."""
         return self.table.T if self.sparse else self.table
+
+    def node_share(self) -> Float64:
+        """Return the share (N,) of the samples that reaches each node, by `counts`."""
+        mass = edge_mass(self.tree, self.counts)
+        of_node = np.add.reduceat(mass, self.tree.child_start[:-1])
+        return np.asarray(of_node / of_node[0])
+
+    def row_penalty(self) -> Float64:
+        """Return the strength of the penalty of each weight row (R,), 1 at the root.
+
+        The root of a node's share of the samples.
+        """
+        if self.tree.n_nodes == 0:
+            return np.empty(0)
+        return np.sqrt(self.node_share())[segment_ids(self.tree.row_start)]
 
     def converted(self, X: Rows) -> Rows:
         """Return X as it is trained on: CSR where `table` is made for it, else dense."""

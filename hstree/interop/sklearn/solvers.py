@@ -1,10 +1,11 @@
 """Training of the linear model: L-BFGS over all samples, or Adagrad over minibatches.
 
 The objective is that of scikit-learn's `LogisticRegression`: ``C`` times the weighted sum of the
-negative log-likelihoods, plus half the squared norm of the weights; biases are not penalised. Where
-every label has one code, the weights of a node occur in its own decisions only, so that the
-objective is a sum of convex problems, one per node over the samples that pass it; L-BFGS solves
-each by itself. Where labels have several codes all weights move together, to a local optimum.
+negative log-likelihoods, plus half the squared norm of the weights; biases are not penalised. A
+node that a share s of the samples reaches has ``C / sqrt(s)`` in the place of C. Where every label
+has one code, the weights of a node occur in its own decisions only, so that the objective is a sum
+of convex problems, one per node over the samples that pass it; L-BFGS solves each by itself. Where
+labels have several codes all weights move together, to a local optimum.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from hstree._typing import Array, Float64, Int64, Integer
 from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse, without_empty_columns
 from hstree.layers import kernels
 from hstree.training.adagrad import TINY, adagrad_rows
+from hstree.tree.weight_rows import row_curvature
 
 #: Returns a value and its gradient (n,).
 Objective = Callable[[Float64], tuple[float, Float64]]
@@ -31,8 +33,9 @@ Objective = Callable[[Float64], tuple[float, Float64]]
 Minimise = Callable[[Objective, Float64], tuple[Float64, list[float], bool]]
 #: Share of a problem in the samples' weight, its objective after each iteration, its convergence.
 Ended = tuple[float, list[float], bool]
-#: Samples (n,) that pass a node, their branches and weights, its children, and its biases.
-Problem = tuple[Int64, Int64, Float64, int, Array]
+#: Samples (n,) that pass a node, their branches and weights, its children, its C, and what it
+#: starts from: weights (n_features, rows), None for zeros, and biases (rows,).
+Problem = tuple[Int64, Int64, Float64, int, float, tuple[Array | None, Array]]
 #: Groups of nodes, each solved by one job: so many at least, and so many for each job at a time,
 #: so that all end at about the same time.
 GROUPS, GROUPS_EACH = 64, 8
@@ -50,11 +53,11 @@ def solve(
 ) -> tuple[list[float], bool]:
     """Move the weights to the optimum by L-BFGS, in place; labels and weights are (n,).
 
-    Nodes are solved in `n_jobs` processes. A problem takes at most `max_iter` iterations. It is
-    solved when no element of its gradient, divided by ``C`` times the weight of its samples, is
-    larger than `tol`. Returns the objective after each iteration, divided by ``C`` times the
-    weight of the samples (a node that has ended keeps its last value), and whether all problems
-    were solved.
+    It starts from the weights that are there. Nodes are solved in `n_jobs` processes. A problem
+    takes at most `max_iter` iterations. It is solved when no element of its gradient, divided by
+    its C times the weight of its samples, is larger than `tol`. Returns the objective after each
+    iteration, divided by ``C`` times the weight of the samples (a node that has ended keeps its
+    last value), and whether all problems were solved.
     """
     used = np.flatnonzero(weight)
     if model.tree.n_nodes == 0 or not used.size:
@@ -82,6 +85,7 @@ def _solve_nodes(
     n_jobs: int | None,
 ) -> Iterator[Ended]:
     tree, expansion, total = model.tree, model.expand(labels), weight.sum()
+    share = model.node_share()
     # (D,) sample, node and branch of each decision; a code is a sample here
     sample = expansion.decision_code
     node, branch = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
@@ -96,13 +100,18 @@ def _solve_nodes(
         return slice(*tree.row_start[node[here[0]] : node[here[0]] + 2].tolist())
 
     def problem(here: Int64) -> Problem:
-        width = int(tree.fan_out[node[here[0]]])
-        return sample[here], branch[here], weight[sample[here]], width, model.bias[rows(here)]
+        number = int(node[here[0]])
+        weights = model.weight[rows(here)].T
+        start = weights if weights.any() else None, model.bias[rows(here)]
+        C_here = C / float(np.sqrt(share[number]))
+        some = sample[here]
+        return some, branch[here], weight[some], int(tree.fan_out[number]), C_here, start
 
     problems = (list(map(problem, group)) for group in groups)
     ended: dict[int, list[Ended]] = {}
+    optima_of = partial(_optima, X, model.fit_intercept, minimise)
     with progress.task("fitting nodes", len(order), "decisions") as task:
-        for number, optima in parallel(partial(_optima, X, C, minimise), problems, n_jobs):
+        for number, optima in parallel(optima_of, problems, n_jobs):
             ended[number] = []
             for here, (features, weights, bias, *end) in zip(groups[number], optima, strict=True):
                 model.bias[rows(here)] = bias
@@ -113,16 +122,18 @@ def _solve_nodes(
     yield from (one for number in sorted(ended) for one in ended[number])
 
 
-def _optima(X: Rows, C: float, minimise: Minimise, problems: list[Problem]) -> list[Any]:
+def _optima(X: Rows, fit_intercept: bool, minimise: Minimise, problems: list[Problem]) -> list[Any]:
     """Solve the problems of some nodes; return the features, weights and biases of each, too.
 
     BLAS has one thread, whatever the number of jobs: the rounding of its sums depends on threads.
     """
     optima = []
     with threadpool_limits(1):
-        for sample, branch, weight, width, bias in problems:
-            node = _Node(X[sample], branch, weight, width, C)
-            start = np.r_[np.zeros(node.X.shape[1] * node.n_rows), bias]
+        for sample, branch, weight, width, C, (weights, bias) in problems:
+            node = _Node(X[sample], branch, weight, width, C, fit_intercept)
+            n_weights = node.X.shape[1] * node.n_rows
+            of_start = np.zeros(n_weights) if weights is None else weights[node.features].ravel()
+            start = np.r_[of_start, bias]
             end, values, converged = minimise(node, start)
             optima.append((node.features, *node.unpacked(end), values, converged))
     return optima
@@ -131,7 +142,15 @@ def _optima(X: Rows, C: float, minimise: Minimise, problems: list[Problem]) -> l
 class _Node:
     """Objective of one node: a logistic regression or a softmax over the samples that pass it."""
 
-    def __init__(self, X: Rows, branch: Int64, weight: Float64, n_children: int, C: float) -> None:
+    def __init__(
+        self,
+        X: Rows,
+        branch: Int64,
+        weight: Float64,
+        n_children: int,
+        C: float,
+        fit_intercept: bool,
+    ) -> None:
         self.features: Int64 | slice = slice(None)
         if is_sparse(X):
             X, self.features = without_empty_columns(X)
@@ -141,6 +160,7 @@ class _Node:
         self.share = weight / weight.sum()
         self.penalty = 1 / (C * weight.sum())
         self.n_rows = 1 if n_children == 2 else n_children
+        self.fit_intercept = fit_intercept
 
     def unpacked(self, theta: Float64) -> tuple[Float64, Float64]:
         """Return the weights (features, rows) and the biases (rows,)."""
@@ -158,13 +178,17 @@ class _Node:
         error *= self.share[:, None]
         grad_weight = self.XT @ error + self.penalty * weight
         value = 0.5 * self.penalty * np.vdot(weight, weight) - self.share @ log_prob
-        return float(value), np.concatenate([grad_weight.ravel(), error.sum(axis=0)])
+        grad_bias = error.sum(axis=0) * self.fit_intercept
+        return float(value), np.concatenate([grad_weight.ravel(), grad_bias])
 
 
 def _solve_together(
     model: LinearTree, X: Rows, labels: Int64, weight: Float64, C: float, minimise: Minimise
 ) -> Iterator[Ended]:
-    share, penalty = weight / weight.sum(), 1 / (C * weight.sum())
+    share = weight / weight.sum()
+    # (R,) penalty of each weight row, as a column where rows are the first axis
+    penalty = model.row_penalty() / (C * weight.sum())
+    penalty = penalty if model.sparse else penalty[:, None]
     shape, n_weights, dtype = model.table.shape, model.table.size, model.table.dtype
 
     def objective(theta: Float64) -> tuple[float, Float64]:
@@ -174,7 +198,8 @@ def _solve_together(
         for gradient in gradients:
             grad_table[gradient.index] += gradient.weight
             grad_bias[gradient.rows] += gradient.bias
-        value = share @ nll + 0.5 * penalty * np.vdot(model.table, model.table)
+        value = share @ nll + 0.5 * np.vdot(penalty * model.table, model.table)
+        grad_bias *= model.fit_intercept
         return float(value), np.concatenate([grad_table.ravel(), grad_bias])
 
     X = X.astype(np.float64)
@@ -206,7 +231,7 @@ class Rates(NamedTuple):
     """What a step of Adagrad depends on, beside the gradient."""
 
     learning_rate: float
-    penalty: float
+    penalty: Array  # of each weight row (R,)
     n_steps: int  # up to this one
 
 
@@ -216,12 +241,26 @@ class Adagrad:
     Trains `model` in place. Only the weights that a batch touches move. A weight pays the penalty
     for the batches that did not touch it when one next does, so that rare features are regularised
     as much as frequent ones.
+
+    Parameters
+    ----------
+    model : LinearTree
+    seen : float array (n_features + 1,), optional
+        Sums of the squared features of samples that the model was fitted to by L-BFGS, and last
+        their weight. Steps are as small as if these samples had been passed over once: each weight
+        begins with the sum of their squared gradients, as expected of the untrained model.
     """
 
-    def __init__(self, model: LinearTree) -> None:
+    def __init__(self, model: LinearTree, seen: Float64 | None = None) -> None:
         self.model = model
+        self._penalty = model.row_penalty()
         self._squares = np.zeros(model.table.shape, model.table.dtype)
         self._bias_squares = np.zeros(len(model.bias))
+        if seen is not None:
+            curvature = row_curvature(model.tree, model.counts)
+            pair = (seen[:-1], curvature) if model.sparse else (curvature, seen[:-1])
+            self._squares += np.multiply.outer(*pair)
+            self._bias_squares += seen[-1] * curvature
         # Step up to which the penalty of each weight is paid
         self._paid = np.zeros(model.table.shape, np.int32)
         self._steps = 0
@@ -239,7 +278,8 @@ class Adagrad:
     ) -> float:
         """Pass over all samples once, in a random order; labels and their weights are (n,).
 
-        `penalty` is the weight of half the squared norm of the weights in each sample's loss.
+        `penalty` is the weight of half the squared norm of the root's weights in each sample's
+        loss; other nodes have less, as in `solve`.
         Returns the weighted mean of the negative log-likelihoods, before the step of each batch.
         """
         order, total = rng.permutation(len(labels)), 0.0
@@ -248,10 +288,13 @@ class Adagrad:
             weight = sample_weight[batch]
             nll, gradients = self.model.loss(self.model.converted(X[batch]), labels[batch], weight)
             self._steps += 1
-            rates = Rates(learning_rate, penalty * len(batch), self._steps)
+            of_row = (penalty * len(batch) * self._penalty).astype(self.model.table.dtype)
+            rates = Rates(learning_rate, of_row, self._steps)
             for index, grad, rows, grad_bias in gradients:
                 move(self.model.table, self._squares, self._paid, index, grad, rates)
-                adagrad_rows(self.model.bias, self._bias_squares, rows, grad_bias, learning_rate)
+                if self.model.fit_intercept:
+                    bias = self.model.bias
+                    adagrad_rows(bias, self._bias_squares, rows, grad_bias, learning_rate)
             total += float(weight @ nll)
         return total / max(float(sample_weight.sum()), TINY)
 
@@ -263,7 +306,8 @@ def move(table: Array, squares: Array, paid: Array, index: Any, grad: Array, rat
     weight = table[index]
     # Gradient of the loss and of the penalty of all steps since the last touch
     step = (rates.n_steps - paid[index]).astype(table.dtype)
-    step *= number(rates.penalty)
+    # Weight rows are the first axis of a dense X's table, else the second.
+    step *= rates.penalty[index[1]] if isinstance(index, tuple) else rates.penalty[index][:, None]
     step *= weight
     step += grad
     paid[index] = rates.n_steps
