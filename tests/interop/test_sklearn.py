@@ -28,7 +28,7 @@ CONFIGURATIONS = {
 CHECKED = [
     *({"builder": b, "solver": solver} for b in ("gmm", "auto") for solver in ("lbfgs", "adagrad")),
     *(CONFIGURATIONS["several codes"], CONFIGURATIONS["adagrad"]),
-    {"builder": "kmeans", "warm_start": True, "fit_intercept": False},
+    {"builder": "kmeans", "warm_start": True},
 ]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -176,6 +176,127 @@ def test_several_codes_end_where_no_direction_leads_down():
         kept, model._model.table = model._model.table, moved
         assert penalised(model, X, y, 0.5) > here
         model._model.table = kept
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 256])
+def test_by_default_all_classes_are_under_the_root(n_classes):
+    X, y = problem(n_classes, n=600)
+    model = Classifier(C=0.1, tol=1e-7).fit(X, y)
+    assert model.tree_.fan_out.tolist() == [n_classes]
+    theirs = LogisticRegression(C=0.1, tol=1e-7, max_iter=1000).fit(X, y)
+    close(model.predict_proba(X), theirs.predict_proba(X))
+    close(model.coef_, theirs.coef_)
+    centred = model.intercept_ - (model.intercept_.mean() if n_classes > 2 else 0)
+    close(centred, theirs.intercept_, 1e-3)
+
+
+def test_by_default_more_classes_are_under_wide_nodes():
+    X, y = problem(300, n=900)
+    tree = Classifier(solver="adagrad", epochs=1).fit(X, y).tree_
+    assert tree.meta["method"] == "kmeans"
+    assert tree.fan_out[0] == tree.fan_out.max() == 18  # the root of 300, rounded up
+
+
+def test_weights_of_nodes_are_coefficients_where_the_tree_is_not_flat():
+    X, y = problem(5)
+    model = Classifier("huffman").fit(X, y)
+    assert (model.coef_ == model.weight_).all()
+    assert (model.intercept_ == model.bias_).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 12])
+@pytest.mark.parametrize("builder", ["auto", "huffman"])
+def test_decisions_are_those_of_the_probabilities(builder, n_classes):
+    X, y = problem(n_classes)
+    model = Classifier(builder).fit(X, y)
+    decision, log_proba = model.decision_function(X), model.predict_log_proba(X)
+    close(decision, log_proba[:, 1] - log_proba[:, 0] if n_classes == 2 else log_proba, 1e-12)
+    chosen = (decision > 0).astype(int) if n_classes == 2 else decision.argmax(axis=1)
+    assert (model.classes_[chosen] == model.predict(X)).all()
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "adagrad"])
+@pytest.mark.parametrize("builder", ["flat", "huffman", "several codes"])
+def test_without_an_intercept_the_weights_decide_alone(builder, solver):
+    X, y = problem(5)
+    options = SEVERAL_CODES if builder == "several codes" else {"builder": builder}
+    model = Classifier(**options, solver=solver, C=0.3, tol=1e-7, fit_intercept=False).fit(X, y)
+    assert not model.bias_.any()
+    proba = model.predict_proba(np.zeros((1, X.shape[1])))
+    if builder == "flat":
+        close(proba, np.full((1, 5), 0.2), 1e-12)
+        if solver == "lbfgs":
+            theirs = LogisticRegression(C=0.3, tol=1e-7, fit_intercept=False).fit(X, y)
+            close(model.predict_proba(X), theirs.predict_proba(X))
+
+
+@pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("options", [{}, {"builder": "huffman"}, SEVERAL_CODES])
+def test_a_warm_start_goes_on_from_the_optimum(options, layout):
+    X, y = problem(5)
+    X = layout(X)
+    model = Classifier(**options, C=0.3, warm_start=True).fit(X, y)
+    before, tree = model.n_iter_, model.tree_
+    proba = model.predict_proba(X)
+    model.fit(X, y)
+    assert model.n_iter_ < before / 3
+    assert model.tree_ is tree
+    close(model.predict_proba(X), proba, 5e-3)
+    cold = clone(model).set_params(warm_start=False).fit(X, y)
+    assert cold.fit(X, y).n_iter_ == before
+
+
+def test_a_warm_start_is_cold_where_the_classes_or_the_features_are_others():
+    X, y = problem(5)
+    model = Classifier(C=0.3, warm_start=True).fit(X, y)
+    part = y != "class 2"
+    for features, some in ((X, part), (X[:, 1:], part), (X[:, 1:], np.ones(len(y), bool))):
+        expected = Classifier(C=0.3).fit(features[some], y[some])
+        model.fit(features[some], y[some])
+        assert (model.weight_ == expected.weight_).all()
+    without = model.set_params(fit_intercept=False).fit(X[:, 1:], y)
+    assert not without.bias_.any()
+
+
+@pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("builder", ["auto", "huffman"])
+def test_parts_after_a_fit_do_not_make_it_forget(builder, layout):
+    X, y = problem(8, n=2000)
+    X_test, y_test, X = layout(X[1000:]), y[1000:], X[:1000]
+    y = y[:1000]
+    model = Classifier(builder).fit(layout(X), y)
+    before = model.score(X_test, y_test)
+    one_class = np.flatnonzero(y == "class 3")[:20]
+    model.partial_fit(layout(X[one_class]), y[one_class])
+    assert model.score(X_test, y_test) > before - 0.02
+    for part in np.array_split(np.arange(1000), 10):
+        model.partial_fit(layout(X[part]), y[part])
+    assert model.score(X_test, y_test) > before - 0.02
+
+
+def test_parts_after_a_fit_are_learned():
+    X, y = problem(8, n=1000)
+    names = np.unique(y)
+    turned = names[(np.searchsorted(names, y) + 1) % 8]
+    model = Classifier().fit(X[:200], y[:200])
+    before = model.score(X[500:], turned[500:])
+    for _ in range(20):
+        model.partial_fit(X[:500], turned[:500])
+    assert model.score(X[500:], turned[500:]) > before + 0.3
+
+
+def test_classes_are_clustered_by_their_centroids():
+    X, y = problem(30, n=600)
+    rows = np.arange(600) % 30
+    y, X = np.array([f"class {c}" for c in rows]), X.copy()
+    X[:, :5] += 40 * np.eye(5)[rows % 5]
+    model = Classifier("classes", builder_options={"n_classes": 6}).fit(X, y)
+    tree = model.tree_
+    assert sorted(tree.labels) == sorted(model.classes_)
+    groups = set(child_sets(tree, 0))
+    assert groups == {frozenset(f"class {c}" for c in range(k, 30, 5)) for k in range(5)}
+    with pytest.raises(InputError, match="takes a corpus"):
+        Classifier("classes", builder_options={"cluster_by": "exchange"}).fit(X, y)
 
 
 def test_class_weights_are_sample_weights():

@@ -4,7 +4,9 @@ The label of a class is ``str(class)``.
 """
 
 import math
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from sklearn.utils.extmath import randomized_svd
 from hstree._typing import Array, Float64, Int64
 from hstree.builders import build
 from hstree.builders.registry import builder as builder_named
+from hstree.builders.shared.prune import pruned
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -77,10 +80,12 @@ def tree_of(
 ) -> Tree:
     """Build a tree over labels from their counts or vectors, whichever the builder takes."""
     builder = builder_named(method)
+    if method == "classes" and options.get("cluster_by", "vectors") == "vectors":
+        return _classes_of(options, labels, random_state, counts(), vectors())
     if builder.takes is Corpus:
         raise InputError(
             f"{method} takes a corpus, which classes are not; choose a builder that takes vectors "
-            "or counts, such as gmm or huffman, or pass a tree"
+            "or counts, such as gmm or huffman, classes with cluster_by='vectors', or pass a tree"
         )
     if any(option.name == "random_state" for option in builder.options):
         options = {"random_state": random_state, **options}
@@ -101,6 +106,23 @@ def label_ids(tree: Tree, names: Sequence[str]) -> Int64:
             "are missing); its labels must be str(class)"
         )
     return np.array([number[name] for name in names], np.int64)
+
+
+def _classes_of(
+    options: Mapping[str, Any],
+    labels: Sequence[str],
+    random_state: int,
+    counts: Int64,
+    vectors: WordVectors,
+) -> Tree:
+    """Cluster labels by their vectors; the builder's text has each as often as it is counted."""
+    corpus = Corpus.from_ids(np.repeat(np.arange(len(labels)), counts), labels=labels)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "labels.npy"
+        vectors.save(file)
+        options = {"random_state": random_state, **options, "cluster_by": "vectors"}
+        tree = build("classes", corpus, vectors_file=file, **options)
+    return pruned(tree, labels)  # without the end of lines
 
 
 def class_vectors(
