@@ -132,6 +132,8 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
     (('0', '1', '2'), 0.97)
     """
 
+    _seen: Float64 | None  # what L-BFGS was fitted to, as Adagrad takes it
+
     def __init__(
         self,
         builder: str = "auto",
@@ -362,7 +364,7 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
     def _begin(self) -> None:
         """Forget what the training before noted, except for the weights."""
         self._optimiser: Adagrad | None = None
-        self._seen: Float64 | None = None  # what L-BFGS was fitted to, as Adagrad takes it
+        self._seen = None
         self._samples_seen = 0
         self.loss_curve_ = []
         self.n_iter_ = 0

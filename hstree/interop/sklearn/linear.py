@@ -77,7 +77,9 @@ class LinearTree:
         fit_intercept: bool = True,
     ) -> None:
         self.tree, self.sparse, self.fit_intercept = tree, sparse, fit_intercept
-        self.counts = tree.counts if counts is None else counts
+        self.counts: Array = np.ones(tree.n_labels, np.int64)
+        if (of_label := tree.counts if counts is None else counts) is not None:
+            self.counts = of_label
         self.layer = HierarchicalSoftmax(tree, 0, counts=counts, dtype=dtype)
         self.bias = self.layer.bias
         if not fit_intercept:
