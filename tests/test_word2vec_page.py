@@ -34,6 +34,6 @@ def test_the_commands(tmp_path):
         run_python(["-m", "hstree_cli", *shlex.split(line)[1:]], tmp_path, **cache)
         for line in commands
     ]
-    written = {"tree.json", "cbow.vec", "skipgram.bin", "online.vec"}
+    written = {"tree.json", "cbow.vec", "skipgram.bin", "batches.vec"}
     assert written <= {path.name for path in tmp_path.iterdir()}
     assert "word given window" in printed[3]

@@ -22,8 +22,6 @@ ROUNDS_HELP = (
     "(default: gmm); the last is that of all later rounds."
 )
 VECTOR_ENDINGS = (".vec", ".txt", ".bin", ".npy", ".kv")
-#: Share of frequent words that are kept in sub-sampling, as in word2vec.
-SAMPLE = 1e-3
 
 
 def evaluate(
@@ -235,6 +233,10 @@ def embed(
 ) -> None:
     """Train word vectors on every line of a corpus, as in word2vec.
 
+    Binary trees with one code a word, such as Huffman's, train word by word where the
+    extra fast is installed; --model "cbow online=false" or --batch-size trains in
+    batches, as all other output layers do.
+
     The words are in the order of their counts, most frequent first, with <eos> and,
     if there is one, <unk>. gensim reads .vec, .txt and .bin with load_word2vec_format
     and .kv with KeyedVectors.load. Only .npy records the text of the training, so
@@ -253,10 +255,10 @@ def embed(
     from hstree_cli.inputs import read_as, read_vocabulary, refuse_options
 
     rule = {"epochs": epochs, "seconds": seconds}
-    typed = opt.model_options(model, seed, dim, batch_size, learning_rate, **rule)
-    options = {"sample": SAMPLE, **typed}
+    options = opt.model_options(model, seed, dim, batch_size, learning_rate, **rule)
+    kind = kind_of(options).model
     one = Row.parse(row)
-    if kind_of(options).model.is_language_model:
+    if kind.is_language_model:
         raise OptionError(
             f"--model {options['model']} is a language model; `hstree evaluate ROW CORPUS "
             "--vectors-out FILE` writes its vectors"
@@ -281,7 +283,8 @@ def embed(
         spec = one.spec(text.counted_vocabulary(), built)
         if output.suffix in (".vec", ".txt", ".bin"):
             check_words(str(output), spec.labels)
-        trained = new_model(spec, **options).fit(text, checkpoints=cache_folder() / "checkpoints")
+        untrained = new_model(spec, **kind.for_vectors(spec, options))
+        trained = untrained.fit(text, checkpoints=cache_folder() / "checkpoints")
         if trained.history_.interrupted:
             warn("interrupted: these vectors are of the weights so far, which are written now")
         vectors = trained.vectors(text)

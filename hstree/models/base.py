@@ -64,8 +64,16 @@ Seconds = Annotated[float | None, Range(0, exclude_min=True)]
 
 #: What a subclass or the trainer needs of a model, which `dir` leaves out.
 _OF_AUTHORS = {
-    *("config", "context_ids", "context_model", "converges", "describe", "from_saved", "name"),
-    *("is_language_model", "new_context_model", "predicts", "reencode", "scored", "shapes"),
+    *(
+        "config",
+        "context_ids",
+        "context_model",
+        "converges",
+        "describe",
+        "for_vectors",
+        "from_saved",
+    ),
+    *("is_language_model", "name", "new_context_model", "predicts", "reencode", "scored", "shapes"),
     *("trainer", "windows"),
 }
 
@@ -212,6 +220,11 @@ class Model(Predictor, Generic[M]):
     @abstractmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
         """Describe a model and its training, without limits, from what `config` returns."""
+
+    @classmethod
+    def for_vectors(cls, spec: LayerSpec, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options with the defaults of a training that is for its word vectors alone."""
+        return dict(options)
 
     @abstractmethod
     def new_context_model(self, rng: np.random.Generator) -> M:

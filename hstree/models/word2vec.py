@@ -43,6 +43,8 @@ from hstree.tree import Tree
 #: Tokens between two looks at the learning rate and the clock where words are trained on one by
 #: one, and least looks in a training.
 TOKENS, LEAST_LOOKS = 10_000, 100
+#: Sub-sampling of trainings for vectors, that of the word2vec program.
+SAMPLE = 1e-3
 #: The learning rate does not fall below this share of its start.
 LOWEST = 1e-4
 
@@ -133,6 +135,7 @@ class Word2Vec(Model[WindowModel]):
     online : bool
         Move the weights after every word instead of after every batch, as the word2vec program
         does: faster. For trees of two children a node and one code a word, with the extra `fast`.
+        `hstree embed` does so where it can.
 
     Raises
     ------
@@ -156,14 +159,21 @@ class Word2Vec(Model[WindowModel]):
 
     def __post_init__(self, output: Tree | LayerSpec) -> None:
         super().__post_init__(output)
-        if self.online:
-            tree = self.tree if self.spec.is_plain_tree else None
-            if tree is None or not tree.has_single_codes or (tree.edge_width != 2).any():
-                raise OptionError.about(
-                    "online",
-                    "is for trees of two children a node and one code a word, such as huffman; "
-                    "other output layers train in batches",
-                )
+        if self.online and not is_binary(self.spec):
+            raise OptionError.about(
+                "online",
+                "is for trees of two children a node and one code a word, such as huffman; "
+                "other output layers train in batches",
+            )
+
+    @classmethod
+    def for_vectors(cls, spec: LayerSpec, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options of a training for its vectors: sub-sampling, and `online` where it can be.
+
+        A batch size that was given asks for batches.
+        """
+        online = is_binary(spec) and backend("models") is not None and "batch_size" not in options
+        return {"sample": SAMPLE, "online": online, **options}
 
     def new_context_model(self, rng: np.random.Generator) -> WindowModel:
         """Return an untrained context model, drawn from -0.5/d to 0.5/d as in word2vec."""
@@ -205,6 +215,12 @@ class Word2Vec(Model[WindowModel]):
         is_word = np.arange(ids.shape[1]) < length[:, None]
         ids[is_word] = ids_of([word for words in lists for word in words], self.vocabulary)
         return ids
+
+
+def is_binary(spec: LayerSpec) -> bool:
+    """Return whether an output layer is a tree of two children a node and one code a word."""
+    tree = spec.tree if spec.is_plain_tree else None
+    return tree is not None and tree.has_single_codes and bool((tree.edge_width == 2).all())
 
 
 def mean_of_items(nll: Float64, item: Int64, n_items: int) -> Float64:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import hstree as library
+from hstree._compiled import kernels
 from hstree.data.vectors import WordVectors
 from hstree.errors import MissingExtraError
 from hstree.models import new_model
@@ -12,16 +13,24 @@ QUICK = ["--epochs", "1", "--dim", "6"]
 
 
 @pytest.mark.parametrize("kind", ["cbow", "skipgram"])
-def test_the_vectors_are_those_of_the_library(hstree, tree, corpus, tmp_path, kind):
-    given = ["--model", f"{kind} window=2 sample=0.1", "--seed", 3]
+@pytest.mark.parametrize(
+    ("asked", "how"),
+    [
+        ("", {"online": kernels() != "numpy"}),
+        (" online=false", {"online": False}),
+        (" batch_size=64", {"batch_size": 64}),
+    ],
+)
+def test_the_vectors_are_those_of_the_library(hstree, tree, corpus, tmp_path, kind, asked, how):
+    """Word by word over a binary tree where kernels are, unless batches are asked for."""
+    given = ["--model", f"{kind} window=2 sample=0.1{asked}", "--seed", 3]
     ran = hstree("embed", corpus, tree, *given, *QUICK, "-o", "v.vec")
     assert (ran.status, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= 80
     grown = library.load(tree)
     text = library.Corpus.read(corpus, vocabulary=library.Vocabulary(grown.labels, grown.counts))
-    model = new_model(grown, model=kind, dim=6, window=2, sample=0.1, epochs=1, random_state=3).fit(
-        text
-    )
+    options = how | {"model": kind, "dim": 6, "window": 2, "sample": 0.1, "epochs": 1}
+    model = new_model(grown, random_state=3, **options).fit(text)
     found = WordVectors.read(tmp_path / "v.vec")
     assert found.labels == model.vectors(text).labels
     np.testing.assert_array_equal(found.vectors, model.vectors(text).vectors)
@@ -95,7 +104,7 @@ def test_an_interrupted_training_leaves_what_it_has(hstree, corpus, tmp_path, mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hstree.models.word2vec.Word2VecTrainer.step", interrupted)
-    ran = hstree("embed", corpus, *QUICK, "-o", "v.vec")
+    ran = hstree("embed", corpus, *QUICK, "--batch-size", 256, "-o", "v.vec")
     assert ran.status == 130
     assert "interrupted" in ran.warnings[0]
     assert len(WordVectors.read(tmp_path / "v.vec").labels) == 41
