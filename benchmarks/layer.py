@@ -5,7 +5,8 @@ Every tree trains through the same layer, on the same hidden vectors and Zipf-di
 softmax as any other wide node of a tree. They are compared
 with a softmax in plain NumPy and, where torch is installed, `Linear` with `cross_entropy` and
 `AdaptiveLogSoftmaxWithLoss`, which train with plain SGD and so do less work in their update.
-Medians over rounds in which all contestants take turns.
+Medians over rounds in which all contestants take turns; "least" are the milliseconds of the
+fastest.
 
     python -m benchmarks.layer [--sizes 10000 100000 1000000] [--json FILE]
 """
@@ -92,6 +93,7 @@ def compare(
             "layer": name,
             "targets/s": batch / statistics.median(taken),
             "milliseconds": 1e3 * statistics.median(taken),
+            "least": 1e3 * min(taken),
             "times flat": statistics.median(ratios) if ratios else None,
         }
 
