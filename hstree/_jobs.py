@@ -33,8 +33,8 @@ def n_parallel(n_jobs: int | None = None) -> int:
     """Return the number of jobs at a time."""
     if n_jobs == 0:
         raise OptionError.about("n_jobs", "is 0; it must be 1 or more, or -1 for all cores")
-    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
-        return 1
+    if "joblib" not in sys.modules and (n_jobs is None or n_jobs > 0):  # nothing is ambient
+        return n_jobs or 1
     import joblib
 
     return max(1, int(joblib.effective_n_jobs(n_jobs)))
