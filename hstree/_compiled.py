@@ -119,7 +119,8 @@ def jit(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
             return compile_(*args)
         token = _compiling.set(True)
         try:
-            with progress.task("compiling kernels, once for this machine"):
+            _say_once()
+            with progress.task("compiling kernels", unit="kernels"):
                 return compile_(*args)
         finally:
             _compiling.reset(token)
@@ -128,6 +129,11 @@ def jit(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
     cache._guard_against_spurious_io_errors, compiled._compiler.compile = forgiving, reported
     result: F = compiled
     return result
+
+
+@functools.cache
+def _say_once() -> None:
+    progress.say("compiling kernels, once for this machine: up to half a minute")
 
 
 #: Compiles a function as `jit` does, but with the sums of Python, in its order.

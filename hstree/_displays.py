@@ -66,6 +66,10 @@ class Bars:
     def report(self, text: str, left: float | None) -> None:
         """Show nothing: the bars tell as much."""
 
+    def say(self, text: str) -> None:
+        """Print a line above the bars."""
+        self._console.print(text, markup=False, highlight=False)
+
 
 class _Progress(rich.Progress):
     """What, how far, how fast, how long still; only of tasks that have lasted long enough."""
@@ -74,10 +78,7 @@ class _Progress(rich.Progress):
         title = Column(max_width=24, no_wrap=True, overflow="ellipsis")
         super().__init__(
             rich.TextColumn("{task.description}", markup=False, table_column=title),
-            rich.BarColumn(bar_width=16),
-            rich.TaskProgressColumn("{task.percentage:>3.0f}%"),
-            _Rate(),
-            rich.TimeRemainingColumn(compact=True),
+            _Advance(),
             rich.TextColumn("{task.fields[note]}", markup=False),
             console=console,
             transient=True,
@@ -89,14 +90,25 @@ class _Progress(rich.Progress):
         return super().make_tasks_table([t for t in tasks if (t.elapsed or 0) > PATIENCE])
 
 
-class _Rate(rich.ProgressColumn):
-    """Units per second."""
+class _Advance(rich.ProgressColumn):
+    """A bar with the share done, the speed and the time left; until that is known, the time so far.
 
-    def render(self, task: rich.Task) -> Text:
-        speed, unit = task.speed, task.fields["unit"]
-        if not speed or unit in ("", "s"):
-            return Text("")
-        return Text(f"{decimal(int(speed)) if unit == 'bytes' else f'{speed:,.0f} {unit}'}/s")
+    A bar that does not move would tell nothing.
+    """
+
+    bar, share = rich.BarColumn(bar_width=16), rich.TaskProgressColumn("{task.percentage:>3.0f}%")
+    left = rich.TimeRemainingColumn(compact=True)
+
+    def render(self, task: rich.Task) -> Text | Table:
+        speed, unit, rate = task.speed, task.fields["unit"], ""
+        if speed and unit not in ("", "rows"):
+            rate = f"{decimal(int(speed)) if unit == 'bytes' else f'{speed:,.0f} {unit}'}/s"
+        if not task.total or not task.completed:
+            return Text(f"{task.elapsed or 0:.0f} s {rate}")
+        cells = Table.grid(padding=(0, 1))
+        left = self.left.render(task) if task.time_remaining is not None else ""
+        cells.add_row(self.bar.render(task), self.share.render(task), rate, left)
+        return cells
 
 
 class Lines:
@@ -117,7 +129,7 @@ class Lines:
             state = next(one for one in self._tasks.tasks if one.id == task.id)
             self._tasks.remove_task(task.id)
             seconds, note = state.elapsed or 0.0, state.fields["note"]
-            if seconds > LONG_TASK and state.fields["unit"] not in ("tokens", "s"):
+            if seconds > LONG_TASK and state.fields["unit"] not in ("tokens", "rows", "kernels"):
                 self._last = time.monotonic()
                 line = f"{state.description}: {f'{note}, ' if note else ''}{seconds:.1f} s"
                 print(printable(line), file=sys.stderr, flush=True)
@@ -127,12 +139,12 @@ class Lines:
         with self._lock:
             if time.monotonic() - self._last < LINE_PATIENCE:
                 return
-            planned = [task for task in self._tasks.tasks if task.fields["unit"] == "s"]
-            if planned:  # at the pace so far
-                whole = planned[0]
-                pace = (whole.elapsed or 0.0) / whole.completed if whole.completed else 1.0
-                left = max(whole.remaining or 0.0, 0.0) * pace
-            of_rows = [task.fields["note"] for task in planned if task.fields["note"]]
-            line = ", ".join([*of_rows, text, *([f"{duration(left)} left"] if left else [])])
+            tasks = self._tasks.tasks
+            row = [task.fields["note"] for task in tasks if task.fields["unit"] == "rows"][:1]
+            line = ", ".join([*row, text, *([f"{duration(left)} left"] if left else [])])
             self._last = time.monotonic()
             print(printable(line), file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """Write a line."""
+        print(printable(text), file=sys.stderr, flush=True)

@@ -21,6 +21,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from importlib import import_module
 from io import BufferedReader, RawIOBase
 from pathlib import Path
@@ -108,7 +109,23 @@ def explained(
         yield
     except OSError as caught:
         end = f"; {remedy}" if remedy else ""
-        raise error(f"cannot {action}: {caught.strerror or caught}{end}") from caught
+        reason = caught.strerror or str(caught)
+        if isinstance(caught, FileNotFoundError) and caught.filename:
+            reason = missing(caught.filename)
+        elif isinstance(caught, IsADirectoryError):
+            reason = "it is a folder"
+        raise error(f"cannot {action}: {reason}{end}") from caught
+
+
+def missing(path: str | os.PathLike[str]) -> str:
+    """Say that there is no such file, or which folder is missing; name the file that is meant."""
+    folder, name = os.path.split(os.fspath(path))
+    if folder and not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    with suppress(OSError):
+        if close := get_close_matches(name, os.listdir(folder or "."), n=1):
+            return f"there is no such file; did you mean {os.path.join(folder, close[0])}?"
+    return "there is no such file"
 
 
 @contextmanager

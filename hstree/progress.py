@@ -41,6 +41,9 @@ class Display(Protocol):
     def report(self, text: str, left: float | None) -> None:
         """Show an event, and the seconds that are left of the work that it is part of, if known."""
 
+    def say(self, text: str) -> None:
+        """Show a line that stays, whatever else is shown."""
+
 
 class _Silent:
     """A display that shows nothing, and its task."""
@@ -48,7 +51,7 @@ class _Silent:
     def start(self, *_: object, **__: object) -> Any:
         return self
 
-    stop = advance = note = report = start
+    stop = advance = note = report = say = start
 
 
 #: The display of all threads where no `shown_by` is running.
@@ -104,3 +107,8 @@ def shown_by(display: Display) -> Iterator[None]:
 def report(text: str, left: float | None = None) -> None:
     """Report an event, such as the end of an epoch, and the seconds that are left, if known."""
     (_display.get() or _enabled).report(text, left)
+
+
+def say(text: str) -> None:
+    """Show a line that stays, such as why a first call takes long."""
+    (_display.get() or _enabled).say(text)

@@ -172,6 +172,16 @@ def refuse_swapped(
         raise UsageError(f"the arguments are swapped; type `{ctx.command_path} {right} ...`", ctx)
 
 
+def refuse_rows_first(ctx: typer.Context, corpus: str, rows: Sequence[str]) -> None:
+    """Refuse a text that comes after the row it is for."""
+    from hstree.tree.files import ENDINGS
+
+    refuse_swapped(
+        *(ctx, Path(corpus), next(iter(rows), None)),
+        lambda path: path.exists() and not path.name.endswith(ENDINGS),
+    )
+
+
 def check_model(ctx: typer.Context, model: Path, other: str | None = None) -> None:
     """Refuse a tree where a model is wanted, and a model that the argument after it names."""
     from hstree.tree.files import ENDINGS

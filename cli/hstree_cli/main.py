@@ -3,6 +3,8 @@
 import inspect
 import io
 import os
+import re
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -25,6 +27,22 @@ PANELS = {
     "Train": (evaluate, bootstrap, embed, classify),
     "Use a trained model": (predict, sample, score),
 }
+#: What `hstree` alone prints.
+START = """\
+hstree says which output layer a large vocabulary needs.
+Start with one of these commands:
+
+  hstree demo
+      Compare trees with the flat softmax on built-in text.
+  hstree compare corpus.txt -o which
+      Compare them on your own text, in ten minutes.
+  hstree build --method huffman corpus.txt
+      Build a tree over the words of a text.
+  hstree evaluate tree.json corpus.txt --save model
+      Train a language model on it.
+
+`hstree --help` lists all commands.
+"""
 #: Ends of the help pages: each command has its lines.
 EXAMPLES = """
 hstree demo -o demo
@@ -61,8 +79,16 @@ hstree score model other.txt --per-word -o words.tsv
 """
 
 
-class _Switches:
-    """Help pages that show switches without the value "<bool>", which Typer gives them."""
+class _Pages:
+    """Help pages that cut no option at 60 columns, and show switches without a value "<bool>"."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help page."""
+        from typer import rich_utils
+
+        # Typer pads both sides of every column, of empty ones, too.
+        rich_utils.STYLE_OPTIONS_TABLE_PADDING = (0, 1, 0, 0)  # type: ignore[assignment]
+        super().format_help(ctx, formatter)  # type: ignore[misc]
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, those of ``--help`` among them."""
@@ -73,11 +99,11 @@ class _Switches:
         return params
 
 
-class Command(_Switches, TyperCommand):
+class Command(_Pages, TyperCommand):
     """A command of the program."""
 
 
-class Group(_Switches, TyperGroup):
+class Group(_Pages, TyperGroup):
     """The program."""
 
 
@@ -125,8 +151,12 @@ def exit_status(arguments: Sequence[str]) -> int:
     try:
         if COMPLETE in os.environ:
             program.main(prog_name="hstree")  # exits
+        if not arguments:
+            typer.echo(START, nl=False)
+            sys.stdout.flush()
+            return 0
         # Not `main`, which prints errors, interruptions and closed pipes differently.
-        with program.make_context("hstree", list(arguments) or ["--help"]) as context:
+        with program.make_context("hstree", list(arguments)) as context:
             if context.params.pop("version"):
                 from hstree._version import __version__
 
@@ -141,7 +171,7 @@ def exit_status(arguments: Sequence[str]) -> int:
     except SystemExit as done:  # of completions
         return int(done.code or 0)
     except UsageError as error:
-        complain(_usage(error))
+        complain(_usage(error, arguments))
         return WRONG_USAGE
     except KeyboardInterrupt:
         complain("interrupted")
@@ -199,22 +229,64 @@ INSTEAD = {
 }
 
 
-def _usage(error: Any) -> str:
+#: What Typer says of wrong usage, as patterns, and plainer words for it.
+PLAINER = (
+    (r"^Invalid value for '(.*?)'(?: / '.*?')?: ", r"\1: "),
+    (r"Input should be greater than or equal to (\S+)", r"it must be \1 or more"),
+    (r"Input should be less than or equal to (\S+)", r"it must be \1 or less"),
+    (r"Input should be a valid integer.*", "it must be a whole number"),
+    (r"Input should be a valid number.*", "it must be a number"),
+    (r"^Missing (?:argument|option) '(.*?)'.*", r"\1 is missing"),
+    (r"^Got unexpected extra arguments?(?:\(s\))? \((.*)\)", r"one argument too many: \1"),
+    (r"^No such (option|command):? ", r"there is no \1 "),
+    (r" \(Possible options: (.*)\)", r"; did you mean \1?"),
+    (r"\. Did you mean ", "; did you mean "),
+)
+
+
+def _usage(error: Any, arguments: Sequence[str]) -> str:
     """Return the message of wrong usage, with what to type instead where that is known."""
     command = error.ctx.command_path if error.ctx else "hstree"
-    name = command.removeprefix("hstree ")
+    name, kind = command.removeprefix("hstree "), type(error).__name__
     typed = str(getattr(error, "option_name", ""))
     message = error.format_message().strip().rstrip(".")
+    for pattern, plain in PLAINER:
+        message = re.sub(pattern, plain, message)
     if typed in ("--threads", "--debug", "--quiet", "-q"):
         return f"{typed} goes before the command: `hstree {typed} {name} ...`"
-    if type(error).__name__ == "NoSuchOption":
+    if kind == "NoSuchOption":
         if instead := INSTEAD.get(name, {}).get(typed):
-            return f"no option {typed}: {instead}"
-        if name == "build":
+            return f"{message}: {instead}"
+        if name == "build" and "did you mean" not in message:
             message += f'; options of a method go into its text: --method "gmm {typed[2:]}=..."'
-    if type(error).__name__ == "MissingParameter" and name == "build":
-        message += '; type --method huffman, say, or --method "gmm epsilon=0.4"'
+    if kind == "MissingParameter" and name == "build" and error.param.name == "method":
+        return f"the method is missing; type `{_with_method(arguments)}`"
+    if error.ctx and (kind == "MissingParameter" or "too many" in message):
+        return f"{message}; type `{command} {_form(error.ctx.command.params)}`"
     return f"{message}; see `{command} --help`"
+
+
+def _form(params: Sequence[Any]) -> str:
+    """Return the arguments and the required options of a command as its help names them."""
+    parts = []
+    for param in params:
+        if param.param_type_name == "argument":
+            name = param.metavar if param.required else f"[{param.metavar}]"
+            parts.append(f"{name}..." if param.nargs < 0 else name)
+        elif param.required:
+            parts.append(f"{param.opts[0]} {param.metavar}")
+    return " ".join(parts)
+
+
+def _with_method(arguments: Sequence[str]) -> str:
+    """Return a `build` without a method as it is typed with one: an argument that names it."""
+    from hstree_cli.options import builder_names
+
+    words, names = list(arguments[arguments.index("build") + 1 :]), builder_names()
+    method = next((word for word in words if word.split()[:1] and word.split()[0] in names), None)
+    if method is not None:
+        words.remove(method)
+    return shlex.join(["hstree", "build", "--method", method or "huffman", *(words or ["INPUT"])])
 
 
 def run() -> None:

@@ -77,6 +77,8 @@ def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True)
         if holds is None and path.is_dir():
             raise FileFormatError(f"{option} {path} is a folder; name a file in it")
         check_apart(path, option, reads)
+        if holds is not None and path.is_file():
+            raise FileFormatError(f"{option} {path} is a file; name a folder")
         targets = _with_labels(path) if holds is None else [path / name for name in holds]
         for target in targets:
             check_apart(target, option, taken)
@@ -93,10 +95,10 @@ def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True)
         try:
             tempfile.TemporaryFile(dir=nearest).close()
         except OSError as error:
-            raise FileFormatError(
-                f"cannot write {path}: {error.strerror or error}; choose another place with "
-                f"{option}"
-            ) from error
+            is_missing = isinstance(error, FileNotFoundError)
+            why = f"there is no folder {nearest}" if is_missing else error.strerror or error
+            end = f"choose another place with {option}"
+            raise FileFormatError(f"cannot write {path}: {why}; {end}") from error
 
 
 def check_apart(output: Path, option: str, reads: Iterable[object]) -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import astuple
 from hstree._text import figure, plural
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of
+from hstree.report.answer import against_flat
 from hstree.training.trainer import table_of
 from hstree_cli.tables import Facts, facts, table
 from hstree_cli.terminal import say
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from hstree.experiments.compare import Evaluation
     from hstree.experiments.results import Comparison
 
+
+#: Columns of a comparison that a narrow terminal has before others.
+FIRST = (
+    *("test", "ratio to flat", "to flat alike", "times flat", "ln Z", "published"),
+    *("s from text", "valid", "one word, times flat", "top 10, times flat", "with n-grams"),
+)
 
 # Evaluations
 
@@ -55,16 +62,19 @@ def print_evaluation(evaluation: Evaluation) -> None:
 # Comparisons
 
 
-def print_comparison(comparison: Comparison, page: Path) -> None:
-    """Print the table of a comparison, what it depends on, its page, and the answer."""
+def print_comparison(comparison: Comparison, page: Path, *, conditions: bool = True) -> None:
+    """Print which row to take, the table, what qualifies its figures, and its page.
+
+    With `conditions` it also prints what all figures depend on.
+    """
     rows, shown, choice = comparison.rows, comparison.table(), comparison.choice
-    say(table(shown.columns, shown.rows, ["row"], bold=choice.chosen if choice else None))
-    limited = [row.name for row in rows if row.at_epoch_limit]
+    say(f"\n{_answer(comparison)}")
+    bold = choice.chosen if choice else None
+    say(table(shown.columns, shown.rows, ["row"], bold=bold, first=FIRST))
     blocks = next((row.to_flat.blocks for row in rows if row.to_flat), None)
     lines: Facts = []
-    if limited:
-        more = "stopped at the limit of epochs, before validation had stopped falling"
-        lines.append(("*", f"{', '.join(limited)}: {more}"))
+    if any(row.at_epoch_limit for row in rows):
+        lines.append(("*", "stopped at the limit of epochs, while validation was still falling"))
     if any(row.perplexity["test"].sd is not None for row in rows):
         lines.append(
             ("±", f"sample standard deviation over {plural(len(comparison.seeds), 'seed')}")
@@ -75,25 +85,32 @@ def print_comparison(comparison: Comparison, page: Path) -> None:
         over = f"{CONFIDENCE:.0%} interval over {blocks:,} blocks of test tokens"
         lines.append(("ratios", f"of test perplexities, with their {over}"))
     lines += [("read before", sentence) for sentence in comparison.read_before()]
-    say(facts([*lines, *_conditions(comparison), ("page", f"{page}: open it in a browser")]))
-    if choice is None:
-        say("\nNo row is named: each has read the test split, so that its figures are too good.")
-        return
-    # Which row to take, and how it compares with its rival.
-    text = f"{comparison.answer()}; test perplexity {figure(comparison.row(choice.chosen).test, 1)}"
+    lines += _conditions(comparison) if conditions else []
+    say(facts([*lines, ("page", f"{page}: open it in a browser")]))
+
+
+def _answer(comparison: Comparison) -> str:
+    """Say which row to take, how it compares with flat and its rival, and what is lower still."""
+    if (choice := comparison.choice) is None:
+        return "No row is named: each has read the test split, so that its figures are too good."
+    chosen = comparison.row(choice.chosen)
+    text = f"{comparison.answer()}. Test perplexity {figure(chosen.test, 1)}"
+    if not chosen.is_flat and (to_flat := against_flat(chosen, comparison)):
+        text += f", {to_flat}"
     if choice.tied:
         text += f". As fast, within the spread of the rounds: {', '.join(choice.tied)}"
-    if choice.rival is not None and (ratio := choice.to_rival) is not None:
+    ratio = choice.to_rival
+    if choice.rival is not None and ratio is not None and not comparison.row(choice.rival).is_flat:
         text += f". Its ratio to {choice.rival}: {figure(ratio.ratio, 3)}"
         low, high = ratio.low, ratio.high
         if low is not None and high is not None:
             text += f" [{low:.3f},{high:.3f}]" if low != high else ""
             text += ", which may be chance" if low <= 1 <= high else ""
-    ngrams = [row for row in rows if row.kind == "ngram"]
+    ngrams = [row for row in comparison.rows if row.kind == "ngram"]
     lowest = min(ngrams, key=lambda row: row.valid, default=None)
     if lowest is not None and lowest.valid < comparison.row(choice.best).valid:
         text += f". The n-gram model {lowest.name} is lower still: {figure(lowest.test, 1)}"
-    say(f"\n{text}.")
+    return f"{text}."
 
 
 def _conditions(comparison: Comparison) -> Facts:

@@ -40,10 +40,12 @@ def demo(
 
     rows = [Row.parse(text) for text in DEMO_ROWS]
     options = {"stop": Epochs(2), "speed_rounds": 1, "batch_size": 1024}
-    _compare(rows, output, {"corpus": DEMO_CORPUS, "min_count": DEMO_MIN_COUNT}, options)
+    reading = {"corpus": DEMO_CORPUS, "min_count": DEMO_MIN_COUNT}
+    _compare(rows, output, reading, options, conditions=False)
 
 
 def compare(
+    ctx: typer.Context,
     corpus: opt.CorpusName,
     rows: Annotated[
         list[str] | None, argument(metavar="ROW", help=ROWS_HELP, autocompletion=opt.row_names)
@@ -89,7 +91,9 @@ def compare(
     file and no option that chooses words, the words are its labels.
     """
     from hstree.experiments.row import parse_rows
+    from hstree_cli.inputs import refuse_rows_first
 
+    refuse_rows_first(ctx, corpus, rows or ())
     shared = {"context": context, "dropout": dropout}
     options = opt.model_options(model, seed, dim, batch_size, learning_rate, **shared)
     stop = opt.stopping_rule(epochs, seconds, minutes)
@@ -110,6 +114,7 @@ def _compare(
     reading: dict[str, Any],
     options: dict[str, Any],
     *,
+    conditions: bool = True,
     plan: bool = False,
     jobs: int | None = None,
     scheduler: str | None = None,
@@ -131,7 +136,7 @@ def _compare(
             options["updated"] = lambda so_far: write_comparison(so_far, output, page)
             comparison = run(splits, rows, output, **options)
     if not plan:
-        print_comparison(comparison, page)
+        print_comparison(comparison, page, conditions=conditions)
         return
     lines = [
         (job.row, str(job.seed), "to do" if job.seconds is None else figure(job.seconds, 1))

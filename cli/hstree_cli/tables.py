@@ -17,6 +17,7 @@ from rich import box
 from rich.cells import cell_len
 from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from hstree_cli.terminal import printable
 
@@ -53,12 +54,14 @@ def table(
     *,
     bold: str | None = None,
     width: int | None = None,
+    first: Sequence[str] = (),
 ) -> Group:
-    """Return lines of texts as a table that keeps names and numbers whole.
+    """Return lines of texts as one table that keeps names and numbers whole.
 
     In a pipe it is as wide as it needs to be, unless ``COLUMNS`` is set. On a terminal that is too
-    narrow it is drawn in several tables, each with the first column. The line that begins with
-    `bold` is bold; columns are right-aligned but for those in `text`.
+    narrow it has the columns that fit, those named in `first` before others, and a line that names
+    the rest. The line that begins with `bold` is bold; columns are right-aligned but for those in
+    `text`.
     """
     if width is None:
         is_wrapped = sys.stdout.isatty() or "COLUMNS" in os.environ
@@ -75,28 +78,25 @@ def table(
         max(cell_len(printable(one)) for cell in column for one in cell.split("\n"))
         for column in zip(columns, *lines, strict=True)
     ]
-    parts: list[Table] = []
-    rest = list(range(1, len(columns)))
-    while rest or not parts:
-        shown = len(rest)
-        fits = sum(whole[i] + _GAP for i in [0, *rest]) <= width
-        while not fits and shown > 1 and sum(least[i] + _GAP for i in [0, *rest[:shown]]) > width:
-            shown -= 1
-        chosen = [0, *rest[:shown]]
-        part = Table(**LOOKS)
-        for i in chosen:
-            side: Any = "left" if columns[i] in text else "right"
-            wide = whole[i] if fits else least[i]
-            part.add_column(columns[i], justify=side, overflow="fold", width=wide)
-        if not fits:  # the rest of the width is for names
-            space = width - sum(least[i] + _GAP for i in chosen)
-            part.columns[0].width = min(whole[0], least[0] + max(space, 0))
-        part.width = sum(whole[i] + _GAP for i in chosen) if fits else None
-        for line in lines:
-            part.add_row(*(line[i] for i in chosen), style="bold" if line[0] == bold else None)
-        parts.append(part)
-        rest = rest[shown:]
-    return Group(*parts)
+    shown, widths = list(range(len(columns))), whole
+    if sum(whole) + _GAP * len(columns) > width:
+        rank = [columns.index(title) for title in first if title in columns]
+        left, chosen = width, list[int]()
+        for i in dict.fromkeys([0, *rank, *shown]):
+            if not chosen or least[i] + _GAP <= left:
+                chosen.append(i)
+                left -= least[i] + _GAP
+        shown, widths = sorted(chosen), least
+        widths[0] = min(whole[0], least[0] + max(left, 0))  # the rest of the width is for names
+    drawn = Table(**LOOKS)
+    for i in shown:
+        side: Any = "left" if columns[i] in text else "right"
+        drawn.add_column(columns[i], justify=side, overflow="fold", width=widths[i])
+    for line in lines:
+        drawn.add_row(*(line[i] for i in shown), style="bold" if line[0] == bold else None)
+    names = [" ".join(columns[i].split()) for i in range(len(columns)) if i not in shown]
+    note = [Text(f"No room here for {', '.join(names)}.")] if names else []
+    return Group(drawn, *note)
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:

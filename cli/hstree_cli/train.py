@@ -75,7 +75,11 @@ def evaluate(
         ctx,
         Path(row),
         corpus,
-        lambda path: is_model(path) or (path.name.endswith(ENDINGS) and path.is_file()),
+        lambda path: (
+            is_model(path)
+            or (path.name.endswith(ENDINGS) and path.is_file())
+            or (not path.exists() and str(path).partition(" ")[0] in opt.row_names())
+        ),
     )
     if is_model(Path(row)):
         how = f"`hstree score {row} {corpus}` scores it"
@@ -132,6 +136,7 @@ def _save_mean_vectors(model: Any, train: "Corpus", path: Path) -> None:
 
 
 def bootstrap(
+    ctx: typer.Context,
     corpus: opt.CorpusName,
     rows: Annotated[
         list[str] | None,
@@ -176,9 +181,10 @@ def bootstrap(
     from hstree.experiments.bootstrap import bootstrap as rounds_of
     from hstree.experiments.row import Row
     from hstree.report import PAGE, write_comparison
-    from hstree_cli.inputs import read_splits
+    from hstree_cli.inputs import read_splits, refuse_rows_first
     from hstree_cli.results import print_comparison
 
+    refuse_rows_first(ctx, corpus, rows or ())
     shared = {"context": context, "dropout": dropout}
     options = opt.model_options(model, seed, dim, batch_size, learning_rate, **shared)
     named = [Row.parse(text) for text in rows or ["gmm"]]
@@ -206,6 +212,7 @@ def bootstrap(
 
 
 def embed(
+    ctx: typer.Context,
     corpus: opt.CorpusName,
     row: Annotated[
         str,
@@ -252,8 +259,9 @@ def embed(
     from hstree.interop import gensim
     from hstree.models import kind_of, new_model
     from hstree.training.trainer import table_of
-    from hstree_cli.inputs import read_as, read_vocabulary, refuse_options
+    from hstree_cli.inputs import read_as, read_vocabulary, refuse_options, refuse_rows_first
 
+    refuse_rows_first(ctx, corpus, [row])
     rule = {"epochs": epochs, "seconds": seconds}
     options = opt.model_options(model, seed, dim, batch_size, learning_rate, **rule)
     kind = kind_of(options).model

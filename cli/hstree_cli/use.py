@@ -31,7 +31,7 @@ BATCH, LINES = 256, 10_000
 def predict(
     ctx: typer.Context,
     model: opt.ModelFolder,
-    context: Annotated[str | None, argument(metavar="TEXT", help="The words before.")] = None,
+    context: Annotated[str | None, argument(metavar='"TEXT"', help="The words before.")] = None,
     k: Annotated[int, option("-k", "Number of words.", "K", min=1)] = 10,
     contexts: Annotated[str | None, option("--contexts", "Lines; - is stdin.", "FILE")] = None,
     also: opt.With = None,

@@ -30,6 +30,7 @@ from hstree._compiled import kernels, limited_threads
 from hstree._files import hash_of
 from hstree._jobs import n_parallel, threads_of_job
 from hstree._options import Option, Range
+from hstree._text import plural
 from hstree._typing import Bool, Float64, Int64
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
@@ -375,7 +376,8 @@ def _halve(table: Table, began: float, speed_rounds: int, n_jobs: int) -> None:
         table.runner = runner = replace(runner, first_seconds=rounds.rounds[0].seconds)
         if number == n_rounds - 1:
             break
-        with progress.task(f"round {number + 1}, {seconds:,.0f} s a row", len(active)) as task:
+        title = f"round {number + 1}, {seconds:,.0f} s a row"
+        with progress.task(title, len(active), "rows") as task:
             waiting = [row for row in active if row.name not in this.valid]
             task.advance(len(active) - len(waiting))
             started, n_trained = time.perf_counter(), 0
@@ -431,7 +433,7 @@ def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
     needed = _LEAST * steps / (_SHARE * (1 - _SPEEDS_SHARE))
     if total is not None and total < needed:
         raise OptionError(
-            f"{total / 60:g} minutes are too few for {len(rows)} rows; give "
+            f"{total / 60:g} minutes are too few for {plural(len(rows), 'row')}; give "
             f"{math.ceil(needed / 0.6) / 100:g} or more, or fewer rows"
         )
     if differ:
@@ -493,14 +495,18 @@ class Table:
 
     def finish(self, rows: Iterable[Row], seconds: float | None = None) -> None:
         """Do the jobs of rows; after each row but the last of all, write the results so far."""
+        rows = list(rows)
         ended = rows if self.jobs_done is None else (row for row, _ in self.together(rows, seconds))
-        for row in ended:
-            self.done[row.name] = [
-                [self.runner.run(job, seconds=seconds) for job in jobs]
-                for jobs in self.runner.jobs_of(row)
-            ]
-            if len(self.done) < len(self.runner.rows):
-                self.save()
+        with progress.task("rows", len(rows), "rows") as task:
+            for row in ended:
+                task.note(row.name)
+                self.done[row.name] = [
+                    [self.runner.run(job, seconds=seconds) for job in jobs]
+                    for jobs in self.runner.jobs_of(row)
+                ]
+                task.advance()
+                if len(self.done) < len(self.runner.rows):
+                    self.save()
 
     def together(
         self, rows: Iterable[Row], seconds: float | None, **step: Any

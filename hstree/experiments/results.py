@@ -799,6 +799,8 @@ def load(path: str | os.PathLike[str]) -> Comparison:
     file = Path(path)
     if file.is_dir():
         file /= JSON
+    if not file.exists():
+        raise FileFormatError(f"there is no comparison in {path}; `hstree.compare` makes one")
     header = read_struct(file, _Header, "make it with `hstree.compare`")
     if header.format != FORMAT:
         raise FileFormatError(f"{file} is not what `hstree.compare` leaves")

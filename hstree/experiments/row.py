@@ -21,7 +21,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from hstree._files import recorded_name
-from hstree._options import Option, Range, effective, parse_options, spelled, typed_words
+from hstree._options import (
+    Option,
+    Range,
+    effective,
+    parse_options,
+    spelled,
+    suggestion,
+    typed_words,
+)
 from hstree.builders import build
 from hstree.builders.registry import BUILDERS
 from hstree.data.corpus import Corpus
@@ -176,8 +184,9 @@ class Row:
             return BuilderRow(name, parse_options(name, builder_options(name), pairs), *over)
         if name not in LAYERS.names():
             names = [*BUILDERS.names(), *(n for n in LAYERS.names() if n not in (TREE_LAYER, FLAT))]
-            listed = ", ".join(names)
-            raise OptionError(f"there is no row {name!r}; there are {listed}, kn5 and tree files")
+            known = f"there are {', '.join(names)}, kn5 and tree files"
+            hint = suggestion(name, names).strip() or known
+            raise OptionError(f"there is no row {name!r}; {hint}")
         if over:
             raise OptionError(f"{text!r} is no row: {name} is a layer itself, which takes no layer")
         return LayerRow(name, parse_options(name, LAYERS.get(name).options, pairs))

@@ -230,5 +230,9 @@ def load_model(folder: str | os.PathLike[str]) -> Model[Any] | Ensemble:
     FileFormatError
         When a file is missing, damaged, of another version or does not fit the others.
     """
-    is_model = current_file(folder, CONFIG).exists() or not Path(folder, ENSEMBLE).is_file()
-    return load(folder) if is_model else Ensemble.load(folder)
+    if current_file(folder, CONFIG).exists():
+        return load(folder)
+    if Path(folder, ENSEMBLE).is_file():
+        return Ensemble.load(folder)
+    where = f"{folder} holds no model" if os.path.exists(folder) else f"there is no folder {folder}"
+    raise FileFormatError(f"{where}; give one that model.save or `hstree evaluate --save` wrote")

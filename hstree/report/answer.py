@@ -84,15 +84,15 @@ def sentence_of(comparison: Comparison, choice: Choice | None) -> str:
     if chosen != choice.best:
         alone = f"the fastest whose perplexity is near the lowest, that of {choice.best}"
     if not comparison.row(chosen).is_flat:
-        return _against_flat(comparison.row(chosen), comparison) or alone
+        return against_flat(comparison.row(chosen), comparison) or alone
     others = [row for row in _choosable(comparison) if row.has_tree or row.kind == "layer"]
     nearest = min(others, key=lambda row: row.valid, default=None)
-    if nearest is None or not (against := _against_flat(nearest, comparison)):
+    if nearest is None or not (against := against_flat(nearest, comparison)):
         return alone
     return f"no faster {noun} comes near it; {nearest.name} is {against}"
 
 
-def _against_flat(row: RowResult, comparison: Comparison) -> str:
+def against_flat(row: RowResult, comparison: Comparison) -> str:
     """Say how good and how fast a row is: "1.4% better than flat, 3.8 times as fast to train"."""
     parts = []
     if (ratio := row.to_flat) is not None:

@@ -24,6 +24,14 @@ def test_swapped_arguments_are_named(refused, corpus, tree, model):
         assert f"`hstree {command[0]} {first} {second} ...`" in ran.err
 
 
+def test_a_row_before_its_text_is_named(refused, corpus):
+    for command in (["compare", "-o", "c"], ["bootstrap", "-o", "c"], ["embed", "-o", "v.vec"]):
+        saying = f"type `hstree {command[0]} {corpus} huffman ...`"
+        refused(*command, "huffman", corpus, status=2, saying=saying)
+    saying = f"type `hstree evaluate huffman {corpus} ...`"
+    refused("evaluate", corpus, "huffman", status=2, saying=saying)
+
+
 def test_a_tree_in_place_of_a_model_says_how_to_train_one(refused, corpus, tree):
     for command in (["predict", tree, "w1"], ["score", tree, corpus], ["sample", tree]):
         refused(*command, status=2, saying=f"`hstree evaluate {tree} CORPUS --save MODEL_DIR`")

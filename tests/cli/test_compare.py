@@ -1,5 +1,6 @@
 """`hstree compare`: the table, what it refuses, and that it goes on after anything."""
 
+import re
 import signal
 import subprocess
 import time
@@ -35,21 +36,24 @@ def test_every_figure_fits_the_terminal(compare, tmp_path, monkeypatch, columns)
     for row in comparison.rows:
         assert f"{row.test:.1f}" in ran.out
         assert f"{row.to_flat.ratio:.3f}" in ran.out
-        assert f"{row.parameters:,}" in ran.out
         if row.training:
-            assert f"{row.training.median:,.0f}" in ran.out
+            assert f"{row.training.times_flat:,.1f}" in ran.out
+    assert len(re.findall(r"^ ─+ *$", ran.out, re.M)) == 1, "one table"
+    (left_out,) = re.findall(r"^No room here for (.*?)\.$", ran.out, re.M | re.S)
+    assert "scores/target" in left_out
 
 
-def test_the_answer_comes_last(compare):
+def test_the_answer_comes_first(compare):
     out = compare("huffman", "flat").out
-    assert out.split("\n\n")[-1].startswith(f"Use {results.load('c').best.name}: ")
+    assert out.startswith(f"\nUse {results.load('c').best.name}: ")
+    assert "Test perplexity " in out
 
 
 def test_what_the_figures_depend_on_is_said(compare):
     told = " ".join(compare("huffman", "flat", options=("--seeds", "2")).out.split())
     for saying in (
         "sample standard deviation over 2 seeds",
-        "huffman, flat: stopped at the limit of epochs",
+        "* stopped at the limit of epochs",
         "no interval: fewer than 20 blocks of 1,000 tokens",
         "tokens train 1,440, valid 180, test 180",
         "at most 2 epochs; 64 positions a batch",

@@ -29,7 +29,15 @@ def test_help_names_every_command_in_80_columns(hstree):
     assert re.search(r"--help +(-h +)?Show this message", ran.out)
     assert "bool" not in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
-    assert hstree().out == ran.out
+
+
+def test_the_name_alone_shows_four_commands_to_start_with(hstree):
+    ran = hstree()
+    assert (ran.status, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= 60
+    typed = [line.split() for line in ran.out.splitlines() if line.startswith("  hstree ")]
+    assert len(typed) == 4
+    assert all(line[1] in COMMANDS for line in typed)
 
 
 def test_help_lists_the_commands_in_groups(hstree):
@@ -53,6 +61,14 @@ def test_every_command_has_help_with_an_example(command, hstree):
     assert "bool" not in ran.out, "a switch has no value"
     assert max(map(len, ran.out.splitlines())) <= 80
     assert hstree(command, "-h").out == ran.out
+
+
+@pytest.mark.parametrize("command", [[], *([command] for command in COMMANDS)])
+def test_help_cuts_nothing_at_60_columns(command, hstree, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    out = hstree(*command, "--help").out
+    assert max(map(len, out.splitlines())) <= 60
+    assert "…" not in out
 
 
 @pytest.mark.parametrize("method", builders())
@@ -253,7 +269,43 @@ def test_quiet_goes_before_the_command(hstree, refused, corpus):
 
 
 def test_a_command_without_its_method_says_what_to_type(refused, corpus):
-    refused("build", corpus, status=2, saying="type --method huffman, say")
+    for typed, how in (
+        ([corpus.name], "--method huffman corpus.txt"),
+        (["huffman", corpus.name], "--method huffman corpus.txt"),
+        (
+            [corpus.name, "gmm epsilon=0.4", "-o", "a.json"],
+            "--method 'gmm epsilon=0.4' corpus.txt -o a.json",
+        ),
+    ):
+        refused("build", *typed, status=2, saying=f"is missing; type `hstree build {how}`")
+
+
+def test_wrong_usage_says_what_to_type(refused, corpus):
+    for typed, saying in (
+        (["evaluate", "huffman"], "CORPUS is missing; type `hstree evaluate ROW CORPUS`"),
+        (["compare", corpus], "type `hstree compare CORPUS [ROW]... --output DIR`"),
+        (
+            ["predict", "m", "a", "b"],
+            'argument too many: b; type `hstree predict MODEL_DIR ["TEXT"]`',
+        ),
+        (["predict", "m", "a", "-k", "0"], "-k: it must be 1 or more"),
+        (["build", corpus, "--seed", "x"], "--seed: it must be a whole number"),
+        (["vocab", corpus, "--min-cuont", "3"], "no option --min-cuont; did you mean --min-count?"),
+        (["bild", corpus], "no command 'bild'; did you mean 'build'?"),
+    ):
+        refused(*typed, status=2, saying=saying)
+
+
+def test_messages_name_what_is_not_there(refused, hstree, corpus, tmp_path):
+    refused("predict", "nosuch", "a b", saying="there is no folder nosuch; give one that")
+    refused("predict", corpus, "a b", saying="corpus.txt holds no model")
+    refused("report", "nosuch", saying="there is no comparison in nosuch")
+    refused("check", "corpse.json", saying="cannot read corpse.json: there is no such file")
+    assert hstree("build", "-m", "huffman", corpus, "-o", "t.json").status == 0
+    refused("check", "tt.json", saying="there is no such file; did you mean t.json?")
+    refused("check", "no/t.json", saying="there is no folder no")
+    refused("convert", "t.json", "no/t.dot", saying="there is no folder")
+    refused("demo", "-o", corpus, saying="corpus.txt is a file; name a folder")
 
 
 def test_building_a_tree_loads_little_of_the_project_and_no_experiments(program, corpus, tmp_path):

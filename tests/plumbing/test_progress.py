@@ -79,6 +79,24 @@ def test_a_terminal_shows_a_bar_for_each_task(written, body):
     assert all(part in inner for part in ("75%", "tokens/s", "00:0", "perplexity < 12"))
 
 
+def test_what_has_not_advanced_has_its_seconds_and_no_bar(written):
+    def body():
+        with showing_progress(), progress.task("waiting", total=4):
+            time.sleep(0.15)
+
+    lines = lines_of(written(body, Terminal()))
+    assert {line.rstrip() for line in lines if line.startswith("waiting")} == {"waiting 0 s"}
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_what_is_said_is_a_line_on_a_terminal_and_in_a_log(written, stream):
+    def body():
+        with showing_progress(), progress.task("inner"):
+            progress.say("compiling <b>")
+
+    assert "compiling <b>" in lines_of(written(body, stream()))
+
+
 def test_long_titles_are_cut_to_80_columns(written):
     lines = lines_of(written(lambda: program(title="a long title " * 10), Terminal()))
     assert any("a long title" in line and "…" in line for line in lines)
@@ -120,18 +138,18 @@ def test_a_log_has_a_line_for_each_long_task_alone(written, monkeypatch, body):
     assert re.fullmatch(r"outer <b>: 0\.\d s\n", written(body, io.StringIO()))
 
 
-def test_a_log_has_the_events_with_the_time_left_of_planned_seconds(written, monkeypatch):
+def test_a_log_has_the_events_with_their_row_and_the_time_left(written, monkeypatch):
     monkeypatch.setattr(_displays, "LINE_PATIENCE", 0.0)
 
     def body():
         with showing_progress():
             progress.report("epoch 1 of 2", 44.2)
-            with progress.task("all runs", 700.0, "s") as task:
+            with progress.task("rows", 2, "rows") as task:
                 task.note("huffman")
                 progress.report("epoch 2 of 2", 1.0)
 
     said = written(body, io.StringIO())
-    assert said == "epoch 1 of 2, 45 s left\nhuffman, epoch 2 of 2, 12 min left\n"
+    assert said == "epoch 1 of 2, 45 s left\nhuffman, epoch 2 of 2, 1 s left\n"
 
 
 def test_a_notebook_without_ipywidgets_has_lines(monkeypatch, written):

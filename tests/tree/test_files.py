@@ -111,8 +111,8 @@ def test_meta_that_json_cannot_hold_leaves_the_old_file(tmp_path, ending, meta):
 
 def test_a_missing_file_and_a_folder_are_told_apart(tmp_path):
     (tmp_path / "folder.json").mkdir()
-    assert refusal(tmp_path / "none.npz") == "cannot read FILE: No such file or directory"
-    assert refusal(tmp_path / "folder.json") == "cannot read FILE: Is a directory"
+    assert refusal(tmp_path / "none.npz") == "cannot read FILE: there is no such file"
+    assert refusal(tmp_path / "folder.json") == "cannot read FILE: it is a folder"
     with pytest.raises(FileFormatError, match="cannot write"):
         save(TREE, tmp_path / "no" / "such" / "folder.json")
 

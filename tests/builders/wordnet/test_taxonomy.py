@@ -57,7 +57,7 @@ def test_a_source_that_is_no_table_is_said_in_one_line(tmp_path):
     write_table(tmp_path / "whole")
     (tmp_path / "half").write_bytes((tmp_path / "whole").read_bytes()[:-40])
     for name, error, message in (
-        ("none", InputError, "No such file"),
+        ("none", InputError, "there is no such file"),
         ("", InputError, "is a folder: make a table of its files with"),
         ("text", FileFormatError, "not a table of WordNet"),
         ("half", FileFormatError, "not a table of WordNet"),
