@@ -25,10 +25,12 @@ CONFIGURATIONS = {
     "adagrad": {"builder": "gmm", "solver": "adagrad", "epochs": 20, "learning_rate": 0.5},
     "adagrad, several codes": {"solver": "adagrad", **SEVERAL_CODES},
 }
+LIBLINEAR = {"builder": "kmeans", "builder_options": {"arity": 5}, "solver": "liblinear"}
 CHECKED = [
     *({"builder": b, "solver": solver} for b in ("gmm", "auto") for solver in ("lbfgs", "adagrad")),
     *(CONFIGURATIONS["several codes"], CONFIGURATIONS["adagrad"]),
     {"builder": "kmeans", "warm_start": True},
+    LIBLINEAR,
 ]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -194,7 +196,7 @@ def test_by_default_more_classes_are_under_wide_nodes():
     X, y = problem(300, n=900)
     tree = Classifier(solver="adagrad", epochs=1).fit(X, y).tree_
     assert tree.meta["method"] == "kmeans"
-    assert tree.fan_out[0] == tree.fan_out.max() == 18  # the root of 300, rounded up
+    assert tree.fan_out[0] == tree.fan_out.max() == 100
 
 
 def test_weights_of_nodes_are_coefficients_where_the_tree_is_not_flat():
@@ -283,6 +285,96 @@ def test_parts_after_a_fit_are_learned():
     for _ in range(20):
         model.partial_fit(X[:500], turned[:500])
     assert model.score(X[500:], turned[500:]) > before + 0.3
+
+
+@pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("n_classes", [2, 3, 20])
+def test_liblinear_trains_each_child_against_its_siblings(n_classes, layout, monkeypatch):
+    monkeypatch.setattr("hstree.interop.sklearn.solvers.TOLERANCE", 1e-8)
+    monkeypatch.setattr("hstree.interop.sklearn.label_nodes.MOST_ROUNDS", 10_000)
+    X, y = problem(n_classes)
+    weight = np.random.default_rng(1).uniform(0.2, 3, len(y))
+    options = {"builder": "flat", "C": 0.3, "weight_threshold": 0, "fit_intercept": False}
+    model = Classifier(**options, solver="liblinear").fit(layout(X), y, weight)
+    assert not model.bias_.any()
+    for number, name in enumerate(
+        model.classes_.tolist()[-1:] if n_classes == 2 else model.classes_
+    ):
+        theirs = LogisticRegression(C=0.3, tol=1e-8, fit_intercept=False, max_iter=10_000)
+        theirs.fit(X, y == name, weight)
+        close(model.coef_[[number]].toarray(), theirs.coef_)
+
+
+def test_weights_of_liblinear_that_move_no_logit_are_not_kept():
+    X, y = problem(20)
+    every = Classifier(**LIBLINEAR, weight_threshold=0).fit(X, y)
+    few = Classifier(**LIBLINEAR, weight_threshold=0.5).fit(X, y)
+    weight = every.weight_.toarray()
+    expected = np.where(np.abs(weight) * np.abs(X).max(axis=0) > 0.5, weight, 0)
+    np.testing.assert_allclose(few.weight_.toarray(), expected, rtol=1e-5)
+    assert few.weight_.nnz == np.count_nonzero(expected) < np.count_nonzero(weight)
+    assert few.weight_.dtype == np.float32
+
+
+@pytest.mark.parametrize("to_X", [np.asarray, scipy.sparse.csr_array])
+def test_answers_of_kept_weights_are_those_of_the_table(to_X, searched):
+    X, y = problem(36)
+    model = Classifier(**LIBLINEAR, C=3).fit(scipy.sparse.csr_array(X), y)
+    X = to_X(X)
+    answers = model.predict_log_proba(X), model.top_k(X, 4)[0], model.predict(X)
+    assert model._model.top_k(X, 1).certain.any()
+    assert scipy.sparse.issparse(model.weight_)
+    model._model.table  # noqa: B018 - makes the table
+    assert not scipy.sparse.issparse(model.weight_)
+    close(model.predict_log_proba(X), answers[0], 1e-5)
+    assert (model.top_k(X, 4)[0] == answers[1]).all()
+    assert (model.predict(X) == answers[2]).all()
+    assert model.score(X, y) > 0.4
+
+
+def test_parts_and_a_warm_start_go_on_from_kept_weights():
+    X, y = problem(20, n=600)
+    X = scipy.sparse.csr_array(X)
+    model = Classifier(**LIBLINEAR, C=3).fit(X[:300], y[:300])
+    before = model.score(X[300:], y[300:])
+    weight = model.weight_.toarray()
+    model.partial_fit(X[:30], y[:30])
+    assert model.score(X[300:], y[300:]) > before - 0.03
+    assert np.abs(model.weight_ - weight).max() > 0
+    cold = Classifier(tree=model.tree_, C=3).fit(X, y)
+    warm = Classifier(**LIBLINEAR, C=3, warm_start=True).fit(X, y).set_params(solver="lbfgs")
+    assert warm.fit(X, y).n_iter_ < cold.n_iter_
+
+
+def test_two_jobs_of_liblinear_learn_the_same_weights():
+    X, y = problem(20)
+    one, two = (Classifier(**LIBLINEAR, n_jobs=n).fit(X, y) for n in (1, 2))
+    assert (one.weight_ != two.weight_).nnz == 0
+    assert np.array_equal(one.bias_, two.bias_)
+
+
+def test_a_child_without_samples_keeps_its_first_bias():
+    X, y = problem(5)
+    names = np.unique(y)
+    tree = Tree.from_children(list(names), [[1, ~4], [~0, ~1, ~2, ~3]])
+    weight = np.where(y == "class 2", 0.0, 1.0)
+    model = Classifier(tree=tree, solver="liblinear").fit(X, y, weight)
+    assert model.weight_.toarray()[1:][2].tolist() == [0] * X.shape[1]
+    assert (model.predict(X) != "class 2").all()
+    assert np.isfinite(model.predict_log_proba(X)).all()
+
+
+def test_auto_takes_liblinear_for_many_classes_of_sparse_samples(monkeypatch):
+    X, y = problem(8)
+    assert not scipy.sparse.issparse(Classifier().fit(scipy.sparse.csr_array(X), y).weight_)
+    monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_FLAT", 7)
+    assert scipy.sparse.issparse(Classifier().fit(scipy.sparse.csr_array(X), y).weight_)
+    assert not scipy.sparse.issparse(Classifier().fit(X, y).weight_)
+    several = Classifier(**SEVERAL_CODES, max_iter=5).fit(scipy.sparse.csr_array(X), y)
+    assert not scipy.sparse.issparse(several.weight_)
+    monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_FLAT", 9)
+    monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_WEIGHTS", 50)
+    assert scipy.sparse.issparse(Classifier().fit(scipy.sparse.csr_array(X), y).weight_)
 
 
 def test_classes_are_clustered_by_their_centroids():
@@ -472,6 +564,8 @@ def test_the_tree_follows_the_centroids_of_wide_sparse_rows():
         ({"class_weight": {"class0": 2}}, OptionError, "'class0', which is not a class"),
         ({"tree": 3}, OptionError, "tree is 3; it is a Tree"),
         ({"solver": "newton"}, OptionError, "solver is 'newton'"),
+        ({"solver": "liblinear", **SEVERAL_CODES}, OptionError, "liblinear takes trees with one"),
+        ({"weight_threshold": -1}, OptionError, "weight_threshold is -1"),
         ({"tree": Tree.from_children(["a", "b"], [[~0, ~1]])}, InputError, "no label 'class 0'"),
         ({"tree": "missing.json"}, HstreeError, "missing.json"),
     ],

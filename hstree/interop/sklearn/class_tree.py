@@ -3,7 +3,6 @@
 The label of a class is ``str(class)``.
 """
 
-import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,8 +23,9 @@ from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn.linear import Rows, is_sparse
 from hstree.tree import Tree
 
-#: Name of the default builder of classes, and the number of children of its widest nodes.
-AUTO, WIDEST = "auto", 256
+#: Name of the default builder of classes, and the most classes that it leaves under the root; over
+#: more it puts nodes of so many children.
+AUTO, MOST_FLAT, WIDE = "auto", 256, 100
 #: Largest dimension of a class vector; centroids of more features are projected.
 MOST_DIMENSIONS = 100
 #: Sum to which fractional weights are scaled before they are rounded to counts.
@@ -45,15 +45,15 @@ def tree_of_classes(
 ) -> Tree:
     """Build a tree over classes, by a builder that takes `class_vectors` or a vocabulary.
 
-    "auto" is a flat tree for up to `WIDEST` classes, else wide nodes of k-means. `random_state` is
-    used unless the builder's `options` have one. Raises InputError when the builder takes running
-    text, OptionError for options of "auto".
+    "auto" is a flat tree for up to `MOST_FLAT` classes, else wide nodes of k-means. `random_state`
+    is used unless the builder's `options` have one. Raises InputError when the builder takes
+    running text, OptionError for options of "auto".
     """
     if method == AUTO:
         if options:
             raise OptionError("builder_options are those of a builder; name one, such as kmeans")
-        method = "flat" if len(labels) <= WIDEST else "kmeans"
-        options = {} if method == "flat" else {"arity": default_arity(len(labels), WIDEST)}
+        method = "flat" if len(labels) <= MOST_FLAT else "kmeans"
+        options = {} if method == "flat" else {"arity": WIDE}
     return tree_of(
         method,
         options,
@@ -62,12 +62,6 @@ def tree_of_classes(
         lambda: class_counts(y, sample_weight, len(labels)),
         lambda: class_vectors(X, y, sample_weight, labels, random_state),
     )
-
-
-def default_arity(n_labels: int, widest: int) -> int:
-    """Return the number of children of nodes, for as few levels as make it `widest` or less."""
-    levels = max(1, math.ceil(math.log(n_labels, widest)))
-    return max(2, math.ceil(math.pow(n_labels, 1 / levels)))
 
 
 def tree_of(

@@ -20,10 +20,16 @@ from hstree._options import Option, Range
 from hstree._typing import Array, Float64, Int64
 from hstree.builders.shared.prune import pruned
 from hstree.errors import OptionError
-from hstree.interop.sklearn.class_tree import class_counts, label_ids, tree_of_classes
+from hstree.interop.sklearn.class_tree import (
+    AUTO,
+    MOST_FLAT,
+    class_counts,
+    label_ids,
+    tree_of_classes,
+)
 from hstree.interop.sklearn.levels import LevelsMixin, without_nodes
 from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse
-from hstree.interop.sklearn.solvers import Adagrad, solve
+from hstree.interop.sklearn.solvers import Adagrad, solve, solve_by_child
 from hstree.tree import Tree
 
 #: A weight for some classes, 1 for the others; or the same total weight for all classes.
@@ -37,7 +43,8 @@ _AT_LEAST_ONE, _ABOVE_ZERO = Annotated[int, Range(1)], Annotated[float, Range(0,
 #: Arguments of scikit-learn's check of X.
 _ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 _RANGES = {
-    "solver": Literal["auto", "lbfgs", "adagrad"],
+    "solver": Literal["auto", "lbfgs", "liblinear", "adagrad"],
+    "weight_threshold": Annotated[float, Range(0)],
     **dict.fromkeys(("max_iter", "epochs", "batch_size"), _AT_LEAST_ONE),
     **dict.fromkeys(("C", "tol", "learning_rate"), _ABOVE_ZERO),
 }
@@ -54,10 +61,9 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
     ----------
     builder : str, default "auto"
         Method that makes the tree. "auto" is "flat", all classes under the root, for up to 256
-        classes; for V more "kmeans" with ``V ** (1 / levels)`` branches, for as few levels as make
-        that 256 or less: 32 for 1,000 classes. Else one of `hstree.builders()` that takes vectors
-        (the centroids of the classes; see `class_tree.class_vectors`) or a vocabulary (their
-        frequencies), or "classes", which clusters the centroids, too.
+        classes, and "kmeans" with an arity of 100 for more. Else one of `hstree.builders()` that
+        takes vectors (the centroids of the classes; see `class_tree.class_vectors`) or a vocabulary
+        (their frequencies), or "classes", which clusters the centroids, too.
     builder_options : mapping, optional
         Options of the builder; none for "auto".
     tree : Tree, str or path, optional
@@ -73,9 +79,17 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         Weight of the samples of each class in the objective, 1 for a class without one.
         "balanced" gives all classes the same total weight and keeps the total of all samples, in
         each call.
-    solver : {"auto", "lbfgs", "adagrad"}, default "auto"
-        "lbfgs" goes to the optimum over all samples, node by node where every class has one code;
-        "adagrad" takes minibatches. "auto" is "lbfgs" up to `MOST_WEIGHTS` weights per problem.
+    solver : {"auto", "lbfgs", "liblinear", "adagrad"}, default "auto"
+        "lbfgs" goes to the optimum over all samples, node by node where every class has one code.
+        "liblinear", for such trees, trains each child of a node against its siblings, as
+        `OneVsRestClassifier` does, and takes the softmax of their logits: it is fast where there
+        are many classes, and keeps few weights. "adagrad" takes minibatches. "auto" is
+        "liblinear" for a sparse X of more than 256 classes with one code each, else "lbfgs"; where
+        a problem has more than five million weights "liblinear", or "adagrad" for a dense X or
+        several codes.
+    weight_threshold : float, default 0.05
+        Weights that move the logit of no training sample by more than this are not kept, with
+        "liblinear".
     max_iter : int, default 1000
         Maximum number of iterations of L-BFGS for each node.
     tol : float, default 1e-4
@@ -100,8 +114,9 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
     classes_ : array (V,)
     tree_ : Tree
         With ``str(class)`` as labels.
-    weight_ : float array (R, n_features)
-        Rows as ``docs/tree-format.md`` lays them out; float32 where X is.
+    weight_ : float array or CSR array (R, n_features)
+        Rows as ``docs/tree-format.md`` lays them out; float32 where X is. CSR, of float32, after
+        "liblinear", until `partial_fit`.
     bias_ : float array (R,)
     coef_ : float array (V, n_features)
         Weights of the classes, as those of `LogisticRegression`, (1, n_features) for two classes;
@@ -112,10 +127,10 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
     feature_names_in_ : array of str (n_features,)
         Where X has names.
     n_iter_ : int
-        Iterations of the slowest node, or epochs.
+        Iterations of the slowest node, or epochs; 1 for liblinear.
     loss_curve_ : list of float
         Mean objective after each iteration of L-BFGS, or mean negative log-likelihood of each
-        epoch of Adagrad during training.
+        epoch of Adagrad during training; empty for liblinear.
 
     Notes
     -----
@@ -136,14 +151,15 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
 
     def __init__(
         self,
-        builder: str = "auto",
+        builder: str = AUTO,
         *,
         builder_options: Mapping[str, Any] | None = None,
         tree: Tree | str | os.PathLike[str] | None = None,
         C: float = 1.0,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
-        solver: Literal["auto", "lbfgs", "adagrad"] = "auto",
+        solver: Literal["auto", "lbfgs", "liblinear", "adagrad"] = "auto",
+        weight_threshold: float = 0.05,
         max_iter: int = 1000,
         tol: float = 1e-4,
         epochs: int = 10,
@@ -155,7 +171,8 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
     ) -> None:
         self.builder, self.builder_options, self.tree = builder, builder_options, tree
         self.C, self.fit_intercept, self.class_weight = C, fit_intercept, class_weight
-        self.solver, self.max_iter, self.tol = solver, max_iter, tol
+        self.solver, self.weight_threshold = solver, weight_threshold
+        self.max_iter, self.tol = max_iter, tol
         self.epochs, self.batch_size, self.learning_rate = epochs, batch_size, learning_rate
         self.warm_start, self.random_state, self.n_jobs = warm_start, random_state, n_jobs
 
@@ -179,20 +196,20 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         else:
             self._start(X, y, weight, classes, tree)
         labels, weight = self._labels(y, weight)
-        solver = self.solver
-        if solver == "auto":
-            rows = np.diff(self.tree_.row_start)
-            largest = rows.max(initial=0) if self.tree_.has_single_codes else rows.sum()
-            few = largest * self.n_features_in_ <= MOST_WEIGHTS
-            solver = "lbfgs" if few else "adagrad"
+        solver = self._chosen_solver(X)
         if solver == "adagrad":
             return self._train(X, labels, weight, self.epochs)
+        self._samples_seen = len(labels)
+        self._seen = np.append(weight @ X**2, weight.sum())
+        if solver == "liblinear":
+            how = self.C, self.weight_threshold, int(self._rng.integers(2**31)), self.n_jobs
+            solve_by_child(self._model, X, labels, weight, *how)
+            self.n_iter_ = 1
+            return self
         self.loss_curve_, converged = solve(
             self._model, X, labels, weight, self.C, self.tol, self.max_iter, self.n_jobs
         )
         self.n_iter_ = len(self.loss_curve_)
-        self._samples_seen = len(labels)
-        self._seen = np.append(weight @ X**2, weight.sum())
         if not converged:
             warnings.warn(
                 f"L-BFGS did not come within tol={self.tol:g} of the optimum in "
@@ -277,8 +294,8 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         return best, values
 
     @property
-    def weight_(self) -> Array:
-        """Node vectors, a float array (R, n_features)."""
+    def weight_(self) -> Any:
+        """Node vectors, a float array or a CSR array (R, n_features)."""
         return self._model.weight
 
     @property
@@ -287,16 +304,16 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         return self._model.bias
 
     @property
-    def coef_(self) -> Array:
+    def coef_(self) -> Any:
         """Weights of the classes where the tree is flat, else of all rows."""
         return self._by_class(self.weight_)
 
     @property
     def intercept_(self) -> Array:
         """Biases of the classes where the tree is flat, else of all rows."""
-        return self._by_class(self.bias_)
+        return np.asarray(self._by_class(self.bias_))
 
-    def _by_class(self, of_row: Array) -> Array:
+    def _by_class(self, of_row: Any) -> Any:
         """Return the weight rows of a flat tree in the order of the classes."""
         if self.tree_.n_nodes != 1 or len(self.tree_.child) != len(self.classes_):
             return of_row
@@ -350,16 +367,30 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         )
         self._begin()
 
+    def _chosen_solver(self, X: Rows) -> str:
+        """Return the solver; OptionError for liblinear where classes have several codes."""
+        has_single_codes = self.tree_.has_single_codes
+        if self.solver == "liblinear" and not has_single_codes:
+            raise OptionError.about(
+                "solver", "liblinear takes trees with one code a class; take lbfgs or adagrad"
+            )
+        if self.solver != "auto":
+            return self.solver
+        rows = np.diff(self.tree_.row_start)
+        largest = rows.max(initial=0) if has_single_codes else rows.sum()
+        is_small = largest * X.shape[1] <= MOST_WEIGHTS
+        if is_sparse(X) and has_single_codes:
+            return "lbfgs" if is_small and len(self.classes_) <= MOST_FLAT else "liblinear"
+        return "lbfgs" if is_small else "adagrad"
+
     def _fits(self, X: Rows, classes: Array, tree: Tree | None) -> bool:
         """Whether the present model, if any, can go on with these samples."""
         if not hasattr(self, "_model") or not np.array_equal(classes, self.classes_):
             return False
         is_same = tree is None or pruned(tree, self.tree_.labels) == self.tree_
         model = self._model
-        return is_same and (model.weight.shape[1], model.fit_intercept) == (
-            X.shape[1],
-            self.fit_intercept,
-        )
+        made_for = model.shape[1], model.fit_intercept
+        return is_same and made_for == (X.shape[1], self.fit_intercept)
 
     def _begin(self) -> None:
         """Forget what the training before noted, except for the weights."""

@@ -18,7 +18,7 @@ from hstree import progress
 from hstree._jobs import n_parallel, parallel
 from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Float64, Int64
-from hstree.interop.sklearn.linear import Rows
+from hstree.interop.sklearn.linear import TABLE_LIMIT, Rows, product
 from hstree.layers.kernels import log_sigmoid
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
@@ -29,8 +29,6 @@ DUAL_LOGISTIC, MOST_ROUNDS = 7, 100
 BIAS_FEATURE = 0.3
 #: Groups of nodes for each job at a time, so that all jobs end at about the same time.
 GROUPS_EACH = 8
-#: Elements of tables of weights and of logits; a tree whose weights fit is not searched.
-TABLE_LIMIT = 1 << 22
 #: Edges of the largest tree that is not searched, and samples that are searched together.
 MOST_EDGES, SEARCHED_TOGETHER = 1024, 1024
 
@@ -141,14 +139,30 @@ def _logistic(X: Any, positive: Int64, C: float, objective: Objective) -> tuple[
     n = X.shape[0]
     if len(positive) in (0, n):
         return np.zeros(X.shape[1]), float(np.inf if n and len(positive) else -np.inf)
-    y, seed = np.zeros(n), objective.random_state
+    y = np.zeros(n)
     y[positive] = 1
+    weight, bias = dual_logistic(X, y, np.ones(n), C, objective.tol, objective.random_state)
+    return weight[0], float(bias[0])
+
+
+def dual_logistic(
+    X: Any, y: Float64, weight: Float64, C: float, tol: float, seed: int, has_bias: bool = True
+) -> tuple[Float64, Float64]:
+    """Solve logistic regressions of each class against the others by dual coordinate descent.
+
+    X is as `own_features` returns it; y (n,) has two classes or more, `weight` (n,) is that of the
+    samples. Returns the weights (k, n_features) and the biases (k,) of the classes, ascending; of
+    two classes those of the second.
+    """
     liblinear.set_verbosity_wrap(0)
-    weight, _ = liblinear.train_wrap(
-        *(X, y, True, DUAL_LOGISTIC, objective.tol, BIAS_FEATURE, C, np.ones(2)),
-        *(MOST_ROUNDS, seed, 0.1, np.ones(n)),
+    n_classes = len(np.unique(y))
+    table, _ = liblinear.train_wrap(
+        *(X, y, True, DUAL_LOGISTIC, tol, BIAS_FEATURE if has_bias else -1.0, C),
+        *(np.ones(n_classes), MOST_ROUNDS, seed, 0.1, weight),
     )
-    return weight[0, :-1], BIAS_FEATURE * float(weight[0, -1])
+    if not has_bias:
+        return table, np.zeros(len(table))
+    return table[:, :-1], BIAS_FEATURE * table[:, -1]
 
 
 class Pairs(NamedTuple):
@@ -273,10 +287,3 @@ class LabelNodes(NamedTuple):
             logits[start[a] : start[b]] = product(X[pairs.sample[a:b]], weight).ravel()
         log_prob = np.repeat(pairs.log_prob, width) + log_sigmoid(logits + self.bias[edge])
         return Pairs(np.repeat(pairs.sample, width), tree.child[edge], log_prob)
-
-
-def product(X: Any, weight: Any) -> Array:
-    """Return the products (n, k) of sparse samples (n, features) and weights (k, features)."""
-    if weight.shape[1] < X.nnz and weight.shape[0] * weight.shape[1] <= TABLE_LIMIT:
-        return np.asarray(X @ weight.T.toarray(order="C"))
-    return np.asarray((X @ weight.T).toarray())

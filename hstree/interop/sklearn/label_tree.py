@@ -1,5 +1,6 @@
 """Probabilistic label tree: a linear classifier for several labels a sample."""
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -20,7 +21,7 @@ from hstree.builders.shared.prune import pruned
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, InputError
 from hstree.interop.sklearn import label_files
-from hstree.interop.sklearn.class_tree import default_arity, few_dimensions, label_ids, tree_of
+from hstree.interop.sklearn.class_tree import few_dimensions, label_ids, tree_of
 from hstree.interop.sklearn.label_nodes import LabelNodes, Objective, fit_nodes
 from hstree.tree import Tree, load
 
@@ -323,7 +324,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
 
         options = self.builder_options or {}
         if self.builder == "kmeans" and self.builder_options is None:
-            options = {"arity": default_arity(len(names), WIDEST)}
+            options = {"arity": default_arity(len(names))}
         with numpy_alone(len(names) <= MOST_BY_NUMPY):
             return tree_of(self.builder, options, names, seed, counts, vectors)
 
@@ -342,3 +343,9 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         found = self._model.search(X, k, threshold)
         found.indices = self._class_of_label[found.indices]
         return found
+
+
+def default_arity(n_labels: int) -> int:
+    """Return the number of children of a node of the default tree."""
+    levels = max(1, math.ceil(math.log(n_labels, WIDEST)))
+    return max(2, math.ceil(math.pow(n_labels, 1 / levels)))

@@ -64,6 +64,8 @@ class LinearTree:
     `table` is (n_features, R) for a sparse X, so that the weights of a feature are adjacent, else
     (R, n_features); zero at the start. `bias` (R,) makes the untrained model the distribution of
     `counts` (V,), by default `tree.counts`; without `fit_intercept` it is zero and stays so.
+    Where most weights are zero, `kept` has the others, a CSR array (R, n_features), and no table is
+    in memory until it is asked for.
     """
 
     def __init__(
@@ -84,13 +86,45 @@ class LinearTree:
         self.bias = self.layer.bias
         if not fit_intercept:
             self.bias[:] = 0
-        shape = (len(self.bias), n_features)
-        self.table: Array = np.zeros(shape[::-1] if sparse else shape, dtype)
+        self.shape, self.dtype = (len(self.bias), n_features), np.dtype(dtype)
+        self.kept: Any = None
+        self._table: Array | None = None
 
     @property
-    def weight(self) -> Array:
-        """The weights as (R, n_features), a view of `table`."""
+    def table(self) -> Array:
+        """The weights, all of them."""
+        if self._table is None:
+            shape = self.shape[::-1] if self.sparse else self.shape
+            self._table = np.zeros(shape, self.dtype)
+            if self.kept is not None:
+                kept = self.kept.tocoo()
+                at = (kept.col, kept.row) if self.sparse else (kept.row, kept.col)
+                self._table[at] = kept.data
+                self.kept = None
+        return self._table
+
+    @table.setter
+    def table(self, table: Array | None) -> None:
+        self._table = table
+
+    @property
+    def weight(self) -> Any:
+        """The weights (R, n_features), a view of `table` or a CSR array."""
+        return self.dense_weight if self.kept is None else self.kept
+
+    @property
+    def dense_weight(self) -> Array:
+        """The weights (R, n_features), a view of `table`."""
         return self.table.T if self.sparse else self.table
+
+    def rows(self, node: int) -> slice:
+        """Return the weight rows of a node."""
+        return slice(*self.tree.row_start[node : node + 2].tolist())
+
+    def started(self, rows: slice) -> Array | None:
+        """Return weights as a start (n_features, rows), None where they are zero."""
+        weight = None if self._table is None else self.dense_weight[rows].T
+        return weight if weight is not None and weight.any() else None
 
     def node_share(self) -> Float64:
         """Return the share (N,) of the samples that reaches each node, by `counts`."""
@@ -141,7 +175,7 @@ class LinearTree:
                 len(samples),
                 k,
                 # Far above the rounding of logits, in whatever order products are summed.
-                margin=float(np.sqrt(np.finfo(self.table.dtype).eps)),
+                margin=float(np.sqrt(np.finfo(self.weight.dtype).eps)),
                 patience=LEAST_PATIENCE + patience * n_edges,
             )
             for array, values in zip(result, answers, strict=True):
@@ -160,6 +194,11 @@ class LinearTree:
     def _all_logits(self, X: Rows) -> Iterator[tuple[slice, Array]]:
         """Yield slices of the samples, and the logits of all weight rows (samples, R)."""
         step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
+        if self.kept is not None:
+            for a in range(0, X.shape[0], step):
+                logits = product(scipy.sparse.csr_array(X[a : a + step]), self.kept)
+                yield slice(a, a + step), logits + self.bias
+            return
         weight = np.asarray(self.weight.T, order="C" if is_sparse(X) else None)
         for a in range(0, X.shape[0], step):
             yield slice(a, a + step), X[a : a + step] @ weight + self.bias
@@ -211,6 +250,8 @@ class LinearTree:
 
     def pair_logits(self, X: Rows, item: Int64, row: Int64) -> Array:
         """Return the logits (P,) of pairs of a sample and a weight row."""
+        if self.kept is not None:
+            return self.bias[row] + _pair_products(scipy.sparse.csr_array(X), self.kept, item, row)
         if not self.sparse:
             return kernels.gather_dot(self.table, self.bias, X, item, row)
         logits: Array = self.bias[row]
@@ -262,6 +303,16 @@ def _wide(model: LinearTree, X: Rows, taken: Decisions) -> Passed[Iterable[Gradi
     return log_prob, backward
 
 
+def _pair_products(X: Any, weight: Any, item: Int64, row: Int64) -> Float64:
+    """Return the products (P,) of pairs of a sparse sample and a sparse weight row."""
+    result = np.empty(len(item))
+    stored = offsets(np.diff(X.indptr)[item] + np.diff(weight.indptr)[row])
+    # Pairs of about so many stored numbers at a time
+    for some in np.split(np.arange(len(item)), np.flatnonzero(np.diff(stored[1:] // PRODUCTS)) + 1):
+        result[some] = X[item[some]].multiply(weight[row[some]]).sum(axis=1)
+    return result
+
+
 @twin
 def add_products(logits: Array, X: Rows, table: Array, item: Int64, row: Int64) -> None:
     """Add the products (P,) of pairs of a sparse sample and a column of `table`."""
@@ -276,6 +327,13 @@ def add_products(logits: Array, X: Rows, table: Array, item: Int64, row: Int64) 
         weight = X.indices[at] * np.int64(table.shape[1]) + row[some][pair]
         products = X.data[at] * table.ravel().take(weight)
         logits[some] += np.bincount(pair, products, minlength=len(start) - 1)
+
+
+def product(X: Any, weight: Any) -> Array:
+    """Return the products (n, k) of sparse samples (n, features) and weights (k, features)."""
+    if weight.shape[1] < X.nnz and weight.shape[0] * weight.shape[1] <= TABLE_LIMIT:
+        return np.asarray(X @ weight.T.toarray(order="C"))
+    return np.asarray((X @ weight.T).toarray())
 
 
 def is_sparse(X: Any) -> bool:

@@ -6,6 +6,10 @@ node that a share s of the samples reaches has ``C / sqrt(s)`` in the place of C
 has one code, the weights of a node occur in its own decisions only, so that the objective is a sum
 of convex problems, one per node over the samples that pass it; L-BFGS solves each by itself. Where
 labels have several codes all weights move together, to a local optimum.
+
+For many classes, liblinear's dual coordinate descent trains each child of a node against its
+siblings, as a logistic regression by itself, and the softmax of their logits is the node's. Of the
+weights, those are kept that move the logit of some sample.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,12 +20,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.optimize
+import scipy.sparse
 from threadpoolctl import threadpool_limits
 
 from hstree import progress
 from hstree._compiled import twin
 from hstree._jobs import n_parallel, parallel
 from hstree._typing import Array, Float64, Int64, Integer
+from hstree.interop.sklearn.label_nodes import dual_logistic, own_features
 from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse, without_empty_columns
 from hstree.layers import kernels
 from hstree.training.adagrad import TINY, adagrad_rows
@@ -33,12 +39,23 @@ Objective = Callable[[Float64], tuple[float, Float64]]
 Minimise = Callable[[Objective, Float64], tuple[Float64, list[float], bool]]
 #: Share of a problem in the samples' weight, its objective after each iteration, its convergence.
 Ended = tuple[float, list[float], bool]
-#: Samples (n,) that pass a node, their branches and weights, its children, its C, and what it
-#: starts from: weights (n_features, rows), None for zeros, and biases (rows,).
-Problem = tuple[Int64, Int64, Float64, int, float, tuple[Array | None, Array]]
+#: Tolerance of liblinear.
+TOLERANCE = 0.3
 #: Groups of nodes, each solved by one job: so many at least, and so many for each job at a time,
 #: so that all end at about the same time.
 GROUPS, GROUPS_EACH = 64, 8
+
+
+class Problem(NamedTuple):
+    """What a node is trained on, and what it starts from."""
+
+    sample: Int64  # (n,) samples that pass the node
+    branch: Int64  # (n,) their children of it
+    weight: Float64  # (n,)
+    width: int  # number of children
+    C: float
+    start: Array | None  # (n_features, rows), None for zeros
+    bias: Array  # (rows,)
 
 
 def solve(
@@ -65,7 +82,7 @@ def solve(
     minimise = partial(_minimise, tol=tol, max_iter=max_iter)
     samples = X[used], labels[used], weight[used]
     if model.tree.has_single_codes:
-        ended = list(_solve_nodes(model, *samples, C, minimise, n_jobs))
+        ended = _solve_nodes(model, *samples, C, minimise, n_jobs)
     else:
         ended = list(_solve_together(model, *samples, C, minimise))
     curve = np.zeros(max(len(values) for _, values, _ in ended))
@@ -73,6 +90,34 @@ def solve(
         curve[: len(values)] += share * np.array(values)
         curve[len(values) :] += share * values[-1]
     return curve.tolist(), all(converged for *_, converged in ended)
+
+
+def solve_by_child(
+    model: LinearTree,
+    X: Rows,
+    labels: Int64,
+    weight: Float64,
+    C: float,
+    threshold: float,
+    seed: int,
+    n_jobs: int | None,
+) -> None:
+    """Train each child of a node against its siblings by liblinear; labels and weights are (n,).
+
+    Every label of the tree has one code. `model.kept` gets the weights that move the logit of some
+    sample by more than `threshold`, as float32.
+    """
+    used = np.flatnonzero(weight)
+    X, labels, weight = scipy.sparse.csr_array(X)[used], labels[used], weight[used]
+    most = abs(X).max(axis=0).toarray().ravel() if used.size else np.zeros(X.shape[1])
+    solved = partial(_optima_by_child, X, model.fit_intercept, most, threshold, seed)
+    model.table, model.kept = None, None
+    sizes = np.diff(model.tree.row_start).tolist()
+    rows = [scipy.sparse.csr_array((size, X.shape[1]), dtype=np.float32) for size in sizes]
+    for node, _, (weights, bias) in _each_node(model, X, labels, weight, C, solved, n_jobs):
+        rows[node], model.bias[model.rows(node)] = weights, bias
+    if rows:
+        model.kept = scipy.sparse.vstack(rows, format="csr")
 
 
 def _solve_nodes(
@@ -83,43 +128,54 @@ def _solve_nodes(
     C: float,
     minimise: Minimise,
     n_jobs: int | None,
-) -> Iterator[Ended]:
+) -> list[Ended]:
+    table, ended = model.dense_weight, dict[int, Ended]()
+    solved = partial(_optima, X, model.fit_intercept, minimise)
+    for node, share, optimum in _each_node(model, X, labels, weight, C, solved, n_jobs):
+        features, weights, bias, *end = optimum
+        rows = model.rows(node)
+        model.bias[rows], table[rows] = bias, 0
+        table[rows, features] = weights.T
+        ended[node] = share, *end
+    # In the order of nodes, whatever job ended first: the rounding of sums depends on it.
+    return [ended[node] for node in sorted(ended)]
+
+
+def _each_node(
+    model: LinearTree,
+    X: Rows,
+    labels: Int64,
+    weight: Float64,
+    C: float,
+    solved: Callable[[list[Problem]], list[Any]],
+    n_jobs: int | None,
+) -> Iterator[tuple[int, float, Any]]:
+    """Yield each node with samples, their share of the weight, and what `solved` returns for it."""
     tree, expansion, total = model.tree, model.expand(labels), weight.sum()
-    share = model.node_share()
+    penalty = np.sqrt(model.node_share())
     # (D,) sample, node and branch of each decision; a code is a sample here
     sample = expansion.decision_code
     node, branch = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
     order = np.argsort(node, kind="stable")
     first = np.flatnonzero(np.diff(node[order], prepend=-1))
     # Groups have nodes with about as many decisions each.
-    job = first * max(GROUPS, GROUPS_EACH * n_parallel(n_jobs)) // len(order)
+    job = first * max(GROUPS, GROUPS_EACH * n_parallel(n_jobs)) // max(1, len(order))
     nodes = zip(job.tolist(), np.split(order, first[1:]), strict=True)
     groups = [[here for _, here in some] for _, some in groupby(nodes, itemgetter(0))]
 
-    def rows(here: Int64) -> slice:
-        return slice(*tree.row_start[node[here[0]] : node[here[0]] + 2].tolist())
-
     def problem(here: Int64) -> Problem:
-        number = int(node[here[0]])
-        weights = model.weight[rows(here)].T
-        start = weights if weights.any() else None, model.bias[rows(here)]
-        C_here = C / float(np.sqrt(share[number]))
-        some = sample[here]
-        return some, branch[here], weight[some], int(tree.fan_out[number]), C_here, start
+        number, some = int(node[here[0]]), sample[here]
+        rows = model.rows(number)
+        start = model.started(rows), model.bias[rows]
+        width, C_here = int(tree.fan_out[number]), C / float(penalty[number])
+        return Problem(some, branch[here], weight[some], width, C_here, *start)
 
     problems = (list(map(problem, group)) for group in groups)
-    ended: dict[int, list[Ended]] = {}
-    optima_of = partial(_optima, X, model.fit_intercept, minimise)
     with progress.task("fitting nodes", len(order), "decisions") as task:
-        for number, optima in parallel(optima_of, problems, n_jobs):
-            ended[number] = []
-            for here, (features, weights, bias, *end) in zip(groups[number], optima, strict=True):
-                model.bias[rows(here)] = bias
-                model.weight[rows(here), features] = weights.T
-                ended[number].append((weight[sample[here]].sum() / total, *end))
+        for number, optima in parallel(solved, problems, n_jobs):
+            for here, optimum in zip(groups[number], optima, strict=True):
+                yield int(node[here[0]]), weight[sample[here]].sum() / total, optimum
                 task.advance(len(here))
-    # In the order of nodes, whatever job ended first: the rounding of sums depends on it.
-    yield from (one for number in sorted(ended) for one in ended[number])
 
 
 def _optima(X: Rows, fit_intercept: bool, minimise: Minimise, problems: list[Problem]) -> list[Any]:
@@ -129,38 +185,60 @@ def _optima(X: Rows, fit_intercept: bool, minimise: Minimise, problems: list[Pro
     """
     optima = []
     with threadpool_limits(1):
-        for sample, branch, weight, width, C, (weights, bias) in problems:
-            node = _Node(X[sample], branch, weight, width, C, fit_intercept)
-            n_weights = node.X.shape[1] * node.n_rows
-            of_start = np.zeros(n_weights) if weights is None else weights[node.features].ravel()
-            start = np.r_[of_start, bias]
+        for problem in problems:
+            node = _Node(X[problem.sample], problem, fit_intercept)
+            start = np.zeros((X.shape[1], node.n_rows)) if problem.start is None else problem.start
+            start = np.r_[start[node.features].ravel(), problem.bias]
             end, values, converged = minimise(node, start)
             optima.append((node.features, *node.unpacked(end), values, converged))
+    return optima
+
+
+def _optima_by_child(
+    X: Any,
+    fit_intercept: bool,
+    most: Array,
+    threshold: float,
+    seed: int,
+    problems: list[Problem],
+) -> list[Any]:
+    """Return the weights (rows, n_features), CSR, and the biases of some nodes."""
+    optima = []
+    for problem in problems:
+        some, features = own_features(X[problem.sample])
+        present = np.unique(problem.branch)
+        bias = problem.bias.astype(np.float64)
+        table = np.zeros((len(bias), len(features)))
+        if len(present) > 1:
+            y = np.searchsorted(present, problem.branch).astype(np.float64)
+            weights, biases = dual_logistic(
+                some, y, problem.weight, problem.C, TOLERANCE, seed, fit_intercept
+            )
+            if len(present) == 2:  # liblinear has the second, a row of two children the first
+                weights, biases = np.vstack([-weights, weights]), np.r_[-biases, biases]
+            chosen = present[: len(bias)]
+            table[chosen], bias[chosen] = weights[: len(chosen)], biases[: len(chosen)]
+        table[np.abs(table) * most[features] <= threshold] = 0
+        few = scipy.sparse.csr_array(table.astype(np.float32))
+        content = few.data, features[few.indices], few.indptr
+        shape = len(bias), X.shape[1]
+        optima.append((scipy.sparse.csr_array(content, shape=shape), bias))
     return optima
 
 
 class _Node:
     """Objective of one node: a logistic regression or a softmax over the samples that pass it."""
 
-    def __init__(
-        self,
-        X: Rows,
-        branch: Int64,
-        weight: Float64,
-        n_children: int,
-        C: float,
-        fit_intercept: bool,
-    ) -> None:
+    def __init__(self, X: Rows, problem: Problem, fit_intercept: bool) -> None:
         self.features: Int64 | slice = slice(None)
         if is_sparse(X):
             X, self.features = without_empty_columns(X)
-        self.X, self.branch = X.astype(np.float64), branch
+        self.X, self.branch = X.astype(np.float64), problem.branch
         self.XT = self.X.T
-        self.chosen = np.arange(len(branch)) * n_children + branch
-        self.share = weight / weight.sum()
-        self.penalty = 1 / (C * weight.sum())
-        self.n_rows = 1 if n_children == 2 else n_children
-        self.fit_intercept = fit_intercept
+        self.chosen = np.arange(len(self.branch)) * problem.width + self.branch
+        self.share = problem.weight / problem.weight.sum()
+        self.penalty = 1 / (problem.C * problem.weight.sum())
+        self.n_rows, self.fit_intercept = len(problem.bias), fit_intercept
 
     def unpacked(self, theta: Float64) -> tuple[Float64, Float64]:
         """Return the weights (features, rows) and the biases (rows,)."""
