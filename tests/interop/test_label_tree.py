@@ -331,7 +331,7 @@ def test_parameters_out_of_range_are_refused(wrong):
 def test_what_cannot_make_a_tree_is_refused():
     X, Y = problem()
     with pytest.raises(HstreeError, match="takes a corpus"):
-        Classifier("classes").fit(X, Y)
+        Classifier("wordnet").fit(X, Y)
     tree = build("random", {"0": 1, "1": 1})
     with pytest.raises(InputError, match=r"the tree has no label '2'"):
         Classifier(tree=tree).fit(X, Y)

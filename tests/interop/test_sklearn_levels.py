@@ -86,7 +86,11 @@ def objective(model, X, y):
     nll = 0.0
     for i, name in enumerate(y):
         nll -= logsumexp([log_proba[below_name][i] for below_name in below.get(name, [name])])
-    return model.C * nll + 0.5 * (model.weight_**2).sum()
+    tree = model.tree_
+    count = np.array([(y == label).sum() for label in tree.labels])
+    share = np.add.reduceat(tree.sum_up(count), tree.child_start[:-1]) / count.sum()
+    of_row = np.repeat(share**0.5, np.diff(tree.row_start))
+    return model.C * nll + 0.5 * (of_row @ model.weight_**2).sum()
 
 
 def test_samples_at_nodes_train_the_decisions_above_and_no_others(samples):
@@ -95,7 +99,8 @@ def test_samples_at_nodes_train_the_decisions_above_and_no_others(samples):
     model = Classifier(tree=TREE, tol=1e-7).fit(X, y)
     assert model.classes_.tolist() == sorted(NAMES)
     pets = np.isin(y, ["cat", "dog"])
-    theirs = LogisticRegression(tol=1e-8).fit(X[pets], y[pets] == "cat")
+    C = (np.isin(y, NAMES).sum() / pets.sum()) ** 0.5
+    theirs = LogisticRegression(C=C, tol=1e-8).fit(X[pets], y[pets] == "cat")
     proba = dict(zip(model.classes_, model.predict_proba(X).T, strict=True))
     given_pet = proba["cat"] / (proba["cat"] + proba["dog"])
     np.testing.assert_allclose(given_pet, theirs.predict_proba(X)[:, 1], atol=1e-4)

@@ -108,16 +108,17 @@ def solve_by_child(
     sample by more than `threshold`, as float32.
     """
     used = np.flatnonzero(weight)
+    if model.tree.n_nodes == 0 or not used.size:
+        return
     X, labels, weight = scipy.sparse.csr_array(X)[used], labels[used], weight[used]
-    most = abs(X).max(axis=0).toarray().ravel() if used.size else np.zeros(X.shape[1])
+    most = abs(X).max(axis=0).toarray().ravel()
     solved = partial(_optima_by_child, X, model.fit_intercept, most, threshold, seed)
     model.table, model.kept = None, None
     sizes = np.diff(model.tree.row_start).tolist()
     rows = [scipy.sparse.csr_array((size, X.shape[1]), dtype=np.float32) for size in sizes]
     for node, _, (weights, bias) in _each_node(model, X, labels, weight, C, solved, n_jobs):
         rows[node], model.bias[model.rows(node)] = weights, bias
-    if rows:
-        model.kept = scipy.sparse.vstack(rows, format="csr")
+    model.kept = scipy.sparse.vstack(rows, format="csr")
 
 
 def _solve_nodes(
@@ -159,7 +160,7 @@ def _each_node(
     order = np.argsort(node, kind="stable")
     first = np.flatnonzero(np.diff(node[order], prepend=-1))
     # Groups have nodes with about as many decisions each.
-    job = first * max(GROUPS, GROUPS_EACH * n_parallel(n_jobs)) // max(1, len(order))
+    job = first * max(GROUPS, GROUPS_EACH * n_parallel(n_jobs)) // len(order)
     nodes = zip(job.tolist(), np.split(order, first[1:]), strict=True)
     groups = [[here for _, here in some] for _, some in groupby(nodes, itemgetter(0))]
 

@@ -1,0 +1,436 @@
+"""Classifiers of many classes and labels: hstree's beside those of other libraries, on shared sets.
+
+Every model is fitted in a process of its own, on one thread. `C`, the inverse strength of the
+penalty, is chosen from one grid for all: by the accuracy on a fifth of the training samples, after
+training on the others. Reported are the accuracy (precision at 1 where samples have several
+labels) and the log-loss on the test samples, once with that C and once with a model's own default
+("at default"), and of the first the CPU seconds and the peak of memory above that of the data.
+A model that has not ended after `--limit` seconds is reported without figures.
+
+newsgroups   Twenty newsgroups, TF-IDF; "taxonomy" is the tree of the groups' names. From
+             ``$HSTREE_TEST_DATA/20news/20news-bydate.tar.xz`` where that variable is set, else
+             scikit-learn's, which downloads them once.
+digits       scikit-learn's 8 x 8 pictures of digits.
+planted-V    V classes drawn from a seed: texts of 40 words, of which a class has some of its own,
+             some that it shares with nine others and some with ninety-nine; TF-IDF of 5 V words.
+bibtex       Bibtex, several labels a sample (``$HSTREE_TEST_DATA/multilabel``).
+
+SGDClassifier has ``alpha = 1 / (C n)``. Other options are the models' defaults. Models of packages
+that are not installed are left out: ``pip install napkinxc omikuji cffi hiclass``.
+
+    python -m benchmarks.classifiers [--sets SET ...] [--models MODEL ...] [--C C ...]
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from sklearn.datasets import fetch_20newsgroups, load_digits
+from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import train_test_split
+from sklearn.multiclass import OneVsRestClassifier
+
+import hstree
+from benchmarks import table
+from hstree._typing import Array
+from hstree.data.multilabel import read_multilabel, write_multilabel
+from hstree.formats.nested import from_nested
+from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
+
+#: Words of a planted text; share of them that are of its topic; words of a topic, of which a
+#: quarter is shared by a hundred classes and as many more by ten.
+TEXT, TOPICAL, TOPIC = 40, 0.3, 20
+
+SETS = ["newsgroups", "digits", "planted-1000", "bibtex"]
+
+table.PACKAGES = (*table.PACKAGES, "napkinxc", "omikuji", "hiclass")
+
+
+class Data(NamedTuple):
+    """A set: samples, and their classes as numbers (n,), or labels as an indicator (n, V)."""
+
+    X_train: Any
+    y_train: Any
+    X_test: Any
+    y_test: Any
+    names: Sequence[str] = ()  # of the classes
+
+    @property
+    def is_multilabel(self) -> bool:
+        """Whether samples have several labels."""
+        return scipy.sparse.issparse(self.y_train)
+
+
+class Fitted(NamedTuple):
+    """A fitted model: functions of samples."""
+
+    ranked: Callable[[Any], Array]  # the likeliest class (n,), or five labels (n, 5)
+    log_proba: Callable[[Any], Array] | None = None  # (n, V)
+
+
+#: Fits on a training set, with some C or the model's own.
+Fit = Callable[[Data, float | None], Fitted]
+
+
+def main() -> None:
+    parser = table.parser(__doc__)
+    parser.add_argument("--sets", nargs="+", default=SETS, help="planted-V for V classes, too")
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--C", nargs="+", type=float, default=[1.0, 10.0, 100.0])
+    parser.add_argument("--samples", type=int, default=5, help="training samples a planted class")
+    parser.add_argument("--limit", type=float, default=600, help="seconds of one fit")
+    parser.add_argument("--data", help="a tar of the newsgroups (default: see above)")
+    options = parser.parse_args()
+    table.report("classifiers", compare(options), options.json)
+
+
+def compare(options: Any) -> Iterator[dict[str, Any]]:
+    """Fit and score the models on each set."""
+    for name in options.sets:
+        data = load(name, options)
+        for model in options.models:
+            fit = MODELS[model]
+            if find_spec(model.split()[0].lower()) is None and model.split()[0] in PACKAGES:
+                continue
+            if model in ONLY and not ONLY[model](data):
+                continue
+            yield {"set": name, "model": model} | measured(fit, data, options.C, options.limit)
+
+
+def measured(fit: Fit, data: Data, grid: Sequence[float], limit: float) -> dict[str, Any]:
+    """Choose C, fit, and return the figures of a model."""
+    rows = np.arange(data.X_train.shape[0])
+    fewer, held = train_test_split(rows, test_size=0.2, random_state=0)
+    part = data._replace(
+        X_train=data.X_train[fewer],
+        y_train=data.y_train[fewer],
+        X_test=data.X_train[held],
+        y_test=data.y_train[held],
+    )
+    choices = [in_process(fit, part, C, limit) for C in grid] if len(grid) > 1 else [{}]
+    if any(choice is None for choice in choices):
+        return {"C": f"over {limit:.0f} s"}
+    best = grid[int(np.argmax([choice.get("P@1", 0) for choice in choices]))]
+    row = in_process(fit, data, best, limit)
+    own = in_process(fit, data, None, limit)
+    if row is None or own is None:
+        return {"C": f"over {limit:.0f} s"}
+    of_default = {f"{key} at default": own[key] for key in ("P@1", "log-loss")}
+    return {"C": f"{best:g}"} | row | of_default
+
+
+def in_process(fit: Fit, data: Data, C: float | None, limit: float) -> dict[str, Any] | None:
+    """Fit and predict in a process of its own; None when it takes too long."""
+    context = multiprocessing.get_context("fork")  # which has the data without a copy
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: sender.send(figures(fit, data, C)))
+    process.start()
+    sender.close()
+    result = receiver.recv() if receiver.poll(limit) else None
+    process.kill()
+    process.join()
+    return result
+
+
+def figures(fit: Fit, data: Data, C: float | None) -> dict[str, Any]:
+    """Return accuracy, log-loss, seconds and memory of one fit."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.process_time()
+    model = fit(data, C)
+    fitted = time.process_time()
+    ranked = model.ranked(data.X_test)
+    predicted = time.process_time()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rows, log_loss, fifth = np.arange(len(ranked)), None, None
+    if data.is_multilabel:
+        is_right = np.asarray(data.y_test.toarray()[rows[:, None], ranked])
+        first, fifth = 100 * float(is_right[:, 0].mean()), 100 * float(is_right.mean())
+    else:
+        first = 100 * float((ranked == data.y_test).mean())
+    if model.log_proba is not None and not data.is_multilabel:
+        log_likelihood = model.log_proba(data.X_test)[rows, data.y_test]
+        log_loss = -float(np.maximum(log_likelihood, np.log(np.finfo(float).tiny)).mean())
+    return {
+        "P@1": first,
+        "P@5": fifth,
+        "log-loss": log_loss,
+        "fit s": fitted - began,
+        "predict s": predicted - fitted,
+        "MB": (peak - before) / 1024,
+    }
+
+
+def load(name: str, options: Any) -> Data:
+    """Return a set by its name."""
+    if name == "newsgroups":
+        return newsgroups(options.data)
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+        X_train, X_test, y_train, y_test = train_test_split(X / 16, y, random_state=0)
+        return Data(X_train, y_train, X_test, y_test)
+    if name == "bibtex":
+        folder = os.path.join(os.environ.get("HSTREE_TEST_DATA", ""), "multilabel")
+        train, test = (
+            read_multilabel(os.path.join(folder, f"bibtex-{part}.txt.xz")) for part in PARTS
+        )
+        return Data(train.X, train.Y, test.X, test.Y)
+    kind, _, number = name.partition("-")
+    if kind != "planted" or not number.isdigit():
+        raise SystemExit(f"no set is called {name!r}; planted-1000 is one of 1,000 classes")
+    return planted(int(number), options.samples * int(number))
+
+
+PARTS = ("train", "test")
+
+
+def newsgroups(path: str | None) -> Data:
+    """Return twenty newsgroups, the classes in the order of their names."""
+    folder = os.environ.get("HSTREE_TEST_DATA")
+    if path is None and folder:
+        path = os.path.join(folder, "20news", "20news-bydate.tar.xz")
+    train, test = (read(path, part) for part in PARTS)
+    features = TfidfVectorizer(sublinear_tf=True)
+    X_train, X_test = features.fit_transform(train[0]), features.transform(test[0])
+    names, y_train = np.unique(train[1], return_inverse=True)
+    y_test = np.searchsorted(names, test[1])
+    to_rows = scipy.sparse.csr_array
+    return Data(to_rows(X_train), y_train, to_rows(X_test), y_test, names.tolist())
+
+
+def read(path: str | None, part: str) -> tuple[list[str], list[str]]:
+    """Return the texts and the groups of a split."""
+    if path is None:
+        data: Any = fetch_20newsgroups(subset=part)
+        return data.data, [data.target_names[group] for group in data.target]
+    with tarfile.open(path) as archive:
+        for member in archive:
+            file = archive.extractfile(member)
+            if file is not None and os.path.basename(member.name) == f"{part}.jsonl":
+                records = [json.loads(line) for line in file]
+                return [r["text"] for r in records], [r["group"] for r in records]
+    raise SystemExit(f"{path} holds no {part}.jsonl")
+
+
+def planted(n_classes: int, n_train: int, n_test: int = 2000) -> Data:
+    """Draw texts of classes whose topics share words within tens and within hundreds of classes."""
+    rng, n_words = np.random.default_rng(0), 5 * n_classes
+    number = np.arange(n_classes)
+    topics = rng.integers(n_words, size=(n_classes, TOPIC))
+    topics[:, : TOPIC // 2] = topics[number // 10 * 10, : TOPIC // 2]
+    topics[:, : TOPIC // 4] = topics[number // 100 * 100, : TOPIC // 4]
+    topics = rng.permutation(topics)  # the number of a class says nothing of its topic
+    share = 1 / np.sqrt(1 + number)
+    y = rng.choice(n_classes, n_train + n_test, p=share / share.sum())
+    y[:n_classes] = number
+    common = (n_words * rng.random((len(y), TEXT)) ** 3).astype(np.int64)
+    topical = topics[y[:, None], rng.integers(TOPIC, size=(len(y), TEXT))]
+    words = np.where(rng.random((len(y), TEXT)) < TOPICAL, topical, common).ravel()
+    content = np.ones(len(words)), words, np.arange(0, len(words) + 1, TEXT)
+    counts = scipy.sparse.csr_array(content, shape=(len(y), n_words))
+    counts.sum_duplicates()
+    X = scipy.sparse.csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(counts))
+    X = X.astype(np.float32)
+    return Data(X[:n_train], y[:n_train], X[n_train:], y[n_train:])
+
+
+def nested(names: Sequence[str], depth: int = 1) -> Any:
+    """Lists of sorted names that share their first parts between dots; one name is itself.
+
+    >>> nested(["alt.atheism", "rec.autos", "rec.sport.baseball", "rec.sport.hockey"])
+    ['alt.atheism', ['rec.autos', ['rec.sport.baseball', 'rec.sport.hockey']]]
+    """
+    if len(names) == 1:
+        return names[0]
+    parts = groupby(names, key=lambda name: name.split(".")[:depth])
+    branches = [nested(list(part), depth + 1) for _, part in parts]
+    return branches if len(branches) > 1 else branches[0]
+
+
+def by_scikit_learn(make: Callable[[Data, dict[str, float]], Any]) -> Fit:
+    """Return the fit of an estimator, which `make` makes of the data and of C, if given."""
+
+    def fit(data: Data, C: float | None) -> Fitted:
+        model = make(data, {} if C is None else {"C": C})
+        model.fit(data.X_train, data.y_train)
+        if not data.is_multilabel:
+            return Fitted(model.predict, lambda X: every_class(model, X, data))
+        if isinstance(model, ProbabilisticLabelTreeClassifier):
+            return Fitted(lambda X: first_five(model.predict_proba(X, k=5).toarray()))
+        return Fitted(lambda X: first_five(model.predict_proba(X)))
+
+    return fit
+
+
+def first_five(proba: Array) -> Array:
+    """Return the five likeliest labels (n, 5), the likeliest first."""
+    return np.argsort(-proba, axis=1, kind="stable")[:, :5]
+
+
+def every_class(model: Any, X: Any, data: Data) -> Array:
+    """Return log-probabilities (n, V), of classes that the training lacked, too."""
+    with np.errstate(divide="ignore"):
+        log_proba = np.log(model.predict_proba(X))
+    n_classes = 1 + max(data.y_train.max(), data.y_test.max())
+    if len(model.classes_) == n_classes:
+        return log_proba
+    every = np.full((X.shape[0], n_classes), -np.inf)
+    every[:, model.classes_] = log_proba
+    return every
+
+
+def logistic_regression(data: Data, C: dict[str, float]) -> Any:
+    """Return scikit-learn's multinomial model; of several labels one for each."""
+    if data.is_multilabel:
+        return OneVsRestClassifier(LogisticRegression(solver="liblinear", **C))
+    return LogisticRegression(max_iter=1000, **C)
+
+
+def sgd(data: Data, C: dict[str, float]) -> Any:
+    """Return scikit-learn's stochastic one."""
+    alpha = {"alpha": 1 / (C["C"] * data.X_train.shape[0])} if C else {}
+    model = SGDClassifier(loss="log_loss", random_state=0, **alpha)
+    return OneVsRestClassifier(model) if data.is_multilabel else model
+
+
+def taxonomy(data: Data, C: dict[str, float]) -> Any:
+    """Return the classifier on the tree of the classes' names."""
+    number = {name: str(i) for i, name in enumerate(data.names)}
+    tree = from_nested(nested(data.names))
+    labels = [number[label] for label in tree.labels]
+    return HierarchicalSoftmaxClassifier(
+        tree=hstree.Tree(labels, tree.child_start, tree.child), **C
+    )
+
+
+def label_tree(data: Data, C: dict[str, float]) -> Any:
+    """Return hstree's probabilistic label tree."""
+    return ProbabilisticLabelTreeClassifier(**C)
+
+
+def hiclass(data: Data, C: float | None) -> Fitted:
+    """Fit HiClass: a logistic regression at each inner node of the names' tree."""
+    from hiclass import LocalClassifierPerParentNode
+
+    paths = [name.split(".") for name in data.names]
+    depth = max(map(len, paths))
+    levels = np.array([path + [""] * (depth - len(path)) for path in paths], object)
+    of_path = {tuple(path): i for i, path in enumerate(paths)}
+    local = LogisticRegression(max_iter=1000, **({} if C is None else {"C": C}))
+    model = LocalClassifierPerParentNode(local_classifier=local)
+    model.fit(scipy.sparse.csr_matrix(data.X_train), levels[data.y_train])
+
+    def predict(X: Any) -> Array:
+        found = model.predict(scipy.sparse.csr_matrix(X))
+        return np.array([of_path.get(tuple(filter(None, row)), -1) for row in found])
+
+    return Fitted(predict)
+
+
+def napkinxc(kind: str) -> Fit:
+    """Return the fit of a model of napkinXC, on one thread; its weights are in a folder."""
+
+    def fit(data: Data, C: float | None) -> Fitted:
+        from napkinxc import models
+
+        folder = tempfile.mkdtemp()
+        options = {} if C is None else {"liblinear_c": C}
+        model = getattr(models, kind)(folder, threads=1, seed=0, verbose=0, **options)
+        Y = indicator(data.y_train)
+        labels = [Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist() for i in range(Y.shape[0])]
+        model.fit(scipy.sparse.csr_matrix(data.X_train), labels)
+        k = 5 if data.is_multilabel else 1
+
+        return Fitted(lambda X: table_of(model.predict(scipy.sparse.csr_matrix(X), top_k=k), k))
+
+    return fit
+
+
+def omikuji(data: Data, C: float | None) -> Fitted:
+    """Fit omikuji's forest of three trees, its default, on one thread."""
+    from omikuji import Model
+
+    parameters = Model.default_hyper_param()
+    if C is not None:
+        parameters.linear_c = C
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "train.txt")
+        write_multilabel(file, data.X_train, indicator(data.y_train))
+        model = Model.train_on_data(file, parameters, n_threads=1)
+    model.init_prediction_thread_pool(1)
+    k = 5 if data.is_multilabel else 1
+
+    def predict(X: Any) -> Array:
+        X = scipy.sparse.csr_array(X)
+        rows = (slice(X.indptr[i], X.indptr[i + 1]) for i in range(X.shape[0]))
+        pairs = (zip(X.indices[row].tolist(), X.data[row].tolist(), strict=True) for row in rows)
+        return table_of([[label for label, _ in model.predict(p, top_k=k)] for p in pairs], k)
+
+    return Fitted(predict)
+
+
+def indicator(y: Any) -> Any:
+    """Return classes (n,) or labels as a CSR array (n, V)."""
+    if scipy.sparse.issparse(y):
+        return scipy.sparse.csr_array(y)
+    return scipy.sparse.csr_array((np.ones(len(y), np.int8), y, np.arange(len(y) + 1)))
+
+
+def table_of(lists: Sequence[Sequence[int]], k: int) -> Array:
+    """Return lists of labels, the likeliest first, as an array (n, k), or (n,) for k = 1."""
+    array = np.array([(list(labels) + [-1] * k)[:k] for labels in lists])
+    return array[:, 0] if k == 1 else array
+
+
+MODELS: dict[str, Fit] = {
+    "LogisticRegression": by_scikit_learn(logistic_regression),
+    "SGDClassifier": by_scikit_learn(sgd),
+    "hstree default": by_scikit_learn(lambda data, C: HierarchicalSoftmaxClassifier(**C)),
+    "hstree flat": by_scikit_learn(lambda data, C: HierarchicalSoftmaxClassifier("flat", **C)),
+    "hstree gmm": by_scikit_learn(lambda data, C: HierarchicalSoftmaxClassifier("gmm", **C)),
+    "hstree taxonomy": by_scikit_learn(taxonomy),
+    "hstree label tree": by_scikit_learn(label_tree),
+    "napkinXC PLT": napkinxc("PLT"),
+    "napkinXC HSM": napkinxc("HSM"),
+    "omikuji": omikuji,
+    "HiClass": hiclass,
+}
+PACKAGES = {"napkinXC", "omikuji", "HiClass"}
+
+
+def _one_class(data: Data) -> bool:
+    return not data.is_multilabel
+
+
+def _has_names(data: Data) -> bool:
+    return len(data.names) > 0
+
+
+def _is_many(data: Data) -> bool:
+    return not data.is_multilabel and len(np.unique(data.y_train)) > 256
+
+
+#: Sets that some models are for.
+ONLY: dict[str, Callable[[Data], bool]] = {
+    "hstree default": _one_class,
+    "hstree gmm": _one_class,
+    "hstree flat": _is_many,  # the default of few classes
+    "napkinXC HSM": _one_class,
+    **dict.fromkeys(("hstree taxonomy", "HiClass"), _has_names),
+}
+
+
+if __name__ == "__main__":
+    main()
