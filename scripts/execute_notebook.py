@@ -10,29 +10,31 @@ from tempfile import TemporaryDirectory
 import nbformat
 from nbclient import NotebookClient
 
-ROOT = Path(__file__).parents[1]
-NOTEBOOK = ROOT / "examples" / "which_output_layer.ipynb"
+NOTEBOOK = Path(__file__).parents[1] / "examples" / "which_output_layer.ipynb"
 
 
 def executed(folder: str | os.PathLike[str]) -> nbformat.NotebookNode:
-    """Return the notebook with the outputs that it has in a folder, without times and widgets."""
+    """Return the notebook with the outputs that it has in a folder."""
     notebook = nbformat.read(NOTEBOOK, 4)
     resources = {"metadata": {"path": os.fspath(folder)}}
     NotebookClient(notebook, timeout=600, record_timing=False, resources=resources).execute()
-    notebook.metadata.pop("widgets", None)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if not _is_progress(output)]
     return notebook
 
 
-def _is_progress(output: nbformat.NotebookNode) -> bool:
-    """Return whether an output is what remains of a progress bar."""
-    data = output.get("data", {})
-    return any("widget" in kind for kind in data) or "output_type" not in output
+def remove_progress(notebook: nbformat.NotebookNode) -> None:
+    """Remove what progress bars leave: displays that are no pictures, and the state of widgets."""
+    notebook.metadata.pop("widgets", None)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [
+                output
+                for output in cell.outputs
+                if output.output_type != "display_data" or "image/png" in output.data
+            ]
 
 
 if __name__ == "__main__":
     with TemporaryDirectory() as folder:
         notebook = executed(folder)
+    remove_progress(notebook)
     nbformat.write(notebook, NOTEBOOK)

@@ -77,39 +77,56 @@ def test_hierarchical_softmax_from_scratch_has_the_perplexity_of_the_library(tmp
     assert float(printed.split()[-1]) == pytest.approx(model.perplexity(test), rel=1e-5)
 
 
-def test_the_notebook_is_kept_without_outputs():
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    code = [cell for cell in cells if cell["cell_type"] == "code"]
-    assert len(code) > 5
-    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in code)
+def code_cells(notebook):
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def kinds(cells):
+    """Return the kinds of output of each cell: tables, pictures, text."""
+    return [[sorted(output.get("data", {})) for output in cell["outputs"]] for cell in cells]
+
+
+def test_the_notebook_is_kept_executed():
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    code = code_cells(json.loads(text))
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert all(cell["outputs"] for cell in code[1:])  # the first one switches progress on
+    assert len(text) < 300_000
+    assert not re.search(r"/(home|tmp|root|Users)/|[Ww]arning|Traceback", text)
 
 
 @pytest.fixture
-def executed(tmp_path, monkeypatch):
-    """The data of all outputs of the notebook, by the source of their cell."""
+def notebook(tmp_path, monkeypatch):
+    """The notebook as `scripts/execute_notebook.py` would keep it."""
     for package in ("nbclient", "ipykernel", "matplotlib", "pandas"):
         pytest.importorskip(package, reason=needs.NOTEBOOK)
-    import nbformat
-    from nbclient import NotebookClient
+    from scripts.execute_notebook import executed, remove_progress
 
     monkeypatch.setenv("PYTHONPATH", python_path())
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as in workers: other tests have the other cores
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    notebook = nbformat.read(NOTEBOOK, 4)
-    resources = {"metadata": {"path": str(tmp_path)}}
-    NotebookClient(notebook, timeout=600, resources=resources).execute()
-    return {
-        cell.source: [output["data"] for output in cell.outputs if "data" in output]
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-    }
+    notebook = executed(tmp_path)
+    bars = "".join(
+        output["data"].get("text/html", "")
+        for cell in code_cells(notebook)
+        for output in cell["outputs"]
+        if output["output_type"] == "display_data"
+    )
+    # Progress is gone when it is done; the kernel may say that a bar's channel is closed.
+    assert not re.sub(r"<[^>]+>|No such comm: \w+|\s", "", bars)
+    remove_progress(notebook)
+    return notebook
 
 
 @pytest.mark.slow
-def test_the_notebook(executed, tmp_path):
+def test_the_notebook(notebook, tmp_path):
+    code = code_cells(notebook)
+    kept = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    assert kinds(code) == kinds(code_cells(kept))
+
     def last(start):
-        [outputs] = [data for source, data in executed.items() if source.startswith(start)]
-        return outputs[-1]
+        [cell] = [cell for cell in code if cell["source"].startswith(start)]
+        return cell["outputs"][-1]["data"]
 
     rows = ("huffman", "sampled", "flat")
     assert '<td style="text-align: left">code length</td>' in last("tree = ")["text/html"]
@@ -122,8 +139,4 @@ def test_the_notebook(executed, tmp_path):
     assert len(last("axes = ")["image/png"]) > 5_000
     assert last("train, valid, test")["text/html"].count("<tr>") == 3  # the header, two epochs
     assert len(last("labels, log_prob")["text/plain"].split(", ")) >= 5
-    shown = executed[next(s for s in executed if "compare(" in s)][:-1]
-    bars = "".join(data.get("text/html", "") for data in shown)
-    # Progress is gone when it is done; the kernel may say that a bar's channel is closed.
-    assert not re.sub(r"<[^>]+>|No such comm: \w+|\s", "", bars)
     assert (tmp_path / "which.html").stat().st_size > 100_000
