@@ -35,6 +35,7 @@ from hstree.training.adagrad import RowAdagrad
 LARGEST_FLAT = 100_000
 
 Step = Callable[[], None]
+Clock = Callable[[], float]
 
 
 def main() -> None:
@@ -44,11 +45,16 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", nargs="+", metavar="LAYER", help="only these, by their names")
+    parser.add_argument(
+        "--cpu", action="store_true", help="the CPU time of all threads: for one, on a busy machine"
+    )
     options = parser.parse_args()
+    clock = time.process_time if options.cpu else time.perf_counter
+    sizes = options.dim, options.batch_size, options.rounds
     rows = (
         row
         for size in options.sizes
-        for row in compare(size, options.dim, options.batch_size, options.rounds, options.only)
+        for row in compare(size, *sizes, only=options.only, clock=clock)
     )
     table.report("layer", rows, options.json)
 
@@ -65,7 +71,13 @@ def zipf_vocabulary(n_labels: int) -> Vocabulary:
 
 
 def compare(
-    n_labels: int, dim: int, batch: int, rounds: int, only: Sequence[str] | None = None
+    n_labels: int,
+    dim: int,
+    batch: int,
+    rounds: int,
+    *,
+    only: Sequence[str] | None = None,
+    clock: Clock = time.perf_counter,
 ) -> Iterator[dict[str, Any]]:
     """Measure all contestants at one size; ratios are to the flat tree, round by round."""
     rng = np.random.default_rng(0)
@@ -85,7 +97,7 @@ def compare(
         steps["NumPy softmax"] = plain_softmax_step(counts, hidden, targets)
         steps |= torch_steps(n_labels, hidden, targets)
     steps = {name: step for name, step in steps.items() if only is None or name in only}
-    seconds = take_turns(steps, rounds)
+    seconds = take_turns(steps, rounds, clock)
     for name, taken in seconds.items():
         ratios = [flat / tree for flat, tree in zip(seconds.get("flat", []), taken, strict=False)]
         yield {
@@ -98,7 +110,9 @@ def compare(
         }
 
 
-def take_turns(steps: dict[str, Step], rounds: int) -> dict[str, list[float]]:
+def take_turns(
+    steps: dict[str, Step], rounds: int, clock: Clock = time.perf_counter
+) -> dict[str, list[float]]:
     """Time one step of every contestant a round, after one that is not counted.
 
     A quick contestant is stepped several times a turn, for a tenth of a second or so.
@@ -107,16 +121,16 @@ def take_turns(steps: dict[str, Step], rounds: int) -> dict[str, list[float]]:
     repeats = {name: max(1, round(0.1 / timed(step, 1))) for name, step in steps.items()}
     for _ in range(rounds):
         for name, step in steps.items():
-            seconds[name].append(timed(step, repeats[name]))
+            seconds[name].append(timed(step, repeats[name], clock))
     return seconds
 
 
-def timed(step: Step, repeats: int) -> float:
+def timed(step: Step, repeats: int, clock: Clock = time.perf_counter) -> float:
     """Return the seconds of one of several steps."""
-    began = time.perf_counter()
+    began = clock()
     for _ in range(repeats):
         step()
-    return (time.perf_counter() - began) / repeats
+    return (clock() - began) / repeats
 
 
 def tree_step(

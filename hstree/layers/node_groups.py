@@ -38,7 +38,7 @@ LARGE = 1 << 16
 #: The module whose import loads SciPy's BLAS, which products in compiled kernels call.
 SCIPY_BLAS = "scipy.linalg.cython_blas"
 #: The most bytes that `Scratch` keeps under one name; a larger array is an ordinary one.
-LARGEST_KEPT = 1 << 26
+LARGEST_KEPT = 1 << 27
 
 T = TypeVar("T")
 #: Returns the logits (P,) of pairs, from their batch items (P,) and weight rows (P,).
