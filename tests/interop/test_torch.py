@@ -62,11 +62,12 @@ def test_equals_the_numpy_layer_in_float32(tree):
     check_same(tree, sparse=False, dtype=torch.float32, tolerance=1e-5)
 
 
-@given(trees(plain_labels=True), st.booleans(), st.sampled_from([2, 4, 32]))
+@given(trees(plain_labels=True), st.booleans(), st.sampled_from([2, 4, 32]), st.integers(1, 99))
 @settings(max_examples=40)
-def test_equals_the_numpy_layer_on_any_tree(tree, sparse, narrow):
+def test_equals_the_numpy_layer_on_any_tree(tree, sparse, narrow, product):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(probabilities, "NARROW", narrow)
+        patch.setattr(functions, "CPU_PRODUCT", product)
         patch.setattr(functions, "BLOCK", 200)
         check_same(tree, sparse)
 
@@ -74,6 +75,8 @@ def test_equals_the_numpy_layer_on_any_tree(tree, sparse, narrow):
 @every_tree
 @pytest.mark.parametrize("block", [1, 500])
 def test_small_blocks_and_codes_beyond_the_cache_change_nothing(tree, block, monkeypatch):
+    monkeypatch.setattr(functions, "KEPT", 0)
+    monkeypatch.setattr(functions, "CPU_PRODUCT", 500)
     monkeypatch.setattr(functions, "BLOCK", block)
     monkeypatch.setattr(functions, "CPU_BLOCK", block)
     monkeypatch.setattr(functions, "_can_sample", lambda *_: False)
@@ -126,11 +129,11 @@ def test_optimisers_take_the_gradients_and_the_loss_falls(name, sparse):
 
 
 @pytest.mark.parametrize("n_nodes", [300, 500])
-def test_wide_nodes_take_no_python_step_a_node(n_nodes):
+def test_wide_nodes_take_no_python_step_a_node(n_nodes, monkeypatch):
     """Blocks are as many as kinds of nodes, by powers of two of children and decisions."""
+    monkeypatch.setattr(functions, "CPU_PRODUCT", 1 << 12)  # those of fewer logits
     rng = np.random.default_rng(0)
-    node = torch.from_numpy(rng.integers(0, n_nodes, 1000))
-    decisions = functions.Decisions(torch.arange(1000), 65 * node, 64 + node % 2)
-    blocks = list(functions.split(decisions, 5))
-    assert sum(int(block.is_full.sum()) for block in blocks) == 1000
+    node = torch.from_numpy(rng.integers(0, n_nodes, 1000)).sort().values
+    blocks = list(functions.split(65 * node, 64 + node % 2, 5))
+    assert sum(int(block.is_decision.sum()) for block in blocks) == 1000
     assert 2 <= len(blocks) <= 2 * (1 + np.log2(1000))

@@ -1,22 +1,23 @@
-"""Autograd functions of decisions: logits of (item, row) pairs, and softmaxes of wide nodes.
+"""Autograd function of decisions: logits of (item, row) pairs, and softmaxes of wide nodes.
 
 Binary nodes and nodes with few children are pairs, all decisions of a batch at once. Nodes with
-many children are batched products of equal tiles: the decisions of a batch are sorted by node;
-those of one node are a tile, or several where they are many. Nodes whose numbers of children and of
-decisions are between the same powers of two share a batch of tiles, padded to the largest. So
-Python loops over powers of two and over blocks of bounded memory, and never over nodes.
+many children are matrix products: the decisions of a batch are sorted by node, and those of a node
+are a block. A block with many logits is a product of its own, on views of the weights. Of the
+others, those whose numbers of children and of decisions are between the same powers of two are one
+batched product, padded to the largest. So Python loops over large products and over powers of two.
 
-Gradients are over the touched rows only. Each function is differentiable once, and has a rule for
-``torch.func.vmap``: the batch axis is folded into the others, so that B problems over R weight rows
-and N items are one over B R rows and B N items, with indices shifted by R and N from one to the
-next.
+Pairs and wide nodes are one function, so that each parameter has one gradient, over the touched
+rows only. It is differentiable once, and has a rule for ``torch.func.vmap``: the batch axis is
+folded into the others, so that B problems over R weight rows and N items are one over B R rows and
+B N items, with indices shifted by R and N from one to the next.
 """
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
@@ -25,96 +26,98 @@ from hstree.interop.torch.index import at_least_float32, offsets, ranges
 
 #: Numbers in a block: its logits and what is gathered for them.
 BLOCK = 1 << 25
+#: Logits from which a node is a product of its own: what takes much longer than to launch it.
+CPU_PRODUCT, GPU_PRODUCT = 1 << 9, 1 << 22
+#: Log-probabilities that are kept for the gradient; those of more are computed again.
+KEPT = 1 << 24
 #: Numbers gathered at a time from each of the two matrices: what stays in a core's cache, and
 #: what keeps a GPU busy.
 CPU_BLOCK, GPU_BLOCK = 1 << 19, 1 << 26
+
+Index: TypeAlias = "Tensor | slice"
+
+
+class Pairs(NamedTuple):
+    """Products of hidden vectors and weight rows, as int64 tensors (P,)."""
+
+    item: Tensor  # batch item of each, ascending
+    row: Tensor  # weight row; rows may repeat, for one item too
 
 
 class Decisions(NamedTuple):
     """Decisions at nodes with a softmax, as int64 tensors (D,)."""
 
-    item: Tensor  # batch item of each
+    item: Tensor  # batch item of each, ascending
     row: Tensor  # first weight row of the node
     width: Tensor  # number of children of the node
+    branch: Tensor  # child taken
 
 
 class Tiles(NamedTuple):
-    """A block of n tiles, each of up to T decisions at one node of up to K children."""
+    """A product: n nodes of up to K children, with up to T decisions each, which are consecutive.
 
-    decision: Tensor  # (n, T) int64; the last of the node again where a tile is not full
-    is_full: Tensor  # (n, T) bool; False at these
-    widest: int  # K
+    Index tensors, or slices where n is 1 and the tile is full.
+    """
 
-    def logits(self, weight: Tensor, bias: Tensor, hidden: Tensor, taken: Decisions) -> Tensor:
-        """Return the logits (n, T, K), minus infinity past the last child of a node."""
-        # (n,) first row of each node, (n, K, d) its rows, (n, T, d) hidden vectors
-        row = taken.row[self.decision[:, 0]]
-        rows = self.rows(weight, row).transpose(1, 2)
-        gathered = take_rows(hidden, taken.item[self.decision])
-        logits = torch.baddbmm(self.rows(bias, row)[:, None], gathered, rows)
-        branch = torch.arange(self.widest, device=self.decision.device)
-        past = branch >= taken.width[self.decision[:, 0]][:, None]
-        return at_least_float32(logits.masked_fill_(past[:, None], -torch.inf))
+    decision: Index  # (n, T) of the sorted decisions; the last of the node again past these
+    row: Index  # (n, K) weight rows; the last of the node again past these
+    is_decision: Tensor | None = None  # (n, T) bool; None where all are
+    is_child: Tensor | None = None  # (n, K) bool; None where all are
 
-    def rows(self, parameter: Tensor, row: Tensor) -> Tensor:
-        """Return the rows of the tiles' nodes, (n, K, ...), which begin at `row` (n,).
-
-        Where a node has fewer than K, the rest are rows of others.
-        """
-        numbers = self._row_numbers(row, len(parameter))
-        if isinstance(numbers, slice):
-            return parameter[numbers][None]
-        return take_rows(parameter, numbers)
-
-    def add_to_rows(self, total: Tensor, row: Tensor, values: Tensor) -> None:
-        """Add values (n, K, ...) to the rows that `rows` returns; those past a node are zero."""
-        numbers = self._row_numbers(row, len(total))
-        if isinstance(numbers, slice):
-            total[numbers].add_(values[0])
-        else:
-            total.index_add_(0, numbers.flatten(), values.flatten(0, 1))
-
-    def _row_numbers(self, row: Tensor, n_rows: int) -> Tensor | slice:
-        """Return the numbers (n, K) of the rows; a slice where they are one run."""
-        if len(row) == 1 and int(row) + self.widest <= n_rows:
-            return slice(int(row), int(row) + self.widest)
-        branch = torch.arange(self.widest, device=self.decision.device)
-        return (row[:, None] + branch).clamp_(max=n_rows - 1)
+    def log_prob(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
+        """Return the log-probabilities (n, T, K) of the children, from sorted hidden vectors."""
+        rows, vectors = take(weight, self.row), take(hidden, self.decision)
+        logits = torch.baddbmm(take(bias, self.row)[:, None], vectors, rows.transpose(1, 2))
+        if self.is_child is not None:
+            logits.masked_fill_(~self.is_child[:, None], -torch.inf)
+        return at_least_float32(logits).log_softmax(2)
 
 
-def take_rows(values: Tensor, rows: Tensor) -> Tensor:
-    """Return ``values[rows]``, in about half the time."""
-    return values.index_select(0, rows.flatten()).view(*rows.shape, *values.shape[1:])
+def take(values: Tensor, index: Index) -> Tensor:
+    """Return ``values[index]`` as (n, ..., d); a view where the index is a slice."""
+    if isinstance(index, slice):
+        return values[index][None]
+    return values.index_select(0, index.flatten()).view(*index.shape, *values.shape[1:])
 
 
-def split(taken: Decisions, dim: int) -> Iterator[Tiles]:
-    """Yield decisions as tiles, in blocks of about `BLOCK` numbers (or one tile)."""
-    # (nodes,) offset into the decisions by node, number of decisions, and width of each node
-    order = torch.argsort(taken.row, stable=True)
-    count = torch.unique_consecutive(taken.row[order], return_counts=True)[1]
+def put(values: Tensor, index: Index, new: Tensor, some: Tensor | None) -> None:
+    """Set ``values[index]``, where `some` holds, to the new ones (n, ..., d)."""
+    if isinstance(index, slice):
+        values[index] = new[0]
+    elif some is not None:
+        valid = some.flatten().nonzero()[:, 0]
+        values.index_copy_(0, index.flatten()[valid], new.flatten(0, 1).index_select(0, valid))
+
+
+def split(row: Tensor, width: Tensor, dim: int) -> Iterator[Tiles]:
+    """Yield the products of sorted decisions, in blocks of about `BLOCK` numbers.
+
+    `row` (D,) ascends: the first row of the node of each; `width` (D,) is its number of children.
+    """
+    # (nodes,) number of decisions, first decision, first row and width of each node
+    count = torch.unique_consecutive(row, return_counts=True)[1]
     start = offsets(count)[:-1]
-    width = taken.width[order[start]]
+    nodes = torch.stack([start, count, row[start], width[start]])
+    least = CPU_PRODUCT if row.device.type == "cpu" else GPU_PRODUCT
+    is_large = nodes[1] * nodes[3] >= least
+    for first, n, a, k in nodes[:, is_large].T.tolist():
+        step = max(1, BLOCK // (k + dim))
+        for b in range(first, first + n, step):
+            yield Tiles(slice(b, min(b + step, first + n)), slice(a, a + k))
+    nodes = nodes[:, ~is_large]
     # (nodes,) kind of each node: the powers of two of its width and count
-    powers = 1 << torch.arange(32, device=order.device)
-    kind = 32 * torch.bucketize(width, powers) + torch.bucketize(count, powers)
-    by_kind = torch.argsort(kind, stable=True)
-    per_kind = torch.unique_consecutive(kind[by_kind], return_counts=True)[1].tolist()
-    for nodes in torch.split(by_kind, per_kind):
-        # All decisions at a node in one tile, or in equal ones where they are too many
-        of_node, first, widest = count[nodes], start[nodes], int(width[nodes].max())
-        largest, limit = int(of_node.max()), max(1, BLOCK // (widest + dim))
-        height = -(-largest // -(-largest // limit))
-        # (tiles,) node of each tile, and its decisions (tiles, height)
-        per_node = (of_node + height - 1) // height
-        node = torch.repeat_interleave(per_node)
-        begin = first[node] + height * ranges(torch.zeros_like(per_node), per_node)
-        end = (first + of_node)[node][:, None]
-        slot = begin[:, None] + torch.arange(height, device=order.device)
-        is_full = slot < end
-        decision = order[torch.minimum(slot, end - 1)]
+    powers = 1 << torch.arange(32, device=row.device)
+    kind = 32 * torch.bucketize(nodes[3], powers) + torch.bucketize(nodes[1], powers)
+    kind, order = torch.sort(kind, stable=True)
+    per_kind = torch.unique_consecutive(kind, return_counts=True)[1].tolist()
+    for of_kind in torch.split(nodes[:, order], per_kind, 1):
+        height, widest = int(of_kind[1].max()), int(of_kind[3].max())
         step = max(1, BLOCK // (height * (widest + dim) + widest * dim))
-        for tiles in zip(torch.split(decision, step), torch.split(is_full, step), strict=True):
-            yield Tiles(*tiles, widest)
+        for some in torch.split(of_kind[..., None], step, 1):
+            first, n, a, k = some  # (n, 1)
+            slot, branch = (torch.arange(size, device=row.device) for size in (height, widest))
+            decision, child = torch.minimum(slot, n - 1), torch.minimum(branch, k - 1)
+            yield Tiles(first + decision, a + child, slot < n, branch < k)
 
 
 class Inputs(NamedTuple):
@@ -126,25 +129,22 @@ class Inputs(NamedTuple):
     sparse: bool = False  # whether the gradients with respect to weight and bias are sparse
 
 
+def decide(inputs: Inputs, pairs: Pairs, decisions: Decisions) -> tuple[Tensor, Tensor]:
+    """Return logits (P,) of pairs, and log-probabilities (D,) of the branches of wide nodes.
+
+    Logits are ``weight[row] . hidden[item] + bias[row]``; log-probabilities are at least float32.
+    Memory is bounded for nodes of any width.
+    """
+    *tensors, sparse = inputs
+    keep = torch.is_grad_enabled() and int(decisions.width.sum()) <= KEPT
+    logits, log_prob, *_ = _evaluate(sparse, keep, *tensors, *pairs, *decisions)
+    return logits, log_prob
+
+
 def pair_logits(inputs: Inputs, item: Tensor, row: Tensor) -> Tensor:
-    """Return ``weight[row] . hidden[item] + bias[row]``, a float tensor (P,).
-
-    `item` (P,) ascends; rows (P,) may repeat, for one item too.
-    """
-    *tensors, sparse = inputs
-    count = torch.bincount(item, minlength=len(inputs.hidden))
-    logits, _ = _evaluate(_PAIRS, sparse, *tensors, item, row, count)
-    return logits
-
-
-def branch_log_prob(inputs: Inputs, taken: Decisions, branch: Tensor) -> Tensor:
-    """Return the log-probabilities (D,) of the branches (D,) taken, at least float32.
-
-    Memory is bounded for nodes of any width: the gradient computes logits again, block by block.
-    """
-    *tensors, sparse = inputs
-    log_prob, _ = _evaluate(_BRANCHES, sparse, *tensors, *taken, branch)
-    return log_prob
+    """Return ``weight[row] . hidden[item] + bias[row]``, a float tensor (P,); `item` ascends."""
+    none = item[:0]
+    return decide(inputs, Pairs(item, row), Decisions(none, none, none, none))[0]
 
 
 def without_autocast(device: torch.device) -> torch.autocast:
@@ -152,55 +152,50 @@ def without_autocast(device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, enabled=False)
 
 
-class _Function(NamedTuple):
-    """A function of weight, bias, hidden and index tensors: item and row, then any others."""
-
-    #: From these, returns the values and what `gradients` needs besides.
-    forward: Callable[..., tuple[Tensor, Tensor]]
-    #: From the gradient with respect to the values, what `forward` kept, and its tensors: returns
-    #: the touched rows (r,), the gradients (r, d), (r,) of weight and bias, and that of hidden.
-    gradients: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]
-
-
 class _Evaluate(torch.autograd.Function):
-    @staticmethod
-    def forward(function: _Function, sparse: bool, *tensors: Tensor) -> tuple[Tensor, Tensor]:
-        return function.forward(*tensors)
+    """Logits of pairs and log-probabilities of branches, then those of all branches if kept."""
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.function, ctx.sparse, *tensors = inputs
-        ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(output[1], *tensors)
+    def forward(sparse: bool, keep: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
+        inputs, pairs, decisions = _named(sparse, tensors)
+        log_prob, kept = _branch_log_prob(inputs, decisions, keep)
+        return _pair_logits(inputs, pairs), log_prob, *kept
 
     @staticmethod
-    def backward(ctx: Any, error: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        kept = ctx.saved_tensors
-        gradients = _differentiate(ctx.function, ctx.sparse, error, *kept)
-        return None, None, *gradients, *[None] * (len(kept) - 4)
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.sparse, _, *tensors = inputs
+        ctx.mark_non_differentiable(*output[2:])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors, *output[2:])
+
+    @staticmethod
+    def backward(
+        ctx: Any, error: Tensor | None, share: Tensor | None, *_: None
+    ) -> tuple[Tensor | None, ...]:
+        gradients = _differentiate(ctx.sparse, error, share, *ctx.saved_tensors)
+        return None, None, *gradients, *[None] * 6
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[Any, ...], function: _Function, sparse: bool, *tensors: Tensor
-    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        info: Any, in_dims: tuple[Any, ...], sparse: bool, _: bool, *tensors: Tensor
+    ) -> tuple[tuple[Tensor, ...], tuple[int, int]]:
         size, dims = info.batch_size, in_dims[2:]
         is_shared = dims[0] is None and dims[1] is None
-        folded = _fold_inputs(size, dims, is_shared, *tensors)
-        return tuple(_unfold(out, size) for out in _evaluate(function, sparse, *folded)), (0, 0)
+        folded = _fold_inputs(size, dims, is_shared, tensors)
+        values = _evaluate(sparse, False, *folded)
+        return tuple(_unfold(each, size) for each in values), (0, 0)
 
 
 class _Differentiate(torch.autograd.Function):
-    """The gradients of a function, which are not differentiated again."""
+    """The gradients of `_Evaluate`, which are not differentiated again."""
 
     @staticmethod
     def forward(
-        function: _Function, sparse: bool, error: Tensor, kept: Tensor, *tensors: Tensor
+        sparse: bool, error: Tensor | None, share: Tensor | None, *tensors: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        n_rows = len(tensors[0])
+        named = _named(sparse, tensors[:9])
         with without_autocast(tensors[0].device):
-            touched, weight, bias, hidden = function.gradients(error, kept, *tensors)
-        weight = row_gradient(touched, weight, n_rows, sparse)
-        return weight, row_gradient(touched, bias, n_rows, sparse), hidden
+            return _gradients(*named, error, share, tensors[9:])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -215,31 +210,26 @@ class _Differentiate(torch.autograd.Function):
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[Any, ...], function: _Function, _: bool, *tensors: Tensor
+        info: Any, in_dims: tuple[Any, ...], _: bool, *tensors: Tensor
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        size, dims = info.batch_size, in_dims[2:]
-        of_values = (_fold(*each, size) for each in zip(tensors[:2], dims, strict=False))
-        folded = _fold_inputs(size, dims[2:], False, *tensors[2:])
-        gradients = _differentiate(function, False, *of_values, *folded)  # vmap: none is sparse
+        size, dims = info.batch_size, in_dims[1:]
+        of_values = (
+            each if each is None else _fold(each, dim, size)
+            for each, dim in zip(tensors[:2], dims, strict=False)
+        )
+        folded = _fold_inputs(size, dims[2:], False, tensors[2:11])
+        gradients = _differentiate(False, *of_values, *folded)  # vmap: none is sparse
         return tuple(_unfold(gradient, size) for gradient in gradients), (0, 0, 0)
 
 
-_evaluate: Callable[..., tuple[Tensor, Tensor]] = _Evaluate.apply
+_evaluate: Callable[..., tuple[Tensor, ...]] = _Evaluate.apply
 _differentiate: Callable[..., tuple[Tensor, Tensor, Tensor]] = _Differentiate.apply
 
 
-def row_gradient(touched: Tensor, values: Tensor, n_rows: int, sparse: bool) -> Tensor:
-    """Return the gradient (R, ...) of a parameter of which a batch touched some rows.
-
-    `touched` (r,) ascends without repeats; `values` is (r, ...). Sparse is a coalesced COO tensor,
-    which does not take O(R d) to fill.
-    """
-    shape = (n_rows, *values.shape[1:])
-    if not sparse:
-        return values.new_zeros(shape).index_copy_(0, touched, values)
-    return torch.sparse_coo_tensor(
-        touched[None], values, shape, is_coalesced=True, check_invariants=False
-    )
+def _named(sparse: bool, tensors: Sequence[Tensor]) -> tuple[Inputs, Pairs, Decisions]:
+    """Return the nine tensors of the functions under their names."""
+    weight, bias, hidden, *index = tensors
+    return Inputs(weight, bias, hidden, sparse), Pairs(*index[:2]), Decisions(*index[2:])
 
 
 def _fold(values: Tensor, dim: int | None, size: int) -> Tensor:
@@ -249,20 +239,18 @@ def _fold(values: Tensor, dim: int | None, size: int) -> Tensor:
 
 
 def _fold_inputs(
-    size: int, dims: tuple[int | None, ...], is_shared: bool, *tensors: Tensor
+    size: int, dims: tuple[int | None, ...], is_shared: bool, tensors: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Fold the tensors of a function; weights may be shared by all problems."""
-    weight, bias, hidden, item, row, *others = tensors
+    """Fold the nine tensors of the functions; weights may be shared by all problems."""
+    weight, bias, hidden, *index = tensors
     hidden = _fold(hidden, dims[2], size)
-    # (B, 1) number of each problem, (B P,) its items, and its rows unless they are shared
-    problem = torch.arange(size, device=item.device)[:, None]
-    item = (item + len(hidden) // size * problem).flatten()
-    if is_shared:
-        row = row.repeat(size)
-    else:
+    if not is_shared:
         weight, bias = _fold(weight, dims[0], size), _fold(bias, dims[1], size)
-        row = (row + len(weight) // size * problem).flatten()
-    return [weight, bias, hidden, item, row, *(other.repeat(size) for other in others)]
+    # Shift of each index from one problem to the next: of items, and of rows unless shared
+    n, r = len(hidden) // size, 0 if is_shared else len(weight) // size
+    problem = torch.arange(size, device=hidden.device)[:, None]
+    shifts = zip(index, (n, r, n, r, 0, 0), strict=True)
+    return [weight, bias, hidden, *((each + shift * problem).flatten() for each, shift in shifts)]
 
 
 def _unfold(values: Tensor, size: int) -> Tensor:
@@ -270,46 +258,29 @@ def _unfold(values: Tensor, size: int) -> Tensor:
     return values.reshape(size, len(values) // size, *values.shape[1:])
 
 
-def _pairs_forward(
-    weight: Tensor, bias: Tensor, hidden: Tensor, item: Tensor, row: Tensor, count: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return the logits (P,), and nothing; `count` (N,) is the number of pairs of each item."""
-    return bias[row] + _products(weight, hidden, item, row, offsets(count)), bias.new_empty(0)
+def _bounds(item: Tensor, n_items: int) -> Tensor:
+    """Return the offsets (N + 1,) of the items in ascending ones."""
+    return torch.searchsorted(item, torch.arange(n_items + 1, device=item.device))
 
 
-def _pair_gradients(
-    error: Tensor, _: Tensor, weight: Tensor, bias: Tensor, hidden: Tensor, *index: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    item, row, count = index
-    error = error.contiguous()
-    grad_hidden = _weighted_sums(weight, row, offsets(count), error)
-    # (P,) pairs in the order of their rows, (r,) touched rows
-    row, order = torch.sort(row, stable=True)
-    touched, slot, count = torch.unique_consecutive(row, return_inverse=True, return_counts=True)
-    error = error[order]
-    grad_weight = _weighted_sums(hidden, item[order], offsets(count), error)
-    grad_bias = error.new_zeros(len(touched)).index_add_(0, slot, error)
-    return touched, grad_weight, grad_bias, grad_hidden
-
-
-_PAIRS = _Function(_pairs_forward, _pair_gradients)
-
-
-def _products(weight: Tensor, hidden: Tensor, item: Tensor, row: Tensor, start: Tensor) -> Tensor:
-    """Return ``weight[row] . hidden[item]``; item i has the pairs ``start[i]:start[i + 1]``.
+def _pair_logits(inputs: Inputs, pairs: Pairs) -> Tensor:
+    """Return the logits (P,).
 
     A sampled product of two matrices on the CPU, a gather and a dot product in blocks elsewhere.
     """
+    weight, bias, hidden, _ = inputs
+    item, row = pairs
     shape = (len(hidden), len(weight))
     if weight.device.type == "cpu" and _can_sample(weight.dtype, len(row), shape):
-        zero = weight.new_zeros(len(row))
+        zero, start = weight.new_zeros(len(row)), _bounds(item, len(hidden))
         pattern = torch.sparse_csr_tensor(start, row, zero, shape, check_invariants=False)
         product: Tensor = torch.sparse.sampled_addmm(pattern, hidden, weight.T, beta=0.0)
-        return product.values()
+        return bias[row] + product.values()
     block = CPU_BLOCK if weight.device.type == "cpu" else GPU_BLOCK
     step = max(1, block // max(1, weight.shape[1]))
-    pairs = zip(torch.split(item, step), torch.split(row, step), strict=True)
-    return torch.cat([torch.linalg.vecdot(hidden[items], weight[rows]) for items, rows in pairs])
+    parts = zip(torch.split(item, step), torch.split(row, step), strict=True)
+    products = [torch.linalg.vecdot(hidden[items], weight[rows]) for items, rows in parts]
+    return bias[row] + torch.cat(products)
 
 
 def _can_sample(dtype: torch.dtype, n_pairs: int, shape: tuple[int, int]) -> bool:
@@ -320,13 +291,6 @@ def _can_sample(dtype: torch.dtype, n_pairs: int, shape: tuple[int, int]) -> boo
     return dtype in (torch.float32, torch.float64) and n_pairs <= math.prod(shape)
 
 
-def _weighted_sums(rows: Tensor, index: Tensor, start: Tensor, factor: Tensor) -> Tensor:
-    """Sum the rows of each bag: bag i is ``factor[p] * rows[index[p]]``, start[i] <= p < ..."""
-    return embedding_bag(
-        index, rows, start, mode="sum", per_sample_weights=factor, include_last_offset=True
-    )
-
-
 # Use up the warning that torch gives once per process: that CSR tensors are in beta.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -334,56 +298,136 @@ with warnings.catch_warnings():
     torch.sparse_csr_tensor(_zero, _zero[:0], _zero[:0], (0, 1), check_invariants=False)
 
 
-def _branches_forward(
-    weight: Tensor, bias: Tensor, hidden: Tensor, *index: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return the log-probabilities (D,), and the log-sum-exp (D,) of each decision's logits."""
-    taken, branch = Decisions(*index[:3]), index[3]
-    dtype = torch.promote_types(weight.dtype, torch.float32)
-    log_total = torch.empty(len(branch), dtype=dtype, device=branch.device)
-    chosen = torch.empty_like(log_total)
-    for tiles in split(taken, weight.shape[1]):
-        logits = tiles.logits(weight, bias, hidden, taken)
-        decision = tiles.decision[tiles.is_full]
-        of_branch = logits.gather(2, branch[tiles.decision][:, :, None])[:, :, 0]
-        chosen[decision] = of_branch[tiles.is_full]
-        log_total[decision] = torch.logsumexp(logits, 2)[tiles.is_full]
-    return chosen - log_total, log_total
+def _branch_log_prob(
+    inputs: Inputs, decisions: Decisions, keep: bool
+) -> tuple[Tensor, list[Tensor]]:
+    """Return the log-probabilities (D,) of the branches, and (n, T, K) of all in each product."""
+    weight, bias, hidden, _ = inputs
+    order = torch.argsort(decisions.row, stable=True)
+    item, row, width, branch = (each[order] for each in decisions)
+    dtype, kept = torch.promote_types(weight.dtype, torch.float32), []
+    log_prob = torch.empty(len(order), dtype=dtype, device=order.device)
+    vectors = hidden.index_select(0, item)
+    for tiles in split(row, width, weight.shape[1]):
+        of_children = tiles.log_prob(weight, bias, vectors)
+        chosen = of_children.gather(2, take(branch, tiles.decision)[..., None])[..., 0]
+        put(log_prob, tiles.decision, chosen, tiles.is_decision)
+        if keep:
+            kept.append(of_children)
+    return torch.empty_like(log_prob).index_copy_(0, order, log_prob), kept
 
 
-def _branch_gradients(
-    share: Tensor, log_total: Tensor, weight: Tensor, bias: Tensor, hidden: Tensor, *index: Tensor
+def _gradients(
+    inputs: Inputs,
+    pairs: Pairs,
+    decisions: Decisions,
+    error: Tensor | None,
+    share: Tensor | None,
+    kept: Sequence[Tensor],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of weight, bias and hidden vectors.
+
+    `error` (P,) is that of the logits of pairs, `share` (D,) that of the log-probabilities; None is
+    zeros. `kept` are the log-probabilities of `_branch_log_prob`, or none of them.
+    """
+    weight, bias, hidden, sparse = inputs
+    touched, by_weight, by_bias, grad_hidden = _pair_gradients(inputs, pairs, error)
+    if sparse and not len(decisions.row):
+        n_rows = len(weight)
+        grad_weight, grad_bias = (row_gradient(touched, g, n_rows) for g in (by_weight, by_bias))
+        return grad_weight, grad_bias, grad_hidden
+    # (D,) decisions in the order of their nodes, and (nodes,) first row and width of these
+    order = torch.argsort(decisions.row, stable=True)
+    item, row, width, branch = (each[order] for each in decisions)
+    node, slot, count = torch.unique_consecutive(row, return_inverse=True, return_counts=True)
+    first, length = torch.cat([touched, node]), torch.ones_like(touched)
+    length = torch.cat([length, width[offsets(count)[:-1]]])
+    # (r,) rows of the gradients, and the places among them of rows of pairs and of nodes
+    rows, place = _places(first, length) if sparse else (None, first)
+    n_rows = len(weight) if rows is None else len(rows)
+    grad_weight, grad_bias = (_zeros(n_rows, each) for each in (weight, bias))
+    grad_weight.index_copy_(0, place[: len(touched)], by_weight)
+    grad_bias.index_copy_(0, place[: len(touched)], by_bias)
+    if share is not None and len(row):
+        vectors, share, dim = hidden.index_select(0, item), share[order], hidden.shape[1]
+        by_items = torch.empty_like(vectors)
+        products = (split(each, width, dim) for each in (row, place[len(touched) :][slot]))
+        for number, (tiles, into) in enumerate(zip(*products, strict=True)):
+            log_prob = kept[number] if kept else tiles.log_prob(weight, bias, vectors)
+            # (n, T, 1) weight of each decision in the loss, (n, T, K) errors
+            part = take(share, tiles.decision)[..., None]
+            if tiles.is_decision is not None:
+                part = part * tiles.is_decision[..., None]
+            errors = log_prob.exp().mul_(-part)
+            errors = errors.scatter_add_(2, take(branch, tiles.decision)[..., None], part)
+            errors = errors.to(weight.dtype)
+            by_item = torch.bmm(errors, take(weight, tiles.row))
+            put(by_items, tiles.decision, by_item, tiles.is_decision)
+            by_row = errors.transpose(1, 2), take(vectors, tiles.decision)
+            if isinstance(into.row, slice):
+                grad_weight[into.row][None].baddbmm_(*by_row)
+                grad_bias[into.row].add_(errors[0].sum(0))
+            else:
+                put(grad_weight, into.row, torch.bmm(*by_row), tiles.is_child)
+                put(grad_bias, into.row, errors.sum(1), tiles.is_child)
+        bounds = _bounds(decisions.item, len(hidden))
+        grad_hidden.add_(_weighted_sums(by_items, torch.argsort(order), bounds, None))
+    if rows is not None:
+        grads = grad_weight, grad_bias
+        grad_weight, grad_bias = (row_gradient(rows, each, len(weight)) for each in grads)
+    return grad_weight, grad_bias, grad_hidden
+
+
+def _pair_gradients(
+    inputs: Inputs, pairs: Pairs, error: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    taken, branch = Decisions(*index[:3]), index[3]
-    item, row, width = taken
-    touched, first = _touched_rows(row, width)
-    grad_hidden = torch.zeros_like(hidden)
-    grad_weight = weight.new_zeros(len(touched), weight.shape[1])
-    grad_bias = bias.new_zeros(len(touched))
-    for tiles in split(taken, weight.shape[1]):
-        decision = tiles.decision
-        # (n, T, 1) weight of each decision in the loss, (n, T, K) errors
-        weight_in_loss = share[decision].masked_fill_(~tiles.is_full, 0)[:, :, None]
-        error = tiles.logits(weight, bias, hidden, taken)
-        error = error.sub_(log_total[decision][:, :, None]).exp_().mul_(-weight_in_loss)
-        error = error.scatter_add_(2, branch[decision][:, :, None], weight_in_loss)
-        error = error.to(weight.dtype)
-        # (n, T, d) hidden vectors, (n, K, d) weight rows of the nodes
-        gathered = take_rows(hidden, item[decision])
-        rows = tiles.rows(weight, row[decision[:, 0]])
-        by_items = torch.bmm(error, rows).flatten(0, 1)
-        grad_hidden.index_add_(0, item[decision].flatten(), by_items)
-        at = first[decision[:, 0]]
-        tiles.add_to_rows(grad_weight, at, torch.bmm(error.transpose(1, 2), gathered))
-        tiles.add_to_rows(grad_bias, at, error.sum(1))
-    return touched, grad_weight, grad_bias, grad_hidden
+    """Return the rows (t,) that pairs touch, and their gradients (t, d), (t,) and (N, d)."""
+    weight, _, hidden, _ = inputs
+    error = weight.new_zeros(len(pairs.row)) if error is None else error.contiguous()
+    grad_hidden = _weighted_sums(weight, pairs.row, _bounds(pairs.item, len(hidden)), error)
+    # (P,) pairs in the order of their rows
+    row, order = torch.sort(pairs.row, stable=True)
+    touched, slot, count = torch.unique_consecutive(row, return_inverse=True, return_counts=True)
+    error = error[order]
+    by_weight = _weighted_sums(hidden, pairs.item[order], offsets(count), error)
+    by_bias = error.new_zeros(len(touched)).index_add_(0, slot, error)
+    return touched, by_weight, by_bias, grad_hidden
 
 
-_BRANCHES = _Function(_branches_forward, _branch_gradients)
+def _weighted_sums(rows: Tensor, index: Tensor, start: Tensor, factor: Tensor | None) -> Tensor:
+    """Sum the rows of each bag: bag i is ``factor[p] * rows[index[p]]``, start[i] <= p < ..."""
+    return embedding_bag(
+        index, rows, start, mode="sum", per_sample_weights=factor, include_last_offset=True
+    )
 
 
-def _touched_rows(row: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the rows (r,) of the nodes, ascending, and the first of each decision (D,) in them."""
-    node, slot = torch.unique(row, return_inverse=True)
-    widths = torch.empty_like(node).index_copy_(0, slot, width)
-    return ranges(node, widths), offsets(widths)[slot]
+def _places(first: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the rows (r,) of runs (s,) of rows, ascending, and the place of each run in them."""
+    first, order = torch.sort(first)
+    length = length[order]
+    place = torch.empty_like(order).index_copy_(0, order, offsets(length)[:-1])
+    return ranges(first, length), place
+
+
+def _zeros(n_rows: int, like: Tensor) -> Tensor:
+    """Return zeros (n, ...) of the kind of a parameter (R, ...).
+
+    On the CPU in memory of NumPy, which asks for huge pages: to get 4 KiB pages takes longer than
+    to fill them.
+    """
+    shape = (n_rows, *like.shape[1:])
+    if like.device.type != "cpu" or not n_rows:
+        return like.new_zeros(shape)
+    array = np.zeros(math.prod(shape) * like.element_size(), np.uint8)
+    return torch.from_numpy(array).view(like.dtype).view(shape)
+
+
+def row_gradient(touched: Tensor, values: Tensor, n_rows: int) -> Tensor:
+    """Return the sparse gradient (R, ...) of a parameter of which a batch touched some rows.
+
+    `touched` (r,) ascends without repeats; `values` is (r, ...). A coalesced COO tensor.
+    """
+    shape = (n_rows, *values.shape[1:])
+    return torch.sparse_coo_tensor(
+        touched[None], values, shape, is_coalesced=True, check_invariants=False
+    )

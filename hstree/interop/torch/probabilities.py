@@ -1,6 +1,5 @@
 """Log-probabilities of targets and of all labels, and samples, on the tree's index tensors."""
 
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +10,16 @@ from torch.nn.functional import logsigmoid
 from hstree._ragged import offsets as array_offsets
 from hstree._typing import Int64
 from hstree.errors import InputError
-from hstree.interop.torch.functions import Decisions, Inputs, branch_log_prob, pair_logits, split
+from hstree.interop.torch.functions import (
+    Decisions,
+    Index,
+    Inputs,
+    Pairs,
+    decide,
+    pair_logits,
+    put,
+    split,
+)
 from hstree.interop.torch.index import (
     Taken,
     TreeIndex,
@@ -26,9 +34,6 @@ from hstree.interop.torch.index import (
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 from hstree.tree.weight_rows import NARROW
-
-#: Log-probabilities (D,) of decisions, from the batch item and the edge (D,) of each.
-Decide = Callable[[TreeIndex, Inputs, Tensor, Tensor], Tensor]
 
 
 @not_compiled
@@ -66,22 +71,24 @@ def scored_targets(
 
 def code_log_prob(index: TreeIndex, inputs: Inputs, taken: Taken) -> Tensor:
     """Return the log-probabilities (C,) of codes, each the sum over its decisions."""
-    weight, hidden = inputs.weight, inputs.hidden
-    if not len(taken.edge):
-        # No pairs, so that gradients are zero, and sparse where they always are
-        nothing = pair_logits(inputs, taken.edge, taken.edge).sum()
-        return at_least_float32(hidden.new_zeros(len(taken.code_item)) + nothing)
-    groups: list[tuple[Tensor | slice, Decide]] = [(slice(None), _at_few_children)]
+    item, edge = taken.code_item[taken.decision_code], taken.edge
+    row, branch, width = (a[edge] for a in (index.edge_row, index.edge_branch, index.edge_width))
+    # Decisions at nodes of few children and of many; all are of few where no node has many
+    few: Index = slice(None)
+    many: Index = slice(0)
     if index.widest > NARROW:
-        many = index.edge_width[taken.edge] > NARROW
-        groups = [(~many, _at_few_children), (many, _at_many_children)]
-    dtype = torch.promote_types(weight.dtype, torch.float32)
-    of_code = torch.zeros(len(taken.code_item), dtype=dtype, device=weight.device)
-    for some, decide in groups:
-        edge, code = taken.edge[some], taken.decision_code[some]
-        if len(edge):
-            item = taken.code_item[code]
-            of_code = of_code.index_add(0, code, decide(index, inputs, item, edge))
+        is_few = width <= NARROW
+        few, many = is_few.nonzero()[:, 0], (~is_few).nonzero()[:, 0]
+    # (P,) pairs: one for each child, but for a binary node, and the decision of each
+    n_pairs = torch.where(width[few] == 2, 1, width[few])
+    decision = torch.repeat_interleave(n_pairs)
+    pairs = Pairs(item[few][decision], ranges(row[few], n_pairs))
+    wide = Decisions(*(each[many] for each in (item, row, width, branch)))
+    logits, of_many = decide(inputs, pairs, wide)
+    of_few = _at_few_children(at_least_float32(logits), decision, n_pairs, branch[few])
+    of_code = of_many.new_zeros(len(taken.code_item))
+    for some, of_some in ((few, of_few), (many, of_many)):
+        of_code = of_code.index_add(0, taken.decision_code[some], of_some)
     return of_code
 
 
@@ -97,27 +104,15 @@ def of_items(
     return of_code.new_zeros(n_items).index_copy(0, kept, of_code)
 
 
-def _at_few_children(index: TreeIndex, inputs: Inputs, item: Tensor, edge: Tensor) -> Tensor:
-    """Decide by pairs: one for a binary node, one for each child of a node with a softmax."""
-    row, branch = index.edge_row[edge], index.edge_branch[edge]
-    if index.widest == 2:
-        logits = at_least_float32(pair_logits(inputs, item, row))
-        return logsigmoid(torch.where(branch == 0, logits, -logits))
-    width = index.edge_width[edge]
-    is_binary = width == 2
-    # (P,) decision and row of each pair
-    n_pairs = torch.where(is_binary, 1, width)
-    decision = torch.repeat_interleave(n_pairs)
-    logits = at_least_float32(pair_logits(inputs, item[decision], ranges(row, n_pairs)))
+def _at_few_children(logits: Tensor, decision: Tensor, n_pairs: Tensor, branch: Tensor) -> Tensor:
+    """Return the log-probabilities (D,) of branches from logits (P,), one at a binary node."""
+    is_binary = n_pairs == 1
     # (D,) logit of the branch taken; of the only pair at a binary node
     taken = logits[offsets(n_pairs)[:-1] + torch.where(is_binary, 0, branch)]
     of_binary = logsigmoid(torch.where(branch == 0, taken, -taken))
-    return torch.where(is_binary, of_binary, taken - log_sum_exp(logits, decision, len(edge)))
-
-
-def _at_many_children(index: TreeIndex, inputs: Inputs, item: Tensor, edge: Tensor) -> Tensor:
-    taken = Decisions(item, index.edge_row[edge], index.edge_width[edge])
-    return branch_log_prob(inputs, taken, index.edge_branch[edge])
+    if len(logits) == len(branch):
+        return of_binary
+    return torch.where(is_binary, of_binary, taken - log_sum_exp(logits, decision, len(branch)))
 
 
 def certain(weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
@@ -205,9 +200,10 @@ def sample(index: TreeIndex, inputs: Inputs, generator: torch.Generator | None) 
 
     A label with several codes is drawn with the sum of their probabilities.
     """
-    device = inputs.hidden.device
-    refuse_large(inputs.hidden)
-    label = torch.zeros(len(inputs.hidden), dtype=torch.int64, device=device)
+    weight, bias, hidden, _ = inputs
+    device = hidden.device
+    refuse_large(hidden)
+    label = torch.zeros(len(hidden), dtype=torch.int64, device=device)
     # (items,) those that have not arrived at a label, and their nodes
     item = torch.arange(len(label) if index.widest else 0, device=device)
     node = torch.zeros_like(item)
@@ -220,12 +216,13 @@ def sample(index: TreeIndex, inputs: Inputs, generator: torch.Generator | None) 
         uniform = torch.rand(len(two), dtype=torch.float64, device=device, generator=generator)
         branch[two] = (uniform.log() >= logsigmoid(logits.double())).long()
         more = (width > 2).nonzero()[:, 0]
-        taken = Decisions(item[more], row[more], width[more])
-        for tiles in split(taken, inputs.weight.shape[1]) if len(more) else ():
-            logits = tiles.logits(inputs.weight, inputs.bias, inputs.hidden, taken)
-            share = torch.softmax(logits, 2).flatten(0, 1)
-            drawn = torch.multinomial(share, 1, generator=generator).view_as(tiles.decision)
-            branch[more[tiles.decision[tiles.is_full]]] = drawn[tiles.is_full]
+        more = more[torch.argsort(row[more], stable=True)]
+        vectors, drawn = hidden[item[more]], torch.empty_like(more)
+        for tiles in split(row[more], width[more], hidden.shape[1]):
+            share = tiles.log_prob(weight, bias, vectors).exp()
+            some = torch.multinomial(share.flatten(0, 1), 1, generator=generator)
+            put(drawn, tiles.decision, some.view(share.shape[:2]), tiles.is_decision)
+        branch[more] = drawn
         child = index.child[first + branch]
         arrived = child < 0
         label[item[arrived]] = ~child[arrived]

@@ -319,4 +319,4 @@ class _Averaged(torch.autograd.Function):
         distributed.all_reduce(shared, group=ctx.group)
         row = torch.cat([torch.arange(n_shared, device=row.device), row[~is_shared]])
         values = torch.cat([shared, values[~is_shared]])
-        return row_gradient(row, values, len(mean), sparse=True), None, None
+        return row_gradient(row, values, len(mean)), None, None
