@@ -181,11 +181,9 @@ class NoiseLayer(DenseLayer):
 
         ``log(1 - (1 - Q)^n)`` for different labels, and ``log(n Q)`` for those that may repeat.
         """
-        expected: Float64 = np.log(tries) + log_prob
         if self.sampling.unique:
-            with np.errstate(divide="ignore"):  # Q is 1 where there is one label
-                miss = np.log1p(-np.exp(np.minimum(log_prob, 0)))
-                expected = np.log(-np.expm1(tries * miss))
+            return log_expected_unique(log_prob, tries)
+        expected: Float64 = np.log(tries) + log_prob
         return expected
 
     def loss(self, hidden: Array, targets: Integer, rng: Rng) -> tuple[Float64, Gradients]:
@@ -218,6 +216,14 @@ class NoiseLayer(DenseLayer):
         By default p (1 - p), which is that of the softmax.
         """
         return share * (1 - share)
+
+
+def log_expected_unique(log_prob: Float64, tries: float) -> Float64:
+    """Return ``log(1 - (1 - Q)^n)`` from log Q: how often labels are drawn at all in n draws."""
+    with np.errstate(divide="ignore"):  # Q is 1 where there is one label
+        miss = np.log1p(-np.exp(np.minimum(log_prob, 0)))
+        expected: Float64 = np.log(-np.expm1(tries * miss))
+    return expected
 
 
 class CandidateLogits:

@@ -2,7 +2,8 @@
 
 `HierarchicalSoftmax` has the interface of ``torch.nn.AdaptiveLogSoftmaxWithLoss`` (see
 ``docs/torch.md``). It computes what `hstree.layers.hierarchical` computes, with the same layout of
-the weights, on any device of torch.
+the weights, on any device of torch. `SampledSoftmax` and `NCE` train a flat softmax against labels
+drawn from a proposal, which a tree's layer may be.
 """
 
 # ruff: noqa: E402 - `require` comes first, so that a missing torch is one clear line
@@ -11,6 +12,14 @@ from hstree._plugins import require
 require("torch", "torch", at_least="2.3")
 
 from hstree.interop.torch.module import HierarchicalSoftmax, TargetLogProb, TopK
+from hstree.interop.torch.sampled import NCE, SampledSoftmax
 from hstree.interop.torch.sharded import ShardedHierarchicalSoftmax
 
-__all__ = ["HierarchicalSoftmax", "ShardedHierarchicalSoftmax", "TargetLogProb", "TopK"]
+__all__ = [
+    "NCE",
+    "HierarchicalSoftmax",
+    "SampledSoftmax",
+    "ShardedHierarchicalSoftmax",
+    "TargetLogProb",
+    "TopK",
+]

@@ -25,6 +25,12 @@ LARGEST = {torch.float32: 2.0**100, torch.bfloat16: 2.0**100, torch.float64: 2.0
 _F = TypeVar("_F", bound=Callable[..., object])
 
 
+def is_exporting() -> bool:
+    """Whether torch.export traces, which takes no shapes that depend on values (torch 2.6)."""
+    asked: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
+    return asked()
+
+
 def not_compiled(function: _F) -> _F:
     """Have torch.compile leave a function as it is, whose shapes depend on values."""
     disable: Callable[[_F], _F] = torch.compiler.disable

@@ -14,7 +14,13 @@ from hstree._typing import Int64, Integer
 from hstree.builders.grow import carried_rows
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, without_autocast
-from hstree.interop.torch.index import TreeIndex, are_arrays, not_compiled, refuse_large
+from hstree.interop.torch.index import (
+    TreeIndex,
+    are_arrays,
+    is_exporting,
+    not_compiled,
+    refuse_large,
+)
 from hstree.interop.torch.probabilities import AllLabels, certain, sample, target_log_prob
 from hstree.layers.base import check_k
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
@@ -111,7 +117,11 @@ class TreeLayer(nn.Module):
             raise InputError(f"target of type {target.dtype}; label ids are whole numbers")
         target = target.long()
         with without_autocast(input.device):
-            output = self._target_log_prob(hidden, target.reshape(-1))
+            wanted = target.reshape(-1)
+            if is_exporting():
+                output = self._dense_log_prob(hidden, wanted)
+            else:
+                output = self._target_log_prob(hidden, wanted)
         n_scored = (target != self.ignore_index).sum()
         return TargetLogProb(output.reshape(target.shape), -output.sum() / n_scored)
 
@@ -188,6 +198,10 @@ class TreeLayer(nn.Module):
 
     @abstractmethod
     def _lay_out(self, device: torch.device) -> Any: ...
+
+    def _dense_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return what `_target_log_prob` returns, in shapes that do not depend on the targets."""
+        raise InputError(f"a {type(self).__name__} cannot be exported")
 
     @abstractmethod
     def _target_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor: ...
@@ -407,6 +421,9 @@ class HierarchicalSoftmax(TreeLayer):
         """
         check_k(k)
         hidden, k = self._hidden(input).detach(), min(k, self.n_classes)
+        if is_exporting():
+            values, labels = self.log_prob(input).sort(descending=True, stable=True)
+            return TopK(labels[..., :k], values[..., :k])
         shape = len(hidden), k
         labels = torch.zeros(shape, dtype=torch.int64, device=hidden.device)
         dtype = torch.promote_types(hidden.dtype, torch.float32)
@@ -421,7 +438,7 @@ class HierarchicalSoftmax(TreeLayer):
             log_prob, others = values.to(dtype), others[~is_done]
         with without_autocast(input.device):
             for some in torch.split(others, max(1, TABLE_LIMIT // max(1, len(self.tree.child)))):
-                labels[some], log_prob[some] = _largest(self._log_prob(hidden[some]), k)
+                labels[some], log_prob[some] = largest(self._log_prob(hidden[some]), k)
         return TopK(*(result.reshape(*input.shape[:-1], k) for result in (labels, log_prob)))
 
     @torch.no_grad()
@@ -445,6 +462,14 @@ class HierarchicalSoftmax(TreeLayer):
     def _target_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor:
         inputs = Inputs(self.weight, self.bias, hidden, self.sparse)
         return target_log_prob(self._layout().tree_index, inputs, target, self.ignore_index)
+
+    def _dense_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor:
+        log_prob = self._log_prob(hidden)
+        if self.node_targets:
+            log_prob = torch.cat([log_prob, self._node_log_prob(hidden)], 1)
+        is_scored = target != self.ignore_index
+        of_target = log_prob.gather(1, torch.where(is_scored, target, 0)[:, None])[:, 0]
+        return torch.where(is_scored, of_target, 0)
 
     def _log_prob(self, hidden: Tensor) -> Tensor:
         all_labels = self._layout().all_labels
@@ -472,7 +497,7 @@ def tree_hash(tree: Tree) -> str:
     return digest.hexdigest()
 
 
-def _largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k largest of each row, (N, min(k, V)), ties in the order of the columns."""
     known, k = log_prob, min(k, log_prob.shape[1])
     values, labels = torch.topk(log_prob, k)

@@ -1,0 +1,320 @@
+"""The flat softmax trained against a few labels drawn from a proposal: sampled softmax and NCE.
+
+They compute in torch what `hstree.layers.sampled` and `hstree.layers.nce` compute in NumPy, and
+draw labels as these do (`hstree.layers.noise`), or from a tree's layer.
+"""
+
+from abc import abstractmethod
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, embedding, linear, logsigmoid
+
+from hstree._typing import Array
+from hstree.errors import InputError, OptionError
+from hstree.interop.torch.functions import Inputs, pair_logits, without_autocast
+from hstree.interop.torch.index import at_least_float32, not_compiled
+from hstree.interop.torch.module import TABLE_LIMIT, HierarchicalSoftmax, TopK, largest
+from hstree.layers.base import check_k
+from hstree.layers.noise import SAMPLES, Unigram, log_expected_unique
+
+#: What labels are drawn from: "log-uniform", counts (V,), or the layer of a tree.
+Proposal: TypeAlias = "Literal['log-uniform'] | Array | HierarchicalSoftmax"
+Reduction: TypeAlias = Literal["mean", "sum", "none"]
+
+
+class _Noise(NamedTuple):
+    """Labels drawn, and the log of how often they and the targets are expected among them."""
+
+    labels: Tensor  # int64, (k,) where the batch shares them, else (N, k)
+    log_expected: Tensor  # of this shape
+    log_expected_target: Tensor  # (N,)
+
+
+class _SampledLayer(nn.Module):
+    """Base of the modules: weights, draws and reductions; subclasses define `_objective`."""
+
+    label_smoothing = 0.0
+    bias: nn.Parameter | None
+    class_weight: Tensor | None
+    proposal: HierarchicalSoftmax | None
+
+    def __init__(
+        self,
+        n_classes: int,
+        in_features: int,
+        *,
+        samples: int = SAMPLES,
+        proposal: Proposal = "log-uniform",
+        bias: bool = True,
+        sparse: bool = False,
+        class_weight: Tensor | None = None,
+        reduction: Reduction = "mean",
+        ignore_index: int = -100,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if min(n_classes, in_features, samples) < 1:
+            raise OptionError("n_classes, in_features and samples are at least 1")
+        if reduction not in ("mean", "sum", "none"):
+            raise OptionError(f"reduction is {reduction!r}; it is 'mean', 'sum' or 'none'")
+        self.n_classes, self.in_features, self.samples = n_classes, in_features, samples
+        self.sparse, self.reduction, self.ignore_index = sparse, reduction, ignore_index
+        self.proposal = proposal if isinstance(proposal, HierarchicalSoftmax) else None
+        mass = _mass(proposal, n_classes)
+        if mass.shape != (n_classes,) or (
+            class_weight is not None and len(class_weight) != n_classes
+        ):
+            raise InputError(
+                f"proposal and class_weight want one number for each of {n_classes} labels"
+            )
+        self._unigram = Unigram(mass)
+        self.register_buffer("class_weight", class_weight)
+        self.weight = nn.Parameter(torch.empty(n_classes, in_features, device=device, dtype=dtype))
+        of_labels = nn.Parameter(torch.empty(n_classes, device=device, dtype=dtype))
+        self.register_parameter("bias", of_labels if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Reset the vectors to zero and the biases to the log-probabilities of the proposal."""
+        with torch.no_grad():
+            self.weight.zero_()
+            if self.bias is not None:
+                self.bias.copy_(torch.from_numpy(self._unigram.log_prob))
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss: of labels drawn in training mode, the exact cross entropy else.
+
+        `input` is a float tensor (..., d); `target`, int64 (...), holds label ids, or
+        `ignore_index` for items that are not scored. Returns (), or (...) without a reduction.
+        Raises InputError when the shapes do not fit or a target is not a label.
+        """
+        hidden, shape = self._hidden(input), tuple(target.shape)
+        if shape != tuple(input.shape[:-1]):
+            raise InputError(f"target of shape {shape} for input of {tuple(input.shape)}")
+        flat = target.reshape(-1)
+        kept = (flat != self.ignore_index).nonzero()[:, 0]
+        hidden, wanted = hidden[kept], flat[kept].long()
+        if not ((wanted >= 0) & (wanted < self.n_classes)).all():
+            raise InputError(f"target holds ids that are not labels 0 to {self.n_classes - 1}")
+        weights = self.class_weight
+        with without_autocast(input.device):
+            losses = self._sampled(hidden, wanted) if self.training else self._exact(hidden, wanted)
+        if self.reduction == "none":
+            return losses.new_zeros(len(flat)).index_copy(0, kept, losses).reshape(shape)
+        total = len(wanted) if weights is None else weights[wanted].sum()
+        return losses.sum() if self.reduction == "sum" else losses.sum() / total
+
+    def log_prob(self, input: Tensor) -> Tensor:
+        """Return the log-probabilities of all labels, (..., V), of the softmax; differentiable."""
+        with without_autocast(input.device):
+            log_prob = self._logits(self._hidden(input)).log_softmax(1)
+        return log_prob.reshape(*input.shape[:-1], self.n_classes)
+
+    @torch.no_grad()
+    def top_k(self, input: Tensor, k: int) -> TopK:
+        """Return the k most probable labels and their log-probabilities, ties by label id."""
+        check_k(k)
+        k = min(k, self.n_classes)
+        parts = torch.split(self._hidden(input), max(1, TABLE_LIMIT // self.n_classes))
+        found = zip(*(largest(self.log_prob(some), k) for some in parts), strict=True)
+        return TopK(*(torch.cat(each).reshape(*input.shape[:-1], k) for each in found))
+
+    def extra_repr(self) -> str:
+        """Describe the layer in ``print(model)``."""
+        return f"{self.n_classes}, {self.in_features}, samples={self.samples}"
+
+    def _hidden(self, input: Tensor) -> Tensor:
+        if input.shape[-1:] != (self.in_features,):
+            raise InputError(
+                f"input of shape {tuple(input.shape)}; this layer takes (..., {self.in_features})"
+            )
+        return input.reshape(-1, self.in_features).to(self.weight.dtype)
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        return at_least_float32(linear(hidden, self.weight, self.bias))
+
+    def _exact(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the cross entropies (N,), times the weights of the targets' classes."""
+        return cross_entropy(
+            self._logits(hidden),
+            target,
+            self.class_weight,
+            reduction="none",
+            label_smoothing=self.label_smoothing,
+        )
+
+    def _sampled(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the losses (N,) against labels drawn, times the weights of classes."""
+        noise = self._draw(hidden, target)
+        of_target, of_samples = map(
+            at_least_float32, self._candidates(hidden, target, noise.labels)
+        )
+        corrected = of_target - noise.log_expected_target, of_samples - noise.log_expected
+        return self._objective(*corrected, target, noise)
+
+    @abstractmethod
+    def _objective(self, target: Tensor, samples: Tensor, wanted: Tensor, noise: _Noise) -> Tensor:
+        """Return the losses (N,) from logits less `log_expected`, of targets (N,), samples (N, k).
+
+        `wanted` (N,) are the target labels.
+        """
+
+    def _candidates(self, hidden: Tensor, target: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the logits of targets (N,) and of samples (N, k)."""
+        n = len(target)
+        if labels.ndim == 2:
+            bias = self.weight.new_zeros(self.n_classes) if self.bias is None else self.bias
+            rows = torch.cat([target[:, None], labels], 1)
+            item = torch.arange(n, device=rows.device).repeat_interleave(rows.shape[1])
+            inputs = Inputs(self.weight, bias, hidden, self.sparse)
+            logits = pair_logits(inputs, item, rows.flatten()).view_as(rows)
+            return logits[:, 0], logits[:, 1:]
+        rows = torch.cat([target, labels])
+        vectors = embedding(rows, self.weight, sparse=self.sparse)
+        of_target = torch.linalg.vecdot(hidden, vectors[:n])
+        of_samples = hidden @ vectors[n:].T
+        if self.bias is not None:
+            bias = torch.gather(self.bias, 0, rows, sparse_grad=self.sparse)
+            of_target, of_samples = of_target + bias[:n], of_samples + bias[n:]
+        return of_target, of_samples
+
+    @not_compiled
+    @torch.no_grad()
+    def _draw(self, hidden: Tensor, target: Tensor) -> _Noise:
+        """Draw labels; torch's seed decides which."""
+        k, device = self.samples, hidden.device
+        if self.proposal is not None:
+            many = hidden[:, None].expand(-1, k, -1)
+            labels = self.proposal.sample(many)
+            of_labels, of_target = self.proposal(many, labels), self.proposal(hidden, target)
+            return _Noise(labels, of_labels.output + np.log(k), of_target.output + np.log(k))
+        rng = np.random.default_rng(int(torch.randint(1 << 62, ())))
+        drawn, tries = self._unigram.sample_unique(k, rng)
+        log_qs = drawn.log_prob, self._unigram.log_prob[target.cpu().numpy()]
+        expected = (log_expected_unique(each, tries) for each in log_qs)
+        dtype = torch.promote_types(hidden.dtype, torch.float32)
+        return _Noise(
+            torch.from_numpy(drawn.labels).to(device),
+            *(torch.from_numpy(each).to(device, dtype) for each in expected),
+        )
+
+
+class SampledSoftmax(_SampledLayer):
+    """Flat softmax whose training loss is a softmax over the target and labels drawn.
+
+    Parameters
+    ----------
+    n_classes : int
+        V, the number of labels.
+    in_features : int
+        d, the length of a hidden vector.
+    samples : int, default 100
+        k, the number of labels drawn for a batch, or for each item where a tree proposes them.
+    proposal : "log-uniform", float array (V,) or HierarchicalSoftmax, default "log-uniform"
+        What labels are drawn from: Zipf's law, for ids in the order of frequency; the unigram
+        distribution of counts; or the distribution of a tree's layer given the hidden vector.
+    bias : bool, default True
+        Whether labels have biases; at the start the log-probabilities of the proposal, of a tree's
+        counts where it is one.
+    sparse : bool, default False
+        Whether the gradients of weight and bias are sparse in training mode.
+    label_smoothing : float, default 0
+        Share of the target's probability that goes to all labels equally, as in
+        ``nn.CrossEntropyLoss``; estimated from the labels drawn.
+    class_weight : Tensor (V,), optional
+        Weights of the classes, the ``weight`` of ``nn.CrossEntropyLoss``.
+    reduction : "mean", "sum" or "none", default "mean"
+    ignore_index : int, default -100
+        Target of items that are not scored.
+    device, dtype : optional
+        As for every torch module.
+
+    Attributes
+    ----------
+    weight : Parameter (V, d)
+    bias : Parameter (V,) or None
+    proposal : HierarchicalSoftmax or None
+        A tree's layer that proposes labels; no gradient of this module's loss reaches it. Train it
+        by its own loss, ``layer.proposal(hidden.detach(), target).loss``.
+
+    Notes
+    -----
+    The loss is ``-log(exp(z_t) / (exp(z_t) + sum_j exp(z_j)))`` with ``z_w = s_w - log E(w)``, the
+    logQ correction; E(w) is the expected number of times that w is drawn. Shared labels are drawn
+    until k are different: E(w) is ``1 - (1 - Q(w))^n`` for n draws, and those that are the target
+    are left out; where k reaches V, the loss is the cross entropy. A tree's labels may repeat: E(w)
+    is ``k Q(w | h)``, and all are kept (the ranking loss of Ma & Collins 2018).
+
+    In evaluation mode the loss is the exact cross entropy.
+
+    References
+    ----------
+    S. Jean, K. Cho, R. Memisevic & Y. Bengio, "On using very large target vocabulary for neural
+    machine translation", ACL 2015; Z. Ma & M. Collins, "Noise contrastive estimation and negative
+    sampling for conditional models: consistency and statistical efficiency", EMNLP 2018.
+    """
+
+    def __init__(
+        self, n_classes: int, in_features: int, *, label_smoothing: float = 0.0, **options: Any
+    ) -> None:
+        super().__init__(n_classes, in_features, **options)
+        if not 0 <= label_smoothing <= 1:
+            raise OptionError(f"label_smoothing is {label_smoothing}; it is between 0 and 1")
+        self.label_smoothing = label_smoothing
+
+    def _objective(self, target: Tensor, samples: Tensor, wanted: Tensor, noise: _Noise) -> Tensor:
+        scored = samples
+        if noise.labels.ndim == 1:
+            scored = samples.masked_fill(noise.labels == wanted[:, None], -torch.inf)
+        total = torch.logsumexp(torch.cat([target[:, None], scored], 1), 1)
+        weights = self.class_weight
+        losses = total - target if weights is None else (total - target) * weights[wanted]
+        if not self.label_smoothing:
+            return losses
+        # (k,) or (N, k) weight of each sample in the mean over all labels
+        share = torch.exp(-noise.log_expected) / self.n_classes
+        share = share if weights is None else share * weights[noise.labels]
+        smooth = ((total[:, None] - samples) * share).sum(1)
+        return (1 - self.label_smoothing) * losses + self.label_smoothing * smooth
+
+
+class NCE(_SampledLayer):
+    """Flat softmax whose training loss tells each target from labels drawn, one by one.
+
+    The parameters and attributes are those of `SampledSoftmax`, without `label_smoothing`, which
+    has no meaning for a loss of single labels.
+
+    Notes
+    -----
+    The loss is ``-log sigmoid(z_t) - sum_j log sigmoid(-z_j)``, over all k labels drawn, with
+    ``z_w = s_w - log E(w)`` as in `SampledSoftmax` (Gutmann & Hyvarinen 2010; Mnih & Teh 2012).
+    exp(s_w) stands for the probability itself, as if the normaliser were 1, and training drives it
+    there. At the start it is 1: by the biases, or without them since scores are less log V.
+
+    In evaluation mode the loss is the exact cross entropy.
+    """
+
+    def _objective(self, target: Tensor, samples: Tensor, wanted: Tensor, noise: _Noise) -> Tensor:
+        log_z = 0.0 if self.bias is not None else np.log(self.n_classes)
+        losses = -logsigmoid(target - log_z) - logsigmoid(log_z - samples).sum(1)
+        return losses if self.class_weight is None else losses * self.class_weight[wanted]
+
+
+def _mass(proposal: Proposal, n_classes: int) -> Array:
+    """Return numbers in proportion to which labels are drawn, or to a tree's counts."""
+    if isinstance(proposal, HierarchicalSoftmax):
+        counts = proposal.tree.counts
+        return np.ones(proposal.n_classes) if counts is None else counts
+    if not isinstance(proposal, str):
+        return np.asarray(proposal)
+    if proposal != "log-uniform":
+        raise OptionError(
+            f"proposal is {proposal!r}; it is 'log-uniform', counts or a HierarchicalSoftmax"
+        )
+    # Times V + 1, since the distribution reads counts below 1/2 as 1/2
+    mass: Array = np.log1p(1 / np.arange(1, n_classes + 1)) * (n_classes + 1)
+    return mass
