@@ -278,16 +278,15 @@ def build_divided(method: str, values: dict[str, Any], kind: str, path: Path, jo
 
 
 def layer_speed(labels: int, batch: int = 4096, rounds: int = 7) -> float:
-    """Return the targets a second of steps on a Huffman tree; the median."""
-    from benchmarks.layer import tree_step, zipf_vocabulary
-    from hstree.builders.huffman import huffman
+    """Return the targets a second of steps on a Huffman tree of row numbers; the median."""
+    from benchmarks.layer import tree_step, zipf_counts
 
-    words = zipf_vocabulary(labels)
-    rng, share = np.random.default_rng(0), words.counts / words.counts.sum()
+    counts = zipf_counts(labels)
+    rng, share = np.random.default_rng(0), counts / counts.sum()
     hidden = rng.standard_normal((batch, 100), np.float32)
     targets = rng.choice(labels, batch, p=share)
-    step = tree_step(huffman(words), hidden, targets)
-    del words
+    step = tree_step(hstree.build("huffman", counts), hidden, targets)
+    del counts, share
     step()  # compiles
     return batch / statistics.median(seconds_of(step)[0] for _ in range(rounds))
 
@@ -295,7 +294,7 @@ def layer_speed(labels: int, batch: int = 4096, rounds: int = 7) -> float:
 def cost(work: Callable[..., Any], *arguments: Any, kill_after: float = math.inf) -> dict[str, Any]:
     """Run ``work(*arguments)``, a function of a module, in a process of its own.
 
-    It is killed after some CPU seconds of its own, if it has not ended.
+    All are killed after some CPU seconds of theirs, if it has not ended.
 
     Returns its "result", its "seconds", its "CPU s" with those of all threads and ended children,
     and "peak MiB": the largest sum of what this process and those that it starts hold at one time,
@@ -309,7 +308,7 @@ def cost(work: Callable[..., Any], *arguments: Any, kill_after: float = math.inf
     peak, began = 0, time.perf_counter()
     while not answer.poll(LOOK):
         peak = max(peak, sum(map(_resident, family := _family(process.pid or 0))))
-        if _cpu_seconds(process.pid or 0) > kill_after:
+        if sum(map(_cpu_seconds, family)) > kill_after:
             for pid in family:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
