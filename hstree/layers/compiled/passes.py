@@ -128,7 +128,9 @@ def _share_codes(log_prob, code_start, first, stop, error, of_code):
         loss = -of_code[first]
         of_code[first] = 1
         return loss
-    largest = of_code[first:stop].max()
+    largest = of_code[first]
+    for c in range(first + 1, stop):
+        largest = max(largest, of_code[c])
     loss = -largest - np.log(np.exp(of_code[first:stop] - largest).sum())
     for c in range(first, stop):
         of_code[c] = np.exp(of_code[c] + loss)
@@ -372,15 +374,6 @@ def _gradients(weight, bias, hidden, plan, slot_of):
     return buffers.losses, grad_hidden, rows, grad_weight, grad_bias, features, grad_features
 
 
-@jit
-def _losses(weight, bias, hidden, targets, codes, features, slot_of):
-    """Return the losses of a batch over a tree without wide nodes."""
-    plan = lay_out(targets, codes, features, slot_of, False)
-    buffers = new_buffers(hidden, plan, False)
-    _some_items(0, len(targets), weight, bias, hidden, plan, buffers)
-    return buffers.losses
-
-
 class TreePass:
     """Lays out the batches of a tree for passes."""
 
@@ -472,14 +465,13 @@ def batch_nll(layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> An
     weight, bias = layer.weight, layer.bias
     check_shape("targets", np.shape(targets), (len(hidden),))
     check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
-    if of_tree.is_narrow:
-        ids = checked_ids(targets, layer.n_labels)
-        table, slot_of = checked_features(layer.bound, len(ids)), SLOTS.of(len(weight))
-        return _losses(weight, bias, hidden, ids, of_tree.codes, table, slot_of)
     plan = of_tree.plan(targets, len(weight), layer.bound, with_rows=False)
     buffers: Buffers = new_buffers(hidden, plan, False)
-    with of_tree.one_thread:
-        pass_in_threads(weight, bias, hidden, plan, buffers)
+    if of_tree.is_narrow:
+        pass_of_items(weight, bias, hidden, plan, buffers)
+    else:
+        with of_tree.one_thread:
+            pass_in_threads(weight, bias, hidden, plan, buffers)
     return buffers.losses
 
 

@@ -16,7 +16,7 @@ from hstree.layers.compiled.arithmetic import group
 from hstree.tree.weight_rows import NARROW
 
 #: Least work at a wide node that is a piece by itself: visits of its scores, rows of its gradients.
-VISITS, ROWS = 64, 256
+VISITS, ROWS = np.int64(64), np.int64(256)  # not Python's, for each of which numba compiles anew
 #: Parts of the pieces of wide nodes, of about the same work: the most threads that share them.
 PARTS = 8
 #: Work of a row's update, in visits that its products take as long for.
@@ -167,7 +167,8 @@ def _by_node(wide, slot_of):
     nodes, of_decisions, decision = group(wide[0], slot_of)
     width = wide[1][decision[of_decisions[:-1]]].astype(np.int64)
     item = wide[3][decision]
-    start = np.zeros(len(of_decisions), np.int64)
+    start, score_start = np.zeros(len(nodes) + 1, np.int64), np.zeros(len(nodes) + 1, np.int64)
+    n_visits = np.empty(len(nodes), np.int64)
     visited, decision_start = np.empty(len(item), np.int32), np.empty(len(item) + 1, np.int64)
     n = 0
     for i in range(len(nodes)):
@@ -175,13 +176,17 @@ def _by_node(wide, slot_of):
             if d == of_decisions[i] or item[d] != item[d - 1]:
                 visited[n], decision_start[n] = item[d], d
                 n += 1
-        start[i + 1] = n
+        start[i + 1], n_visits[i] = n, n - start[i]
+        score_start[i + 1] = score_start[i] + n_visits[i] * width[i]
     decision_start[n] = len(item)
-    score_start = np.zeros(len(nodes) + 1, np.int64)
-    score_start[1:] = np.cumsum(np.diff(start) * width)
-    pieces, row_pieces = _pieces(np.diff(start), start, VISITS), _pieces(width, start, ROWS)
-    node, row_node = pieces[:, 0], row_pieces[:, 0]
-    per_row = start[row_node + 1] - start[row_node] + PER_ROW
+    pieces, row_pieces = _pieces(n_visits, start, VISITS), _pieces(width, start, ROWS)
+    # loops: products of arrays take numba seconds to compile
+    work, row_work = np.empty(len(pieces), np.int64), np.empty(len(row_pieces), np.int64)
+    for p in range(len(pieces)):
+        work[p] = (pieces[p, 2] - pieces[p, 1]) * width[pieces[p, 0]]
+    for p in range(len(row_pieces)):
+        per_row = n_visits[row_pieces[p, 0]] + PER_ROW
+        row_work[p] = (row_pieces[p, 2] - row_pieces[p, 1]) * per_row
     return WideNodes(
         nodes,
         width,
@@ -193,8 +198,8 @@ def _by_node(wide, slot_of):
         wide[4][decision],
         pieces,
         row_pieces,
-        _even_parts((pieces[:, 2] - pieces[:, 1]) * width[node]),
-        _even_parts((row_pieces[:, 2] - row_pieces[:, 1]) * per_row),
+        _even_parts(work),
+        _even_parts(row_work),
     )
 
 
@@ -224,7 +229,9 @@ def _pieces(length, start, least):
 def _even_parts(work):
     """Cut pieces into parts of about the same work (n,), in order; return offsets (PARTS + 1,)."""
     offsets = np.zeros(PARTS + 1, np.int64)
-    total, piece, so_far = work.sum(), 0, 0
+    total = piece = so_far = 0
+    for one in work:
+        total += one
     for part in range(1, PARTS):
         while piece < len(work) and (so_far + work[piece]) * PARTS <= total * part:
             so_far += work[piece]
