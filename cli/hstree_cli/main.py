@@ -238,6 +238,7 @@ PLAINER = (
     (r"Input should be a valid number.*", "it must be a number"),
     (r"^Missing (?:argument|option) '(.*?)'.*", r"\1 is missing"),
     (r"^Got unexpected extra arguments?(?:\(s\))? \((.*)\)", r"one argument too many: \1"),
+    (r"^Option '(.*?)' requires an argument", r"\1 needs a value"),
     (r"^No such (option|command):? ", r"there is no \1 "),
     (r" \(Possible options: (.*)\)", r"; did you mean \1?"),
     (r"\. Did you mean ", "; did you mean "),

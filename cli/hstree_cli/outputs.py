@@ -96,7 +96,7 @@ def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True)
             tempfile.TemporaryFile(dir=nearest).close()
         except OSError as error:
             is_missing = isinstance(error, FileNotFoundError)
-            why = f"there is no folder {nearest}" if is_missing else error.strerror or error
+            why = f"there is no folder {path.parent}" if is_missing else error.strerror or error
             end = f"choose another place with {option}"
             raise FileFormatError(f"cannot write {path}: {why}; {end}") from error
 
