@@ -374,6 +374,18 @@ def _gradients(weight, bias, hidden, plan, slot_of):
     return buffers.losses, grad_hidden, rows, grad_weight, grad_bias, features, grad_features
 
 
+@jit
+def _losses(weight, bias, hidden, targets, codes, features, slot_of, with_gradients):
+    """Return the losses of a batch over a tree without wide nodes.
+
+    `with_gradients` is False: for a constant, numba would compile all of this anew.
+    """
+    plan = lay_out(targets, codes, features, slot_of, with_gradients)
+    buffers = new_buffers(hidden, plan, with_gradients)
+    pass_of_items(weight, bias, hidden, plan, buffers)
+    return buffers.losses
+
+
 class TreePass:
     """Lays out the batches of a tree for passes."""
 
@@ -465,13 +477,14 @@ def batch_nll(layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> An
     weight, bias = layer.weight, layer.bias
     check_shape("targets", np.shape(targets), (len(hidden),))
     check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
+    if of_tree.is_narrow:
+        ids = checked_ids(targets, layer.n_labels)
+        table, slot_of = checked_features(layer.bound, len(ids)), SLOTS.of(len(weight))
+        return _losses(weight, bias, hidden, ids, of_tree.codes, table, slot_of, False)
     plan = of_tree.plan(targets, len(weight), layer.bound, with_rows=False)
     buffers: Buffers = new_buffers(hidden, plan, False)
-    if of_tree.is_narrow:
-        pass_of_items(weight, bias, hidden, plan, buffers)
-    else:
-        with of_tree.one_thread:
-            pass_in_threads(weight, bias, hidden, plan, buffers)
+    with of_tree.one_thread:
+        pass_in_threads(weight, bias, hidden, plan, buffers)
     return buffers.losses
 
 
