@@ -367,6 +367,9 @@ def omikuji(data: Data, C: float | None) -> Fitted:
     """Fit omikuji's forest of three trees, its default, on one thread."""
     from omikuji import Model
 
+    with open(os.devnull, "w") as nothing:  # it prints its progress; this process is its own
+        for stream in (1, 2):
+            os.dup2(nothing.fileno(), stream)
     parameters = Model.default_hyper_param()
     if C is not None:
         parameters.linear_c = C

@@ -44,15 +44,27 @@ def newsgroups(tmp_path):
     return path
 
 
-def test_newsgroups(monkeypatch, capsys, tmp_path, newsgroups):
-    names = ("flat", "taxonomy", "gmm", "gmm epsilon=0.4 trees=4")
-    chosen = ("--data", newsgroups, "--rows", *names)
-    theirs, flat, taxonomy, *others = run("newsgroups", monkeypatch, capsys, tmp_path, *chosen)
-    assert [row["model"] for row in (flat, taxonomy, *others)] == list(names)
-    assert flat["log-loss"] == pytest.approx(theirs["log-loss"], abs=1e-3)
-    assert flat["accuracy"] == theirs["accuracy"] == 100
-    assert taxonomy["scores/target"] == 10 + 1  # the group's last name, and one of two first names
-    assert flat["scores/target"] == 20 > others[0]["scores/target"]
+def test_classifiers(monkeypatch, capsys, tmp_path, newsgroups):
+    models = ("LogisticRegression", "hstree default", "hstree taxonomy", "hstree label tree")
+    chosen = ("--data", newsgroups, "--sets", "newsgroups", "planted-300", "--C", 1, 10)
+    few = ("--samples", 2, "--models", *models)
+    rows = run("classifiers", monkeypatch, capsys, tmp_path, *chosen, *few)
+    of_news, of_planted = rows[:4], rows[4:]
+    assert [row["model"] for row in of_news] == list(models)
+    assert [row["model"] for row in of_planted] == [models[0], models[1], models[3]]
+    theirs, default, *_ = of_news
+    for name in ("log-loss", "log-loss at default"):
+        assert default[name] == pytest.approx(theirs[name], abs=1e-2)
+    assert all(row["P@1"] == 100 for row in of_news)
+    assert all(1 < row["P@1"] < 100 for row in of_planted)
+    assert all(row["fit s"] > 0 and row["MB"] >= 0 for row in rows)
+
+
+def test_a_model_that_takes_too_long_has_no_figures(monkeypatch, capsys, tmp_path):
+    few = ("--sets", "digits", "--models", "LogisticRegression", "--limit", 0.001)
+    (row,) = run("classifiers", monkeypatch, capsys, tmp_path, *few)
+    assert row["C"] == "failed, or over 0 s"
+    assert "P@1" not in row
 
 
 def test_context_words(monkeypatch, capsys, tmp_path):
