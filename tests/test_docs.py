@@ -47,7 +47,8 @@ def test_links_lead_to_files_and_headings(page):
     for link in re.findall(r"\]\(([^):\s]+)\)", path.read_text(encoding="utf-8")):
         name, _, heading = link.partition("#")
         target = path.parent / name if name else path
-        assert target.exists(), link
+        is_drawn = name == "_static/tree.svg"  # when the site is built
+        assert is_drawn or target.exists(), link
         assert not heading or heading in headings(target), link
 
 
