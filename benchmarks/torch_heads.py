@@ -1,0 +1,319 @@
+"""Output layers for torch, ours and others: forward, backward, step, memory, gradient error.
+
+Hidden vectors that want a gradient, Zipf-distributed targets, ids in the order of frequency, drawn
+weights, plain SGD for all. Each head is measured in a process of its own, forked from this one, on
+one thread: medians of CPU seconds (of wall time on a GPU), and the peak of its memory above what it
+was before the head was made. A head whose first step takes longer than ``--long`` seconds is
+measured by that step alone.
+
+- Linear: ``nn.Linear`` and ``cross_entropy``; left out where its logits have over 2^27 numbers;
+- linear_cross_entropy: torch's, in chunks (torch 2.13);
+- adaptive: ``nn.AdaptiveLogSoftmaxWithLoss``, cut at V / 50 and V / 5, div_value 4;
+- hierarchicalsoftmax: the package, on the class tree, up to 50,000 labels, where it is installed;
+- cut_cross_entropy, liger: on a GPU, where they are installed;
+- huffman, gmm, classes: our `HierarchicalSoftmax`, sparse gradients; gmm is built from drawn
+  vectors, up to 128,000 labels; classes has sqrt(V) classes of equal mass by the root of counts;
+- sampled: our `SampledSoftmax`, 1,000 labels by their counts, sparse gradients.
+
+The gradient error is the norm of the error of the gradient with respect to 32 hidden vectors, over
+the norm of the gradient of the head's own exact loss in float64.
+
+    python -m benchmarks.torch_heads [--sizes 32000 50000] [--heads huffman] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import resource
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import hstree
+from benchmarks import table
+from benchmarks.layer import class_tree, zipf_vocabulary
+from benchmarks.torch_layer import LinearSoftmax, Loss
+from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import Vocabulary
+from hstree.interop.torch import HierarchicalSoftmax, SampledSoftmax
+
+
+def main() -> None:
+    parser = table.parser(__doc__)
+    sizes = [32_000, 50_000, 128_000, 256_000, 1_000_000]
+    parser.add_argument("--sizes", type=int, nargs="+", default=sizes)
+    parser.add_argument("--heads", nargs="+", choices=HEADS, default=list(HEADS))
+    parser.add_argument("--dim", type=int, default=256)
+    parser.add_argument("--tokens", type=int, default=512, help="in a batch")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--long", type=float, default=3.0, help="seconds")
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.sparse.check_sparse_tensor_invariants.disable()
+    table.report("torch_heads", rows(options), options.json)
+
+
+def rows(options: Any) -> Iterator[dict[str, Any]]:
+    """Measure all heads at all sizes."""
+    for n_labels in options.sizes:
+        vocabulary = zipf_vocabulary(n_labels)
+        for name in options.heads:
+            figures = in_fork(measure, name, vocabulary, options)
+            if figures:
+                yield {"labels": n_labels, "head": name, **figures}
+
+
+def in_fork(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function returns in a forked process, or in this one on a GPU."""
+    if arguments[-1].device != "cpu":
+        return function(*arguments)
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: sender.send(function(*arguments)))
+    process.start()
+    sender.close()
+    result = receiver.recv()
+    process.join()
+    return result
+
+
+def measure(name: str, vocabulary: Vocabulary, options: Any) -> dict[str, Any] | None:
+    """Return the figures of a head, None where it is left out."""
+    on_gpu = options.device != "cpu"
+    rng, counts = np.random.default_rng(0), vocabulary.counts
+    target = torch.from_numpy(rng.choice(len(counts), options.tokens, p=counts / counts.sum()))
+    hidden = torch.from_numpy(rng.standard_normal((options.tokens, options.dim), np.float32))
+    hidden, target = hidden.to(options.device).requires_grad_(), target.to(options.device)
+    tree = tree_of(name, vocabulary)
+    before = peak_memory(on_gpu)
+    head = HEADS[name](vocabulary, tree, options)
+    if head is None:
+        return None
+    head.to(options.device)
+    generator = torch.Generator(options.device).manual_seed(0)
+    with torch.no_grad():
+        for parameter in head.parameters():
+            if parameter.ndim == 2:
+                parameter.normal_(0, 0.05, generator=generator)
+    optimiser = torch.optim.SGD(head.parameters(), lr=0.1)
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for number in range(options.rounds + 1):
+        times = [now(on_gpu)]
+        optimiser.zero_grad()
+        hidden.grad = None
+        loss = head(hidden, target)
+        times.append(now(on_gpu))
+        loss.backward()
+        times.append(now(on_gpu))
+        optimiser.step()
+        times.append(now(on_gpu))
+        is_long = number == 0 and times[-1] - times[0] > options.long
+        if number or is_long:
+            for part, a, b in zip(PARTS, times, times[1:], strict=False):
+                seconds[part].append(b - a)
+            seconds["step ms"].append(times[-1] - times[0])
+        if is_long:
+            break
+    peak = peak_memory(on_gpu) - before
+    medians = {part: 1e3 * statistics.median(taken) for part, taken in seconds.items()}
+    return {
+        **medians,
+        "tokens/s": 1e3 * options.tokens / medians["step ms"],
+        "peak MiB": round(peak / 2**20),
+        "gradient error": f"{gradient_error(head, hidden.detach()[:32], target[:32]):.0e}",
+    }
+
+
+PARTS = ("forward ms", "backward ms", "update ms")
+
+
+def now(on_gpu: bool) -> float:
+    """Return seconds: of this process's CPU time, or of wall time when the GPU is done."""
+    if not on_gpu:
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def peak_memory(on_gpu: bool) -> int:
+    """Return the largest number of bytes of memory that there have been."""
+    if on_gpu:
+        return torch.cuda.max_memory_allocated()
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def gradient_error(head: nn.Module, hidden: Tensor, target: Tensor) -> float:
+    """Return the relative error of the gradient with respect to hidden vectors."""
+    actual, expected = (
+        torch.autograd.grad(each(vectors, target), vectors)[0]
+        for each, vectors in (
+            (head, hidden.clone().requires_grad_()),
+            (copy.deepcopy(head).double().eval(), hidden.double().requires_grad_()),
+        )
+    )
+    return float((actual - expected).norm() / expected.norm())
+
+
+def tree_of(name: str, vocabulary: Vocabulary) -> hstree.Tree | None:
+    """Return the tree of a head, if it has one and it is built at this size."""
+    if name in ("classes", "hierarchicalsoftmax"):
+        return class_tree(vocabulary)
+    if name == "gmm" and len(vocabulary) <= 128_000:
+        drawn = np.random.default_rng(0).standard_normal((len(vocabulary), 8), np.float32)
+        vectors = WordVectors(vocabulary.words, drawn)
+        return hstree.build("gmm", vectors)
+    return hstree.build("huffman", vocabulary) if name == "huffman" else None
+
+
+class ChunkedSoftmax(nn.Linear):
+    """The flat softmax by ``linear_cross_entropy`` in chunks."""
+
+    def forward(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the mean loss."""
+        options = nn.LinearCrossEntropyOptions()
+        return functional.linear_cross_entropy(
+            hidden, self.weight, target, linear_bias=self.bias, options=options
+        )
+
+
+class Other(nn.Linear):
+    """The flat softmax by another function of hidden vectors, weight and targets."""
+
+    def __init__(self, dim: int, n_labels: int, loss: Callable[..., Tensor]) -> None:
+        super().__init__(dim, n_labels, bias=False)
+        self.loss = loss
+
+    def forward(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the mean loss."""
+        if self.weight.dtype == torch.float64:  # the reference of the gradient error
+            return functional.cross_entropy(super().forward(hidden), target)
+        return self.loss(hidden, self.weight, target)
+
+
+class SoftmaxNodes(nn.Module):
+    """The layer and loss of the package hierarchicalsoftmax on a tree."""
+
+    def __init__(self, tree: hstree.Tree, dim: int) -> None:
+        from hierarchicalsoftmax import (
+            HierarchicalSoftmaxLinear,
+            HierarchicalSoftmaxLoss,
+            SoftmaxNode,
+        )
+
+        super().__init__()
+        nodes = [SoftmaxNode("0")]
+        leaf: list[Any] = [None] * tree.n_labels
+        for n in range(tree.n_nodes):
+            for child in tree.child[tree.child_start[n] : tree.child_start[n + 1]].tolist():
+                made = SoftmaxNode(str(child), parent=nodes[n])
+                if child < 0:
+                    leaf[~child] = made
+                else:
+                    nodes.append(made)
+        nodes[0].set_indexes()
+        self.number = torch.tensor([nodes[0].node_to_id[each] for each in leaf])
+        self.layer = HierarchicalSoftmaxLinear(root=nodes[0], in_features=dim)
+        self.loss = HierarchicalSoftmaxLoss(root=nodes[0])
+
+    def forward(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the mean loss."""
+        return self.loss(self.layer(hidden), self.number[target])
+
+
+#: From vocabulary, tree and options, returns a head, None where it is left out.
+Make = Callable[[Vocabulary, Any, Any], "nn.Module | None"]
+
+
+def of_size(make: Callable[[int, int], nn.Module], most: int = 1 << 62) -> Make:
+    """Return what makes a head of d and V, up to so many logits."""
+
+    def of(vocabulary: Vocabulary, _: Any, options: Any) -> nn.Module | None:
+        n_labels = len(vocabulary)
+        return make(options.dim, n_labels) if options.tokens * n_labels <= most else None
+
+    return of
+
+
+def adaptive(dim: int, n_labels: int) -> nn.Module:
+    """Return torch's adaptive softmax."""
+    cutoffs = [n_labels // 50, n_labels // 5]
+    return Loss(nn.AdaptiveLogSoftmaxWithLoss(dim, n_labels, cutoffs))
+
+
+def softmax_nodes(vocabulary: Vocabulary, tree: hstree.Tree, options: Any) -> nn.Module | None:
+    """Return the package's head, where it is installed."""
+    try:
+        return SoftmaxNodes(tree, options.dim) if len(vocabulary) <= 50_000 else None
+    except ImportError:
+        return None
+
+
+def by_tree(_: Vocabulary, tree: hstree.Tree | None, options: Any) -> nn.Module | None:
+    """Return our head of a tree."""
+    return tree and Loss(HierarchicalSoftmax(tree, options.dim, sparse=True))
+
+
+def sampled(vocabulary: Vocabulary, _: Any, options: Any) -> nn.Module:
+    """Return our sampled softmax."""
+    n_labels = len(vocabulary)
+    return SampledSoftmax(
+        n_labels,
+        options.dim,
+        samples=min(1000, n_labels),
+        proposal=vocabulary.counts,
+        sparse=True,
+    )
+
+
+def on_gpu_only(load: Callable[[], Callable[..., Tensor]]) -> Make:
+    """Return what makes a head of another package, where that and a GPU are there."""
+
+    def of(vocabulary: Vocabulary, _: Any, options: Any) -> nn.Module | None:
+        try:
+            loss = load() if options.device != "cpu" else None
+        except ImportError:
+            return None
+        return loss and Other(options.dim, len(vocabulary), loss)
+
+    return of
+
+
+def cut_cross_entropy() -> Callable[..., Tensor]:
+    from cut_cross_entropy import linear_cross_entropy
+
+    return lambda hidden, weight, target: linear_cross_entropy(hidden, weight, target)
+
+
+def liger() -> Callable[..., Tensor]:
+    from liger_kernel.transformers import LigerFusedLinearCrossEntropyLoss
+
+    loss = LigerFusedLinearCrossEntropyLoss()
+    return lambda hidden, weight, target: loss(weight, hidden, target)
+
+
+HEADS: dict[str, Make] = {
+    "Linear": of_size(LinearSoftmax, 1 << 27),
+    "adaptive": of_size(adaptive),
+    "hierarchicalsoftmax": softmax_nodes,
+    "cut_cross_entropy": on_gpu_only(cut_cross_entropy),
+    "liger": on_gpu_only(liger),
+    "huffman": by_tree,
+    "gmm": by_tree,
+    "classes": by_tree,
+    "sampled": sampled,
+}
+if hasattr(functional, "linear_cross_entropy"):
+    HEADS["linear_cross_entropy"] = of_size(ChunkedSoftmax)
+
+
+if __name__ == "__main__":
+    main()
