@@ -74,7 +74,7 @@ def test_what_it_cannot_use_is_refused_in_one_line(refused, files, tmp_path):
     (tmp_path / "empty.txt").write_text("1 30 12\n 0:1\n")
     refused("classify", "empty.txt", files[1], saying="no sample has a label")
     refused("classify", "missing.txt", files[1], saying="missing.txt")
-    refused("classify", *files, "--method", "classes", saying="takes a corpus")
+    refused("classify", *files, "--method", "classes cluster_by=exchange", saying="corpus")
     refused("classify", *files, "--method", "kmeans arity=1", status=2, saying="arity")
     refused("classify", *files, "--C", 0, status=2, saying="--C is 0")
     refused("classify", *files, "-o", files[0], saying="-o")

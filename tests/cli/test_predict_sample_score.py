@@ -154,7 +154,7 @@ def test_what_cannot_be_asked_is_refused(refused, model, other, tmp_path):
     refused("predict", model, "w1", "--contexts", other, status=2, saying="--contexts")
     refused("predict", model, "w1", "-k", 0, status=2, saying="-k")
     refused("predict", model, "--contexts", "missing.txt", saying="missing.txt")
-    refused("predict", tmp_path / "nowhere", "w1", saying="give the folder of a saved model")
+    refused("predict", tmp_path / "nowhere", "w1", saying="there is no folder")
     refused("sample", other, saying="other.txt")
     refused("sample", model, "--words", -1, status=2, saying="--words")
     refused("score", model, "missing.txt", saying="missing.txt")
