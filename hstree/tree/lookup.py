@@ -50,8 +50,9 @@ def code_of(tree: TreeArrays, label: str) -> list[tuple[int, int]]:
 def neighbours_of(tree: TreeArrays, label: str, k: int = 10) -> list[str]:
     """Return the k labels that share the deepest nodes with a label, nearest first.
 
-    Of labels that share a node of the same depth, those with fewer decisions below it come first;
-    ties are in the order of the children. Raises InputError when the tree has no such label.
+    Labels that share a node of the same depth are ordered by the number of decisions below it,
+    fewest first; ties are in the order of the children. Raises InputError when the tree has no such
+    label.
 
     Examples
     --------

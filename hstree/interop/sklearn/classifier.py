@@ -252,7 +252,7 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
     def decision_function(self, X: Any) -> Float64:
         """Return the log-probabilities of all classes (n, V).
 
-        Of two classes the log-odds of the second, (n,).
+        For two classes, the log-odds of the second class, (n,).
         """
         log_proba = self.predict_log_proba(X)
         return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba

@@ -184,7 +184,7 @@ class Pairs(NamedTuple):
     def likeliest(self, k: int) -> "Pairs":
         """Return the k likeliest labels of each sample, in order, ties by label.
 
-        Of pairs that are the same, as by several codes of a label, the likeliest counts.
+        A label with several codes has several pairs for one sample; the likeliest is kept.
         """
         order = np.lexsort((-self.log_prob, self.node, self.sample))
         pairs = self.where(order)

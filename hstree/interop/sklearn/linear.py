@@ -126,20 +126,20 @@ class LinearTree:
         weight = None if self._table is None else self.dense_weight[rows].T
         return weight if weight is not None and weight.any() else None
 
-    def node_share(self) -> Float64:
-        """Return the share (N,) of the samples that reaches each node, by `counts`."""
+    def node_penalty(self) -> Float64:
+        """Return the strength of the penalty of each node (N,), 1 at the root.
+
+        It is the square root of the share of the samples that reaches the node, by `counts`.
+        """
         mass = edge_mass(self.tree, self.counts)
         of_node = np.add.reduceat(mass, self.tree.child_start[:-1])
-        return np.asarray(of_node / of_node[0])
+        return np.asarray(np.sqrt(of_node / of_node[0]))
 
     def row_penalty(self) -> Float64:
-        """Return the strength of the penalty of each weight row (R,), 1 at the root.
-
-        The root of a node's share of the samples.
-        """
+        """Return the strength of the penalty of each weight row (R,), that of its node."""
         if self.tree.n_nodes == 0:
             return np.empty(0)
-        return np.sqrt(self.node_share())[segment_ids(self.tree.row_start)]
+        return self.node_penalty()[segment_ids(self.tree.row_start)]
 
     def converted(self, X: Rows) -> Rows:
         """Return X as it is trained on: CSR where `table` is made for it, else dense."""

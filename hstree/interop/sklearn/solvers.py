@@ -153,7 +153,7 @@ def _each_node(
 ) -> Iterator[tuple[int, float, Any]]:
     """Yield each node with samples, their share of the weight, and what `solved` returns for it."""
     tree, expansion, total = model.tree, model.expand(labels), weight.sum()
-    penalty = np.sqrt(model.node_share())
+    penalty = model.node_penalty()
     # (D,) sample, node and branch of each decision; a code is a sample here
     sample = expansion.decision_code
     node, branch = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
