@@ -38,6 +38,8 @@ def pytest_addoption(parser):
         metavar="REASON",
         help="fail when a test was skipped for a reason that does not begin with REASON",
     )
+    group.addoption("--passed-to", metavar="FILE", help="write the names of the passed tests there")
+    group.addoption("--leave-out", metavar="FILE", help="leave out the tests that FILE names")
 
 
 def pytest_configure(config):
@@ -58,13 +60,20 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.skip(reason="slow, needs python -m pytest --slow"))
+    if config.getoption("--leave-out"):
+        names = set(Path(config.getoption("--leave-out")).read_text(encoding="utf-8").splitlines())
+        items[:] = [item for item in items if item.nodeid not in names]
+
+
+def reports(config, outcome):
+    reporter = config.pluginmanager.get_plugin("terminalreporter")  # xdist's workers have none
+    return reporter.stats.get(outcome, []) if reporter else []
 
 
 def skipped(config):
     """Return the counts of (reason, "test" or "file") over everything that was skipped."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")  # xdist's workers have none
     counts = Counter()
-    for report in reporter.stats.get("skipped", []) if reporter else []:
+    for report in reports(config, "skipped"):
         _, _, reason = report.longrepr
         unit = "file" if isinstance(report, pytest.CollectReport) else "test"
         counts[reason.removeprefix("Skipped: "), unit] += 1
@@ -79,6 +88,10 @@ def is_forbidden(reason, config):
 def pytest_sessionfinish(session):
     if any(is_forbidden(reason, session.config) for reason, _ in skipped(session.config)):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    passed = [report.nodeid for report in reports(session.config, "passed")]
+    if passed and session.config.getoption("--passed-to"):
+        names = "".join(f"{name}\n" for name in passed)
+        Path(session.config.getoption("--passed-to")).write_text(names, encoding="utf-8")
 
 
 def pytest_terminal_summary(terminalreporter, config):

@@ -76,3 +76,12 @@ def test_a_test_chosen_by_name_starts_no_workers_and_no_summary_of_skips(project
     assert ran.ret == 0
     ran.stdout.no_fnmatch_line("* skipped*")
     ran.stdout.no_fnmatch_line("* worker*")
+
+
+@pytest.mark.slow
+def test_a_run_leaves_out_what_passed_in_another(project):
+    first = project.runpytest_subprocess("--passed-to", "passed")
+    first.assert_outcomes(passed=1, skipped=4)
+    assert (project.path / "passed").read_text() == "test_some.py::test_that_passes\n"
+    second = project.runpytest_subprocess("--slow", "--leave-out", "passed")
+    second.assert_outcomes(passed=1, skipped=3)

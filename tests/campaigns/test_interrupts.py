@@ -11,7 +11,7 @@ from tests.campaigns import interrupts
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no SIGINT for other processes here")
 def test_commands_end_soon_after_ctrl_c(tmp_path, monkeypatch):
     monkeypatch.setenv("HSTREE_FAST", "0")  # compiling takes longer than the commands
-    interrupts.inputs(tmp_path, n_words=3000, tokens=300_000)
+    interrupts.inputs(tmp_path, n_words=3000, tokens=150_000)
     found = [
         answer
         for command in ("build classes", "evaluate", "convert .graphml")

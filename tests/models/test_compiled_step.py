@@ -1,9 +1,6 @@
 """Compiled training steps against those in NumPy: parameters, losses, perplexity, bytes."""
 
 import importlib
-import os
-import subprocess
-import sys
 from itertools import islice
 
 import numpy as np
@@ -173,37 +170,6 @@ def test_results_of_a_training_say_what_trained(corpus):
     for fast, kernels in ((False, "numpy"), (True, f"numba {numba.__version__}")):
         model = LanguageModel(tree("huffman", corpus), dim=5, epochs=1).fit(corpus, fast=fast)
         assert model.history_.kernels == kernels
-
-
-#: Prints a hash of the weights after some steps.
-STEPS = """
-import hashlib
-import numpy as np
-import hstree
-from hstree.models.lbl import LanguageModel
-words = hstree.Vocabulary([f"w{i}" for i in range(50)], np.arange(50, 0, -1))
-model = LanguageModel(hstree.build("huffman", words), dim=19)
-trainer, rng = model.trainer(None), np.random.default_rng(0)
-for _ in range(5):
-    trainer.step(rng.integers(0, 50, (32, 5)), rng.integers(0, 50, 32), 0.1)
-print(hashlib.sha256(b"".join(a.tobytes() for a in model.parameters().values())).hexdigest())
-"""
-
-
-@pytest.mark.slow
-def test_machine_code_that_is_kept_gives_the_bytes_of_a_new_one(tmp_path):
-    printed = [
-        subprocess.run(
-            [sys.executable, "-c", STEPS],
-            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for _ in range(2)  # compiled, and read
-    ]
-    assert list(tmp_path.rglob("*.nbc"))
-    assert len(set(printed)) == 1
 
 
 @pytest.mark.parametrize("of", [LanguageModel, CBOW, SkipGram])
