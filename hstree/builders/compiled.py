@@ -1,17 +1,20 @@
 """Compiled loops of builders: exchange of words between classes, mixtures of Gaussians, k-means."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from hstree._compiled import jit, jit_exact, stop_flag, takes
+from hstree._compiled import in_parts, jit, jit_exact, stop_flag, takes
 from hstree._typing import Array, Bool, Float64, Int64
 from hstree.builders.gmm import LEAST_SHARE, LEAST_VARIANCE, VARIANCE_FLOOR
-from hstree.builders.shared.nodes import Nodes
+from hstree.builders.shared.nodes import MANY, Nodes
 
 #: Rows that are summed in float32; sums of such pieces are float64.
 PIECE = 256
+#: Rows of a large node that a thread gets at a time.
+PART = 1 << 14
 
 
 @jit_exact
@@ -157,12 +160,79 @@ def _sums(X, rows, square, weight, odds, sign, piece, total):
     return light, light_spread
 
 
+@jit
+def _masses(X, rows, square, weight, second):
+    """Return the weight and the spread of rows, and the weight of the second component."""
+    mass = spread = of_second = 0.0
+    for i in range(rows[0], rows[1]):
+        square[i] = _dot(X, i, X[i])
+        mass += weight[i]
+        spread += weight[i] * square[i]
+        of_second += weight[i] * second[i]
+    return mass, spread, of_second
+
+
+@jit
+def _maximise(light, light_spread, total, mass, spread, shared_variance, mean):
+    """M-step: write the mean of the lighter component, return the terms of the log-odds of a row.
+
+    These are a constant, and the factors of its square and of its dot product with the mean.
+    """
+    d = len(mean)
+    least = max(VARIANCE_FLOOR * spread / (mass * d), LEAST_VARIANCE)
+    light = max(light, LEAST_SHARE * mass)
+    heavy = mass - light
+    ratio = light / heavy
+    mean_square = 0.0
+    for j in range(d):
+        mean[j] = np.float32(total[j] / light)
+        mean_square += np.float64(mean[j]) * np.float64(mean[j])
+    light_variance = max(light_spread / light - mean_square, 0.0) / d
+    heavy_variance = max((spread - light_spread) / heavy - ratio**2 * mean_square, 0.0) / d
+    if shared_variance:
+        light_variance = (light * light_variance + heavy * heavy_variance) / mass
+        heavy_variance = light_variance
+    light_precision = 1 / (light_variance + least)
+    heavy_precision = 1 / (heavy_variance + least)
+    constant = math.log(ratio) + d / 2 * math.log(light_precision / heavy_precision)
+    constant += mean_square / 2 * (ratio**2 * heavy_precision - light_precision)
+    quadratic = (heavy_precision - light_precision) / 2
+    return constant, quadratic, light_precision + ratio * heavy_precision
+
+
+@jit
+def _expect(X, rows, square, weight, terms, mean, sign, is_last, odds, piece, total):
+    """E-step: write the odds of rows; unless last, return and write what `_sums` does of them."""
+    first, stop = rows
+    constant, quadratic, linear = terms
+    light = light_spread = 0.0
+    total[:] = 0
+    for i in range(first, stop):
+        of_row = constant + quadratic * square[i] + linear * _dot(X, i, mean)
+        odds[i] = sign * of_row
+        if is_last:
+            continue
+        share = weight[i] * _expit(of_row)
+        light += share
+        light_spread += share * square[i]
+        if share > 0:
+            _add(X, i, np.float32(share), piece)
+        if (i - first) % PIECE == PIECE - 1 or i == stop - 1:
+            _flush(piece, total)
+    return light, light_spread
+
+
 def log_odds(
     nodes: Nodes, X: Array, second: Bool, weight: Float64, iterations: int, shared_variance: bool
 ) -> Any:
-    """Twin of `gmm.log_odds`; ends, without a result, when it is to stop."""
+    """Twin of `gmm.log_odds`; ends, without a result, when it is to stop.
+
+    The rows of one large node are shared by threads, in parts that do not depend on their number.
+    """
     if not takes(X):
         return NotImplemented
+    if len(nodes.size) == 1 and len(X) >= MANY:
+        return _log_odds_of_large(X, second, weight, iterations, shared_variance)
     return _log_odds(nodes.start, X, second, weight, iterations, shared_variance, stop_flag.get())
 
 
@@ -175,55 +245,58 @@ def _log_odds(start, X, second, weight, iterations, shared_variance, stop):
     mean = np.empty(d, np.float32)
     for s in range(len(start) - 1):
         rows = (start[s], start[s + 1])
-        first, last = rows
-        mass = spread = of_second = 0.0
-        for i in range(first, last):
-            square[i] = _dot(X, i, X[i])
-            mass += weight[i]
-            spread += weight[i] * square[i]
-            of_second += weight[i] * second[i]
-        least = max(VARIANCE_FLOOR * spread / (mass * d), LEAST_VARIANCE)
+        mass, spread, of_second = _masses(X, rows, square, weight, second)
         sign = 1.0 if of_second <= mass / 2 else -1.0
         light, light_spread = _sums(X, rows, square, weight, odds, sign, piece, total)
         for round in range(iterations + 1):
             if stop[0]:
                 return odds
-            light = max(light, LEAST_SHARE * mass)
-            heavy = mass - light
-            ratio = light / heavy
-            mean_square = 0.0
-            for j in range(d):
-                mean[j] = np.float32(total[j] / light)
-                mean_square += np.float64(mean[j]) * np.float64(mean[j])
-            light_variance = max(light_spread / light - mean_square, 0.0) / d
-            heavy_variance = max((spread - light_spread) / heavy - ratio**2 * mean_square, 0.0) / d
-            if shared_variance:
-                light_variance = (light * light_variance + heavy * heavy_variance) / mass
-                heavy_variance = light_variance
-            light_precision = 1 / (light_variance + least)
-            heavy_precision = 1 / (heavy_variance + least)
-            constant = math.log(ratio) + d / 2 * math.log(light_precision / heavy_precision)
-            constant += mean_square / 2 * (ratio**2 * heavy_precision - light_precision)
-            quadratic = (heavy_precision - light_precision) / 2
-            linear = light_precision + ratio * heavy_precision
+            terms = _maximise(light, light_spread, total, mass, spread, shared_variance, mean)
             is_last = round == iterations
-            light = light_spread = 0.0
-            total[:] = 0
-            for i in range(first, last):
-                of_row = constant + quadratic * square[i] + linear * _dot(X, i, mean)
-                odds[i] = sign * of_row
-                if not is_last:
-                    share = weight[i] * _expit(of_row)
-                    light += share
-                    light_spread += share * square[i]
-                    if share > 0:
-                        _add(X, i, np.float32(share), piece)
-                    if (i - first) % PIECE == PIECE - 1 or i == last - 1:
-                        _flush(piece, total)
-            if not is_last and light > mass / 2:
+            light, light_spread = _expect(
+                X, rows, square, weight, terms, mean, sign, is_last, odds, piece, total
+            )
+            if light > mass / 2:
                 # the other component has become the lighter one
                 sign = -sign
                 light, light_spread = _sums(X, rows, square, weight, odds, sign, piece, total)
+    return odds
+
+
+def _log_odds_of_large(
+    X: Array, second: Bool, weight: Float64, iterations: int, shared_variance: bool
+) -> Float64:
+    """Return what `_log_odds` does for one node; every pass over its rows is in threads."""
+    n, d = X.shape
+    starts = range(0, n, PART)
+    odds, square = np.where(second, np.inf, -np.inf), np.empty(n)
+    masses, lights, totals = (np.empty((len(starts), size)) for size in (3, 2, d))
+    mean, stop = np.empty(d, np.float32), stop_flag.get()
+
+    def of_parts(function: Callable[..., Any], out: Float64, *args: Any, sums: bool = True) -> Any:
+        def some(first: int, behind: int) -> None:
+            piece = np.zeros(d, np.float32)
+            for part in range(first, behind):
+                rows = (starts[part], min(starts[part] + PART, n))
+                last = (piece, totals[part]) if sums else ()
+                out[part] = function(X, rows, square, weight, *args, *last)
+
+        in_parts(len(starts), some, step=1)
+        return out.sum(axis=0)
+
+    mass, spread, of_second = of_parts(_masses, masses, second, sums=False)
+    sign = 1.0 if of_second <= mass / 2 else -1.0
+    light, light_spread = of_parts(_sums, lights, odds, sign)
+    for round in range(iterations + 1):
+        if stop[0]:
+            return odds
+        total = totals.sum(axis=0)
+        terms = _maximise(light, light_spread, total, mass, spread, shared_variance, mean)
+        is_last = round == iterations
+        light, light_spread = of_parts(_expect, lights, terms, mean, sign, is_last, odds)
+        if light > mass / 2:
+            sign = -sign
+            light, light_spread = of_parts(_sums, lights, odds, sign)
     return odds
 
 

@@ -14,6 +14,7 @@ Several jobs encode parts of a large text, each with numbers of its own, in file
 the numbers are then replaced by those of the whole text, part by part, which gives the same bytes.
 """
 
+import base64
 import functools
 import hashlib
 import json
@@ -45,7 +46,7 @@ from hstree.data.sources import BLOCK_BYTES, Part, Source, TextFile, open_source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError
 
-_FORMAT = 3
+_FORMAT = 4
 #: Ids as they are numbered; those of a text of at most 2**16 types are stored in half the space.
 _ID, _SHORT = np.dtype("<i4"), np.dtype("<u2")
 _START = np.dtype("<i8")
@@ -325,9 +326,9 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_jobs: 
                 "format": _FORMAT,
                 "sha256": source.key() if parts else about["sha256"],
                 "versions": source.versions,
-                # One string takes a fraction of the memory of a list of them.
+                # One string takes a fraction of the memory of a list.
                 "types": about["words"].decode(),
-                "counts": counts.tolist(),
+                "counts": base64.b64encode(counts.astype(_START, copy=False).data).decode(),
             }
             about_file.write(json.dumps(about, ensure_ascii=False).encode())
     except FileFormatError as error:
@@ -359,7 +360,8 @@ def _opened(entry: Path, name: str, lower: bool) -> EncodedText | None:
         line_start = np.asarray(np.load(start_path, mmap_mode="r"))
         # Ends of some lines, the last one among them; they are read, which maps no pages.
         ends = line_start[:0:-1][:: len(line_start) // 8 | 1].tolist()
-        counts, types = np.array(about["counts"], np.int64), about["types"].split(" ")
+        counts = np.frombuffer(base64.b64decode(about["counts"]), _START).astype(np.int64)
+        types = about["types"].split(" ")
         dtype = dtype_of(len(types))
         fit = (about["format"], ids.dtype, line_start.dtype) == (_FORMAT, dtype, _START)
         fit = fit and ids.shape == (counts.sum(),) == (ends[0],) and len(counts) == len(types)

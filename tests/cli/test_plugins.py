@@ -1,5 +1,7 @@
 """Builders of other packages that go wrong: one line that names them, a traceback if wanted."""
 
+import sys
+
 import pytest
 
 from hstree.data.vocabulary import Vocabulary
@@ -51,6 +53,7 @@ def their_package(tmp_path, monkeypatch):
     lines = [f"{name} = failing_trees:{name}" for name in NAMES] + ["exits = exiting_trees:build"]
     (info / "entry_points.txt").write_text("\n".join(["[hstree.builders]", *lines, ""]))
     monkeypatch.syspath_prepend(site)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # `refused` sees every new file
     Vocabulary(["a", "b", "c"], [3, 2, 1]).save(tmp_path / "vocab.tsv")
 
 
