@@ -456,7 +456,7 @@ class Corpus:
     ) -> Vocabulary:
         """Choose a vocabulary from the words of these lines; see `Vocabulary.from_counts`."""
         present, types = self._type_counts > 0, self._text.types
-        return Vocabulary.from_counts(
+        chosen = Vocabulary.from_counts(
             types if present.all() else list(compress(types, present)),
             self._type_counts[present],
             min_count=min_count,
@@ -464,6 +464,8 @@ class Corpus:
             unk=unk,
             source=self.source,
         )
+        give_back()
+        return chosen
 
 
 def _source_of(text: EncodedText, lines: tuple[int, int]) -> dict[str, Any]:

@@ -79,13 +79,12 @@ class Vocabulary:
         self.words: tuple[str, ...] = tuple(as_words(words, "word"))
         if not self.words:
             raise InputError("a vocabulary without a word; it needs at least one")
-        unique = set(self.words)
-        if len(unique) < len(self.words):
+        if len(set(self.words)) < len(self.words):
             twice = Counter(self.words).most_common(1)[0][0]
             raise InputError(f"a vocabulary with the word {twice!r} twice; drop one")
         self.counts: Int64 = checked_counts(counts, self.words)
-        self.unk = UNK if UNK in unique else None
-        self.eos = EOS if EOS in unique else None
+        self.unk = UNK if UNK in self.words else None
+        self.eos = EOS if EOS in self.words else None
         if source is not None:
             self.source = dict(source)
 

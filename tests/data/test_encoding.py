@@ -199,7 +199,7 @@ def test_the_second_use_reads_the_cache_alone(tmp_path):
 DAMAGES = {
     "cut": lambda content: content[:-5],
     "nonsense": lambda content: b"no encoded text" * 10,
-    "of another format": lambda content: content.replace(b'"format": 3', b'"format": 2'),
+    "of another format": lambda content: content.replace(b'"format": 4', b'"format": 2'),
 }
 
 
