@@ -24,7 +24,7 @@ from hstree.data.arrays import as_array, as_words, index_of
 from hstree.data.provenance import texts
 from hstree.data.word_files import read_counts, word_lines
 from hstree.errors import InputError, OptionError
-from hstree.tree.row_numbers import RowNumbers
+from hstree.tree.row_numbers import RowNumbers, as_labels
 
 #: The word that replaces every word outside the vocabulary.
 UNK = "<unk>"
@@ -52,6 +52,7 @@ class Vocabulary:
     Attributes
     ----------
     words : tuple of str
+        Or what is equal to it, where they are row numbers.
     counts : int64 array (V,), read-only
     source : dict
     unk, eos : str or None
@@ -76,10 +77,10 @@ class Vocabulary:
         *,
         source: dict[str, object] | None = None,
     ) -> None:
-        self.words: tuple[str, ...] = tuple(as_words(words, "word"))
+        self.words: tuple[str, ...] | RowNumbers = as_labels(as_words(words, "word"))
         if not self.words:
             raise InputError("a vocabulary without a word; it needs at least one")
-        if len(set(self.words)) < len(self.words):
+        if isinstance(self.words, tuple) and len(set(self.words)) < len(self.words):
             twice = Counter(self.words).most_common(1)[0][0]
             raise InputError(f"a vocabulary with the word {twice!r} twice; drop one")
         self.counts: Int64 = checked_counts(counts, self.words)
@@ -186,7 +187,7 @@ class Vocabulary:
 
         Examples
         --------
-        >>> Vocabulary.of([3, 1, 2]).words, Vocabulary.of([3, 1], ["cat", "dog"]).words
+        >>> tuple(Vocabulary.of([3, 1, 2]).words), Vocabulary.of([3, 1], ["cat", "dog"]).words
         (('0', '1', '2'), ('cat', 'dog'))
         """
         if isinstance(counts, Vocabulary):

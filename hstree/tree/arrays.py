@@ -28,7 +28,12 @@ T = TypeVar("T", bound=np.generic)
 #: What layers and builders read of a tree, which `dir` leaves out.
 _OF_LAYERS = {
     *("row_start", "edge_node", "edge_branch", "edge_width", "edge_row", "parent_edge"),
-    *("node_edge", "levels", "sum_up", "sum_down", "content_arrays"),
+    *("node_edge", "levels", "sum_up", "sum_down", "forget", "content_arrays"),
+}
+#: Arrays that are derived from a tree.
+_DERIVED = {
+    *("row_start", "edge_node", "edge_branch", "edge_width", "edge_row", "parent_edge"),
+    *("node_edge", "levels", "fan_out", "parent", "depth", "codes_per_label"),
 }
 #: Length from which derived arrays are int32 where their numbers fit.
 LONG = 1 << 22
@@ -237,6 +242,12 @@ class TreeArrays:
             buffer, start = pack([name for name in self.names if name is not None])
             arrays |= {"named": np.array(named, np.int64), "names": buffer, "name_start": start}
         return arrays
+
+    def forget(self) -> None:
+        """Drop what was derived of a tree of many edges; it is computed again where it is read."""
+        if len(self.child) >= LONG:
+            for name in _DERIVED & vars(self).keys():
+                del vars(self)[name]
 
     def with_meta(self, meta: Mapping[str, Any]) -> Self:
         """Return the same tree with other meta, sharing the arrays."""

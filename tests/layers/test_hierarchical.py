@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
+import hstree
 from hstree._ragged import offsets
 from hstree.layers import hierarchical, node_groups
 from hstree.layers import top_k as search
@@ -188,3 +189,13 @@ def test_the_chain_of_a_hundred_thousand_labels_is_scored():
     hidden = np.ones((2, 2), np.float32)
     nll = layer.nll(hidden, np.array([0, n_labels - 1]))
     assert nll == pytest.approx(np.log(n_labels) * np.ones(2), rel=1e-4)
+
+
+def test_a_long_tree_keeps_nothing_that_batches_do_not_need(monkeypatch):
+    monkeypatch.setattr("hstree.tree.arrays.LONG", 10)
+    tree = hstree.build("huffman", np.arange(1, 30))
+    layer = HierarchicalSoftmax(tree, 3)
+    before = layer.log_prob(np.ones((1, 3), np.float32))
+    tree.forget()
+    assert not {"levels", "parent", "depth", "edge_node"} & vars(tree).keys()
+    np.testing.assert_array_equal(layer.log_prob(np.ones((1, 3), np.float32)), before)

@@ -99,10 +99,10 @@ def over_vocabulary(
     every word has a vector. Returns entries of meta["input"] too; ``tokens_without_vector`` is a
     share of all tokens, None where all counts are zero.
     """
-    row = vector_rows(vocabulary, vectors)
+    row, words = vector_rows(vocabulary, vectors), vocabulary.words
     with_vector, without = np.flatnonzero(row >= 0), np.flatnonzero(row < 0)
     covered = WordVectors(
-        [vocabulary.words[i] for i in with_vector],
+        [words[i] for i in with_vector.tolist()],
         vectors.vectors[row[with_vector]],
         counts=vocabulary.counts[with_vector],
         source=vectors.source,
@@ -110,8 +110,9 @@ def over_vocabulary(
     tree = build(covered)
     meta = tree.meta
     if without.size:
-        others = huffman_tree([vocabulary.words[i] for i in without], vocabulary.counts[without])
-        tree = join_under_root([tree, others], vocabulary.words, counts=vocabulary.counts)
+        alone = [words[i] for i in without.tolist()]
+        others = huffman_tree(alone, vocabulary.counts[without])
+        tree = join_under_root([tree, others], words, counts=vocabulary.counts)
     tokens = int(vocabulary.counts.sum())
     coverage: dict[str, object] = {
         "vocabulary": vocabulary.source,

@@ -410,6 +410,7 @@ class TreePass:
         of_labels = np.add.reduceat(of_codes, codes.label_start[:-1])
         #: largest number of scores of one target
         self.most_scores = float(of_labels.max())
+        tree.forget()
 
     def plan(
         self,
