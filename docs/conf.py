@@ -38,6 +38,7 @@ html_theme_options = {"top_of_page_buttons": []}
 html_title = f"hstree {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).parent / "_static/scorer.js")
 html_show_copyright = False
 
 myst_heading_anchors = 3  # links to headings, as forges make them
