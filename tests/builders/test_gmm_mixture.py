@@ -6,7 +6,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from hstree._compiled import numpy_alone
+from hstree._compiled import backend, limited_threads, numpy_alone
 from hstree.builders.gmm import VARIANCE_FLOOR, log_odds
 from hstree.builders.shared.nodes import Nodes, centred_rows
 from tests.builders.oracle import em_responsibilities
@@ -145,3 +145,21 @@ def test_compiled_mixtures_are_those_of_numpy(shared):
         reference = fit(X, start, second, **given)
     assert not np.array_equal(compiled, reference)  # summed in another order
     np.testing.assert_allclose(compiled, reference, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_threads_share_a_large_node_in_parts_of_a_fixed_size(monkeypatch, share):
+    pytest.importorskip("numba", reason=NUMBA)
+    monkeypatch.setattr(backend("builders"), "MANY", 1000)
+    monkeypatch.setattr(backend("builders"), "PART", 300)
+    rng = np.random.default_rng(4)
+    X, second = two_clouds(rng, 2000, 12), rng.random(2000) < share  # the lighter one may change
+    given = {"weight": rng.uniform(0.5, 3, len(X)), "dtype": np.float32}
+    found = []
+    for n in (1, 3):
+        with limited_threads(n):
+            found.append(fit(X, [0, 2000], second, **given))
+    with numpy_alone():
+        reference = fit(X, [0, 2000], second, **given)
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], reference, rtol=1e-3, atol=1e-3)
