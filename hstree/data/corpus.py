@@ -464,7 +464,7 @@ class Corpus:
             unk=unk,
             source=self.source,
         )
-        give_back()
+        give_back()  # arrays of all words
         return chosen
 
 

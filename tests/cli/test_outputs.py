@@ -76,7 +76,8 @@ def test_every_command_saves_before_it_prints(piped, hstree, tree, tmp_path, arg
         hstree("evaluate", tree, "corpus.txt", *QUICK, "--save", "m")
     ran = piped(">/dev/full", *arguments)
     assert ran.returncode == 1
-    assert ran.stderr == "hstree: error: standard output: No space left on device\n"
+    # A slow training says what it is at, above.
+    assert ran.stderr.splitlines()[-1] == "hstree: error: standard output: No space left on device"
     assert all((tmp_path / name).stat().st_size for name in left)
 
 
