@@ -25,16 +25,15 @@ from hstree.tree.row_numbers import RowNumbers, as_labels
 T = TypeVar("T", bound=np.generic)
 
 
+#: Arrays that are derived from a tree for layers and builders.
+_EDGES = {
+    *("row_start", "edge_node", "edge_branch", "edge_width", "edge_row", "parent_edge"),
+    *("node_edge", "levels"),
+}
+#: All arrays that are derived from a tree.
+_DERIVED = _EDGES | {"fan_out", "parent", "depth", "codes_per_label"}
 #: What layers and builders read of a tree, which `dir` leaves out.
-_OF_LAYERS = {
-    *("row_start", "edge_node", "edge_branch", "edge_width", "edge_row", "parent_edge"),
-    *("node_edge", "levels", "sum_up", "sum_down", "forget", "content_arrays"),
-}
-#: Arrays that are derived from a tree.
-_DERIVED = {
-    *("row_start", "edge_node", "edge_branch", "edge_width", "edge_row", "parent_edge"),
-    *("node_edge", "levels", "fan_out", "parent", "depth", "codes_per_label"),
-}
+_OF_LAYERS = _EDGES | {"sum_up", "sum_down", "forget", "content_arrays"}
 #: Length from which derived arrays are int32 where their numbers fit.
 LONG = 1 << 22
 
