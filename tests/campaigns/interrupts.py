@@ -172,7 +172,7 @@ def _interrupted(folder: Path, command: str, after: float) -> Answer | None:
         [sys.executable, "-m", "hstree_cli", *shlex.split(COMMANDS[command])],
         cwd=work,
         env=_environment(folder),
-        stdout=subprocess.DEVNULL,
+        stdout=(folder / "printed").open("w"),
         stderr=(folder / "said").open("w"),
         # a job in the background ignores SIGINT
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
@@ -199,7 +199,9 @@ def _interrupted(folder: Path, command: str, after: float) -> Answer | None:
         return None
     fault = ""
     # Before the program begins and after its end, the signal ends Python itself, without a word.
-    outside = process.returncode == -signal.SIGINT and not said
+    # Results are the last that a command prints.
+    is_outside = not said or (folder / "printed").stat().st_size > 0
+    outside = process.returncode == -signal.SIGINT and "interrupted" not in said and is_outside
     if process.returncode != 130 and not outside:
         fault = f"status {process.returncode}: {said.strip()}"
     elif not outside and not 1 <= said.count("interrupted") <= SIGNALS:
