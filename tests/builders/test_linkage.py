@@ -8,7 +8,7 @@ from scipy.cluster import hierarchy
 from sklearn.cluster import AgglomerativeClustering
 
 from hstree.builders import linkage as module
-from hstree.builders.linkage import Criterion, linkage, merges_of, tree_from_linkage
+from hstree.builders.linkage import Criterion, linkage, tree_from_linkage
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree.codes import Codes
@@ -135,27 +135,9 @@ def test_what_does_not_go_together_is_refused():
 
 
 @pytest.mark.parametrize("criterion", get_args(Criterion))
-@pytest.mark.parametrize("n", [2, 3, 40, 150])
-def test_merges_are_those_of_scipy(criterion, n):
-    rng = np.random.default_rng(n)
-    X = rng.normal(size=(n, 4))
-    expected = hierarchy.linkage(X, criterion)[:, :2]
-    assert merges_of(X, criterion, "euclidean").tolist() == expected.tolist()
-    if criterion not in ("centroid", "median"):
-        equal = rng.integers(0, 3, (n, 3)).astype(float)
-        expected = hierarchy.linkage(equal, criterion)[:, :2]
-        assert merges_of(equal, criterion, "euclidean").tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize("metric", ["cosine", "cityblock", "chebyshev", "correlation"])
-@pytest.mark.parametrize("criterion", ["single", "average", "weighted"])
-def test_merges_by_other_distances_are_those_of_scipy(criterion, metric, monkeypatch):
-    monkeypatch.setattr(module, "_AT_ONCE", 333)
-    X = np.random.default_rng(5).normal(size=(90, 5))
-    expected = hierarchy.linkage(X, criterion, metric)[:, :2]
-    assert merges_of(X, criterion, metric).tolist() == expected.tolist()
-
-
-def test_ties_of_centroids_go_to_the_first_words():
-    square = np.array([[0.0, 0], [0, 1], [4, 0], [4, 1]])
-    assert merges_of(square, "centroid", "euclidean").tolist() == [[0, 1], [2, 3], [4, 5]]
+@pytest.mark.parametrize("apart", [0, 100])
+def test_the_merges_are_those_of_scipy_here_and_in_another_process(criterion, apart, monkeypatch):
+    monkeypatch.setattr(module, "APART", apart)
+    X = normal(40, 4)
+    expected = merged_sets(hierarchy.linkage(X.astype(float), criterion), words(X).labels)
+    assert set(label_sets(linkage(words(X), criterion=criterion))) == set(expected)
