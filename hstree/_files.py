@@ -16,14 +16,14 @@ import math
 import os
 import shutil
 import stat
+import sys
 import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
-from importlib import import_module
-from io import BufferedReader, RawIOBase
+from io import BufferedReader
 from pathlib import Path
 from reprlib import repr as brief
 from typing import IO, Any, BinaryIO, NoReturn
@@ -46,53 +46,14 @@ CACHE_VARIABLE = "HSTREE_CACHE"
 #: Trees and vectors unpack to 2 to 13 times their size, a compression bomb to 1,000 times.
 MAX_RATIO, ALWAYS = 16, 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-#: What reads a packed file at a time; 4 KiB of a Zstandard bomb unpack to 128 MiB.
-_PACKED_BYTES = 1 << 12
-
-
-class _Zstandard(RawIOBase):
-    """Unpacked content of an open Zstandard file, by the standard library or by `zstandard`."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        try:
-            self._new: Callable[[], Any] = import_module("compression.zstd").ZstdDecompressor
-        except ImportError:  # before Python 3.14
-            packer = require("zstandard", "zstd").ZstdDecompressor()
-            self._new = packer.decompressobj
-        self._file, self._frame, self._ready = file, self._new(), b""
-        self._is_between = True  # frames
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill the buffer, if only in part; 0 at the end, EOFError where a frame is cut."""
-        while not self._ready:
-            packed = (self._frame.unused_data if self._frame.eof else b"") or self._file.read(
-                _PACKED_BYTES
-            )
-            if not packed and self._is_between:
-                return 0
-            if not packed:
-                raise EOFError("the file ends before its last frame does")
-            if self._frame.eof:
-                self._frame = self._new()
-            try:
-                self._ready = self._frame.decompress(packed)
-            except Exception as error:  # the two libraries have an error each
-                raise OSError(f"not a Zstandard file, or a damaged one: {error}") from error
-            self._is_between = self._frame.eof
-        n = min(len(buffer), len(self._ready))
-        buffer[:n], self._ready = self._ready[:n], self._ready[n:]
-        return n
-
-
+#: Part of the standard library from Python 3.14 on.
+_ZSTANDARD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 #: Endings of packed files, with what unpacks an open one, and with what they begin with.
 UNPACK: dict[str, Callable[..., Any]] = {
     ".gz": gzip.open,
     ".xz": lzma.open,
     ".bz2": bz2.open,
-    ".zst": lambda file: BufferedReader(_Zstandard(file)),
+    ".zst": lambda file: require(_ZSTANDARD, "zstd").open(file),
 }
 PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
 NPY_MAGIC = np.lib.format.MAGIC_PREFIX
@@ -192,6 +153,12 @@ def largest_unpacked(size: int) -> int:
     return max(ALWAYS, MAX_RATIO * size)
 
 
+def unpacking_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of what unpacks, at damaged files."""
+    of_zstandard = [module.ZstdError] if (module := sys.modules.get(_ZSTANDARD)) else []
+    return (EOFError, OSError, zlib.error, lzma.LZMAError, *of_zstandard)
+
+
 class Unpacked:
     """Unpacked content of a packed file on disk, up to `largest_unpacked`."""
 
@@ -204,7 +171,7 @@ class Unpacked:
         try:
             most = self._left + 1
             data: bytes = self._stream.read(most if size < 0 else min(size, most))
-        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        except unpacking_errors() as error:
             raise gzip.BadGzipFile(f"{error}; make or fetch it again") from error
         self._left -= len(data)
         if self._left < 0:

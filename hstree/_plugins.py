@@ -110,7 +110,7 @@ def require(module: str, extra: str, *, at_least: str = "") -> ModuleType:
         imported = import_module(module)
     except ImportError as error:
         wrong = f"installed but cannot be imported ({one_line(error)}); try `{command}`"
-        if isinstance(error, ModuleNotFoundError) and error.name == package:
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
             wrong = f"not installed; get it with `pip install 'hstree[{extra}]'`"
         raise MissingExtraError(f"{package} is {wrong}") from error
     version = str(getattr(import_module(package), "__version__", ""))

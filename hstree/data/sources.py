@@ -5,13 +5,11 @@ A source yields the bytes of a text, and a key that changes whenever the text ma
 """
 
 import hashlib
-import lzma
 import os
 import re
 import shutil
 import sys
 import tempfile
-import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -22,7 +20,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from hstree import progress
-from hstree._files import BYTE_ORDER_MARK, UNPACK, explained, open_regular, recorded_name
+from hstree._files import (
+    BYTE_ORDER_MARK,
+    UNPACK,
+    explained,
+    open_regular,
+    recorded_name,
+    unpacking_errors,
+)
 from hstree._text import named_error, plural
 from hstree.data.builtin import PythonDocs
 from hstree.data.vector_files import numbers_per_word
@@ -222,7 +227,7 @@ def _read(
                     end = block[-1:]
                     before, block = raw.tell(), file.read(min(BLOCK_BYTES, left))
                     left -= len(block)
-        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        except unpacking_errors() as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"cannot read {path}: {reason}") from error
 

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from hstree import progress
+from hstree import _files, progress
 from hstree.data.encoding import encode
 from hstree.data.sources import BLOCK_BYTES, open_source
 from hstree.errors import InputError, MissingExtraError
@@ -155,8 +155,8 @@ def test_a_pattern_and_a_list_name_several_files(tmp_path, monkeypatch):
 
 def zst(*texts):
     """Pack texts as Zstandard, a frame each."""
-    zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed")
-    return b"".join(map(zstandard.compress, texts))
+    zstd = pytest.importorskip(_files._ZSTANDARD, reason="needs hstree[zstd]")
+    return b"".join(map(zstd.compress, texts))
 
 
 def test_a_zstandard_file_is_the_same_text(tmp_path):
@@ -168,15 +168,14 @@ def test_a_zstandard_file_is_the_same_text(tmp_path):
 @pytest.mark.parametrize("damage", [lambda data: data[:-3], lambda data: b"plain\n"])
 def test_a_bad_zstandard_file(tmp_path, damage):
     (tmp_path / "text.txt.zst").write_bytes(damage(zst(b"the cat\n" * 99)))
-    with pytest.raises(InputError, match=r"cannot read .*text.txt.zst: .*(ends before|damaged)"):
+    with pytest.raises(InputError, match=r"cannot read .*text.txt.zst: .*(ended before|Unknown frame)"):
         text_of(tmp_path / "text.txt.zst")
 
 
 def test_a_zstandard_file_needs_a_library(tmp_path, monkeypatch):
-    for module in ("compression.zstd", "zstandard"):
-        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, _files._ZSTANDARD, None)
     (tmp_path / "text.txt.zst").write_bytes(b"")
-    with pytest.raises(MissingExtraError, match=r"zstandard .*pip install .*hstree\[zstd\]"):
+    with pytest.raises(MissingExtraError, match=r"not installed; .*pip install .*hstree\[zstd\]"):
         text_of(tmp_path / "text.txt.zst")
 
 
