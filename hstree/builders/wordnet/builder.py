@@ -77,7 +77,7 @@ def wordnet(
     Raises
     ------
     InputError
-        When `source` is missing.
+        When `source` cannot be read.
     FileFormatError
         When `source` is not a table of WordNet.
 

@@ -3,18 +3,15 @@
 All of them give the same taxonomy of the same WordNet.
 """
 
-import lzma
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from hstree._files import read_regular
+from hstree._files import Unpacked, explained, open_regular, strict_text
 from hstree.builders.wordnet.taxonomy import POS, TableSynset, Taxonomy, table_text
-from hstree.errors import FileFormatError, InputError
+from hstree.errors import InputError
 
-#: Limit of an unpacked table; that of WordNet 3.0 has 5 MB.
-MAX_BYTES = 1 << 26
 _EXCEPTIONS = {"n": "noun.exc", "v": "verb.exc", "a": "adj.exc", "r": "adv.exc"}
 _KIND_OF_KEY = dict(zip("12345", "nvars", strict=True))
 
@@ -29,8 +26,8 @@ def built_in() -> Taxonomy:
 def open_taxonomy(source: str = "builtin") -> Taxonomy:
     """Read a WordNet: "builtin", NLTK's corpus ("nltk"), or a table's file.
 
-    Each source of the same WordNet gives the same taxonomy. Raises InputError when the source is
-    missing, FileFormatError when it is not a table.
+    Each source of the same WordNet gives the same taxonomy. Raises InputError when the source
+    cannot be read, FileFormatError when it is not a table.
     """
     if source == "builtin":
         return built_in()
@@ -40,23 +37,9 @@ def open_taxonomy(source: str = "builtin") -> Taxonomy:
 
 
 def _read_table(path: Path) -> Taxonomy:
-    if path.is_dir():
-        raise InputError(
-            f"{path} is a folder: make a table of its files with scripts/make_wordnet_table.py and "
-            "give that, or give 'nltk' or 'builtin'"
-        )
-    packed = read_regular(path)
-    unpacker = lzma.LZMADecompressor()
-    try:
-        text = unpacker.decompress(packed, MAX_BYTES).decode("utf-8")
-        reason = "" if unpacker.eof else f"it is cut, or has more than {MAX_BYTES:,} bytes"
-    except (lzma.LZMAError, UnicodeDecodeError) as error:
-        reason = str(error)
-    if reason:
-        raise FileFormatError(
-            f"{path}: not a table of WordNet: {reason}; make it with scripts/make_wordnet_table.py"
-        )
-    return Taxonomy(text)
+    remedy = "make a table with scripts/make_wordnet_table.py"
+    with explained(f"read the WordNet {path}", remedy=remedy), open_regular(path) as file:
+        return Taxonomy(strict_text(Unpacked(file, ".xz").read(), str(path)))
 
 
 def nltk_table() -> str:

@@ -56,13 +56,13 @@ def test_a_source_that_is_no_table_is_said_in_one_line(tmp_path):
     (tmp_path / "text").write_text("no table")
     write_table(tmp_path / "whole")
     (tmp_path / "half").write_bytes((tmp_path / "whole").read_bytes()[:-40])
-    for name, error, message in (
-        ("none", InputError, "there is no such file"),
-        ("", InputError, "is a folder: make a table of its files with"),
-        ("text", FileFormatError, "not a table of WordNet"),
-        ("half", FileFormatError, "not a table of WordNet"),
+    for name, message in (
+        ("none", "there is no such file"),
+        ("", "it is a folder; make a table with"),
+        ("text", "cannot read the WordNet .*; make a table with"),
+        ("half", "ended before .*; make a table with"),
     ):
-        with pytest.raises(error, match=message) as raised:
+        with pytest.raises(InputError, match=message) as raised:
             open_taxonomy(str(tmp_path / name))
         assert "\n" not in str(raised.value)
 
