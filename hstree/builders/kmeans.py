@@ -1,6 +1,5 @@
 """Trees by hierarchical k-means, also balanced as in probabilistic label trees and Parabel."""
 
-from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Annotated
@@ -95,7 +94,17 @@ class Means:
 
     def split_of(self, vectors: Floating, value: None) -> Split:
         """Return the rule that splits nodes of words with these vectors (V, d)."""
-        return kmeans_split(vectors, self.balanced, iterations=self.iterations)
+        scale = scale_of(vectors)
+
+        def split(words: Int64, start: Int64, noise: Float64) -> Int64:
+            nodes = Nodes(start)
+            X = centred_rows(vectors, words, nodes, scale)
+            centres = _first_centres(nodes, X, noise)
+            branch = clusters(nodes, X, centres, self.balanced, self.iterations)
+            split_stuck(branch, nodes, X, self.arity)
+            return branch
+
+        return split
 
     def scores(self, rows: Floating, value: None, rng: np.random.Generator) -> Scores:
         """Return the squared distances to the centres of the rows, less the rows' squares."""
@@ -115,27 +124,6 @@ class Means:
     def branches(self, nodes: Nodes, scores: Float64, value: None) -> Int64:
         """Return the branches (n,) of words by their distances (k, n)."""
         return _even_split(nodes, scores) if self.balanced else np.argmin(scores, axis=0)
-
-
-def kmeans_noise(arity: int, random_state: int) -> Callable[[int], Float64]:
-    """Return what draws Gumbel noise (k, n) for n words: it decides the first k centres."""
-    rng = np.random.default_rng(random_state)
-    return lambda n: rng.gumbel(size=(arity, n))
-
-
-def kmeans_split(vectors: Floating, balanced: bool = False, *, iterations: int) -> Split:
-    """Return the rule of `kmeans` for vectors (V, d); it takes the noise of `kmeans_noise`."""
-    scale = scale_of(vectors)
-
-    def split(words: Int64, start: Int64, noise: Float64) -> Int64:
-        nodes = Nodes(start)
-        X = centred_rows(vectors, words, nodes, scale)
-        centres = _first_centres(nodes, X, noise)
-        branch = clusters(nodes, X, centres, balanced, iterations)
-        split_stuck(branch, nodes, X, len(noise))
-        return branch
-
-    return split
 
 
 @twin

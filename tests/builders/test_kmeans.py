@@ -26,6 +26,10 @@ def normal(n, d, seed=0):
     return np.random.default_rng(seed).standard_normal((n, d))
 
 
+def gumbel(seed, *shape):
+    return np.random.default_rng(seed).gumbel(size=shape)
+
+
 def named(indices):
     return frozenset(f"w{i}" for i in indices)
 
@@ -49,7 +53,7 @@ def test_planted_clusters_come_back_as_subtrees(arity, clusters, balanced):
 def test_lloyd_agrees_with_scikit_learn_from_the_same_centres(k, dtype):
     """Compiled, too, for float32 where numba is installed."""
     X = normal(300, 4).astype(dtype)
-    nodes, noise = Nodes(np.array([0, 300])), module.kmeans_noise(k, 5)(300)
+    nodes, noise = Nodes(np.array([0, 300])), gumbel(5, k, 300)
     centres = module._first_centres(nodes, X, noise)
     theirs = KMeans(k, init=np.concatenate(centres), n_init=1, max_iter=100, tol=0).fit(X)
     ours = module.clusters(nodes, X, centres, False, 100)
@@ -61,7 +65,7 @@ def test_lloyd_agrees_with_scikit_learn_from_the_same_centres(k, dtype):
 def test_compiled_clusters_of_nodes_are_those_of_numpy(k, iterations):
     pytest.importorskip("numba", reason=NUMBA)
     nodes, X = Nodes(np.array([0, 7, 900, 1700, 1720])), normal(1720, 6).astype(np.float32)
-    centres = module._first_centres(nodes, X, module.kmeans_noise(k, 0)(1720))
+    centres = module._first_centres(nodes, X, gumbel(0, k, 1720))
     found = module.clusters(nodes, X, list(centres), False, iterations)
     with numpy_alone():
         expected = module.clusters(nodes, X, centres, False, iterations)
@@ -72,7 +76,7 @@ def test_first_centres_are_drawn_by_squared_distance():
     n = 20_000
     nodes = Nodes(3 * np.arange(n + 1))
     X = np.tile([[0.0], [1.0], [3.0]], (n, 1))
-    first, second = module._first_centres(nodes, X, module.kmeans_noise(2, 0)(len(X)))
+    first, second = module._first_centres(nodes, X, gumbel(0, 2, len(X)))
     shares = [np.mean(first == value) for value in (0, 1, 3)]
     assert shares == pytest.approx([1 / 3] * 3, abs=0.02)
     after_zero = second[first == 0]

@@ -168,7 +168,7 @@ def test_a_zstandard_file_is_the_same_text(tmp_path):
 @pytest.mark.parametrize("damage", [lambda data: data[:-3], lambda data: b"plain\n"])
 def test_a_bad_zstandard_file(tmp_path, damage):
     (tmp_path / "text.txt.zst").write_bytes(damage(zst(b"the cat\n" * 99)))
-    with pytest.raises(InputError, match=r"cannot read .*text.txt.zst: .*(ended before|Unknown frame)"):
+    with pytest.raises(InputError, match=r"cannot read .*\.zst: .*(ended before|Unknown frame)"):
         text_of(tmp_path / "text.txt.zst")
 
 

@@ -1,11 +1,13 @@
 """Binarisation: replace each wide node by a binary sub-tree, by Huffman or by two-means."""
 
+from functools import partial
+
 import numpy as np
 
 from hstree import progress
 from hstree._ragged import offsets
 from hstree._typing import Floating, Int64
-from hstree.builders.kmeans import kmeans_noise, kmeans_split
+from hstree.builders.kmeans import Means
 from hstree.builders.shared.divisive import divide
 from hstree.builders.shared.nodes import normalised
 from hstree.tree import Tree
@@ -53,7 +55,9 @@ def binarise_two_means(
         return tree
     # (E, d) directions of the sums of the vectors below each edge
     rows = normalised(tree.sum_up(np.asarray(vectors, np.float64)))
-    split, draw = kmeans_split(rows, iterations=iterations), kmeans_noise(2, random_state)
+    means = Means(arity=2, balanced=False, iterations=iterations)
+    split = means.split_of(rows, None)
+    draw = partial(means.drawn, np.random.default_rng(random_state))
     with progress.task("splitting nodes", total=len(rows), unit="children") as task:
         divided = divide(len(rows), split, draw=draw, roots=tree.child_start, task=task)
     return _assembled(tree, divided.child_start, divided.child, np.arange(tree.n_nodes))
