@@ -2,8 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hstree.builders.gmm import VARIANCE_FLOOR, gmm
 from hstree.builders.shared.nodes import Nodes, split_in_order
@@ -142,45 +140,6 @@ def test_a_stuck_node_is_cut_at_the_median_of_its_widest_axis():
     X[:, 2] = [3, 1, 3, 1, 1, 3, 1, 3]
     below = [child_sets(gmm(words(X), random_state=seed), 0) for seed in range(5)]
     assert all(named([1, 3, 4, 6]) in sets for sets in below)
-
-
-points = st.integers(1, 3).flatmap(
-    lambda d: st.lists(
-        st.lists(st.sampled_from([0.0, 1.0, -1.0, 1e-3, 50.0]), min_size=d, max_size=d),
-        min_size=1,
-        max_size=24,
-    )
-)
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    points,
-    st.sampled_from(["adaptive", "balanced"]),
-    st.sampled_from([0.0, 0.1, 0.4, 0.4999999, 0.5]),
-    st.integers(1, 3),
-    st.booleans(),
-    st.booleans(),
-    st.integers(1, 8),
-    st.data(),
-)
-def test_any_vectors_make_a_tree(X, split, epsilon, trees, shared, weighted, max_codes, data):
-    counts = data.draw(
-        st.lists(st.sampled_from([0, 1, 7, 2**57]), min_size=len(X), max_size=len(X))
-    )
-    tree = gmm(
-        words(X, counts=counts),
-        split=split,
-        epsilon=epsilon if split == "adaptive" else 0.0,
-        trees=trees,
-        shared_variance=shared,
-        weighted=weighted,
-        max_codes=max_codes,
-    )
-    codes = Codes(tree)
-    assert codes.kraft_sum() == pytest.approx(1, abs=1e-12)
-    assert len(X) == 1 or tree.codes_per_label.min() >= trees
-    assert tree.codes_per_label.max() <= trees * max_codes
 
 
 def test_an_outlier_at_each_level_makes_a_deep_tree_that_still_ends():

@@ -59,11 +59,6 @@ def test_heavier_nodes_have_lower_numbers_and_lighter_children_come_first(counts
         assert light <= heavy
 
 
-def test_equal_counts_give_a_complete_tree():
-    assert {length for (length,) in code_lengths(huffman(vocabulary([7] * 32)))} == {5}
-    assert {length for (length,) in code_lengths(huffman(vocabulary([7] * 27), arity=3))} == {3}
-
-
 def test_only_zeros_are_refused_but_have_a_tree():
     with pytest.raises(InputError, match="every count of the 3 words is zero"):
         huffman(vocabulary([0, 0, 0]))

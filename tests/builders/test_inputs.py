@@ -43,7 +43,9 @@ def test_labels_name_counts():
     assert hstree.build("huffman", COUNTS, labels=WORDS) == HUFFMAN
     assert hstree.build("huffman", COUNTS, labels=np.array(WORDS)) == HUFFMAN
     assert hstree.build("huffman", COUNTS, labels=range(6)) == NUMBERED
-    assert hstree.build("huffman", dict(zip(WORDS, COUNTS, strict=True)), labels=WORDS) == HUFFMAN
+    by_word = dict(zip(WORDS, COUNTS, strict=True))
+    assert hstree.build("huffman", by_word, labels=WORDS) == HUFFMAN
+    assert hstree.build("huffman", by_word).meta == HUFFMAN.meta
 
 
 def test_the_index_of_a_series_has_the_labels():
@@ -57,6 +59,7 @@ def test_arrays_are_vectors_with_labels_and_counts():
     for rows in (ROWS, ROWS.tolist(), [list(row) for row in ROWS]):
         assert hstree.build("gmm", rows, labels=WORDS, counts=COUNTS) == GMM
     assert hstree.build("huffman", ROWS, labels=WORDS, counts=COUNTS) == HUFFMAN
+    assert hstree.build("gmm", ROWS).labels == tuple("012345")
     vectors = WordVectors(None, ROWS)
     assert hstree.build("gmm", vectors, labels=WORDS, counts=np.array(COUNTS, float)) == GMM
 

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import hstree
 from hstree.builders.shared.join import join_under_root, over_vocabulary
@@ -11,8 +9,8 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, TreeError
 from hstree.tree import Tree
-from tests.builders.oracle import code_lengths, leaf_probabilities, n_rows
-from tests.strategies import children_of, trees
+from tests.builders.oracle import code_lengths
+from tests.strategies import children_of
 
 PAIR = Tree.from_children(["a", "b"], [[~0, ~1]], names=["pair"])
 THREE = Tree.from_children(["d", "c", "e"], [[1, ~2], [~0, ~1]])
@@ -50,26 +48,6 @@ def test_labels_must_be_covered_and_known():
         join_under_root([PAIR], list("abc"))
     with pytest.raises(KeyError):
         join_under_root([PAIR, ALONE], ["a", "b"])
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(trees(max_labels=8, plain_labels=True), min_size=2, max_size=4), st.integers(0, 99))
-def test_probabilities_are_the_mixture_that_the_root_makes(parts, seed):
-    """With all weights equal at the root, P is the mean of those of the trees."""
-    parts = [part for part in parts if part.n_nodes]
-    if len(parts) < 2:
-        return
-    rng = np.random.default_rng(seed)
-    hidden = rng.normal(size=2)
-    weights = [rng.normal(size=(n_rows(part), 2)) for part in parts]
-    root = np.zeros((1 if len(parts) == 2 else len(parts), 2))
-    labels = max((part.labels for part in parts), key=len)
-    joined = join_under_root(parts, labels)
-    found = leaf_probabilities(joined, np.concatenate([root, *weights]), hidden)
-    expected = np.zeros(len(labels))
-    for part, of_tree in zip(parts, weights, strict=True):
-        expected[: part.n_labels] += leaf_probabilities(part, of_tree, hidden)
-    np.testing.assert_allclose(found, expected / len(parts), rtol=1e-12)
 
 
 WORDS = ["the", "<unk>", "cat", "<eos>", "dog", "sat"]

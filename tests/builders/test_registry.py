@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Literal
 
 import numpy as np
 import pytest
 
 import hstree
-from hstree._options import RandomState, Range, effective
+from hstree._options import RandomState, Range
 from hstree.builders import Builder, broken_builders, builder, builders, open_input
 from hstree.builders.huffman import huffman
 from hstree.builders.registry import NATIVE
@@ -27,70 +26,27 @@ from tests.texts import corpus_of
 VOCABULARY = Vocabulary(["a", "b", "c"], [1, 5, 2])
 
 
-def every_kind(
+def under_one_node(
     words: Vocabulary,
     *,
-    flag: bool = False,
-    whole: int = 3,
-    real: Annotated[float, Range(0, 1)] = 0.5,
-    prose: str = "x",
+    arity: Annotated[int, Range(2)] = 2,
     file: Path | None = None,
     choice: Literal["one", "two"] = "one",
-    number: Literal[2, 3] = 2,
-    maybe: Optional[int] = None,  # noqa: UP045 - the old way to write it counts too
     random_state: RandomState = 0,
 ) -> Tree:
-    """Try every kind of option.
+    """Hang all words under one node.
 
     More text that is not the summary.
-
-    Parameters
-    ----------
-    words : Vocabulary
-        What it takes.
-    flag, whole : bool, int
-        Shared by two,
-        on two lines, with ``code``.
-    real : float
-        A ratio: 0 to 1.
-
-        A second paragraph.
-    choice : {"one", "two"}
-
-    Returns
-    -------
-    Tree
-        whole : not a parameter
     """
     return Tree(words.words, [0, len(words)], ~np.arange(len(words)), meta={"own": choice})
 
 
-EVERY = Builder.of("every", every_kind)
-
-
-def test_options_come_from_the_signature():
-    assert EVERY.takes is Vocabulary
-    assert EVERY.takes_text == "a vocabulary"
-    assert EVERY.summary == "Try every kind of option."
-    shapes = {o.name: (o.type, o.default, o.choices, o.optional) for o in EVERY.options}
-    assert shapes == {
-        "flag": (bool, False, (), False),
-        "whole": (int, 3, (), False),
-        "real": (float, 0.5, (), False),
-        "prose": (str, "x", (), False),
-        "file": (Path, None, (), True),
-        "choice": (str, "one", ("one", "two"), False),
-        "number": (int, 2, (2, 3), False),
-        "maybe": (int, None, (), True),
-        "random_state": (int, 0, (), False),
-    }
-
-
-def test_help_comes_from_the_docstring():
-    helps = {option.name: option.help for option in EVERY.options}
-    assert helps["flag"] == helps["whole"] == "Shared by two, on two lines, with code."
-    assert helps["real"] == "A ratio: 0 to 1. A second paragraph."
-    assert helps["choice"] == helps["prose"] == ""
+def test_a_builder_is_described_by_its_function():
+    every = Builder.of("every", under_one_node)
+    assert every.takes is Vocabulary
+    assert every.takes_text == "a vocabulary"
+    assert every.summary == "Hang all words under one node."
+    assert [option.name for option in every.options] == ["arity", "file", "choice", "random_state"]
 
 
 @pytest.mark.parametrize("method", NATIVE)
@@ -99,42 +55,6 @@ def test_our_own_builders_document_every_option(method):
     assert described.summary.endswith((".", "softmax."))
     assert all(option.help for option in described.options)
     assert "Parameters\n" in inspect.getdoc(described.function)
-
-
-def test_values_are_converted_or_refused():
-    given = {"whole": np.int64(4), "real": 1, "file": "x/y.tsv", "flag": np.True_, "maybe": None}
-    values = effective(EVERY.options, given, "every")
-    assert values["whole"] == 4
-    assert type(values["whole"]) is int
-    assert type(values["real"]) is float
-    assert type(values["flag"]) is bool
-    assert values["file"] == Path("x/y.tsv")
-    assert values["prose"] == "x"
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("flag", 1, "true or false"),
-        ("whole", 2.0, "a whole number"),
-        ("whole", True, "a whole number"),
-        ("whole", None, "a whole number"),
-        ("real", "0.5", "a number"),
-        ("real", float("nan"), "a number"),
-        ("real", 10**400, "a number"),
-        ("prose", 3, "text"),
-        ("file", 3, "the name of a file, or None"),
-        ("choice", "three", "one of 'one', 'two'"),
-        ("number", 4, "one of 2, 3"),
-        ("maybe", "x", "a whole number, or None"),
-        ("random_state", 2**32, "a whole number from 0 to 4294967295"),
-        ("real", np.zeros((50, 50)), "a number"),
-    ],
-)
-def test_a_wrong_value_is_named(name, value, expected):
-    with pytest.raises(OptionError, match=f"every: {name} is .*; it must be {expected}") as caught:
-        effective(EVERY.options, {name: value}, "every")
-    assert "\n" not in str(caught.value)
 
 
 def test_an_unknown_option_or_method_gets_a_suggestion():
@@ -223,13 +143,13 @@ def test_a_broken_one_is_an_error_only_when_it_is_used():
     assert "hstree has one of that name" in broken_builders()["huffman"]
 
 
-def use_every_kind(monkeypatch):
-    """Register `every_kind` for a test."""
-    monkeypatch.setitem(NATIVE, "every", f"{__name__}:every_kind")
+def use_own_builder(monkeypatch):
+    """Register `under_one_node` as hstree's own for a test."""
+    monkeypatch.setitem(NATIVE, "every", f"{__name__}:under_one_node")
 
 
 def test_meta_keeps_what_the_builder_put_there(monkeypatch):
-    use_every_kind(monkeypatch)
+    use_own_builder(monkeypatch)
     tree = hstree.build("every", VOCABULARY, choice="two", random_state=9)
     assert tree.meta["own"] == "two"
     assert tree.meta["random_state"] == 9
@@ -237,7 +157,7 @@ def test_meta_keeps_what_the_builder_put_there(monkeypatch):
 
 
 def test_a_file_given_as_an_option_is_recorded_by_name_and_hash(monkeypatch, tmp_path):
-    use_every_kind(monkeypatch)
+    use_own_builder(monkeypatch)
     path = tmp_path / "classes.tsv"
     path.write_bytes(b"a\t1\n")
     meta = hstree.build("every", VOCABULARY, file=path).meta
@@ -294,7 +214,7 @@ def test_reading_options_reach_the_corpus(files):
     assert set(corpus.vocabulary.words) == {"b", "c", "<eos>", "<unk>"}
 
 
-def test_every_kind_of_input_serves_where_it_can(files):
+def test_under_one_node_of_input_serves_where_it_can(files):
     counts = {"a": 1, "b": 5, "c": 2}
     for name in ("text.txt", "vocab.tsv", "v.npy"):
         tree = hstree.build("huffman", str(files / name))
@@ -336,9 +256,7 @@ def test_a_vocabulary_lies_over_a_corpus(files):
         ("kmeans", 3, "kmeans takes word vectors, not an int; give"),
         ("kmeans", {"a": 1}, "kmeans takes word vectors, not a dict; give an array"),
         ("huffman", WordVectors(["a"], [[1.0]]), r"without counts; add them \(counts=,"),
-        ("huffman", np.ones((2, 2)), "huffman takes a vocabulary, and these vectors come without"),
         ("huffman", {}, "without a word"),
-        ("huffman", {"a": 0.5}, r"the count of 'a' is 0\.5, not a whole number"),
     ],
 )
 def test_what_cannot_serve_is_refused_with_the_way_out(
@@ -352,20 +270,6 @@ def test_what_cannot_serve_is_refused_with_the_way_out(
 def test_a_second_vocabulary_is_refused():
     with pytest.raises(OptionError, match="as the input"):
         hstree.build("huffman", VOCABULARY, vocabulary=VOCABULARY)
-
-
-@pytest.mark.parametrize("counts", [{"a": 1, "b": 5, "c": 2}, Counter("abbcbbcb")])
-def test_a_dict_of_counts_is_a_vocabulary(counts):
-    tree, expected = hstree.build("huffman", counts), hstree.build("huffman", VOCABULARY)
-    assert tree == expected
-    assert tree.meta == expected.meta
-
-
-def test_an_array_is_vectors_named_by_index():
-    rows = np.random.default_rng(0).normal(size=(12, 3))
-    tree = hstree.build("gmm", rows)
-    assert tree.labels == tuple(map(str, range(12)))
-    assert tree == hstree.build("gmm", WordVectors(list(map(str, range(12))), rows))
 
 
 def test_keyed_vectors_are_vectors_with_counts():

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Optional
 
 import numpy as np
 import pytest
@@ -64,8 +64,28 @@ class Layer:
 
 
 @checked_options
-def grow(words: list[str], *, arity: Annotated[int | None, Range(2)] = 2) -> int | None:
-    """Grow."""
+def grow(
+    words: list[str],
+    *,
+    arity: Annotated[int | None, Range(2)] = 2,
+    prose: str = "x",
+    maybe: Optional[bool] = None,  # noqa: UP045 - the old way to write it counts too
+) -> int | None:
+    """Grow.
+
+    Parameters
+    ----------
+    words : list of str
+    arity : int or None
+        A number of children.
+
+        A second paragraph.
+
+    Returns
+    -------
+    int or None
+        prose : not a parameter
+    """
     return arity
 
 
@@ -80,7 +100,12 @@ def test_options_are_read_from_dataclasses_classes_and_functions():
         Option("samples", int, 10, range=Range(1), help="Noise words per target."),
         Option("noise", Path, None, optional=True),
     )
-    assert options_of(grow) == (Option("arity", int, 2, optional=True, range=Range(2)),)
+    help = "A number of children. A second paragraph."
+    assert options_of(grow) == (
+        Option("arity", int, 2, optional=True, range=Range(2), help=help),
+        Option("prose", str, "x"),
+        Option("maybe", bool, None, optional=True),
+    )
     assert effective(options_of(Layer), {"samples": np.int64(3)}, "layer") == {
         "samples": 3,
         "noise": None,
@@ -124,6 +149,15 @@ def test_an_option_may_be_a_number_or_a_word():
         (Annotated[int, Range(0)], np.int64(3), -1, "is -1; it must be a whole number, 0 or more"),
         (Annotated[float, Range(0)], 1, -1, "is -1; it must be a number, 0 or more"),
         (float, 0, float("inf"), "is inf; it must be a number"),
+        (float, 0, 10**400, "is 1000.*; it must be a number"),
+        (float, 0, "0.5", "is '0.5'; it must be a number"),
+        (float, 0, np.zeros((50, 50)), "is array.*; it must be a number"),
+        (str, "x", 3, "is 3; it must be text"),
+        (Path, "x/y", 3, "is 3; it must be the name of a file"),
+        (Literal[2, 3], 2, 4, "is 4; it must be one of 2, 3"),
+        (int | None, 1, "x", "is 'x'; it must be a whole number, or None"),
+        (int, 1, 2.0, r"is 2\.0; it must be a whole number"),
+        (int, 1, None, "is None; it must be a whole number"),
         (Literal["one", "two"], "one", "three", "is 'three'; it must be one of 'one', 'two'"),
         (RandomState, 0, 2**32, "is 4294967296; .* from 0 to 4294967295"),
         (bool, np.True_, 1, "is 1; it must be true or false"),
@@ -132,6 +166,6 @@ def test_an_option_may_be_a_number_or_a_word():
 )
 def test_values_are_converted_to_the_type_or_refused(annotation, legal, wrong, said):
     option = Option.of("x", annotation)
-    assert type(option.checked(legal)) is option.type
+    assert type(option.checked(legal)) is type(option.type(legal))
     with pytest.raises(OptionError, match=f"^x {said}$"):
         option.checked(wrong)

@@ -141,22 +141,6 @@ def test_perplexity_falls_from_the_words_dealt_in_turn():
     assert found.moves >= np.count_nonzero(found.class_of != dealt)
 
 
-@pytest.mark.parametrize("n_classes", [3, 6])
-def test_planted_classes_come_back(n_classes):
-    """Words of a class follow, and are followed by, each other class with chances of its own."""
-    rng = np.random.default_rng(n_classes)
-    planted = rng.integers(n_classes, size=10 * n_classes)
-    chain = rng.dirichlet(np.full(n_classes, 0.3), size=n_classes)
-    members = [np.flatnonzero(planted == c) for c in range(n_classes)]
-    text, state = [], 0
-    for _ in range(30_000):
-        state = rng.choice(n_classes, p=chain[state])
-        text.append(int(rng.choice(members[state])))
-    found = exchange(matrix(list(pairwise(text)), len(planted)), n_classes)
-    pairs_of_classes = set(zip(planted.tolist(), found.class_of.tolist(), strict=True))
-    assert len(pairs_of_classes) == n_classes
-
-
 def test_words_without_pairs_stay_where_they_were_dealt():
     pairs = [(0, 1), (1, 0)] * 5
     found = exchange(matrix(pairs, 6), 2)
@@ -234,13 +218,6 @@ def test_each_merge_loses_least_mutual_information(seed, n, n_pairs):
         assert left[a, b] == pytest.approx(max(left.values()), abs=1e-9)
         item = [n + number if of in (a, b) else of for of in item]
     assert set(item) == {2 * n - 2}
-
-
-def test_classes_that_behave_alike_are_merged_first():
-    kind = np.array([0, 1, 0, 2, 1, 2])
-    chain = np.array([[1, 8, 2], [3, 1, 9], [7, 2, 1]])
-    merges = merge_by_information(10 * chain[np.ix_(kind, kind)])
-    assert sorted(merges[:3].tolist()) == [[0, 2], [1, 4], [3, 5]]
 
 
 def test_pairs_that_never_occur_are_legal():

@@ -13,7 +13,6 @@ from hstree.builders.word_classes.tree_shape import (
     wide,
 )
 from hstree.tree import Tree
-from hstree.tree.huffman_code import merge_order
 from tests.builders.oracle import code_lengths
 from tests.strategies import children_of
 
@@ -66,13 +65,6 @@ def test_bits_whose_other_side_is_empty_make_no_node():
     assert codes(prefix_shape(["0110"])) == [""]
 
 
-@given(st.lists(st.integers(0, 50), min_size=1, max_size=20).filter(any))
-def test_huffman_shapes_are_optimal(weights):
-    shape = huffman_shape(np.array(weights))
-    lengths = np.array([len(code) for code in codes(shape)])
-    assert lengths @ weights == merge_order(np.array(weights))[1].sum()
-
-
 def test_merges_become_nodes():
     shape = merged_shape(np.array([[1, 3], [0, 2], [4, 5]]), 4)
     assert codes(shape) == ["10", "00", "11", "01"]
@@ -116,13 +108,6 @@ def tree_of_classes(nested, arrange):
     shapes = nested_shapes(COUNTS, BY_FREQUENCY, [np.array(level) for level in nested], arrange)
     mass = np.array([COUNTS[shape.leaves].sum() for shape in shapes])
     return graft(arrange(mass), shapes).tree([f"w{i}" for i in range(8)], None)
-
-
-def test_two_levels_of_classes():
-    tree = tree_of_classes([[1, 1, 0, 2, 1, 1, 1, 2]], lambda weights: wide(len(weights)))
-    # Words by frequency; the class of word 2 alone is that word.
-    assert children_of(tree) == [[~2, 1, 2], [~0, ~1, ~5, ~4, ~6], [~3, ~7]]
-    assert tree.names == (None, "class 1", "class 2")
 
 
 def test_three_levels_of_classes():
