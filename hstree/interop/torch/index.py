@@ -127,6 +127,25 @@ def at_least_float32(values: Tensor) -> Tensor:
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
+def as_rows(input: Tensor, weight: Tensor) -> Tensor:
+    """Return the hidden vectors (..., d) of a layer as (N, d), in the dtype of its weights."""
+    d = weight.shape[-1]
+    if input.shape[-1:] != (d,):
+        raise InputError(f"input of shape {tuple(input.shape)}; this layer takes (..., {d})")
+    return input.reshape(-1, d).to(weight.dtype)
+
+
+def as_items(input: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Return hidden vectors as `as_rows` does, and targets (...) as int64 (N,)."""
+    hidden = as_rows(input, weight)
+    expected, shape = tuple(input.shape[:-1]), tuple(target.shape)
+    if shape != expected:
+        raise InputError(f"target of shape {shape}; for this input it is {expected}")
+    if target.is_floating_point() or target.dtype == torch.bool:
+        raise InputError(f"target of type {target.dtype}; label ids are whole numbers")
+    return hidden, target.reshape(-1).long()
+
+
 class Taken(NamedTuple):
     """Decisions of all codes of a batch of N targets, as int64 tensors."""
 

@@ -17,11 +17,13 @@ from hstree.interop.torch.functions import Inputs, without_autocast
 from hstree.interop.torch.index import (
     TreeIndex,
     are_arrays,
+    as_items,
+    as_rows,
     is_exporting,
     not_compiled,
     refuse_large,
 )
-from hstree.interop.torch.probabilities import AllLabels, certain, sample, target_log_prob
+from hstree.interop.torch.probabilities import AllLabels, sample, target_log_prob
 from hstree.layers.base import check_k
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
 from hstree.layers.top_k import search_all
@@ -56,7 +58,7 @@ class _Layout(NamedTuple):
 
     codes: Codes
     tree_index: TreeIndex
-    all_labels: AllLabels | None  # None where the tree has no nodes
+    all_labels: AllLabels
 
 
 class TreeLayer(nn.Module):
@@ -109,20 +111,13 @@ class TreeLayer(nn.Module):
         a target is not a label id, a finite input is so large that logits overflow (above 1e30 in
         float32), or the layer is on the meta device.
         """
-        hidden = self._hidden(input)
-        expected, shape = tuple(input.shape[:-1]), tuple(target.shape)
-        if shape != expected:
-            raise InputError(f"target of shape {shape}; for this input it is {expected}")
-        if target.is_floating_point() or target.dtype == torch.bool:
-            raise InputError(f"target of type {target.dtype}; label ids are whole numbers")
-        target = target.long()
+        hidden, wanted = as_items(input, target, self.weight)
         with without_autocast(input.device):
-            wanted = target.reshape(-1)
             if is_exporting():
                 output = self._dense_log_prob(hidden, wanted)
             else:
                 output = self._target_log_prob(hidden, wanted)
-        n_scored = (target != self.ignore_index).sum()
+        n_scored = (wanted != self.ignore_index).sum()
         return TargetLogProb(output.reshape(target.shape), -output.sum() / n_scored)
 
     def extra_repr(self) -> str:
@@ -187,14 +182,6 @@ class TreeLayer(nn.Module):
         if device not in self._layouts:
             self._layouts[device] = self._lay_out(device)
         return self._layouts[device]
-
-    def _hidden(self, input: Tensor) -> Tensor:
-        """Return the hidden vectors as (N, d), in the dtype of the weights."""
-        if not input.ndim or input.shape[-1] != self.in_features:
-            raise InputError(
-                f"input of shape {tuple(input.shape)}; this layer takes (..., {self.in_features})"
-            )
-        return input.reshape(-1, self.in_features).to(self.weight.dtype)
 
     @abstractmethod
     def _lay_out(self, device: torch.device) -> Any: ...
@@ -362,7 +349,7 @@ class HierarchicalSoftmax(TreeLayer):
 
         One dense product for all node scores, then one pass a level: O(N (R d + E)).
         """
-        hidden = self._hidden(input)
+        hidden = as_rows(input, self.weight)
         with without_autocast(input.device):
             return self._log_prob(hidden).reshape(*input.shape[:-1], self.n_classes)
 
@@ -371,7 +358,7 @@ class HierarchicalSoftmax(TreeLayer):
 
         In the order of the tree's nodes; that of the root is 0.
         """
-        hidden = self._hidden(input)
+        hidden = as_rows(input, self.weight)
         with without_autocast(input.device):
             return self._node_log_prob(hidden).reshape(*input.shape[:-1], self.tree.n_nodes)
 
@@ -394,7 +381,7 @@ class HierarchicalSoftmax(TreeLayer):
         items = self.levels.candidates(depth, confidence)
         levels = (a[items] for a in (self.levels.target, self.levels.depth))
         target, level = (torch.as_tensor(a, device=input.device) for a in levels)
-        hidden = self._hidden(input)
+        hidden = as_rows(input, self.weight)
         step, parts = max(1, TABLE_LIMIT // max(1, len(self.tree.child))), []
         with without_autocast(input.device):
             for some in torch.split(hidden, step):
@@ -420,7 +407,7 @@ class HierarchicalSoftmax(TreeLayer):
         for a k below 1.
         """
         check_k(k)
-        hidden, k = self._hidden(input).detach(), min(k, self.n_classes)
+        hidden, k = as_rows(input, self.weight).detach(), min(k, self.n_classes)
         if is_exporting():
             values, labels = self.log_prob(input).sort(descending=True, stable=True)
             return TopK(labels[..., :k], values[..., :k])
@@ -447,17 +434,16 @@ class HierarchicalSoftmax(TreeLayer):
 
         `input` is a float tensor (..., d); `generator` must be on its device.
         """
-        inputs = Inputs(self.weight, self.bias, self._hidden(input))
+        inputs = Inputs(self.weight, self.bias, as_rows(input, self.weight))
         with without_autocast(input.device):
             label = sample(self._layout().tree_index, inputs, generator)
         return label.reshape(input.shape[:-1])
 
     @not_compiled
     def _lay_out(self, device: torch.device) -> _Layout:
-        codes, has_nodes = Codes(self.tree), self.tree.n_nodes > 0
+        codes = Codes(self.tree)
         targets = Codes(self.tree, nodes=True) if self.node_targets else codes
-        all_labels = AllLabels(codes, device) if has_nodes else None
-        return _Layout(codes, TreeIndex(targets, device), all_labels)
+        return _Layout(codes, TreeIndex(targets, device), AllLabels(codes, device))
 
     def _target_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor:
         inputs = Inputs(self.weight, self.bias, hidden, self.sparse)
@@ -472,18 +458,12 @@ class HierarchicalSoftmax(TreeLayer):
         return torch.where(is_scored, of_target, 0)
 
     def _log_prob(self, hidden: Tensor) -> Tensor:
-        all_labels = self._layout().all_labels
-        if all_labels is None:
-            return certain(self.weight, self.bias, hidden)[:, None]
-        log_prob: Tensor = all_labels.log_prob(self.weight, self.bias, hidden)
-        return log_prob
+        all_labels: AllLabels = self._layout().all_labels
+        return all_labels.log_prob(self.weight, self.bias, hidden)
 
     def _node_log_prob(self, hidden: Tensor) -> Tensor:
-        all_labels = self._layout().all_labels
-        if all_labels is None:
-            return certain(self.weight, self.bias, hidden)[:, None][:, :0]
-        log_prob: Tensor = all_labels.node_log_prob(self.weight, self.bias, hidden)
-        return log_prob
+        all_labels: AllLabels = self._layout().all_labels
+        return all_labels.node_log_prob(self.weight, self.bias, hidden)
 
 
 def tree_hash(tree: Tree) -> str:

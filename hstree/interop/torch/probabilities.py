@@ -128,19 +128,19 @@ class AllLabels:
         self.n_labels = tree.n_labels
         self.has_single_codes = tree.has_single_codes
         binary, groups, slots = _slots(tree)
-        # (E,) edges from the root down, and where each edge is among them
-        down = np.concatenate([level.edges for level in tree.levels])
-        rank = np.empty_like(down)
-        rank[down] = np.arange(len(down))
-        per_level = np.array([len(level.edges) for level in tree.levels])
+        # (E,) edges from the root down; (E + 1,) place of each in paths, 0 of edge -1, the root
+        down = np.concatenate([np.empty(0, np.int64), *(level.edges for level in tree.levels)])
+        place = np.zeros(len(down) + 1, np.int64)
+        place[down] = np.arange(1, len(down) + 1)
+        per_level = np.array([1, *(len(level.edges) for level in tree.levels)])
         self._level_bounds: list[int] = array_offsets(per_level).tolist()
         self._binary_row = index_tensor(tree.row_start[binary], device)
         self._group_rows = [index_tensor(rows, device) for rows in groups]
-        self._slot = index_tensor(slots[down], device)
-        self._above = index_tensor(rank[tree.parent_edge[down]], device)
-        self._leaf = index_tensor(rank[codes.leaf_edge], device)
+        self._slot = index_tensor(np.r_[0, 1 + slots[down]], device)
+        self._above = index_tensor(place[np.r_[-1, tree.parent_edge[down]]], device)
+        self._leaf = index_tensor(place[codes.leaf_edge if tree.n_nodes else [-1]], device)
         self._code_label = index_tensor(codes.label, device)
-        self._node = index_tensor(rank[tree.node_edge[1:]], device)
+        self._node = index_tensor(place[tree.node_edge], device)
 
     def log_prob(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
         """Return the log-probabilities (N, V), at least float32; O(N (R d + E))."""
@@ -151,29 +151,27 @@ class AllLabels:
 
     def node_log_prob(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
         """Return the log-probabilities (N, nodes) of reaching each node, 0 at the root."""
-        path = self._path(weight, bias, hidden)
-        root = path.new_zeros(1, path.shape[1])
-        return torch.cat([root, path.index_select(0, self._node)]).T
+        return self._path(weight, bias, hidden).index_select(0, self._node).T
 
     def _path(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
-        """Return the log-probabilities (E, N) of taking each edge, from the root down."""
+        """Return the log-probabilities (E + 1, N) of reaching the root, and what edges lead to."""
         refuse_large(hidden)
         logits = at_least_float32(torch.addmm(bias[:, None], weight, hidden.T))
-        # (slots, N) of the first children of all binary nodes, the second ones, and the groups
+        # (slots, N) of the root, the first children of all binary nodes, the second, the groups
         binary = logits.index_select(0, self._binary_row)
-        parts = [logsigmoid(binary), logsigmoid(-binary)]
+        parts = [logits.new_zeros(1, logits.shape[1]), logsigmoid(binary), logsigmoid(-binary)]
         if self._group_rows:  # which use row R as padding
             logits = torch.cat([logits, logits.new_full((1, logits.shape[1]), -torch.inf)])
         parts += [torch.log_softmax(logits[rows], 1).flatten(0, 1) for rows in self._group_rows]
-        # (E, N) of each edge, then of the path to each edge, one level after another
+        # (E + 1, N) of each edge, then of the path to each edge, one level after another
         path = torch.cat(parts).index_select(0, self._slot)
-        for a, b in pairwise(self._level_bounds[1:]):
+        for a, b in pairwise(self._level_bounds[2:]):
             path[a:b] += path.index_select(0, self._above[a:b])
         return path
 
 
 def _slots(tree: TreeArrays) -> tuple[Int64, list[Int64], Int64]:
-    """Return the slot (E,) of each edge in the parts of `AllLabels.log_prob`, after these.
+    """Return the slot (E,) of each edge in the parts of `AllLabels.log_prob`, after the root's.
 
     These are the binary nodes (n,), and the weight rows (n, K) of each group of nodes with a
     softmax, whose widths are between the same powers of two; R stands for rows past a node's.

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy, embedding, linear, logsigmoid
 from hstree._typing import Array
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, pair_logits, without_autocast
-from hstree.interop.torch.index import at_least_float32, not_compiled
+from hstree.interop.torch.index import as_items, as_rows, at_least_float32, not_compiled
 from hstree.interop.torch.module import TABLE_LIMIT, HierarchicalSoftmax, TopK, largest
 from hstree.layers.base import check_k
 from hstree.layers.noise import SAMPLES, Unigram, log_expected_unique
@@ -92,26 +92,23 @@ class _SampledLayer(nn.Module):
         `ignore_index` for items that are not scored. Returns (), or (...) without a reduction.
         Raises InputError when the shapes do not fit or a target is not a label.
         """
-        hidden, shape = self._hidden(input), tuple(target.shape)
-        if shape != tuple(input.shape[:-1]):
-            raise InputError(f"target of shape {shape} for input of {tuple(input.shape)}")
-        flat = target.reshape(-1)
+        hidden, flat = as_items(input, target, self.weight)
         kept = (flat != self.ignore_index).nonzero()[:, 0]
-        hidden, wanted = hidden[kept], flat[kept].long()
+        hidden, wanted = hidden[kept], flat[kept]
         if not ((wanted >= 0) & (wanted < self.n_classes)).all():
             raise InputError(f"target holds ids that are not labels 0 to {self.n_classes - 1}")
         weights = self.class_weight
         with without_autocast(input.device):
             losses = self._sampled(hidden, wanted) if self.training else self._exact(hidden, wanted)
         if self.reduction == "none":
-            return losses.new_zeros(len(flat)).index_copy(0, kept, losses).reshape(shape)
+            return losses.new_zeros(len(flat)).index_copy(0, kept, losses).reshape(target.shape)
         total = len(wanted) if weights is None else weights[wanted].sum()
         return losses.sum() if self.reduction == "sum" else losses.sum() / total
 
     def log_prob(self, input: Tensor) -> Tensor:
         """Return the log-probabilities of all labels, (..., V), of the softmax; differentiable."""
         with without_autocast(input.device):
-            log_prob = self._logits(self._hidden(input)).log_softmax(1)
+            log_prob = self._logits(as_rows(input, self.weight)).log_softmax(1)
         return log_prob.reshape(*input.shape[:-1], self.n_classes)
 
     @torch.no_grad()
@@ -119,20 +116,13 @@ class _SampledLayer(nn.Module):
         """Return the k most probable labels and their log-probabilities, ties by label id."""
         check_k(k)
         k = min(k, self.n_classes)
-        parts = torch.split(self._hidden(input), max(1, TABLE_LIMIT // self.n_classes))
+        parts = torch.split(as_rows(input, self.weight), max(1, TABLE_LIMIT // self.n_classes))
         found = zip(*(largest(self.log_prob(some), k) for some in parts), strict=True)
         return TopK(*(torch.cat(each).reshape(*input.shape[:-1], k) for each in found))
 
     def extra_repr(self) -> str:
         """Describe the layer in ``print(model)``."""
         return f"{self.n_classes}, {self.in_features}, samples={self.samples}"
-
-    def _hidden(self, input: Tensor) -> Tensor:
-        if input.shape[-1:] != (self.in_features,):
-            raise InputError(
-                f"input of shape {tuple(input.shape)}; this layer takes (..., {self.in_features})"
-            )
-        return input.reshape(-1, self.in_features).to(self.weight.dtype)
 
     def _logits(self, hidden: Tensor) -> Tensor:
         return at_least_float32(linear(hidden, self.weight, self.bias))
