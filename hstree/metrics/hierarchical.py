@@ -5,11 +5,11 @@ them: C. N. Silla & A. A. Freitas, "A survey of hierarchical classification acro
 application domains", Data Mining and Knowledge Discovery 22, 2011.
 """
 
-from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from hstree._typing import Float64
 from hstree.errors import InputError, OptionError
@@ -113,26 +113,20 @@ def _rows(rows: list[Any]) -> Any:
     """Return which names are in each row (n, names)."""
     if any(isinstance(row, str) or not np.iterable(row) for row in rows):
         raise InputError("without a tree, a sample is a row of names from the top down; give tree=")
-    # names of each row, each once, and their numbers
-    sets = [dict.fromkeys(str(cell) for cell in row if cell not in (None, "")) for row in rows]
-    number = {name: i for i, name in enumerate(dict.fromkeys(chain.from_iterable(sets)))}
-    column = [number[name] for row in sets for name in row]
-    start = np.cumsum([0, *map(len, sets)])
-    return csr_array((np.ones(len(column)), column, start), shape=(len(rows), len(number) or 1))
+    return _indicator([[str(cell) for cell in row if cell not in (None, "")] for row in rows])
 
 
 def _ancestors(names: list[Any], tree: Tree) -> Any:
-    """Return which items of the tree are above or at each name (n, I), without the root."""
-    levels = Hierarchy(tree)
+    """Return which items of the tree are above or at each name (n, items), without the root."""
+    levels, above = Hierarchy(tree), list[list[int]]()
     values, number = np.unique(np.array([str(name) for name in names]), return_inverse=True)
-    item = levels.find(values.tolist())
-    pairs = []
-    sample = np.arange(len(item))
-    while len(sample):
-        is_below = levels.depth[item] > 0
-        sample, item = sample[is_below], item[is_below]
-        pairs.append(np.stack([sample, item]))
-        item = levels.parent[item]
-    row, column = np.concatenate(pairs, axis=1)
-    shape = len(values), len(levels.names)
-    return csr_array((np.ones(len(row)), (row, column)), shape=shape)[number]
+    for item in levels.find(values.tolist()).tolist():
+        above.append([])
+        while levels.depth[item] > 0:
+            above[-1].append(item)
+            item = int(levels.parent[item])
+    return _indicator(above)[number]
+
+
+def _indicator(sets: list[Any]) -> Any:
+    return csr_array(MultiLabelBinarizer(sparse_output=True).fit_transform(sets))

@@ -12,14 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as tensors_to_bytes
 
 from hstree._files import current_file, read_json, read_regular, replacing_together, write_json
-from hstree._text import one_line
 from hstree._typing import Array
-from hstree.errors import FileFormatError, TreeError
+from hstree.errors import FileFormatError
 from hstree.tree import Tree, load
 
 FORMAT, VERSION = "hstree label tree", 1
@@ -43,19 +41,18 @@ def write(
 
 
 def read(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], Tree, dict[str, Array]]:
-    """Read them; FileFormatError when they are not there, damaged, or not of one classifier."""
+    """Read them.
+
+    Raises FileFormatError when they are not there or not of one classifier, what their readers
+    raise (ValueError, KeyError, SafetensorError) when they are damaged.
+    """
     home = Path(folder)
     config = read_json(current_file(home, CONFIG), _REMEDY)
     if (config.get("format"), config.get("version")) != (FORMAT, VERSION):
         holds = f"{config.get('format')!r}, version {config.get('version')!r}"
         raise FileFormatError(f"{home} holds {holds}, not {FORMAT!r}, version {VERSION}; {_REMEDY}")
     content = read_regular(current_file(home, WEIGHTS), FileFormatError, _REMEDY)
-    try:
-        tree, tensors = load(current_file(home, TREE)), load_tensors(content)
-    except (TreeError, ValueError, KeyError, OverflowError, SafetensorError) as error:
-        raise FileFormatError(
-            f"{home}: no classifier can be made of it: {one_line(error)}"
-        ) from error
+    tree, tensors = load(current_file(home, TREE)), load_tensors(content)
     hashes = {"tree_sha256": tree.sha256, "weights_sha256": hashlib.sha256(content).hexdigest()}
     if any(config.get(name) != value for name, value in hashes.items()):
         raise FileFormatError(

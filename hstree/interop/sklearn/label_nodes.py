@@ -7,7 +7,7 @@ product of those on its path, and the highest of its paths' where it has several
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,7 +57,8 @@ def fit_nodes(
     largest = abs(X).max(axis=0).toarray().ravel()
     n = n_parallel(n_jobs)
     size = 1 if n == 1 else -(-(tree.n_nodes + 1) // (GROUPS_EACH * n))
-    groups = _groups(problems(tree, Y), size)
+    nodes = problems(tree, Y)
+    groups = iter(lambda: list(islice(nodes, size)), [])
     solved: dict[int, list[Solved]] = {}
     with progress.task("fitting nodes", tree.n_nodes + 1, "nodes") as task:
         for number, group in parallel(partial(_solve, X, largest, objective), groups, n_jobs):
@@ -94,17 +95,6 @@ def problems(tree: Tree, Y: Any) -> Iterator[Problem]:
         edges = range(tree.child_start[node], tree.child_start[node + 1])
         yield some if node == 0 else below(tree.node_edge[node]), list(map(below, edges))
     yield np.arange(Y.shape[0]), [some]
-
-
-def _groups(items: Iterator[Problem], size: int) -> Iterator[list[Problem]]:
-    group: list[Problem] = []
-    for item in items:
-        group.append(item)
-        if len(group) == size:
-            yield group
-            group = []
-    if group:
-        yield group
 
 
 def _solve(X: Rows, largest: Array, objective: Objective, group: list[Problem]) -> list[Solved]:

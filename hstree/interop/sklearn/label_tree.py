@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import scipy.sparse
+from safetensors import SafetensorError
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
@@ -225,10 +226,10 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read a classifier that `save` wrote; FileFormatError when the folder does not hold it."""
-        config, tree, tensors = label_files.read(folder)
         try:
+            config, tree, tensors = label_files.read(folder)
             return cls(**config["parameters"])._restored(tree, tensors, config)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, SafetensorError) as error:
             why = one_line(error)
             raise FileFormatError(f"{folder}: no classifier can be made of it: {why}") from error
 
