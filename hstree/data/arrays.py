@@ -83,20 +83,11 @@ def as_words(words: Any, what: str = "label") -> Sequence[str]:
     listed = listed if isinstance(listed, list | tuple) else list(listed)
     if all(map(str.__instancecheck__, listed)):
         return listed
-    texts = [_as_word(word) for word in listed]
-    if None in texts:
-        at = texts.index(None)
-        raise InputError(
-            f"{what} {at} is {brief(listed[at])}; {what}s must be text or whole numbers"
-        )
-    return texts  # type: ignore[return-value]
-
-
-def _as_word(word: object) -> str | None:
-    """Return a name as text; None where it cannot be one."""
-    if isinstance(word, str):
-        return word
-    return str(int(word)) if isinstance(word, Integral) and not isinstance(word, bool) else None
+    for at, word in enumerate(listed):
+        if not isinstance(word, str | Integral) or isinstance(word, bool):
+            wrong = f"{what} {at} is {brief(word)}"
+            raise InputError(f"{wrong}; {what}s must be text or whole numbers")
+    return [word if isinstance(word, str) else str(int(word)) for word in listed]
 
 
 def _is_number(value: object) -> bool:

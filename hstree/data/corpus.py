@@ -118,7 +118,10 @@ class Corpus:
         first, last = text.line_start[[start, stop]]
         self.lines = start, stop
         self.name, self.sha256, self.versions = text.name, text.sha256, text.versions
-        source = _source_of(text, (start, stop))
+        about = {"kind": "corpus", "name": text.name, "sha256": text.sha256}
+        source: dict[str, Any] = {**about, "lines": [start, stop]}
+        if text.lower:
+            source["lower"] = True
         if vocabulary is None:
             vocabulary = Vocabulary(text.types, text.counts, source=source)
         self.vocabulary = vocabulary
@@ -416,8 +419,7 @@ class Corpus:
         start, stop = self.lines
         ends = self._text.line_start[start + 1 : stop + 1]
         most = n + self._text.line_start[start]
-        lines = (start, start + max(1, int(np.searchsorted(ends, most, side="right"))))
-        return Corpus(self._text, self.vocabulary, lines, only=self._only)
+        return self.select_lines(0, max(1, int(np.searchsorted(ends, most, side="right"))))
 
     def splits(self) -> tuple[Corpus, Corpus, Corpus]:
         """Return the training, validation and test split.
@@ -432,11 +434,9 @@ class Corpus:
                 "which takes ten or more: give a longer text, or files for validation and test"
                 + ("; eos= of from_ids names the id that ends lines" if self.n_lines == 1 else "")
             )
-        start, stop = self.lines
-        train, valid, test = (
-            Corpus(self._text, self.vocabulary, lines, only=self._only)
-            for lines in pairwise([start, stop - 2 * n_last, stop - n_last, stop])
-        )
+        n = self.n_lines
+        bounds = pairwise([0, n - 2 * n_last, n - n_last, n])
+        train, valid, test = (self.select_lines(start, stop) for start, stop in bounds)
         return train, valid, test
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> Corpus:
@@ -466,17 +466,6 @@ class Corpus:
         )
         give_back()  # arrays of all words
         return chosen
-
-
-def _source_of(text: EncodedText, lines: tuple[int, int]) -> dict[str, Any]:
-    """Return the record of some lines of a text, as tree files have it."""
-    return {
-        "kind": "corpus",
-        "name": text.name,
-        "sha256": text.sha256,
-        "lines": list(lines),
-        **({"lower": True} if text.lower else {}),
-    }
 
 
 def _refuse_both(

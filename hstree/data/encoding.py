@@ -42,7 +42,7 @@ from hstree._files import (
 from hstree._jobs import n_parallel, on_cluster, parallel
 from hstree._typing import Int32, Int64, Integer
 from hstree.data.memory import give_back
-from hstree.data.sources import BLOCK_BYTES, Part, Source, TextFile, open_source
+from hstree.data.sources import BLOCK_BYTES, Blocks, Part, Source, TextFile, open_source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError
 
@@ -167,7 +167,7 @@ class _WordNumbers:
 
 
 def pieces_of(
-    source: Source | Part, lower: bool, about: dict[str, Any], large: int = LARGE
+    source: Blocks, lower: bool, about: dict[str, Any], large: int = LARGE
 ) -> Iterator[_Piece]:
     """Yield the ids of whole words, and the offsets behind the ends of their lines.
 

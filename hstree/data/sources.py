@@ -61,17 +61,24 @@ _NOT_TEXTS = {
 }
 
 
-class Source(Protocol):
-    """A text: UTF-8 bytes, one sentence per line, words separated by white space."""
+class Blocks(Protocol):
+    """A text, or a part of one: UTF-8, one sentence per line, white space between words."""
 
-    name: str  #: without a folder
+    @property
+    def name(self) -> str:
+        """Name without a folder."""
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the bytes in blocks of any length."""
+
+
+class Source(Blocks, Protocol):
+    """A text that is kept in the cache folder."""
+
     versions: dict[str, str]  #: of the packages that the text was taken from; empty for a file
 
     def key(self) -> str:
         """Return a hash that changes whenever the text may have changed."""
-
-    def blocks(self) -> Iterator[bytes]:
-        """Yield the text in blocks of any length."""
 
 
 def open_source(
@@ -88,26 +95,26 @@ def open_source(
         first, *others = map(Path, source)
         name = first.name + (f" and {plural(len(others), 'other')}" if others else "")
         return TextFile(first, *others, name=name, text=text)
-    if isinstance(source, str) and source.startswith("nltk:"):
-        return NltkCorpus(source)
-    if isinstance(source, str) and source.startswith("builtin:"):
-        if source != PythonDocs.name:
-            raise InputError(f"{source}: no such built-in text; there is {PythonDocs.name}")
-        return PythonDocs()
-    if isinstance(source, str) and source == "-":
-        return StandardInput(text)
-    is_pattern = isinstance(source, str) and has_magic(source) and not os.path.exists(source)
-    if is_pattern and (matches := sorted(glob(str(source), recursive=True))):
-        return TextFile(*map(Path, matches), name=Path(source).name, text=text)
+    if isinstance(source, str):
+        if source.startswith("nltk:"):
+            return NltkCorpus(source)
+        if source.startswith("builtin:"):
+            if source != PythonDocs.name:
+                raise InputError(f"{source}: no such built-in text; there is {PythonDocs.name}")
+            return PythonDocs()
+        if source == "-":
+            return StandardInput(text)
+        is_pattern = has_magic(source) and not os.path.exists(source)
+        if is_pattern and (matches := sorted(glob(source, recursive=True))):
+            return TextFile(*map(Path, matches), name=Path(source).name, text=text)
     return TextFile(Path(source), text=text)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Ranges of a text's files, in their order, that a job reads; a source for `encoding`."""
+    """Ranges of a text's files, in their order, that a job reads."""
 
     name: str
-    versions: dict[str, str]
     ranges: list[tuple[Path, int, int]]  #: file, first byte, and the one after the last
     changed: list[tuple[int, int]]  #: size and time of last change of each file
 
@@ -188,7 +195,7 @@ class TextFile:
             is_packed = path.suffix in UNPACK
             for start, stop in [(0, -1)] if is_packed else pairwise(_cuts(path, changed[0])):
                 if weight >= PART_BYTES:
-                    parts.append(Part(self.name, self.versions, [], []))
+                    parts.append(Part(self.name, [], []))
                     weight = 0
                 parts[-1].ranges.append((path, start, stop))
                 parts[-1].changed.append(changed)
@@ -277,12 +284,7 @@ class Lines:
     """Lines that a program has, any iterable of str; one of several lines is each of them."""
 
     def __init__(self, lines: Iterable[str], name: str) -> None:
-        self.name, self.versions = name, dict[str, str]()
-        self._lines = lines
-
-    def key(self) -> str:
-        """Return nothing: lines may be read only once, and are not kept in the cache folder."""
-        return ""
+        self.name, self._lines = name, lines
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the lines; InputError where one is no text."""

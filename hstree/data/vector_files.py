@@ -156,9 +156,7 @@ def numbers_per_word(head: bytes) -> int:
     header = _HEADER.match(head)
     lines = head[header.end() if header else 0 :].split(b"\n")[: _FIRST_LINES + 1]
     whole = [line for line in lines[:-1] if line.strip()]  # the last may be cut off
-    numbers = {
-        len(list(takewhile(_NUMBER.fullmatch, reversed(line.split()[1:])))) for line in whole
-    }
+    numbers = set(map(_count_numbers, whole))
     if len(whole) < 2 or len(numbers) > 1 or not all(b"." in line for line in whole):
         return 0
     return count if (count := numbers.pop()) >= FEWEST else 0

@@ -317,16 +317,15 @@ def _in_order(counts: Any, words: Sequence[str]) -> Any:
 
     Raises InputError when it has none of the words.
     """
-    index = list(counts) if isinstance(counts, Mapping) else index_of(counts)
+    is_dict = isinstance(counts, Mapping)
+    index = list(counts) if is_dict else index_of(counts)
     if index is None:
         return counts
-    keys = as_words(index, "word")
-    if tuple(keys) == tuple(words):
-        return list(counts.values()) if isinstance(counts, Mapping) else counts
-    if not isinstance(counts, Mapping) and tuple(keys) == tuple(RowNumbers(len(keys))):
-        return counts  # a default index
-    values = list(counts.values()) if isinstance(counts, Mapping) else as_array(counts, "counts")
-    count_of = dict(zip(keys, values, strict=True))
+    keys, values = as_words(index, "word"), list(counts.values()) if is_dict else counts
+    has_default_index = not is_dict and tuple(keys) == tuple(RowNumbers(len(keys)))
+    if has_default_index or tuple(keys) == tuple(words):
+        return values
+    count_of = dict(zip(keys, values if is_dict else as_array(values, "counts"), strict=True))
     if len(count_of) < len(keys):
         twice = Counter(keys).most_common(1)[0][0]
         raise InputError(f"counts with the word {quoted(twice)} twice; add them up")

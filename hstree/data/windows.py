@@ -84,9 +84,7 @@ class Windows:
         """
         for start in map(int, self._starts if rng is None else rng.permutation(self._starts)):
             first, stop = start - self.context, min(start + BLOCK, len(self))
-            ids = self.corpus.ids(slice(max(first, 0), stop))
-            oov = ids < 0
-            ids[oov] = self._unk
+            ids, oov = self._read(max(first, 0), stop)
             ids = np.pad(ids, (max(-first, 0), 0), constant_values=self._eos)
             window = np.lib.stride_tricks.sliding_window_view(ids, self.context + 1)
             order = np.arange(len(window)) if rng is None else rng.permutation(len(window))
@@ -97,6 +95,13 @@ class Windows:
 
     #: Yields the batches of one training epoch, in random order.
     training_batches = batches
+
+    def _read(self, first: int, stop: int) -> tuple[Int32, Bool]:
+        """Return the label ids of some tokens, and whether each is OOV."""
+        ids = self.corpus.ids(slice(first, stop))
+        oov = ids < 0
+        ids[oov] = self._unk
+        return ids, oov
 
 
 class SymmetricWindows(Windows):
@@ -174,9 +179,7 @@ class SymmetricWindows(Windows):
         for i in rng.permutation(len(cut) - 1):
             first, stop = map(int, cut[i : i + 2])
             of_batch = np.append(self._pieces(first, stop), stop)
-            ids = self.corpus.ids(slice(first, stop))
-            oov = ids < 0
-            ids[oov] = self._unk
+            ids, oov = self._read(first, stop)
             of_batch = of_batch - of_batch[0]
             kept = self.kept[ids]
             if kept.min() < 1:
@@ -197,9 +200,7 @@ class SymmetricWindows(Windows):
 
     def _read_lines(self, first: int, last: int) -> tuple[Int32, Bool, Int64]:
         """Return the label ids of some tokens, whether each is OOV, and the line of each."""
-        ids = self.corpus.ids(slice(first, last))
-        oov = ids < 0
-        ids[oov] = self._unk
+        ids, oov = self._read(first, last)
         starts = self.corpus.line_starts(first, last)
         inside = starts[(starts > first) & (starts < last)]
         return ids, oov, np.cumsum(np.bincount(inside - first, minlength=len(ids)))

@@ -18,7 +18,6 @@ import numpy as np
 
 from hstree import progress
 from hstree._options import Option, Range
-from hstree._ragged import offsets, ranges
 from hstree._typing import Float64, Int64, Integer
 from hstree.data.contexts import checked_ids
 from hstree.data.corpus import Corpus
@@ -64,10 +63,9 @@ class _Order:
         """Sums of `kept` over all n-grams before each, (G + 1,)."""
         return np.concatenate([[0.0], np.cumsum(self.kept)])
 
-    def runs(self, context: Int64, n_words: int) -> tuple[Int64, Int64]:
-        """First n-gram of each context, and the one after its last; they are consecutive."""
-        first, stop = np.searchsorted(self.grams, [context * n_words, (context + 1) * n_words])
-        return first, stop
+    def runs(self, context: Int64, n_words: int) -> Int64:
+        """First n-gram of each context, and the one after its last: (2, B)."""
+        return np.searchsorted(self.grams, [context * n_words, (context + 1) * n_words])
 
 
 class KneserNey:
@@ -219,24 +217,17 @@ class KneserNey:
         return float(np.exp(self.nll(corpus).mean()))
 
     def log_prob(self, contexts: Integer) -> Float64:
-        """Return the log-probabilities of all words: float64 array (B, V), in O(B V).
+        """Return the log-probabilities of all words: float64 array (B, V).
+
+        In O(B V order log G) time for G n-grams.
 
         Parameters
         ----------
         contexts : int array (B, order - 1)
             Word ids, the farthest first; ``<eos>`` before the first word of a text.
         """
-        orders, n_words = self._fitted()
-        ids = checked_ids(contexts, self.order - 1, n_words)
-        prob = np.full((len(ids), n_words), 1 / n_words)
-        for order, row, context in _by_order(orders, ids, n_words):
-            prob[row] *= order.rest[context][:, None]
-            first, stop = order.runs(context, n_words)
-            start = offsets(stop - first)
-            gram = ranges(first, start)
-            prob[np.repeat(row, stop - first), order.grams[gram] % n_words] += order.kept[gram]
-        log_prob: Float64 = np.log(prob)
-        return log_prob
+        words = np.arange(self._fitted()[1])
+        return self.log_prob_of(contexts, np.broadcast_to(words, (len(contexts), len(words))))
 
     def log_prob_of(self, contexts: Integer, words: Integer) -> Float64:
         """Return the log-probabilities of some words (B, k) in each context of `log_prob`.

@@ -5,7 +5,6 @@ from itertools import chain
 import numpy as np
 
 from hstree._ragged import offsets, ranges
-from hstree._typing import Int64
 from hstree.errors import InputError
 from hstree.tree.arrays import TreeArrays
 
@@ -69,7 +68,8 @@ def neighbours_of(tree: TreeArrays, label: str, k: int = 10) -> list[str]:
     for edge in dict.fromkeys(edges):
         nodes = tree.edge_node[[edge]]
         while nodes.size and len(near) <= k:  # level by level below the node
-            below = tree.child[_edges_of(tree, nodes)]
+            edges_below = ranges(tree.child_start[nodes], offsets(tree.fan_out[nodes]))
+            below = tree.child[edges_below]
             near |= dict.fromkeys((~below[below < 0]).tolist())
             nodes = below[(below >= 0) & (below != tree.child[edge])]
         if len(near) > k:
@@ -84,8 +84,3 @@ def _path(tree: TreeArrays, edge: int) -> list[int]:
         path.append(edge)
         edge = int(tree.parent_edge[edge])
     return path
-
-
-def _edges_of(tree: TreeArrays, nodes: Int64) -> Int64:
-    """Return the edges of some nodes, one node after the other."""
-    return ranges(tree.child_start[nodes], offsets(tree.fan_out[nodes]))
