@@ -7,6 +7,7 @@ what a killed one left there.
 """
 
 import bz2
+import csv
 import errno
 import gzip
 import hashlib
@@ -14,6 +15,7 @@ import json
 import lzma
 import math
 import os
+import re
 import shutil
 import stat
 import sys
@@ -23,7 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
-from io import BufferedReader
+from io import BufferedReader, StringIO
 from pathlib import Path
 from reprlib import repr as brief
 from typing import IO, Any, BinaryIO, NoReturn
@@ -128,6 +130,20 @@ def read_text(path: str | os.PathLike[str], what: str = "") -> str:
     r"""Read UTF-8 text, unpacked, without a byte order mark, line ends as ``\n``; InputError."""
     data = read_regular(path, what=what, unpack=True).removeprefix(BYTE_ORDER_MARK)
     return strict_text(data, os.fspath(path)).replace("\r\n", "\n")
+
+
+def table_rows(text: str, delimiter: str = "") -> list[tuple[int, list[str]]]:
+    """Return the rows of a table that hold something, with their lines; InputError for bad quotes.
+
+    By default, what separates cells is most frequent in the first line, outside quotes.
+    """
+    first = re.sub('"[^"]*"', "", text.partition("\n")[0])
+    delimiter = delimiter or max(",;\t|", key=first.count)
+    lines = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        return [(lines.line_num, row) for row in lines if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise InputError(f"line {lines.line_num}: {error}; mend the quotes") from error
 
 
 def strict_text(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> str:

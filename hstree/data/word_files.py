@@ -11,9 +11,7 @@ The pair is written by two renames, the labels first, and the hash is checked on
 files left over by a kill in between are refused. Labels without a record are read too.
 """
 
-import csv
 import hashlib
-import io
 import json
 import os
 import re
@@ -24,7 +22,15 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from hstree._files import BYTE_ORDER_MARK, explained, open_regular, read_text, replacing
+from hstree._files import (
+    BYTE_ORDER_MARK,
+    explained,
+    naming,
+    open_regular,
+    read_text,
+    replacing,
+    table_rows,
+)
 from hstree._plugins import require
 from hstree._text import one_line, quoted
 from hstree._typing import Int64
@@ -84,13 +90,8 @@ def read_counts(path: str | os.PathLike[str]) -> WordList:
     has_titles = "\t" in first and rest and not any(map(_NUMBER.match, first.split("\t")))
     if not ending or (ending == ".tsv" and (is_record or not has_titles)):
         return read_words(path, "the vocabulary", counted=True)
-    outside_quotes = re.sub('"[^"]*"', "", first)
-    delimiter = "\t" if ending == ".tsv" else max(",;\t|", key=outside_quotes.count)
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        rows = [(lines.line_num, row) for row in lines if row]
-    except csv.Error as error:
-        raise InputError(f"{name}, line {lines.line_num}: {error}; mend the quotes") from error
+    with naming(name):
+        rows = table_rows(text, "\t" if ending == ".tsv" else "")
     if not rows:
         raise InputError(f"{name}: the file is empty; give lines of a word and its count")
     titles = [] if any(map(_NUMBER.match, rows[0][1])) else rows.pop(0)[1]
@@ -104,17 +105,15 @@ def _word_columns(name: str, titles: list[str], rows: list[tuple[int, list[str]]
     width = len(titles or rows[0][1])
     if odd := next((row for row in rows if len(row[1]) != width), None):
         raise unexpected(name, odd[0], f"{width} columns", ", ".join(odd[1]))
-    whole = [all(_COUNT.fullmatch(row[i]) for _, row in rows) for i in range(width)]
     plain = [title.strip().lower() for title in titles]
     words = [i for i, title in enumerate(plain) if title in _WORD_TITLES][:1]
     counts = [i for i, title in enumerate(plain) if title in _COUNT_TITLES][:1]
-    # Of two columns, the second is the other one, whatever is in it.
-    counts = counts or [
-        i for i in range(width) if i not in words and (whole[i] or (words and width == 2))
-    ]
-    words = words or [i for i in range(width) if i not in counts and (not whole[i] or width == 2)]
-    if width == 2 and len(words) != len(counts):  # both of whole numbers, or none
-        words, counts = [0], [1]
+    left = [i for i in range(width) if i not in words + counts]
+    whole = [i for i in left if all(_COUNT.fullmatch(row[i]) for _, row in rows)]
+    if width == 2 and len(whole) != 1:  # both have whole numbers, or none
+        whole = left[-1:]
+    counts = counts or whole
+    words = words or [i for i in left if i not in whole] or [i for i in left if i not in counts]
     if len(words) != 1 or len(counts) != 1:
         raise InputError(
             f"{name}: which of its {width} columns are words and counts is not plain; keep these "

@@ -24,6 +24,7 @@ from hstree.errors import InputError
 from hstree.formats.base import Format, check_quotable, edges_of, write_lines
 from hstree.tree import Tree
 from hstree.tree.order import from_edges
+from hstree.tree.outlines import edges_of_graph
 
 _HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
@@ -93,17 +94,13 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     >>> tree.labels, tree.names
     (('cat', 'dog'), ('animal',))
     """
-    if not graph.is_directed() or graph.is_multigraph():
-        raise InputError("the graph is not a networkx.DiGraph; edges lead from parent to child")
+    edges = edges_of_graph(graph)
     if len(graph) == 0:
         raise InputError("the graph has no node; a tree has at least one label")
     items = list(graph.nodes(data=True))
     index = {item: i for i, (item, _) in enumerate(items)}
-    edges = list(graph.edges(data="branch"))
-    if all(isinstance(branch, int) for _, _, branch in edges):
-        edges.sort(key=lambda edge: edge[2])
-    parent = np.fromiter((index[above] for above, _, _ in edges), np.int64, len(edges))
-    child = np.fromiter((index[below] for _, below, _ in edges), np.int64, len(edges))
+    parent = np.fromiter((index[above] for above, _ in edges), np.int64, len(edges))
+    child = np.fromiter((index[below] for _, below in edges), np.int64, len(edges))
     tree = from_edges(parent, child, len(items), lambda i: repr(items[i][0]))
 
     leaves = [items[i] for i in tree.leaves.tolist()]

@@ -10,6 +10,7 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as brief
@@ -164,15 +165,13 @@ def from_json(data: bytes) -> Content:
     for key, numbers in (("children", list(chain.from_iterable(children))), ("counts", counts)):
         if numbers is None:
             continue
-        try:
+        with suppress(OverflowError):
             if set(map(type, numbers)) <= {int}:
                 arrays[key] = np.array(numbers, np.int64)
                 continue
-            at = next(i for i, value in enumerate(numbers) if type(value) is not int)
-            fault = "not an integer"
-        except OverflowError:
-            at = next(i for i, value in enumerate(numbers) if not -(1 << 63) <= value < 1 << 63)
-            fault = "more than 64 bits hold"
+        fits = (type(value) is int and -(1 << 63) <= value < 1 << 63 for value in numbers)
+        at = next(i for i, fit in enumerate(fits) if not fit)
+        fault = "more than 64 bits hold" if type(numbers[at]) is int else "not an integer"
         node = int(np.searchsorted(start, at, "right")) - 1
         holder = f"node {node} holds" if key == "children" else f"label {at} has the count"
         raise FileFormatError(f"{holder} {brief(numbers[at])}, {fault}")

@@ -4,13 +4,12 @@ Items of nested mappings, level columns, node objects, Newick and cluster chains
 where they stand; those of parents, edges and graphs by their names.
 """
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 
+from hstree._files import table_rows
 from hstree._text import quoted
 from hstree.errors import InputError
 
@@ -173,14 +172,7 @@ def of_csv(text: str) -> Outline:
 
     The first line has titles, unless one of its cells stands again below, in the same column.
     """
-    first = re.sub('"[^"]*"', "", text.partition("\n")[0])
-    lines = csv.reader(
-        io.StringIO(text, newline=""), delimiter=max(",;\t|", key=first.count), strict=True
-    )
-    try:
-        rows = [(lines.line_num, row) for row in lines if any(cell.strip() for cell in row)]
-    except csv.Error as error:
-        raise InputError(f"line {lines.line_num}: {error}; mend the quotes") from error
+    rows = table_rows(text)
     if not rows:
         raise InputError("the file is empty; give parents and children, or columns of levels")
     first_row = [cell.strip() for cell in rows[0][1]]
@@ -218,19 +210,15 @@ def of_graph(graph: Any) -> Outline:
     An item is called by its ``label`` or ``name``, else by the node itself. Children are in the
     order of ``branch`` where all edges have one.
     """
-    if not graph.is_directed() or graph.is_multigraph():
-        raise InputError("the graph is not a networkx.DiGraph; edges lead from parent to child")
+    edges = edges_of_graph(graph)
     names: dict[Any, str] = {}
     for node, data in graph.nodes(data=True):
         keys = ("label", "name") if graph.out_degree(node) == 0 else ("name", "label")
         names[node] = named(next((data[key] for key in keys if data.get(key) is not None), node))
-    edges = list(graph.edges(data="branch"))
-    if all(isinstance(branch, int) for *_, branch in edges):
-        edges.sort(key=lambda edge: edge[2])
     order = list(names)
     outline = Outline([names[node] for node in order], [-1] * len(order))
     index = {node: item for item, node in enumerate(order)}
-    for above, below, _ in edges:
+    for above, below in edges:
         item = index[below]
         if outline.parents[item] >= 0:
             first = outline.names[outline.parents[item]]
@@ -240,6 +228,16 @@ def of_graph(graph: Any) -> Outline:
             )
         outline.parents[item] = index[above]
     return outline
+
+
+def edges_of_graph(graph: Any) -> list[tuple[Any, Any]]:
+    """Return the parent and the child of each edge of a networkx graph, children in their order."""
+    if not graph.is_directed() or graph.is_multigraph():
+        raise InputError("the graph is not a networkx.DiGraph; edges lead from parent to child")
+    edges = list(graph.edges(data="branch"))
+    if all(isinstance(branch, int) for *_, branch in edges):
+        edges.sort(key=lambda edge: edge[2])
+    return [(above, below) for above, below, _ in edges]
 
 
 def of_newick(text: str) -> Outline:
