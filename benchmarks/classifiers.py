@@ -88,7 +88,7 @@ def main() -> None:
     parser = table.parser(__doc__)
     parser.add_argument("--sets", nargs="+", default=SETS, help="planted-V for V classes, too")
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
-    parser.add_argument("--C", nargs="+", type=float, default=[1.0, 10.0, 100.0])
+    parser.add_argument("--C", nargs="+", type=float, default=[1.0, 3.0, 10.0, 30.0, 100.0])
     parser.add_argument("--samples", type=int, default=5, help="training samples a planted class")
     parser.add_argument("--limit", type=float, default=600, help="seconds of one fit")
     parser.add_argument("--data", help="a tar of the newsgroups (default: see above)")

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 FORM = "a line N D L, then label,label feature:value ... of each"
 METHOD_HELP = (
-    'Method with its options, as in "kmeans arity=16"; by default kmeans of as many branches as '
-    "the labels ask for."
+    'Method with its options, as in "kmeans arity=16"; "kmeans arity=10 max_leaves=100" by default.'
 )
 #: Numbers of first labels that are scored.
 KS = (1, 3, 5)

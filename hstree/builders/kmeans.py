@@ -22,6 +22,7 @@ def kmeans(
     vectors: WordVectors,
     *,
     arity: Annotated[int, Range(2)] = 2,
+    max_leaves: Annotated[int | None, Range(2)] = None,
     balanced: bool = False,
     iterations: Annotated[int, Range(1)] = 10,
     random_state: RandomState = 0,
@@ -34,8 +35,9 @@ def kmeans(
     vectors : WordVectors
         One vector per word; distances are Euclidean.
     arity : int
-        Number of centres, and so of children, of a node: k. Nodes of at most k words have them as
-        children.
+        Number of centres, and so of children, of a node that is split: k.
+    max_leaves : int, optional
+        Nodes of at most so many words have them as children; those of at most k have them anyway.
     balanced : bool
         Make the children of a node equally large, up to one word.
     iterations : int
@@ -72,9 +74,11 @@ def kmeans(
     .. [2] Y. Prabhu et al., "Parabel: partitioned label trees for extreme classification with
        application to dynamic search advertising", WWW 2018, section 4.1.
     """
-    arity = min(arity, max(2, len(vectors.labels)))  # more children change nothing
+    most = max(2, len(vectors.labels))  # more children change nothing
+    centres = min(arity, most)
+    widest = max(centres, min(max_leaves or 0, most))
     seeds = [np.random.SeedSequence(random_state)]
-    splitter = Means(arity, balanced, iterations)
+    splitter = Means(centres, widest, balanced, iterations)
     (divided,) = divide_vectors("kmeans", vectors, splitter, seeds, n_jobs=n_jobs)
     return Tree(vectors.labels, divided.child_start, divided.child, counts=vectors.counts)
 
@@ -83,14 +87,15 @@ def kmeans(
 class Means:
     """Splits by k-means, the options as of `kmeans`; no `value` is needed."""
 
-    arity: int
+    centres: int
+    arity: int  # of the widest node
     balanced: bool
     iterations: int
     max_codes = 1
 
     def drawn(self, rng: np.random.Generator, n: int) -> Float64:
         """Draw Gumbel noise (k, n): it decides the first k centres."""
-        return rng.gumbel(size=(self.arity, n))
+        return rng.gumbel(size=(self.centres, n))
 
     def split_of(self, vectors: Floating, value: None) -> Split:
         """Return the rule that splits nodes of words with these vectors (V, d)."""
@@ -112,14 +117,14 @@ class Means:
         centres = _first_centres(nodes, X, self.drawn(rng, len(rows)))
         branch = clusters(nodes, X, centres, self.balanced, self.iterations)
         # (k, d); an empty cluster keeps its first centre
-        of_rows = [X[branch == j] for j in range(self.arity)]
+        of_rows = [X[branch == j] for j in range(self.centres)]
         means = [
             c[0] if len(x) == 0 else x.mean(axis=0, dtype=np.float64)
             for x, c in zip(of_rows, centres, strict=True)
         ]
         mean = np.array(means, X.dtype)
         square = np.vecdot(mean, mean).astype(np.float64)
-        return Scores(scale, centre, square, np.zeros(self.arity), -2 * mean)
+        return Scores(scale, centre, square, np.zeros(self.centres), -2 * mean)
 
     def branches(self, nodes: Nodes, scores: Float64, value: None) -> Int64:
         """Return the branches (n,) of words by their distances (k, n)."""

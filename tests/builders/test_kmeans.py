@@ -123,6 +123,20 @@ def test_small_nodes_are_wide_leaves():
     assert kmeans(words(normal(300, 3)), arity=8).fan_out.max() == 8
 
 
+@pytest.mark.parametrize("balanced", [False, True])
+def test_nodes_of_at_most_max_leaves_words_have_them_as_children(balanced):
+    tree = kmeans(words(normal(700, 4)), arity=3, max_leaves=20, balanced=balanced)
+    below, is_leaf = child_sizes(tree), tree.child < 0
+    n_words = np.add.reduceat(below, tree.child_start[:-1])
+    small = n_words <= 20
+    assert (tree.fan_out == np.where(small, n_words, 3)).all()
+    assert small[tree.edge_node[is_leaf]].all() or not balanced
+    assert kmeans(words(normal(20, 4)), max_leaves=50).n_nodes == 1
+    assert kmeans(words(normal(20, 4)), arity=4, max_leaves=2) == kmeans(
+        words(normal(20, 4)), arity=4
+    )
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 64, 81])
 @pytest.mark.parametrize("arity", [2, 3])
 @pytest.mark.parametrize("balanced", [False, True])

@@ -20,7 +20,6 @@ from hstree.data.multilabel import read_multilabel
 from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier as Classifier
 from hstree.interop.sklearn import label_nodes
-from hstree.interop.sklearn.label_tree import default_arity
 from hstree.metrics import precision_at_k
 from tests.shared_data import shared
 
@@ -169,14 +168,6 @@ def test_classes_are_predicted_where_a_sample_has_one():
     np.testing.assert_allclose(probability.sum(axis=1), 1)
     assert (model.predict(X) == model.classes_[probability.argmax(axis=1)]).all()
     assert model.tree_.labels == tuple(model.classes_)
-
-
-@pytest.mark.parametrize(
-    ("n_labels", "arity"),
-    [(1, 2), (2, 2), (100, 100), (101, 11), (159, 13), (4000, 64), (30_000, 32)],
-)
-def test_the_default_tree_has_few_levels_of_nodes_of_equal_width(n_labels, arity):
-    assert default_arity(n_labels) == arity
 
 
 def test_a_tree_file_is_taken_and_its_other_labels_are_pruned(tmp_path):

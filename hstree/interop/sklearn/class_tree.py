@@ -23,9 +23,10 @@ from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn.linear import Rows, is_sparse
 from hstree.tree import Tree
 
-#: Name of the default builder of classes, and the most classes that it leaves under the root; over
-#: more it puts nodes of so many children.
-AUTO, MOST_FLAT, WIDE = "auto", 256, 100
+#: Name of the default builder of classes, and the most classes that it leaves under the root.
+AUTO, MOST_FLAT = "auto", 256
+#: Options of kmeans for more: upper nodes are narrow, since all samples pass them.
+NARROW_ABOVE = {"arity": 10, "max_leaves": 100}
 #: Largest dimension of a class vector; centroids of more features are projected.
 MOST_DIMENSIONS = 100
 #: Sum to which fractional weights are scaled before they are rounded to counts.
@@ -53,7 +54,7 @@ def tree_of_classes(
         if options:
             raise OptionError("builder_options are those of a builder; name one, such as kmeans")
         method = "flat" if len(labels) <= MOST_FLAT else "kmeans"
-        options = {} if method == "flat" else {"arity": WIDE}
+        options = {} if method == "flat" else NARROW_ABOVE | {"balanced": True}
     return tree_of(
         method,
         options,

@@ -61,9 +61,10 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
     ----------
     builder : str, default "auto"
         Method that makes the tree. "auto" is "flat", all classes under the root, for up to 256
-        classes, and "kmeans" with an arity of 100 for more. Else one of `hstree.builders()` that
-        takes vectors (the centroids of the classes; see `class_tree.class_vectors`) or a vocabulary
-        (their frequencies), or "classes", which clusters the centroids, too.
+        classes, and for more "kmeans", balanced, of an arity of 10, with up to 100 classes under
+        the lowest nodes. Else one of `hstree.builders()` that takes vectors (the centroids of the
+        classes; see `class_tree.class_vectors`) or a vocabulary (their frequencies), or "classes",
+        which clusters the centroids, too.
     builder_options : mapping, optional
         Options of the builder; none for "auto".
     tree : Tree, str or path, optional

@@ -1,6 +1,5 @@
 """Probabilistic label tree: a linear classifier for several labels a sample."""
 
-import math
 import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -22,12 +21,10 @@ from hstree.builders.shared.prune import pruned
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, InputError
 from hstree.interop.sklearn import label_files
-from hstree.interop.sklearn.class_tree import few_dimensions, label_ids, tree_of
+from hstree.interop.sklearn.class_tree import NARROW_ABOVE, few_dimensions, label_ids, tree_of
 from hstree.interop.sklearn.label_nodes import LabelNodes, Objective, fit_nodes
 from hstree.tree import Tree, load
 
-#: Number of children of the widest nodes of the default tree.
-WIDEST = 100
 #: Labels up to which a tree is built by NumPy alone, since loading compiled kernels takes longer.
 MOST_BY_NUMPY = 10_000
 
@@ -55,8 +52,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         sum of its samples' features, scaled to unit length) or a vocabulary (the labels' numbers
         of samples).
     builder_options : mapping, optional
-        Options of the builder. By default kmeans has the `arity` ``V ** (1 / levels)``, for as few
-        levels as make it 100 or less: up to 100 labels are all under the root.
+        Options of the builder. By default kmeans has an `arity` of 10 and `max_leaves` of 100: up
+        to 100 labels are all under the root.
     tree : Tree, str or path, optional
         The tree or its file, instead of a builder; its labels are the columns of `y`, "0" to
         "V - 1". Other labels are pruned.
@@ -325,7 +322,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
 
         options = self.builder_options or {}
         if self.builder == "kmeans" and self.builder_options is None:
-            options = {"arity": default_arity(len(names))}
+            options = NARROW_ABOVE
         with numpy_alone(len(names) <= MOST_BY_NUMPY):
             return tree_of(self.builder, options, names, seed, counts, vectors)
 
@@ -344,9 +341,3 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         found = self._model.search(X, k, threshold)
         found.indices = self._class_of_label[found.indices]
         return found
-
-
-def default_arity(n_labels: int) -> int:
-    """Return the number of children of a node of the default tree."""
-    levels = max(1, math.ceil(math.log(n_labels, WIDEST)))
-    return max(2, math.ceil(math.pow(n_labels, 1 / levels)))

@@ -251,7 +251,8 @@ class LinearTree:
     def pair_logits(self, X: Rows, item: Int64, row: Int64) -> Array:
         """Return the logits (P,) of pairs of a sample and a weight row."""
         if self.kept is not None:
-            return self.bias[row] + _pair_products(scipy.sparse.csr_array(X), self.kept, item, row)
+            node = segment_ids(self.tree.row_start)[row]
+            return self.bias[row] + _pair_products(X, self.kept, node, item, row)
         if not self.sparse:
             return kernels.gather_dot(self.table, self.bias, X, item, row)
         logits: Array = self.bias[row]
@@ -303,13 +304,16 @@ def _wide(model: LinearTree, X: Rows, taken: Decisions) -> Passed[Iterable[Gradi
     return log_prob, backward
 
 
-def _pair_products(X: Any, weight: Any, item: Int64, row: Int64) -> Float64:
-    """Return the products (P,) of pairs of a sparse sample and a sparse weight row."""
+def _pair_products(X: Any, weight: Any, node: Int64, item: Int64, row: Int64) -> Float64:
+    """Return the products (P,) of pairs of a sparse sample and a sparse weight row of a node."""
     result = np.empty(len(item))
-    stored = offsets(np.diff(X.indptr)[item] + np.diff(weight.indptr)[row])
-    # Pairs of about so many stored numbers at a time
-    for some in np.split(np.arange(len(item)), np.flatnonzero(np.diff(stored[1:] // PRODUCTS)) + 1):
-        result[some] = X[item[some]].multiply(weight[row[some]]).sum(axis=1)
+    order = np.argsort(node, kind="stable")
+    for here in np.split(order, np.flatnonzero(np.diff(node[order])) + 1):
+        # A sample has pairs with all rows of the node.
+        first, last = row[here].min(initial=0), row[here].max(initial=0)
+        samples, slot = np.unique(item[here], return_inverse=True)
+        table = product(X[samples], weight[first : last + 1])
+        result[here] = table[slot, row[here] - first]
     return result
 
 
@@ -333,7 +337,7 @@ def product(X: Any, weight: Any) -> Array:
     """Return the products (n, k) of sparse samples (n, features) and weights (k, features)."""
     if weight.shape[1] < X.nnz and weight.shape[0] * weight.shape[1] <= TABLE_LIMIT:
         return np.asarray(X @ weight.T.toarray(order="C"))
-    return np.asarray((X @ weight.T).toarray())
+    return np.asarray((weight @ X.T).toarray().T)
 
 
 def is_sparse(X: Any) -> bool:
