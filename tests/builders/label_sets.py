@@ -24,3 +24,9 @@ def child_sizes(tree: Tree) -> np.ndarray:
     """Number of labels below each edge."""
     below = label_sets(tree)
     return np.array([1 if c < 0 else len(below[c]) for c in tree.child])
+
+
+def sets_by_name(tree: Tree) -> dict[str, frozenset[str]]:
+    """Labels below each node that has a name."""
+    pairs = zip(tree.names or [], label_sets(tree), strict=True)
+    return {name: below for name, below in pairs if name is not None}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hstree.builders.shared.binarise import binarise_huffman, binarise_two_means
 from hstree.tree import Tree
-from tests.builders.label_sets import label_sets
+from tests.builders.label_sets import label_sets, sets_by_name
 from tests.builders.oracle import code_lengths, shortest_by_heap
 
 WIDE = Tree.from_children(
@@ -16,11 +16,6 @@ WIDE = Tree.from_children(
     counts=[8, 4, 2, 2, 1, 5, 5],
     names=["root", "one", "two"],
 )
-
-
-def sets_by_name(tree):
-    pairs = zip(tree.names, label_sets(tree), strict=True)
-    return {name: below for name, below in pairs if name is not None}
 
 
 def test_huffman_splits_each_node_on_its_own():

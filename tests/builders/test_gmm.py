@@ -5,26 +5,13 @@ import pytest
 
 from hstree.builders.gmm import VARIANCE_FLOOR, gmm
 from hstree.builders.shared.nodes import Nodes, split_in_order
-from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree.codes import Codes
 from tests.builders.label_sets import child_sets, child_sizes, label_sets
 from tests.builders.oracle import em_responsibilities
+from tests.builders.vectors import named, normal, words
 
 pytestmark = pytest.mark.filterwarnings("error")
-
-
-def words(vectors, **more):
-    vectors = np.asarray(vectors, np.float32)
-    return WordVectors([f"w{i}" for i in range(len(vectors))], vectors, **more)
-
-
-def normal(n, d, seed=0):
-    return np.random.default_rng(seed).standard_normal((n, d))
-
-
-def named(indices):
-    return frozenset(f"w{i}" for i in indices)
 
 
 def planted(seed):

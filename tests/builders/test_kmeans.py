@@ -10,28 +10,15 @@ from hstree._compiled import numpy_alone
 from hstree.builders import kmeans as module
 from hstree.builders.kmeans import kmeans
 from hstree.builders.shared.nodes import Nodes
-from hstree.data.vectors import WordVectors
 from tests.builders.label_sets import child_sizes, label_sets
+from tests.builders.vectors import named, normal, words
 from tests.needs import NUMBA
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def words(vectors):
-    vectors = np.asarray(vectors, np.float32)
-    return WordVectors([f"w{i}" for i in range(len(vectors))], vectors)
-
-
-def normal(n, d, seed=0):
-    return np.random.default_rng(seed).standard_normal((n, d))
-
-
 def gumbel(seed, *shape):
     return np.random.default_rng(seed).gumbel(size=shape)
-
-
-def named(indices):
-    return frozenset(f"w{i}" for i in indices)
 
 
 @pytest.mark.parametrize("balanced", [False, True])

@@ -9,20 +9,12 @@ from sklearn.cluster import AgglomerativeClustering
 
 from hstree.builders import linkage as module
 from hstree.builders.linkage import Criterion, linkage, tree_from_linkage
-from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree.codes import Codes
 from tests.builders.label_sets import child_sets, label_sets
+from tests.builders.vectors import normal, words
 
 pytestmark = pytest.mark.filterwarnings("error")
-
-
-def normal(n, d, seed=0):
-    return np.random.default_rng(seed).standard_normal((n, d)).astype(np.float32)
-
-
-def words(vectors):
-    return WordVectors([f"w{i}" for i in range(len(vectors))], vectors)
 
 
 def merged_sets(merges, labels):
@@ -138,6 +130,6 @@ def test_what_does_not_go_together_is_refused():
 @pytest.mark.parametrize("apart", [0, 100])
 def test_the_merges_are_those_of_scipy_here_and_in_another_process(criterion, apart, monkeypatch):
     monkeypatch.setattr(module, "APART", apart)
-    X = normal(40, 4)
-    expected = merged_sets(hierarchy.linkage(X.astype(float), criterion), words(X).labels)
-    assert set(label_sets(linkage(words(X), criterion=criterion))) == set(expected)
+    X = words(normal(40, 4))
+    expected = merged_sets(hierarchy.linkage(X.vectors.astype(float), criterion), X.labels)
+    assert set(label_sets(linkage(X, criterion=criterion))) == set(expected)

@@ -14,20 +14,9 @@ from hstree.data.vectors import WordVectors
 from hstree.errors import InputError
 from tests.builders.label_sets import child_sets
 from tests.builders.oracle import code_lengths, shortest_by_heap, weighted_length
+from tests.builders.vectors import normal, words
 
 pytestmark = pytest.mark.filterwarnings("error")
-
-
-def words(vectors, counts):
-    return WordVectors([f"w{i}" for i in range(len(counts))], vectors, counts=counts)
-
-
-def normal(n, d, seed=0):
-    return np.random.default_rng(seed).standard_normal((n, d))
-
-
-def named(indices):
-    return frozenset(f"w{i}" for i in indices)
 
 
 def huffman_of(vectors):
@@ -40,7 +29,7 @@ counted = st.lists(st.integers(0, 30) | st.integers(0, 10**9), min_size=1, max_s
 @settings(max_examples=100, deadline=None)
 @given(counted, st.integers(1, 4), st.integers(0, 99), st.sampled_from([0.0, 1.0, 1e-18, 1e18]))
 def test_every_word_keeps_the_length_that_huffman_gives_it(counts, d, seed, size):
-    vectors = words(size * normal(len(counts), d, seed), counts)
+    vectors = words(size * normal(len(counts), d, seed), counts=counts)
     tree = semantic(vectors)
     assert weighted_length(tree) == shortest_by_heap(counts, 2)
     assert code_lengths(tree) == code_lengths(huffman_of(vectors))
@@ -52,7 +41,7 @@ def test_codes_longer_than_any_int64_share():
     fibonacci = [1, 1]
     while len(fibonacci) < 85:
         fibonacci.append(fibonacci[-1] + fibonacci[-2])
-    vectors = words(normal(85, 3), np.random.default_rng(0).permutation(fibonacci))
+    vectors = words(normal(85, 3), counts=np.random.default_rng(0).permutation(fibonacci))
     found = code_lengths(semantic(vectors))
     assert found == code_lengths(huffman_of(vectors))
     assert max(found) == [84]
@@ -114,7 +103,7 @@ def test_clusters_hold_together_where_counts_are_those_of_text():
     rng = np.random.default_rng(0)
     cluster = rng.integers(0, 10, 2000)
     X = 10 * rng.standard_normal((10, 8))[cluster] + rng.standard_normal((2000, 8))
-    vectors = words(X, rng.permutation(10**6 // np.arange(1, 2001)))
+    vectors = words(X, counts=rng.permutation(10**6 // np.arange(1, 2001)))
 
     def alike(tree):
         both = (tree.child.reshape(-1, 2) < 0).all(axis=1)
@@ -130,7 +119,7 @@ def test_the_halves_are_those_of_their_own_means(seed):
     """Two-means has settled: the halves' means, weighted by the roots of counts, give them back."""
     counts = np.random.default_rng(seed).permutation(10**5 // np.arange(1, 401))
     X = normal(400, 2, seed)
-    tree = semantic(words(X, counts), iterations=200)
+    tree = semantic(words(X, counts=counts), iterations=200)
     weight = np.sqrt(np.maximum(counts, 0.5))
     first, second = ([int(label[1:]) for label in half] for half in child_sets(tree, 0))
     apart = [np.average(X[half], axis=0, weights=weight[half]) for half in (first, second)]
@@ -140,10 +129,10 @@ def test_the_halves_are_those_of_their_own_means(seed):
 
 def test_scale_changes_nothing():
     X, counts = normal(100, 4).astype(np.float32), np.arange(100)
-    tree = semantic(words(X, counts))
-    assert semantic(words(X, counts)) == tree
-    assert semantic(words(X * np.float32(2.0**40), counts)) == tree
-    assert semantic(words(X * np.float32(2.0**-40), counts)) == tree
+    tree = semantic(words(X, counts=counts))
+    assert semantic(words(X, counts=counts)) == tree
+    assert semantic(words(X * np.float32(2.0**40), counts=counts)) == tree
+    assert semantic(words(X * np.float32(2.0**-40), counts=counts)) == tree
 
 
 def test_what_cannot_be_built_is_refused():

@@ -14,7 +14,7 @@ from hstree.builders.wordnet.lookup import lemmas_of, look_up
 from hstree.builders.wordnet.taxonomy import POS
 from hstree.data.vocabulary import Vocabulary
 from tests import needs
-from tests.builders.label_sets import label_sets
+from tests.builders.label_sets import sets_by_name
 from tests.builders.oracle import code_lengths
 from tests.builders.test_contract import assert_keeps_the_contract
 from tests.builders.wordnet.small import SYNSETS, parents, read_files, taxonomy_of, write_table
@@ -36,11 +36,6 @@ BINARISE = ["tfidf", "huffman", "none"]
 @pytest.fixture
 def small(tmp_path):
     return write_table(tmp_path / "wordnet.tsv.xz")
-
-
-def sets_by_name(tree):
-    pairs = zip(tree.names, label_sets(tree), strict=True)
-    return {name: set(below) for name, below in pairs if name is not None}
 
 
 @pytest.mark.parametrize("binarise", BINARISE)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hstree.builders.wordnet.hierarchy import resolve, wide_tree
 from hstree.builders.wordnet.lookup import look_up
 from hstree.builders.wordnet.taxonomy import TableSynset
+from tests.builders.label_sets import sets_by_name
 from tests.builders.wordnet.small import SYNSETS, taxonomy_of
 from tests.strategies import children_of
 
@@ -124,7 +125,7 @@ def test_any_graph_becomes_a_tree_by_the_rule(graph):
         assert all(comes_to(p, s, parent_of) for p in skipped)
         assert not any(comes_to(parent_of[s], s, parent_of) for _ in [0] if s in parent_of)
     assert set(tree.labels) == set(words)
-    for name, below in named_sets(tree).items():
+    for name, below in sets_by_name(tree).items():
         if name in taxonomy.names:
             assert below == kept_below(taxonomy.names.index(name), synsets, words, parent_of)
 
@@ -140,12 +141,3 @@ def comes_to(start, end, parent_of):
 def kept_below(at, synsets, words, parent_of):
     under = [s for s in range(len(synsets)) if comes_to(s, at, parent_of)]
     return {w for s in under for w in words if w in synsets[s].senses}
-
-
-def named_sets(tree):
-    children = children_of(tree)
-    below = [set() for _ in children]
-    for n in reversed(range(len(children))):
-        for c in children[n]:
-            below[n] |= below[c] if c >= 0 else {tree.labels[~c]}
-    return dict(zip(tree.names or [], below, strict=True))
