@@ -188,27 +188,18 @@ def _done(
     return number, result, [(str(one.message), one.category) for one in warned]
 
 
-class _Watch:
-    """A display that shows nothing, and interrupts work that reports to it when it is cancelled.
-
-    `task` is the state of a task of a Dask worker.
-    """
+class _Watch(progress.Silent):
+    """A display that shows nothing, and interrupts work that reports to it when it is cancelled."""
 
     def __init__(self, task: Any) -> None:
-        self._task = task
+        self._task = task  # state of a task of a Dask worker
 
-    def start(self, *_: object) -> Any:
-        self.advance()
-        return self
-
-    def advance(self, *_: object) -> None:
+    def start(self, *_: object, **__: object) -> Any:
         if self._task.state == "cancelled":
             raise KeyboardInterrupt
+        return self
 
-    def stop(self, *_: object) -> None:
-        pass
-
-    note = report = say = advance
+    advance = note = report = say = start
 
 
 @contextmanager

@@ -45,17 +45,18 @@ class Display(Protocol):
         """Show a line that stays, whatever else is shown."""
 
 
-class _Silent:
+class Silent:
     """A display that shows nothing, and its task."""
 
     def start(self, *_: object, **__: object) -> Any:
+        """Show nothing."""
         return self
 
     stop = advance = note = report = say = start
 
 
 #: The display of all threads where no `shown_by` is running.
-_enabled: Display = _Silent()
+_enabled: Display = Silent()
 _display: ContextVar[Display | None] = ContextVar("hstree progress", default=None)
 
 
@@ -80,7 +81,7 @@ def enable() -> None:
 def disable() -> None:
     """Show no progress; undoes `enable`."""
     global _enabled
-    _enabled = _Silent()
+    _enabled = Silent()
 
 
 @contextmanager

@@ -1,11 +1,12 @@
-"""Complete trees over the words in order: the baseline for trees that use counts."""
+"""Complete trees, every level full but the last: the baseline for trees that use counts."""
 
 from typing import Annotated, Literal
 
 import numpy as np
 
 from hstree._options import Range, checked_options
-from hstree.builders.shared.complete import complete_tree
+from hstree._ragged import offsets
+from hstree._typing import Int64
 from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
 
@@ -43,3 +44,51 @@ def balanced(
     if order == "file":
         return complete_tree(vocabulary, np.arange(len(vocabulary)), arity)
     return complete_tree(vocabulary, np.argsort(-vocabulary.counts, kind="stable"), arity)
+
+
+def complete_tree(vocabulary: Vocabulary, order: Int64, arity: int = 2) -> Tree:
+    """Return the complete tree over the words in some order.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    order : int64 array (V,)
+        Word ids in the order of the leaves, from left to right.
+    arity : int, default 2
+        Number of children of a node, at least 2; V and more give the same.
+
+    Returns
+    -------
+    Tree
+        Its ``ceil((V - 1) / (arity - 1))`` nodes are numbered level by level. Code lengths differ
+        by at most one; the first words have the shorter ones. Where V does not fit the arity, the
+        first node of the last level has fewer children. O(V).
+
+    Examples
+    --------
+    >>> vocabulary = Vocabulary(["a", "b", "c"], [1, 5, 2])
+    >>> complete_tree(vocabulary, np.array([1, 2, 0])).child.tolist()
+    [-2, 1, -3, -1]
+    """
+    n_leaves = len(order)
+    if n_leaves == 1:
+        return Tree(vocabulary.words, [0], [], counts=vocabulary.counts)
+    arity = min(arity, n_leaves)
+    # `width` positions on the deepest full level, `above` nodes on the levels over it
+    width, above = 1, 0
+    while width * arity <= n_leaves:
+        above += width
+        width *= arity
+    # the last positions of that level are nodes, over the leaves that are left
+    split = -(-(n_leaves - width) // (arity - 1))
+    shallow = width - split
+    child = [
+        np.arange(1, above),
+        ~order[:shallow],
+        np.arange(max(above, 1), above + split),  # node 0, the root, has no parent
+        ~order[shallow:],
+    ]
+    fan_out = np.full(above + split, arity, np.int64)
+    if split:
+        fan_out[above] -= split * (arity - 1) - (n_leaves - width)
+    return Tree(vocabulary.words, offsets(fan_out), np.concatenate(child), counts=vocabulary.counts)

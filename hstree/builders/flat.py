@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hstree.builders.shared.complete import complete_tree
+from hstree.builders.balanced import complete_tree
 from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import numpy as np
 
 from hstree._options import RandomState, Range, checked_options
-from hstree.builders.shared.complete import complete_tree
+from hstree.builders.balanced import complete_tree
 from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
 

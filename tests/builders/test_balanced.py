@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from hstree.builders.balanced import balanced
-from hstree.builders.shared.complete import complete_tree
+from hstree.builders.balanced import balanced, complete_tree
 from hstree.data.vocabulary import Vocabulary
 from tests.builders.oracle import code_lengths
 from tests.strategies import children_of

@@ -248,12 +248,12 @@ def test_every_setting_is_tried_and_every_builder_works():
 def test_progress_has_a_total_that_is_not_passed(method, options, tmp_path):
     tasks = []
 
-    class Sink(progress._Silent):
+    class Sink(progress.Silent):
         def start(self, title, total, unit):
             tasks.append([title, total, 0.0])
             return Running(tasks[-1])
 
-    class Running(progress._Silent):
+    class Running(progress.Silent):
         def __init__(self, task):
             self.task = task
 

@@ -160,7 +160,7 @@ def test_compiling_is_a_task_of_progress_and_that_of_others_is_not(tmp_path):
     code = f"""
 import numba
 from hstree import progress
-class Sink(progress._Silent):
+class Sink(progress.Silent):
     def start(self, title, total, unit):
         print(title)
         return self

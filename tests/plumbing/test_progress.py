@@ -175,7 +175,7 @@ def test_threads_report_too_where_a_context_variable_would_not_reach(written, mo
 def test_a_display_of_the_body_comes_first_and_none_is_silent(capsys):
     titles = []
 
-    class Titles(progress._Silent):
+    class Titles(progress.Silent):
         def start(self, title, total, unit):
             titles.append(title)
             return self

@@ -6,7 +6,7 @@ import numpy as np
 
 from hstree import Tree, Vocabulary
 from hstree.builders import Range, checked_options
-from hstree.builders.shared.complete import complete_tree
+from hstree.builders.balanced import complete_tree
 
 
 @checked_options

@@ -188,7 +188,7 @@ def test_the_last_sweep_is_the_first_that_gains_too_little(tolerance):
 def test_progress_tells_the_perplexity():
     notes = []
 
-    class Sink(progress._Silent):
+    class Sink(progress.Silent):
         def note(self, text):
             notes.append(text)
 
