@@ -7,7 +7,7 @@ import pytest
 
 from hstree import Corpus, LanguageModel, build, load
 from tests import needs
-from tests.scripts import ROOT, python_path, run_python, scripts_of
+from tests.scripts import ROOT, python_path, run_python
 from tests.texts import markov_lines, write_lines
 
 NOTEBOOK = ROOT / "examples" / "which_output_layer.ipynb"
@@ -16,6 +16,8 @@ NOTEBOOK = ROOT / "examples" / "which_output_layer.ipynb"
 @pytest.fixture
 def printed(tmp_path, request):
     """The lines that an example prints, as lists of words."""
+    if request.param == "gensim_tree":
+        pytest.importorskip("gensim", reason="gensim is not installed: hstree[gensim]")
     path = ROOT / "examples" / f"{request.param}.py"
     assert f"python examples/{path.name}" in path.read_text(encoding="utf-8")
     return [line.split() for line in run_python([path], tmp_path).splitlines()]
@@ -57,10 +59,21 @@ def test_language_model(printed, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_tutorial(tmp_path):
-    printed = run_python(["-c", "".join(scripts_of("tutorial.md"))], tmp_path)
-    assert re.search(r"^take .* \+ ngrams$", printed, re.M)
-    assert (tmp_path / "which.html").exists()
+@pytest.mark.parametrize("printed", ["gensim_tree"], indirect=True)
+def test_gensim_tree(printed):
+    rows = {" ".join(row[:-3]): [float(figure) for figure in row[-3:]] for row in printed[1:]}
+    assert list(rows) == ["gensim's own", "huffman", "gmm"]
+    lengths, _, nll = zip(*rows.values(), strict=True)
+    assert lengths[0] == lengths[1] < lengths[2]
+    assert 4 < min(nll) <= max(nll) < 7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("printed", ["sklearn_many_classes"], indirect=True)
+def test_sklearn_many_classes(printed):
+    accuracy = {row[0]: float(row[2]) for row in printed[1:]}
+    assert accuracy["flat"] == pytest.approx(accuracy["LogisticRegression"], abs=0.005)
+    assert accuracy["random"] < accuracy["gmm"]
 
 
 def test_hierarchical_softmax_from_scratch_has_the_perplexity_of_the_library(tmp_path):

@@ -1,4 +1,4 @@
-"""The page on scikit-learn, the example and the benchmarks run as printed."""
+"""The benchmarks of classifiers run on small sets."""
 
 import io
 import json
@@ -6,21 +6,8 @@ import tarfile
 
 import pytest
 
-from tests.scripts import ROOT, run_python, scripts_of
 from tests.test_benchmarks import run
 from tests.texts import markov_lines, write_lines
-
-
-def test_the_page(tmp_path):
-    run_python(["-c", "".join(scripts_of("scikit-learn.md"))], tmp_path)
-
-
-@pytest.mark.slow
-def test_the_example(tmp_path):
-    printed = run_python([str(ROOT / "examples" / "sklearn_many_classes.py")], tmp_path)
-    accuracy = {line.split()[0]: float(line.split()[2]) for line in printed.splitlines()[1:]}
-    assert accuracy["flat"] == pytest.approx(accuracy["LogisticRegression"], abs=0.005)
-    assert accuracy["random"] < accuracy["gmm"]
 
 
 @pytest.fixture

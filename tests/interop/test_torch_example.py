@@ -1,4 +1,4 @@
-"""The scripts of docs/torch.md and the example run, and two processes train as one does."""
+"""The example and the benchmarks of torch run, and two processes train as one does."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from tests import needs
-from tests.scripts import ROOT, python_path, run_python, scripts_of
+from tests.scripts import ROOT, python_path, run_python
 from tests.test_benchmarks import run as run_benchmark
 
 pytest.importorskip("torch", reason=needs.TORCH)
@@ -34,13 +34,6 @@ def figures(printed):
     return [
         float(figure) for figure in re.findall(r"(?:train|valid|perplexity) (\d+\.\d+)", printed)
     ]
-
-
-def test_the_scripts_of_the_page(tmp_path):
-    printed = run("-c", "\n".join(scripts_of("torch.md")), folder=tmp_path)
-    start, end = map(float, re.findall(r"\d+\.\d+", printed.splitlines()[0]))
-    assert end < start
-    assert (tmp_path / "model" / "weights.safetensors").exists()
 
 
 @pytest.fixture(scope="module")

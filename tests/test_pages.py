@@ -1,0 +1,105 @@
+"""The Python and the commands of pages run as printed, in order, and print what they promise."""
+
+import re
+import shlex
+
+import pytest
+
+from tests import needs
+from tests.scripts import ROOT, run_python, scripts_of
+
+
+def run_page(page, folder, scripts=slice(None), more=""):
+    """Run some scripts of a page as one, and more after them; return the lines that they print."""
+    code = "\n".join([*scripts_of(page)[scripts], more])
+    return run_python(["-c", code], folder, HSTREE_CACHE=str(folder / "cache")).splitlines()
+
+
+@pytest.mark.parametrize("page", ["scikit-learn.md", "several-labels.md"])
+def test_a_page_of_classifiers(page, tmp_path):
+    run_page(page, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_tutorial(tmp_path):
+    printed = "\n".join(run_page("tutorial.md", tmp_path))
+    assert re.search(r"^take .* \+ ngrams$", printed, re.M)
+    assert (tmp_path / "which.html").exists()
+
+
+def test_arrays(tmp_path):
+    pytest.importorskip("pandas", reason="pandas is not installed: hstree[notebook]")
+    lengths, is_in, code, near, sessions, stream, *models = run_page("arrays.md", tmp_path)
+    weighted, huffman = map(float, lengths.split())
+    assert weighted == pytest.approx(huffman)
+    assert is_in == "True 2000"
+    assert code.startswith("[(0, ")
+    assert near.count("item") == 5
+    assert sessions == "('0', '1', '2', '3', '4', '5', '6', '7', '<eos>')"
+    assert stream == "[4, 1, 7, 9, 0, 9, 7, 2, 9] <eos>"
+    assert models[-1] in ("huffman", "random")
+
+
+def test_items(tmp_path):
+    printed = run_page("items.md", tmp_path)
+    assert printed[0].startswith("Tree(20000 labels, ")
+    assert 1 < float(printed[1].split()[0]) < 15  # fewer than log2(20,000) + 1
+    assert printed[2].count("'") == 10
+    assert printed[-1] in ("take huffman", "take flat")
+
+
+def test_taxonomies(tmp_path):
+    printed = run_page("taxonomies.md", tmp_path)
+    assert printed[:2] == [
+        "('cat', 'dog', 'oak', 'car', 'pen')",
+        "(None, 'living', 'animal', 'thing')",
+    ]
+    assert printed[2].startswith("the taxonomy has a cycle: 'animal' under 'cat' under 'animal'")
+    assert printed[5] == "2 ['animal', 'plant', 'car', 'pen']"
+    assert "'plant'" in printed[10]  # of one child
+
+
+@pytest.mark.parametrize("page", ["items.md", "taxonomies.md"])
+def test_the_part_of_a_page_on_torch(page, tmp_path):
+    pytest.importorskip("torch", reason=needs.TORCH)
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    [*_, part] = re.findall(r"^```py\n(.*?)^```$", text, re.M | re.S)
+    run_page(page, tmp_path, slice(1), part)
+
+
+def test_torch(tmp_path):
+    pytest.importorskip("torch", reason=needs.TORCH)
+    first, *_ = run_page("torch.md", tmp_path)
+    start, end = map(float, re.findall(r"\d+\.\d+", first))
+    assert end < start
+    assert (tmp_path / "model" / "weights.safetensors").exists()
+
+
+def test_gensim(tmp_path):
+    pytest.importorskip("gensim", reason="gensim is not installed: hstree[gensim]")
+    assert len(run_page("gensim.md", tmp_path)) == 6
+
+
+@pytest.mark.slow
+def test_word2vec(tmp_path):
+    pytest.importorskip("gensim", reason="gensim is not installed: hstree[gensim]")
+    first, words, second, similar = run_page("word2vec.md", tmp_path)
+    assert first.startswith("word given window ")
+    unigram = 606  # the perplexity of a model that learned nothing
+    assert all(1 < float(line.split()[-1]) < unigram for line in (first, second))
+    assert all(len(re.findall(r"\('[^']+', [\d.]+\)", line)) == 3 for line in (words, similar))
+
+
+@pytest.mark.slow
+def test_the_commands_of_word2vec(tmp_path):
+    pytest.importorskip("numba", reason=needs.NUMBA)
+    text = (ROOT / "docs" / "word2vec.md").read_text(encoding="utf-8")
+    commands = "".join(re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)).splitlines()
+    cache = {"HSTREE_CACHE": str(tmp_path / "cache")}
+    printed = [
+        run_python(["-m", "hstree_cli", *shlex.split(line)[1:]], tmp_path, **cache)
+        for line in commands
+    ]
+    written = {"tree.json", "cbow.vec", "skipgram.bin", "batches.vec"}
+    assert written <= {path.name for path in tmp_path.iterdir()}
+    assert "word given window" in printed[3]
