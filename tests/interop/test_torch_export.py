@@ -8,26 +8,13 @@ pytest.importorskip("torch", reason=needs.TORCH)
 
 from tests.interop.torch_layers import TREES, batch, torch, twins
 
-some_trees = pytest.mark.parametrize("name", ["binary", "several codes", "flat", "one label"])
-
 
 def as_tensors(tree, size):
     return tuple(torch.from_numpy(array) for array in batch(tree, size=size))
 
 
-class TopK(torch.nn.Module):
-    """What `torch.export` wants: a module whose call is `top_k`."""
-
-    def __init__(self, layer):
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, hidden):
-        return self.layer.top_k(hidden, 3)
-
-
 class Model(torch.nn.Module):
-    """A model that returns plain tensors, which can be saved."""
+    """A model of the loss and of top-k that returns plain tensors, so that it can be saved."""
 
     def __init__(self, layer):
         super().__init__()
@@ -37,35 +24,19 @@ class Model(torch.nn.Module):
         return self.layer(hidden, target).loss, *self.layer.top_k(hidden, 3)
 
 
-@some_trees
-def test_the_loss_is_exported(name):
-    layer = twins(TREES[name])[1]
-    n = torch.export.Dim("n", min=2, max=1000)
-    program = torch.export.export(layer, as_tensors(layer.tree, 4), dynamic_shapes=({0: n}, {0: n}))
-    hidden, target = as_tensors(layer.tree, 9)
-    target[2] = -100
-    torch.testing.assert_close(program.module()(hidden, target), layer(hidden, target))
-    hidden.requires_grad_()
-    actual = torch.autograd.grad(program.module()(hidden, target).loss, hidden)
-    torch.testing.assert_close(actual, torch.autograd.grad(layer(hidden, target).loss, hidden))
-
-
-@some_trees
-def test_top_k_is_exported(name):
-    layer = twins(TREES[name])[1]
-    n = torch.export.Dim("n", min=2, max=1000)
-    program = torch.export.export(
-        TopK(layer), as_tensors(layer.tree, 4)[:1], dynamic_shapes=({0: n},)
-    )
-    hidden, _ = as_tensors(layer.tree, 9)
-    torch.testing.assert_close(program.module()(hidden), layer.top_k(hidden, 3))
-    hidden[:] = 0  # equal log-probabilities are in the order of the labels
-    assert torch.equal(program.module()(hidden).labels, layer.top_k(hidden, 3).labels)
-
-
-def test_a_program_is_saved_and_read(tmp_path):
-    model = Model(twins(TREES["binary"])[1])
+@pytest.mark.parametrize("name", ["binary", "several codes", "flat", "one label"])
+def test_a_program_is_exported_saved_and_read(name, tmp_path):
+    model = Model(twins(TREES[name])[1])
+    sizes = {0: torch.export.Dim("n", min=2, max=1000)}
     inputs = as_tensors(model.layer.tree, 4)
-    torch.export.save(torch.export.export(model, inputs), tmp_path / "model.pt2")
+    program = torch.export.export(model, inputs, dynamic_shapes=(sizes, sizes))
+    torch.export.save(program, tmp_path / "model.pt2")
     read = torch.export.load(tmp_path / "model.pt2").module()
-    torch.testing.assert_close(read(*inputs), model(*inputs))
+    hidden, target = as_tensors(model.layer.tree, 9)
+    target[2] = -100
+    hidden[3] = 0  # equal log-probabilities are in the order of the labels
+    hidden.requires_grad_()
+    actual, expected = read(hidden, target), model(hidden, target)
+    torch.testing.assert_close(actual, expected)
+    slopes = (torch.autograd.grad(loss, hidden) for loss, *_ in (actual, expected))
+    torch.testing.assert_close(*slopes)

@@ -81,19 +81,6 @@ def test_nodes_are_targets_only_where_that_was_said():
         module(hidden, torch.tensor([V + N]))
 
 
-def test_training_on_nodes_alone_learns_these_nodes():
-    module = twins(TAXONOMY, node_targets=True)[1]
-    hidden = torch.eye(5, dtype=torch.float64)[:2]
-    names = ["animal", "plant"]
-    targets = torch.as_tensor(module.levels.target[module.levels.find(names)])
-    optimiser = torch.optim.SGD(module.parameters(), lr=1.0)
-    for _ in range(200):
-        optimiser.zero_grad()
-        module(hidden, targets).loss.backward()
-        optimiser.step()
-    assert module.levels.names_of(module.predict_nodes(hidden, depth=1), depth=1) == names
-
-
 def test_predictions_at_a_depth_are_the_most_probable_there():
     module, hidden = twins(TAXONOMY)[1], hidden_of(TAXONOMY, size=200)
     levels = module.levels

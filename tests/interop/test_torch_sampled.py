@@ -66,6 +66,8 @@ def test_all_labels_drawn_is_cross_entropy(reduction, bias, sparse, label_smooth
         loss = layer.train(training)(hidden, target)
         torch.testing.assert_close(loss, expected)
         torch.testing.assert_close(gradients(loss.sum(), *tensors), slopes)
+    layer.train()(hidden, target).sum().backward()
+    assert all(p.grad.is_sparse == sparse for p in layer.parameters())
 
 
 @pytest.mark.parametrize(
@@ -85,24 +87,10 @@ def test_draws_and_loss_are_those_of_the_numpy_layer(kind, numpy_kind):
 
 
 @pytest.mark.parametrize("proposal", ["log-uniform", COUNTS])
-def test_labels_are_drawn_as_often_as_is_expected(proposal):
-    torch.manual_seed(0)
-    layer = SampledSoftmax(V, D, samples=6, proposal=proposal)
-    hidden, target = torch.zeros(V, D), torch.arange(V)
-    q = layer._unigram.log_prob
-    assert np.exp(q).sum() == pytest.approx(1)
+def test_biases_are_those_of_the_proposal_at_the_start(proposal):
     mass = np.log1p(1 / np.arange(1, V + 1)) if isinstance(proposal, str) else COUNTS
-    np.testing.assert_allclose(np.exp(q), mass / mass.sum())
-    excess = []  # of how often each label was drawn, over how often that was expected
-    for _ in range(2000):
-        noise = layer._draw(hidden, target)
-        is_drawn = torch.zeros(V).index_fill_(0, noise.labels, 1)
-        assert is_drawn.sum() == 6
-        excess.append(is_drawn - noise.log_expected_target.exp())
-    excess = torch.stack(excess)
-    error = excess.std(0) / len(excess) ** 0.5
-    # E(w) takes the number of draws as given, which is right to a few percent
-    assert (excess.mean(0).abs() < 4 * error + 0.03).all()
+    bias = SampledSoftmax(V, D, proposal=proposal).bias.detach().numpy()
+    np.testing.assert_allclose(np.exp(bias), mass / mass.sum(), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["binary", "several codes", "classes, several codes"])
@@ -144,58 +132,12 @@ def test_a_loss_against_a_tree_is_the_formula(kind, bias):
     assert all(p.grad is None for p in tree.parameters())
 
 
-def test_nce_of_all_labels_is_least_where_scores_are_the_log_probabilities():
-    """With a normaliser of 1: the gradient is zero at ``s_w = log p_w``, and not at a multiple."""
-    p = torch.from_numpy(COUNTS / COUNTS.sum())
-    layer = NCE(V, D, samples=V, reduction="none", dtype=torch.float64)
-    hidden = torch.zeros(V, D, dtype=torch.float64)
-    slopes = []
-    for shift in (0, 0.1):
-        with torch.no_grad():
-            layer.bias.copy_(p.log() + shift)
-        loss = p @ layer(hidden, torch.arange(V))  # over all targets
-        slopes.append(torch.autograd.grad(loss, layer.bias)[0].abs().max().item())
-    assert slopes[0] < 1e-12 < 1e-3 < slopes[1]
-
-
 @pytest.mark.parametrize("bias", [True, False])
 def test_the_normaliser_of_nce_is_one_at_the_start(bias):
     layer = NCE(V, D, bias=bias, proposal=COUNTS)
     scores = linear(torch.randn(3, D), layer.weight, layer.bias)
     shift = 0 if bias else np.log(V)
     torch.testing.assert_close((scores - shift).exp().sum(1), torch.ones(3))
-
-
-def test_more_samples_bring_the_gradient_nearer():
-    hidden, target = batch()
-    exact = layer_of().eval()
-    expected = torch.autograd.grad(exact(hidden, target), exact.weight)[0]
-    torch.manual_seed(0)
-    errors = []
-    for samples in (2, 8, 32):
-        layer = layer_of(samples=samples)
-        drawn = [torch.autograd.grad(layer(hidden, target), layer.weight)[0] for _ in range(200)]
-        errors.append((torch.stack(drawn).mean(0) - expected).norm().item())
-    assert errors[0] > errors[1] > errors[2]
-    assert errors[2] < errors[0] / 3
-
-
-@pytest.mark.parametrize("kind", [SampledSoftmax, NCE])
-@pytest.mark.parametrize("proposal", ["log-uniform", "tree"])
-def test_training_lowers_the_exact_loss(kind, proposal):
-    torch.manual_seed(0)
-    proposal = twins(TREES["binary"])[1].float() if proposal == "tree" else proposal
-    layer = kind(V, D, samples=10, proposal=proposal, sparse=True)
-    optimiser = torch.optim.SGD([layer.weight, layer.bias], lr=0.3)
-    hidden, target = torch.randn(20, D), torch.arange(20)
-    before = layer.eval()(hidden, target).item()
-    for _ in range(60):
-        optimiser.zero_grad()
-        layer.train()(hidden, target).backward()
-        assert layer.weight.grad.is_sparse
-        assert layer.bias.grad.is_sparse
-        optimiser.step()
-    assert layer.eval()(hidden, target).item() < 0.85 * before
 
 
 def test_probabilities_and_top_k_are_those_of_the_softmax():
