@@ -144,13 +144,13 @@ def _flush(piece, total):
 
 
 @jit
-def _sums(X, rows, square, weight, odds, sign, piece, total):
-    """Return the weight and the spread of the component of `sign`; write its sum of rows."""
+def _sums(X, rows, square, odds, sign, piece, total):
+    """Return the mass and the spread of the component of `sign`; write its sum of rows."""
     first, stop = rows
     light = light_spread = 0.0
     total[:] = 0
     for i in range(first, stop):
-        share = weight[i] * _expit(sign * odds[i])
+        share = _expit(sign * odds[i])
         light += share
         light_spread += share * square[i]
         if share > 0:
@@ -161,15 +161,14 @@ def _sums(X, rows, square, weight, odds, sign, piece, total):
 
 
 @jit
-def _masses(X, rows, square, weight, second):
-    """Return the weight and the spread of rows, and the weight of the second component."""
-    mass = spread = of_second = 0.0
+def _spread(X, rows, square, second):
+    """Return the spread of rows, and the number of those of the second component."""
+    spread = of_second = 0.0
     for i in range(rows[0], rows[1]):
         square[i] = _dot(X, i, X[i])
-        mass += weight[i]
-        spread += weight[i] * square[i]
-        of_second += weight[i] * second[i]
-    return mass, spread, of_second
+        spread += square[i]
+        of_second += second[i]
+    return spread, of_second
 
 
 @jit
@@ -201,7 +200,7 @@ def _maximise(light, light_spread, total, mass, spread, shared_variance, mean):
 
 
 @jit
-def _expect(X, rows, square, weight, terms, mean, sign, is_last, odds, piece, total):
+def _expect(X, rows, square, terms, mean, sign, is_last, odds, piece, total):
     """E-step: write the odds of rows; unless last, return and write what `_sums` does of them."""
     first, stop = rows
     constant, quadratic, linear = terms
@@ -212,7 +211,7 @@ def _expect(X, rows, square, weight, terms, mean, sign, is_last, odds, piece, to
         odds[i] = sign * of_row
         if is_last:
             continue
-        share = weight[i] * _expit(of_row)
+        share = _expit(of_row)
         light += share
         light_spread += share * square[i]
         if share > 0:
@@ -222,9 +221,7 @@ def _expect(X, rows, square, weight, terms, mean, sign, is_last, odds, piece, to
     return light, light_spread
 
 
-def log_odds(
-    nodes: Nodes, X: Array, second: Bool, weight: Float64, iterations: int, shared_variance: bool
-) -> Any:
+def log_odds(nodes: Nodes, X: Array, second: Bool, iterations: int, shared_variance: bool) -> Any:
     """Twin of `gmm.log_odds`; ends, without a result, when it is to stop.
 
     The rows of one large node are shared by threads, in parts that do not depend on their number.
@@ -232,12 +229,12 @@ def log_odds(
     if not takes(X):
         return NotImplemented
     if len(nodes.size) == 1 and len(X) >= MANY:
-        return _log_odds_of_large(X, second, weight, iterations, shared_variance)
-    return _log_odds(nodes.start, X, second, weight, iterations, shared_variance, stop_flag.get())
+        return _log_odds_of_large(X, second, iterations, shared_variance)
+    return _log_odds(nodes.start, X, second, iterations, shared_variance, stop_flag.get())
 
 
 @jit
-def _log_odds(start, X, second, weight, iterations, shared_variance, stop):
+def _log_odds(start, X, second, iterations, shared_variance, stop):
     n, d = X.shape
     odds, square = np.where(second, np.inf, -np.inf), np.empty(n)
     # sums over the rows of the lighter component: of the present piece, and of all before it
@@ -245,32 +242,31 @@ def _log_odds(start, X, second, weight, iterations, shared_variance, stop):
     mean = np.empty(d, np.float32)
     for s in range(len(start) - 1):
         rows = (start[s], start[s + 1])
-        mass, spread, of_second = _masses(X, rows, square, weight, second)
+        mass = float(start[s + 1] - start[s])
+        spread, of_second = _spread(X, rows, square, second)
         sign = 1.0 if of_second <= mass / 2 else -1.0
-        light, light_spread = _sums(X, rows, square, weight, odds, sign, piece, total)
+        light, light_spread = _sums(X, rows, square, odds, sign, piece, total)
         for round in range(iterations + 1):
             if stop[0]:
                 return odds
             terms = _maximise(light, light_spread, total, mass, spread, shared_variance, mean)
             is_last = round == iterations
             light, light_spread = _expect(
-                X, rows, square, weight, terms, mean, sign, is_last, odds, piece, total
+                X, rows, square, terms, mean, sign, is_last, odds, piece, total
             )
             if light > mass / 2:
                 # the other component has become the lighter one
                 sign = -sign
-                light, light_spread = _sums(X, rows, square, weight, odds, sign, piece, total)
+                light, light_spread = _sums(X, rows, square, odds, sign, piece, total)
     return odds
 
 
-def _log_odds_of_large(
-    X: Array, second: Bool, weight: Float64, iterations: int, shared_variance: bool
-) -> Float64:
+def _log_odds_of_large(X: Array, second: Bool, iterations: int, shared_variance: bool) -> Float64:
     """Return what `_log_odds` does for one node; every pass over its rows is in threads."""
     n, d = X.shape
     starts = range(0, n, PART)
     odds, square = np.where(second, np.inf, -np.inf), np.empty(n)
-    masses, lights, totals = (np.empty((len(starts), size)) for size in (3, 2, d))
+    spreads, lights, totals = (np.empty((len(starts), size)) for size in (2, 2, d))
     mean, stop = np.empty(d, np.float32), stop_flag.get()
 
     def of_parts(function: Callable[..., Any], out: Float64, *args: Any, sums: bool = True) -> Any:
@@ -279,12 +275,12 @@ def _log_odds_of_large(
             for part in range(first, behind):
                 rows = (starts[part], min(starts[part] + PART, n))
                 last = (piece, totals[part]) if sums else ()
-                out[part] = function(X, rows, square, weight, *args, *last)
+                out[part] = function(X, rows, square, *args, *last)
 
         in_parts(len(starts), some, step=1)
         return out.sum(axis=0)
 
-    mass, spread, of_second = of_parts(_masses, masses, second, sums=False)
+    mass, (spread, of_second) = float(n), of_parts(_spread, spreads, second, sums=False)
     sign = 1.0 if of_second <= mass / 2 else -1.0
     light, light_spread = of_parts(_sums, lights, odds, sign)
     for round in range(iterations + 1):

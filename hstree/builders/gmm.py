@@ -16,7 +16,6 @@ from hstree._typing import Bool, Float64, Floating, Int64
 from hstree.builders.shared.divisive import Split
 from hstree.builders.shared.join import join_under_root
 from hstree.builders.shared.nodes import (
-    LEAST_COUNT,
     Nodes,
     centred_rows,
     scale_of,
@@ -25,7 +24,7 @@ from hstree.builders.shared.nodes import (
 )
 from hstree.builders.shared.sampled import Scores, centred, divide_vectors
 from hstree.data.vectors import WordVectors
-from hstree.errors import InputError, OptionError
+from hstree.errors import OptionError
 from hstree.tree import Tree
 
 #: Share of a node's variance that is added to the variances of its components, as scikit-learn's
@@ -33,7 +32,7 @@ from hstree.tree import Tree
 VARIANCE_FLOOR = 1e-6
 #: Least variance, of nodes of equal vectors.
 LEAST_VARIANCE = 1e-300
-#: Smallest share of a node's weight that a component is taken to have, so that logs are finite.
+#: Smallest share of a node's rows that a component is taken to have, so that logs are finite.
 LEAST_SHARE = 1e-200
 
 
@@ -46,7 +45,6 @@ def gmm(
     trees: Annotated[int, Range(1, 65536)] = 1,
     iterations: Annotated[int, Range(1)] = 10,
     shared_variance: bool = False,
-    weighted: bool = False,
     max_codes: Annotated[int, Range(1)] = 64,
     random_state: RandomState = 0,
     n_jobs: int | None = None,
@@ -56,7 +54,7 @@ def gmm(
     Parameters
     ----------
     vectors : WordVectors
-        One vector per word; counts where `weighted` needs them.
+        One vector per word.
     split : {"adaptive", "balanced"}
         How to divide words between the two children. adaptive: each to the component of higher
         responsibility. balanced: sorted by the log-odds of the components, half to each.
@@ -70,8 +68,6 @@ def gmm(
         Rounds of EM for each node.
     shared_variance : bool
         Use one variance for both components of a node.
-    weighted : bool
-        Weight each word in the mixtures by its count.
     max_codes : int
         Maximum number of codes of a word in each tree.
     random_state : int
@@ -89,8 +85,6 @@ def gmm(
     ------
     OptionError
         When `epsilon` is above 0 with a balanced split.
-    InputError
-        When the vectors have no counts and `weighted` needs them.
 
     Notes
     -----
@@ -115,18 +109,9 @@ def gmm(
     if epsilon > 0 and split == "balanced":
         reason = "needs split 'adaptive'; a balanced split doubles no word"
         raise OptionError.about("epsilon", reason)
-    weight = None
-    if weighted:
-        if vectors.counts is None:
-            raise InputError(
-                "the option 'weighted' needs counts, and these vectors have none; add them "
-                "(counts=, or for NAME.npy word<TAB>count in NAME.labels.tsv), give a vocabulary, "
-                "or leave the option out"
-            )
-        weight = np.maximum(vectors.counts, LEAST_COUNT)
     splitter = Mixtures(split, epsilon, iterations, shared_variance, max_codes)
     seeds = np.random.SeedSequence(random_state).spawn(trees)
-    divided = divide_vectors("gmm", vectors, splitter, seeds, value=weight, n_jobs=n_jobs)
+    divided = divide_vectors("gmm", vectors, splitter, seeds, n_jobs=n_jobs)
     bounded = np.logical_or.reduce([tree.bounded for tree in divided])
     meta = {"max_codes_reached": int(np.count_nonzero(bounded))} if epsilon > 0 else {}
     built = [Tree(vectors.labels, t.child_start, t.child, counts=vectors.counts) for t in divided]
@@ -136,7 +121,7 @@ def gmm(
 
 @dataclass(frozen=True)
 class Mixtures:
-    """Splits by a mixture of two Gaussians, the options as of `gmm`; `value` are weights."""
+    """Splits by a mixture of two Gaussians, the options as of `gmm`; no `value` is needed."""
 
     split: str
     epsilon: float
@@ -149,16 +134,15 @@ class Mixtures:
         """Draw numbers whose order is an even split of each node."""
         return rng.random(n)
 
-    def split_of(self, vectors: Floating, value: Float64 | None) -> Split:
-        """Return the rule that splits nodes of words with these vectors and weights (V,)."""
+    def split_of(self, vectors: Floating, value: None) -> Split:
+        """Return the rule that splits nodes of words with these vectors (V, d)."""
         scale = scale_of(vectors)
-        weights = np.ones(len(vectors)) if value is None else value
 
         def split(words: Int64, start: Int64, drawn: Float64) -> Int64:
-            nodes, weight = Nodes(start), weights[words]
-            X = centred_rows(vectors, words, nodes, scale, weight)
+            nodes = Nodes(start)
+            X = centred_rows(vectors, words, nodes, scale)
             half = split_in_order(nodes, drawn) == 1
-            odds = log_odds(nodes, X, half, weight, self.iterations, self.shared_variance)
+            odds = log_odds(nodes, X, half, self.iterations, self.shared_variance)
             return self._branches(nodes, odds, X)
 
         return split
@@ -187,22 +171,21 @@ class Mixtures:
             both &= ~(full[0] | full[1])[nodes.node]
         return np.where(both, ~branch, branch)
 
-    def scores(self, rows: Floating, value: Float64 | None, rng: np.random.Generator) -> Scores:
+    def scores(self, rows: Floating, value: None, rng: np.random.Generator) -> Scores:
         """Return the log-odds of the components of a mixture of the rows, as scores."""
-        weight = np.ones(len(rows)) if value is None else value
-        nodes, X, scale, centre = centred(rows, weight)
+        nodes, X, scale, centre = centred(rows)
         half = split_in_order(nodes, self.drawn(rng, len(rows))) == 1
-        odds = log_odds(nodes, X, half, weight, self.iterations, self.shared_variance)
-        # (2,) and (2, d): weight, mean and variance of both components
-        share = np.stack([weight * expit(-odds), weight * expit(odds)])
-        mass = np.maximum(share.sum(axis=1), LEAST_SHARE * weight.sum())
+        odds = log_odds(nodes, X, half, self.iterations, self.shared_variance)
+        # (2,) and (2, d): mass, mean and variance of both components
+        share = np.stack([expit(-odds), expit(odds)])
+        mass = np.maximum(share.sum(axis=1), LEAST_SHARE * len(X))
         mean = np.concatenate([nodes.weighted_sum(one, X) for one in share / mass[:, None]])
         square = np.vecdot(X, X).astype(np.float64)
         mean_square = np.vecdot(mean, mean).astype(np.float64)
         variance = np.maximum(share @ square / mass - mean_square, 0) / X.shape[1]
         if self.shared_variance:
             variance[:] = mass @ variance / mass.sum()
-        floor = VARIANCE_FLOOR * (weight @ square) / (weight.sum() * X.shape[1])
+        floor = VARIANCE_FLOOR * square.sum() / X.size
         precision = 1 / (variance + max(floor, LEAST_VARIANCE))
         log_density = np.log(mass) + (X.shape[1] * np.log(precision) - precision * mean_square) / 2
         linear = precision[:, None] * mean
@@ -214,21 +197,21 @@ class Mixtures:
             np.diff(linear, axis=0).astype(X.dtype),
         )
 
-    def branches(self, nodes: Nodes, scores: Float64, value: Float64 | None) -> Int64:
+    def branches(self, nodes: Nodes, scores: Float64, value: None) -> Int64:
         """Return the branches (n,) of words by their log-odds (1, n)."""
         return self._branches(nodes, scores[0])
 
 
 @twin
 def log_odds(
-    nodes: Nodes, X: Floating, second: Bool, weight: Float64, iterations: int, shared_variance: bool
+    nodes: Nodes, X: Floating, second: Bool, iterations: int, shared_variance: bool
 ) -> Float64:
     """Fit a mixture of two spherical Gaussians to each node by EM; return the log-odds of its rows.
 
     These are ``log P(second | row) - log P(first | row)`` (n,), finite where X is; their `expit` is
     the responsibility of the second component. EM starts from the rows of the second component,
-    `second` (n,), with `iterations` rounds after the first M-step. `weight` (n,) is above zero. The
-    rows X (n, d) are centred within each node; products are in their precision, sums in float64.
+    `second` (n,), with `iterations` rounds after the first M-step. The rows X (n, d) are centred
+    within each node; products are in their precision, sums in float64.
 
     With rows centred, the means of the components lie on a line through zero: the sums of the
     lighter component give those of the other, and one dot product per row gives both distances,
@@ -236,14 +219,13 @@ def log_odds(
     """
     d = X.shape[1]
     square = np.vecdot(X, X).astype(np.float64)
-    mass = nodes.total(weight)
-    spread = nodes.total(weight * square)
+    mass, spread = nodes.size, nodes.total(square)
     least_variance = np.maximum(VARIANCE_FLOOR * spread / (mass * d), LEAST_VARIANCE)
     odds = np.where(second, np.inf, -np.inf)
     for _ in range(iterations + 1):
-        # M-step, (S,) each: weight, mean and variance of the lighter component, and so of both.
-        sign = np.where(nodes.total(weight * expit(odds)) <= mass / 2, 1.0, -1.0)
-        share = weight * expit(sign[nodes.node] * odds)
+        # M-step, (S,) each: mass, mean and variance of the lighter component, and so of both.
+        sign = np.where(nodes.total(expit(odds)) <= mass / 2, 1.0, -1.0)
+        share = expit(sign[nodes.node] * odds)
         light = np.maximum(nodes.total(share), LEAST_SHARE * mass)
         heavy = mass - light
         ratio = light / heavy

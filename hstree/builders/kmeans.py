@@ -113,7 +113,7 @@ class Means:
 
     def scores(self, rows: Floating, value: None, rng: np.random.Generator) -> Scores:
         """Return the squared distances to the centres of the rows, less the rows' squares."""
-        nodes, X, scale, centre = centred(rows, np.ones(len(rows)))
+        nodes, X, scale, centre = centred(rows)
         centres = _first_centres(nodes, X, self.drawn(rng, len(rows)))
         branch = clusters(nodes, X, centres, self.balanced, self.iterations)
         # (k, d); an empty cluster keeps its first centre

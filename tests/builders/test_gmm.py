@@ -5,7 +5,7 @@ import pytest
 
 from hstree.builders.gmm import VARIANCE_FLOOR, gmm
 from hstree.builders.shared.nodes import Nodes, split_in_order
-from hstree.errors import InputError, OptionError
+from hstree.errors import OptionError
 from hstree.tree.codes import Codes
 from tests.builders.label_sets import child_sets, child_sizes, label_sets
 from tests.builders.oracle import em_responsibilities
@@ -157,15 +157,3 @@ def test_the_same_seed_gives_the_same_tree_and_scale_does_not_matter():
     assert gmm(words(X), epsilon=0.2, random_state=4) != tree
     for factor in (2.0**90, 2.0**-90):
         assert gmm(words(X * np.float32(factor)), epsilon=0.2, random_state=3) == tree
-
-
-def test_counts_weigh_words_only_when_asked():
-    X = normal(200, 3)
-    plain, even = gmm(words(X)), np.full(200, 7)
-    assert label_sets(gmm(words(X, counts=even), weighted=True)) == label_sets(plain)
-    uneven = words(X, counts=np.arange(200) ** 3)
-    assert label_sets(gmm(uneven)) == label_sets(plain)
-    assert label_sets(gmm(uneven, weighted=True)) != label_sets(plain)
-    assert np.array_equal(gmm(uneven).counts, uneven.counts)
-    with pytest.raises(InputError, match="counts"):
-        gmm(words(X), weighted=True)

@@ -15,7 +15,7 @@ CASES = [
     ("gmm", {}),
     ("gmm", {"split": "balanced"}),
     ("gmm", {"epsilon": 0.3, "max_codes": 3}),
-    ("gmm", {"trees": 2, "weighted": True}),
+    ("gmm", {"trees": 2, "shared_variance": True}),
     ("kmeans", {}),
     ("kmeans", {"arity": 3, "balanced": True}),
     ("kmeans", {"arity": 5}),

@@ -61,8 +61,11 @@ class Scores(NamedTuple):
         return np.asarray(self.constant[:, None] + square + dot, np.float64)
 
 
-def centred(rows: Floating, weight: Float64) -> tuple[Nodes, Floating, float, Floating]:
+def centred(
+    rows: Floating, weight: Float64 | None = None
+) -> tuple[Nodes, Floating, float, Floating]:
     """Return the layout of one node, its rows scaled and centred, their scale and their centre."""
+    weight = np.ones(len(rows)) if weight is None else weight
     nodes, scale = Nodes(np.array([0, len(rows)])), scale_of(rows)
     x = rows * rows.dtype.type(scale)
     centre = nodes.weighted_sum(weight / weight.sum(), x)[0]
