@@ -1,8 +1,10 @@
 """The benchmarks run, on small sizes: what they print is a table, and the same as JSON."""
 
 import importlib
+import io
 import json
 import sys
+import tarfile
 from importlib.util import find_spec
 
 import numpy as np
@@ -15,6 +17,7 @@ from hstree.data.splits import Splits
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.registry import LAYERS
 from hstree.ngrams.kneser_ney import KneserNey
+from tests import needs
 from tests.texts import corpus_of, markov_lines, write_lines
 
 pytestmark = pytest.mark.slow
@@ -32,11 +35,48 @@ def run(name, monkeypatch, capsys, tmp_path, *arguments):
     return rows
 
 
-def test_layer(monkeypatch, capsys, tmp_path):
-    sizes = ("--sizes", 500, "--dim", 4, "--batch-size", 8, "--rounds", 1)
-    rows = run("layer", monkeypatch, capsys, tmp_path, *sizes)
-    assert {"huffman", "balanced", "flat", "NumPy softmax"} <= {row["layer"] for row in rows}
-    assert all(row["targets/s"] > 0 for row in rows)
+#: Benchmarks on drawn data: their options, and some of what they measure.
+DRAWN = {
+    "layer": (
+        "--sizes 500 --dim 4 --batch-size 8 --rounds 1",
+        {"huffman", "flat", "NumPy softmax"},
+    ),
+    "topk": (
+        "--labels 300 --dim 4 --contexts 2 --spread 1",
+        {"huffman", "random x 2", "random x 4", "flat"},
+    ),
+    "class_search": (
+        "--classes 1000 --words 200 --train 2000 --samples 60 --epochs 1 --builders huffman",
+        {"predict", "top_k(5)"},
+    ),
+    "torch_layer": (
+        "--sizes 200 --dim 4 --batch-size 8 --rounds 1 --optimiser adagrad",
+        {"Linear", "adaptive", "huffman", "huffman, dense"},
+    ),
+    "torch_heads": (
+        "--sizes 200 --dim 4 --tokens 8 --rounds 1",
+        {"Linear", "adaptive", "huffman", "gmm", "classes", "sampled"},
+    ),
+    "torch_sharded": (
+        "--sizes 200 --dim 4 --batch-size 8 --rounds 1",
+        {"sub-trees", "vocabulary"},
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks", "ignore:Initializing zero-element")
+@pytest.mark.parametrize("name", DRAWN)
+def test_what_is_drawn_is_measured(name, monkeypatch, capsys, tmp_path):
+    if name.startswith("torch"):
+        pytest.importorskip("torch", reason=needs.TORCH)
+    options, expected = DRAWN[name]
+    rows = run(name, monkeypatch, capsys, tmp_path, *options.split())
+    assert expected <= {value for row in rows for value in row.values() if isinstance(value, str)}
+    for row in rows:
+        assert all(figure > 0 for figure in row.values() if isinstance(figure, float))
+        assert row.get("agree", "yes") == "yes"
+        assert row.get("differ", 0) == 0
+        assert float(row.get("gradient error", 0)) < 1e-5
 
 
 def test_approximations_measures_every_layer(monkeypatch, capsys, tmp_path):
@@ -216,13 +256,6 @@ def test_kneser_ney_measures_both_context_rules(monkeypatch, capsys, tmp_path):
     assert line["fit s"] > 0
 
 
-def test_topk(monkeypatch, capsys, tmp_path):
-    sizes = ("--labels", 300, "--dim", 4, "--contexts", 2, "--spread", 1)
-    rows = run("topk", monkeypatch, capsys, tmp_path, *sizes)
-    assert [row["tree"] for row in rows] == ["huffman", "random x 2", "random x 4", "flat"]
-    assert all(row["agree"] == "yes" and row["top-k ms"] > 0 for row in rows)
-
-
 def test_word2vec(monkeypatch, capsys, tmp_path):
     pytest.importorskip("gensim", reason="gensim is not installed")
     train = write_lines(tmp_path / "train.txt", markov_lines(6_000, 0)[0])
@@ -250,3 +283,57 @@ def test_scale_measures_jobs(monkeypatch, capsys, tmp_path):
     few = ("--what", "jobs", "--corpus", text, "--folder", tmp_path / "jobs")
     one, two = run("scale", monkeypatch, capsys, tmp_path, *few)
     assert one["test perplexities"] == two["test perplexities"]
+
+
+@pytest.fixture
+def newsgroups(tmp_path):
+    """An archive like that of the shared data, of twenty groups each with its words."""
+    path = tmp_path / "news.tar.xz"
+    with tarfile.open(path, "w:xz") as archive:
+        for part, size in (("train", 200), ("test", 60)):
+            records = [
+                {
+                    "group": f"{'ab'[i % 2]}.{i % 20}",
+                    "id": i,
+                    "text": f"the word{i % 20} is {'ab'[i % 2]} x{i}",
+                }
+                for i in range(size)
+            ]
+            data = "".join(json.dumps(record) + "\n" for record in records).encode()
+            member = tarfile.TarInfo(f"20news/{part}.jsonl")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return path
+
+
+def test_classifiers(monkeypatch, capsys, tmp_path, newsgroups):
+    models = ("LogisticRegression", "hstree default", "hstree taxonomy", "hstree label tree")
+    chosen = ("--data", newsgroups, "--sets", "newsgroups", "planted-300", "--C", 1, 10)
+    few = ("--samples", 2, "--models", *models)
+    rows = run("classifiers", monkeypatch, capsys, tmp_path, *chosen, *few)
+    of_news, of_planted = rows[:4], rows[4:]
+    assert [row["model"] for row in of_news] == list(models)
+    assert [row["model"] for row in of_planted] == [models[0], models[1], models[3]]
+    theirs, default, *_ = of_news
+    for name in ("log-loss", "log-loss at default"):
+        assert default[name] == pytest.approx(theirs[name], abs=1e-2)
+    assert all(row["P@1"] == 100 for row in of_news)
+    assert all(1 < row["P@1"] < 100 for row in of_planted)
+    assert all(row["fit s"] > 0 and row["MB"] >= 0 for row in rows)
+
+
+def test_a_model_that_takes_too_long_has_no_figures(monkeypatch, capsys, tmp_path):
+    few = ("--sets", "digits", "--models", "LogisticRegression", "--limit", 0.001)
+    (row,) = run("classifiers", monkeypatch, capsys, tmp_path, *few)
+    assert row["C"] == "failed, or over 0 s"
+    assert "P@1" not in row
+
+
+def test_context_words(monkeypatch, capsys, tmp_path):
+    for number, part in enumerate(("train", "test")):
+        write_lines(tmp_path / f"ptb.{part}.txt", markov_lines(3_000, number)[0])
+    few = ("--ptb", tmp_path, "--samples", 500, "--epochs", 1)
+    rows = run("context_words", monkeypatch, capsys, tmp_path, *few)
+    assert len(rows) == 7
+    assert all(row["fit s"] > 0 for row in rows)
+    assert all(0 < row["log-loss"] < 3 for row in rows[:-1])

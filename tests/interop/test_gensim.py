@@ -190,14 +190,6 @@ def test_counts_that_gensim_makes_up_are_none(tmp_path):
         assert back.counts.tolist() == counts
 
 
-def test_vectors_of_a_model_build_its_next_tree():
-    model = trained(untrained())
-    tree = hstree.build("gmm", bridge.from_keyed_vectors(model.wv))
-    assert hstree.build("gmm", model.wv) == tree
-    bridge.use_tree(untrained(), tree)
-    assert tree.counts.tolist() == bridge.vocabulary_of(model).counts.tolist()
-
-
 def test_a_missing_or_old_gensim_gives_the_command(monkeypatch):
     gensim = sys.modules["gensim"]
     monkeypatch.setattr(gensim, "__version__", "4.3.3")
@@ -207,19 +199,3 @@ def test_a_missing_or_old_gensim_gives_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim", None)
     with pytest.raises(MissingExtraError, match=r"hstree\[gensim\]"):
         bridge.vocabulary_of(None)
-
-
-def test_a_model_goes_on_with_a_grown_tree_and_the_rows_that_it_learned():
-    model = trained(untrained())
-    before = bridge.layer_of(model)
-    more = [["new", "w1", "newer"], ["w2", "new", "w3"]] * 40
-    model.build_vocab(more, update=True)
-    bridge.use_tree(model, hstree.grow(before.tree, bridge.vocabulary_of(model)))
-    model.syn1[: len(before.weight)] = before.weight
-    grown = bridge.layer_of(model)
-    np.testing.assert_array_equal(grown.weight[: len(before.weight)], before.weight)
-    hidden = model.wv[["w1", "w2"]].mean(axis=0, keepdims=True)
-    targets = np.array([grown.tree.labels.index(word) for word in ("new", "newer")])
-    untrained_nll = grown.nll(np.repeat(hidden, 2, axis=0), targets)
-    model.train(more, total_examples=len(more), epochs=20)
-    assert (bridge.layer_of(model).nll(np.repeat(hidden, 2, axis=0), targets) < untrained_nll).all()

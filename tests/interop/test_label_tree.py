@@ -1,9 +1,7 @@
 """The classifier of several labels a sample: the contract, the model, the search, the files."""
 
 import json
-import pickle
 
-import joblib
 import numpy as np
 import pytest
 import scipy.sparse
@@ -134,14 +132,6 @@ def test_each_child_is_a_logistic_regression_over_the_samples_of_its_node():
     )
 
 
-def test_samples_without_labels_lower_the_probability_of_any():
-    X, Y = problem(n_labels=3)
-    X = scipy.sparse.vstack([X, scipy.sparse.csr_array(np.eye(20, 30) * 9)], format="csr")
-    Y = np.vstack([Y, np.zeros((20, 3), int)])
-    probability = Classifier().fit(X, Y).predict_proba(X)
-    assert probability[-20:].sum() / 20 < probability[:-20].sum() / 300 / 2
-
-
 def test_a_label_without_samples_has_no_probability_and_one_of_all_has_one():
     X, Y = problem(n_labels=4)
     Y[:, 1], Y[:, 2] = 0, 1
@@ -221,14 +211,6 @@ def test_it_works_in_a_pipeline_and_a_search():
     assert search.best_params_ == {"probabilisticlabeltreeclassifier__C": 3}
 
 
-def test_pickles_and_joblib_keep_it(tmp_path):
-    X, Y = problem()
-    model = Classifier().fit(X, Y)
-    joblib.dump(model, tmp_path / "model.joblib")
-    for again in (joblib.load(tmp_path / "model.joblib"), pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-
-
 @pytest.mark.parametrize("of", ["labels", "sparse labels", "classes", "several codes"])
 def test_a_saved_classifier_predicts_the_same(tmp_path, of):
     X, Y = problem(n_labels=6)
@@ -296,17 +278,6 @@ def test_a_config_that_does_not_fit_is_refused_in_one_line(tmp_path, change):
 def test_labels_that_are_none_are_refused_in_one_line(Y, saying):
     with pytest.raises(InputError, match=saying):
         Classifier().fit(np.eye(3), Y)
-
-
-def test_nan_is_refused_as_scikit_learn_does():
-    X, Y = problem()
-    bad = X.toarray()
-    bad[3, 4] = np.nan
-    for wrong in (bad, scipy.sparse.csr_array(bad)):
-        with pytest.raises(ValueError, match="contains NaN"):
-            Classifier().fit(wrong, Y)
-        with pytest.raises(ValueError, match="contains NaN"):
-            Classifier().fit(X, Y).predict(wrong)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The example and the benchmarks of torch run, and two processes train as one does."""
+"""The example of torch learns, and two processes train as one does."""
 
 import os
 import re
@@ -8,7 +8,6 @@ import pytest
 
 from tests import needs
 from tests.scripts import ROOT, python_path, run_python
-from tests.test_benchmarks import run as run_benchmark
 
 pytest.importorskip("torch", reason=needs.TORCH)
 
@@ -63,23 +62,3 @@ def test_two_processes_train_as_one(alone, tmp_path):
     assert both.count("2 process(es)") == 1
     assert len(figures(both)) == 5
     assert figures(both) == pytest.approx(figures(alone), rel=1e-3)
-
-
-@pytest.mark.filterwarnings("ignore:Sparse invariant checks", "ignore:Initializing zero-element")
-def test_the_benchmark_of_layers(monkeypatch, capsys, tmp_path):
-    sizes = ("--sizes", 200, "--dim", 4, "--batch-size", 8, "--rounds", 1)
-    for optimiser in ("sgd", "adagrad"):
-        options = (*sizes, "--optimiser", optimiser)
-        rows = run_benchmark("torch_layer", monkeypatch, capsys, tmp_path, *options)
-        assert {"Linear", "adaptive", "huffman", "huffman, dense"} <= {r["layer"] for r in rows}
-        assert rows[0]["times Linear"] == 1
-
-
-def test_the_benchmark_of_heads(monkeypatch, capsys, tmp_path):
-    heads = ("Linear", "adaptive", "huffman", "gmm", "classes", "sampled")
-    options = ("--sizes", 200, "--dim", 4, "--tokens", 8, "--rounds", 1, "--heads", *heads)
-    rows = run_benchmark("torch_heads", monkeypatch, capsys, tmp_path, *options)
-    assert [row["head"] for row in rows] == list(heads)
-    for row in rows:
-        assert row["step ms"] > 0
-        assert float(row["gradient error"]) < 1e-5

@@ -14,7 +14,6 @@ import pytest
 import hstree
 from hstree.errors import InputError, OptionError
 from tests.interop.torch_layers import TREES, HierarchicalSoftmax, batch, needs_gloo, torch, twins
-from tests.test_benchmarks import run as run_benchmark
 
 from hstree.interop.torch import ShardedHierarchicalSoftmax  # isort: skip
 from hstree.interop.torch.sharded import node_owners  # isort: skip
@@ -260,14 +259,6 @@ def test_a_state_of_another_tree_is_refused(one_process):
     for kept in (state, dict(state)):  # with the tree's hash and without
         with pytest.raises(RuntimeError, match=r"learned on another tree|has 40 rows"):
             ShardedHierarchicalSoftmax(TREE, 5).load_state_dict(kept)
-
-
-@pytest.mark.slow
-def test_the_benchmark(monkeypatch, capsys, tmp_path):
-    sizes = ("--sizes", 200, "--dim", 4, "--batch-size", 8, "--rounds", 1)
-    rows = run_benchmark("torch_sharded", monkeypatch, capsys, tmp_path, *sizes)
-    assert [row["layer"] for row in rows] == ["sub-trees", "vocabulary"]
-    assert all(row["KB sent by a process"] > 0 for row in rows)
 
 
 def test_without_a_group_it_says_what_to_call():
