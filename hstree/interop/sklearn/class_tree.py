@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.extmath import randomized_svd
 
+from hstree._compiled import numpy_alone
 from hstree._typing import Array, Float64, Int64
 from hstree.builders import build
 from hstree.builders.registry import builder as builder_named
@@ -27,6 +28,8 @@ from hstree.tree import Tree
 AUTO, MOST_FLAT = "auto", 256
 #: Options of kmeans for more: upper nodes are narrow, since all samples pass them.
 NARROW_ABOVE = {"arity": 10, "max_leaves": 100}
+#: Classes up to which a tree is built by NumPy alone, since loading compiled kernels takes longer.
+MOST_BY_NUMPY = 10_000
 #: Largest dimension of a class vector; centroids of more features are projected.
 MOST_DIMENSIONS = 100
 #: Sum to which fractional weights are scaled before they are rounded to counts.
@@ -85,9 +88,11 @@ def tree_of(
     if any(option.name == "random_state" for option in builder.options):
         options = {"random_state": random_state, **options}
     if builder.takes is Vocabulary:
-        vocabulary = Vocabulary(labels, counts(), source={"kind": "class frequencies"})
-        return build(method, vocabulary, **options)
-    return build(method, vectors(), **options)
+        source: Any = Vocabulary(labels, counts(), source={"kind": "class frequencies"})
+    else:
+        source = vectors()
+    with numpy_alone(len(labels) <= MOST_BY_NUMPY):
+        return build(method, source, **options)
 
 
 def label_ids(tree: Tree, names: Sequence[str]) -> Int64:

@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from hstree._compiled import numpy_alone
 from hstree._options import Option, Range
 from hstree._text import one_line
 from hstree._typing import Array, Float64, Int64
@@ -24,9 +23,6 @@ from hstree.interop.sklearn import label_files
 from hstree.interop.sklearn.class_tree import NARROW_ABOVE, few_dimensions, label_ids, tree_of
 from hstree.interop.sklearn.label_nodes import LabelNodes, Objective, fit_nodes
 from hstree.tree import Tree, load
-
-#: Labels up to which a tree is built by NumPy alone, since loading compiled kernels takes longer.
-MOST_BY_NUMPY = 10_000
 
 _RANGES = {
     "scaling": Literal["auto", "tfidf", "unit", "none"],
@@ -323,8 +319,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         options = self.builder_options or {}
         if self.builder == "kmeans" and self.builder_options is None:
             options = NARROW_ABOVE
-        with numpy_alone(len(names) <= MOST_BY_NUMPY):
-            return tree_of(self.builder, options, names, seed, counts, vectors)
+        return tree_of(self.builder, options, names, seed, counts, vectors)
 
     def _number(self, tree: Tree, names: list[str]) -> None:
         """Take over a tree, and the class of each of its labels."""

@@ -35,6 +35,8 @@ Rows = Any
 
 #: Products of a sparse X with weights that are laid out at a time.
 PRODUCTS = 1 << 20
+#: Pairs of samples and weight rows of a node from which on they are one sparse product.
+BLOCK = 64
 #: Elements of the tables of logits and edges that a prediction holds at a time.
 TABLE_LIMIT = 1 << 22
 #: Samples of a prediction that are searched together.
@@ -42,7 +44,7 @@ SEARCHED_TOGETHER = 2048
 #: A search ends without an answer when it has scored this share of the edges ...
 PATIENCE = 1 / 8
 #: ... or this one, where each logit is a sparse product of its own, ...
-SPARSE_PATIENCE = 1 / 256
+SPARSE_PATIENCE = 1 / 64
 #: ... and this many more.
 LEAST_PATIENCE = 64
 #: Edges of the smallest tree that is searched; for smaller ones all log-probabilities are cheaper.
@@ -305,15 +307,24 @@ def _wide(model: LinearTree, X: Rows, taken: Decisions) -> Passed[Iterable[Gradi
 
 
 def _pair_products(X: Any, weight: Any, node: Int64, item: Int64, row: Int64) -> Float64:
-    """Return the products (P,) of pairs of a sparse sample and a sparse weight row of a node."""
+    """Return the products (P,) of pairs of a sparse sample and a sparse weight row of a node.
+
+    A sample has pairs with all rows of a node. Nodes of many pairs are one product each.
+    """
     result = np.empty(len(item))
     order = np.argsort(node, kind="stable")
-    for here in np.split(order, np.flatnonzero(np.diff(node[order])) + 1):
-        # A sample has pairs with all rows of the node.
-        first, last = row[here].min(initial=0), row[here].max(initial=0)
+    head = np.flatnonzero(np.diff(node[order], prepend=-1))
+    size = np.diff(head, append=len(order))
+    for a, n in zip(head[size >= BLOCK], size[size >= BLOCK], strict=True):
+        here = order[a : a + n]
+        first, last = row[here].min(), row[here].max()
         samples, slot = np.unique(item[here], return_inverse=True)
-        table = product(X[samples], weight[first : last + 1])
-        result[here] = table[slot, row[here] - first]
+        result[here] = product(X[samples], weight[first : last + 1])[slot, row[here] - first]
+    others = order[np.repeat(size < BLOCK, size)]
+    stored = offsets(np.diff(X.indptr)[item[others]] + np.diff(weight.indptr)[row[others]])
+    # Pairs of about so many stored numbers at a time
+    for some in np.split(others, np.flatnonzero(np.diff(stored[1:] // PRODUCTS)) + 1):
+        result[some] = X[item[some]].multiply(weight[row[some]]).sum(axis=1)
     return result
 
 
