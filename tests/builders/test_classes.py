@@ -20,7 +20,7 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.tree.statistics import tree_statistics
-from tests.builders.label_sets import label_sets
+from tests.builders.label_sets import label_sets, sets_by_name
 from tests.builders.oracle import code_lengths
 from tests.shared_data import shared
 from tests.strategies import children_of
@@ -104,22 +104,9 @@ def test_binary_makes_every_node_a_decision_of_two(corpus, vectors, method):
 
 
 def test_binary_keeps_the_classes(corpus):
-    def words_below(tree, node):
-        children, found, waiting = children_of(tree), set(), [node]
-        while waiting:
-            for child in children[waiting.pop()]:
-                if child < 0:
-                    found.add(tree.labels[~child])
-                else:
-                    waiting.append(child)
-        return found
-
-    flat, binary = classes(corpus), classes(corpus, binary=True)
-    brown = classes(corpus, cluster_by="brown")
-    for tree in (binary, brown):
-        for node, name in enumerate(flat.names):
-            if name:
-                assert words_below(tree, tree.names.index(name)) == words_below(flat, node)
+    wide, brown = classes(corpus), classes(corpus, cluster_by="brown")
+    for tree in (classes(corpus, binary=True), brown):
+        assert sets_by_name(tree) == sets_by_name(wide)
     assert set(brown.fan_out.tolist()) == {2}
 
 
