@@ -22,10 +22,11 @@ from hstree.builders.word_classes.clustering import (
     Seed,
     adaptive_boundaries,
     by_exchange,
+    by_mass,
+    by_vectors,
     class_members,
     nested_classes,
     number_classes,
-    partition_by,
 )
 from hstree.builders.word_classes.tree_shape import (
     Arrange,
@@ -151,11 +152,16 @@ def classes(
             return _from_file(text, classes_file, arrange)
         if cluster_by == "adaptive":
             return _adaptive(text, arrange)
-        if cluster_by == "brown":
-            partition = by_exchange(text, tolerance, seed)
-            return _brown(text, *nested_classes(others, partition, 2, n_classes))
-        partition = partition_by(text, cluster_by, vectors_file, seed, tolerance, price)
+        if vectors_file is not None:
+            partition = by_vectors(text, vectors_file, seed)
+        elif cluster_by in ("exchange", "brown"):
+            partition = by_exchange(text, tolerance, seed, price)
+        else:
+            counts = corpus.counts
+            partition = by_mass(counts if cluster_by == "frequency" else np.sqrt(counts))
         nested = nested_classes(others, partition, levels, n_classes)
+        if cluster_by == "brown":
+            return _brown(text, *nested)
         return (nested_shapes(corpus.counts, others, nested, arrange), nested[-1])
 
     def node(children: Sequence[Shape]) -> Shape:

@@ -49,24 +49,7 @@ class ClusteredText:
     notes: dict[str, Any] = field(default_factory=dict)  # entries for the tree's meta["classes"]
 
 
-def partition_by(
-    text: ClusteredText,
-    method: str,
-    vectors_file: Path | None,
-    seed: Seed,
-    tolerance: float,
-    price: float,
-) -> Partition:
-    """Return the partition of a method: exchange, frequency, sqrt-frequency or vectors."""
-    if vectors_file is not None:
-        return _by_vectors(text, vectors_file, seed)
-    if method == "exchange":
-        return by_exchange(text, tolerance, seed, price)
-    mass = text.counts if method == "frequency" else np.sqrt(text.counts)
-    return lambda words, n: equal_mass_bins(mass[words], n)
-
-
-def by_exchange(text: ClusteredText, tolerance: float, seed: Seed, price: float = 0.0) -> Partition:
+def by_exchange(text: ClusteredText, tolerance: float, seed: Seed, price: float) -> Partition:
     """Return the partition by predictive exchange; it notes moves and perplexities.
 
     It starts from classes drawn by the seed if that is one of several trees, a `SeedSequence`.
@@ -84,7 +67,12 @@ def by_exchange(text: ClusteredText, tolerance: float, seed: Seed, price: float 
     return partition
 
 
-def _by_vectors(text: ClusteredText, path: Path, seed: Seed) -> Partition:
+def by_mass(mass: NDArray[np.generic]) -> Partition:
+    """Return the partition into bins of equal mass (V,)."""
+    return lambda words, n: equal_mass_bins(mass[words], n)
+
+
+def by_vectors(text: ClusteredText, path: Path, seed: Seed) -> Partition:
     """Return the partition by k-means; words without a vector get bins of equal mass."""
     vectors = WordVectors.read(path)
     row = vector_rows(text.corpus.vocabulary, vectors)  # (V,)
