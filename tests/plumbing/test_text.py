@@ -1,6 +1,10 @@
-"""Counts and quotations in messages."""
+"""Counts and quotations in messages; tables as text and as HTML, and where `show` shows them."""
 
-from hstree._text import duration, one_line, plural, printable, quoted
+import sys
+from types import SimpleNamespace
+
+from hstree import _text
+from hstree._text import TextTable, duration, figure, one_line, plural, printable, quoted
 
 
 def test_counts_have_separators_and_the_right_noun():
@@ -24,3 +28,43 @@ def test_control_characters_are_escaped_but_for_those_to_keep():
 def test_quotations_escape_and_shorten():
     assert quoted("a\tb") == r"'a\tb'"
     assert quoted("x" * 41) == repr("x" * 40 + "...")
+
+
+def test_html_is_escaped():
+    table = TextTable(["<row>"], [["a & b"]], "1 < 2")
+    assert table._repr_html_() == (
+        '<table><thead><tr><th style="text-align: left">&lt;row&gt;</th></tr></thead>'
+        '<tbody><tr><td style="text-align: left">a &amp; b</td></tr></tbody></table><p>1 &lt; 2</p>'
+    )
+
+
+def test_names_and_values_have_no_header():
+    facts = TextTable((), [("depth", "3"), ("labels", "1,000")])
+    assert str(facts) == "depth       3\nlabels  1,000"
+    assert "<thead>" not in facts._repr_html_()
+
+
+def test_a_table_may_be_empty():
+    assert str(TextTable(["row", "test"], [])) == "row  test"
+    assert str(TextTable((), [])) == ""
+
+
+def test_figures():
+    assert list(map(figure, [1234.5, None, float("nan")])) == ["1,234.50", "-", "-"]
+    assert figure(2.0, 0) == "2"
+
+
+def test_show_prints_but_displays_in_a_notebook(capsys, monkeypatch):
+    _text.show("a table")
+    assert capsys.readouterr().out == "a table\n"
+    shell = SimpleNamespace()  # IPython on a terminal has no kernel
+    displayed = []
+    ipython = SimpleNamespace(
+        get_ipython=lambda: shell, display=SimpleNamespace(display=displayed.append)
+    )
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    _text.show("a table")
+    assert capsys.readouterr().out == "a table\n"
+    shell.kernel = None
+    _text.show("a table")
+    assert (displayed, capsys.readouterr().out) == (["a table"], "")

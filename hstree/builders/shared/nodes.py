@@ -68,12 +68,6 @@ def scale_of(vectors: Floating) -> float:
     return float(2.0 ** np.clip(-exponent, -126, 126))
 
 
-def normalised(vectors: Floating) -> Floating:
-    """Return vectors (n, d) of length one, float32; zero vectors stay zero."""
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(length > 0, length, 1), np.float32)
-
-
 def centred_rows(
     vectors: Floating, words: Int64, nodes: Nodes, scale: float, weight: Float64 | None = None
 ) -> Floating:

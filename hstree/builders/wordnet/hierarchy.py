@@ -1,7 +1,6 @@
 """One tree from WordNet's graph: the parent that each synset keeps, and the nodes that remain.
 
-A synset may have several parents, and the graph may have cycles. Nodes are as wide as in WordNet;
-`hstree.builders.shared.binarise` splits them.
+A synset may have several parents, and the graph may have cycles. Nodes are as wide as in WordNet.
 """
 
 from collections.abc import Sequence

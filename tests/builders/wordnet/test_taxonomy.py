@@ -154,3 +154,19 @@ except InputError as error:
     said = run_python(["-c", program], tmp_path)  # NLTK reads a corpus once in a process
     assert "nltk.downloader wordnet" in said
     assert said.count("\n") == 1
+
+
+def test_function_words_are_outside_wordnet_in_any_case():
+    words = ["It", "it", "HE", "at", "a", "I", "can", "between", "was", "helium", "dog", "bank"]
+    found = look_up(words, open_taxonomy("builtin"), "first", 8)
+    inside = [word for word, n in zip(words, found.n_senses, strict=True) if n]
+    assert inside == ["was", "helium", "dog", "bank"]
+    assert [words[i] for i in found.word] == inside
+
+
+def test_a_single_letter_is_no_element_or_unit():
+    """Neither the Penn Treebank's N, which is any number, nor an initial."""
+    words = ["N", "n", "B", "k", "x", "2", "is", "nitrogen"]
+    found = look_up(words, open_taxonomy("builtin"), "all", 8)
+    inside = [word for word, n in zip(words, found.n_senses, strict=True) if n]
+    assert inside == ["2", "is", "nitrogen"]

@@ -1,11 +1,16 @@
-"""Complete trees: their shape, and the order of their leaves."""
+"""Complete trees: balanced, random and flat."""
+
+from collections import Counter
 
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 
 from hstree.builders.balanced import balanced, complete_tree
+from hstree.builders.flat import flat
+from hstree.builders.random import random
 from hstree.data.vocabulary import Vocabulary
-from tests.builders.oracle import code_lengths
+from tests.builders.oracle import code_lengths, leaf_probabilities
 from tests.strategies import children_of
 
 
@@ -67,3 +72,45 @@ def test_equally_frequent_words_stay_in_the_vocabularys_order():
 def test_file_order_keeps_the_vocabularys_order():
     vocabulary = Vocabulary(list("abcdef"), [1, 9, 9, 4, 0, 5])
     assert leaves(balanced(vocabulary, order="file")) == [0, 1, 2, 3, 4, 5]
+
+
+def test_random_trees_have_the_shape_of_complete_ones():
+    vocabulary = Vocabulary([str(i) for i in range(37)], range(37))
+    for arity in (2, 5):
+        tree, complete = random(vocabulary, arity=arity), balanced(vocabulary, arity=arity)
+        np.testing.assert_array_equal(tree.child_start, complete.child_start)
+        np.testing.assert_array_equal(tree.child < 0, complete.child < 0)
+
+
+def test_every_random_order_is_drawn_and_none_too_often():
+    vocabulary = Vocabulary(["a", "b", "c"], [100, 1, 1])
+    drawn = Counter(
+        tuple(tree.child[tree.child < 0].tolist())
+        for tree in (random(vocabulary, random_state=seed) for seed in range(600))
+    )
+    # 6 orders, 100 expected of each; six standard deviations are 55.
+    assert len(drawn) == 6
+    assert all(45 < times < 155 for times in drawn.values())
+
+
+def test_counts_do_not_move_words_of_random_trees():
+    one = random(Vocabulary(list("abcdefg"), [1, 2, 3, 4, 5, 6, 7]), random_state=3)
+    other = random(Vocabulary(list("abcdefg"), [7, 1, 1, 1, 1, 1, 1]), random_state=3)
+    np.testing.assert_array_equal(one.child, other.child)
+
+
+@pytest.mark.parametrize(("n", "nodes"), [(1, 0), (2, 1), (3, 1), (50, 1)])
+def test_flat_is_one_node_with_every_word_in_order(n, nodes):
+    tree = flat(Vocabulary([str(i) for i in range(n)], range(1, n + 1)))
+    assert tree.n_nodes == nodes
+    assert (~tree.child).tolist() == (list(range(n)) if nodes else [])
+    assert tree.counts.tolist() == list(range(1, n + 1))
+
+
+def test_flat_is_the_softmax():
+    rng = np.random.default_rng(0)
+    weights, hidden = rng.normal(size=(20, 3)), rng.normal(size=3)
+    tree = flat(Vocabulary([str(i) for i in range(20)], [1] * 20))
+    np.testing.assert_allclose(
+        np.log(leaf_probabilities(tree, weights, hidden)), log_softmax(weights @ hidden), rtol=1e-12
+    )

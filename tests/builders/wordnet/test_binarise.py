@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.builders.shared.binarise import binarise_huffman, binarise_two_means
+from hstree.builders.wordnet.builder import binarise_huffman, binarise_two_means
 from hstree.tree import Tree
 from tests.builders.label_sets import label_sets, sets_by_name
 from tests.builders.oracle import code_lengths, shortest_by_heap
