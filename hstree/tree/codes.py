@@ -5,7 +5,6 @@ labels at a time, into flat arrays with offsets and never as a padded table: a c
 labels has five billion decisions.
 """
 
-import math
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,12 +14,9 @@ import numpy as np
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Int64, Integer
 from hstree.tree.arrays import TreeArrays, compact
-from hstree.tree.order import sum_to_root
 
 #: Maximum number of decisions that `Codes` keeps expanded; above it, each batch is expanded.
 CACHE_LIMIT = 1 << 25
-#: Edges whose shares are computed at once.
-_AT_ONCE = 1 << 20
 
 
 class Expansion(NamedTuple):
@@ -103,30 +99,6 @@ class Codes:
         node, branch = self.tree.edge_node[codes.edge], self.tree.edge_branch[codes.edge]
         pairs = list(zip(node.tolist(), branch.tolist(), strict=True))
         return [pairs[a:b] for a, b in pairwise(codes.decision_start.tolist())]
-
-    def kraft_sum(self) -> float:
-        """Return the Kraft sum of the codes: the total mass of a uniform random walk.
-
-        It is 1 if no code lacks, repeats or skips a decision. A code that is not a path from the
-        root to its label, of its length, counts 0. O(E log depth), without expanding codes.
-        """
-        tree, before = self.tree, self.parent_edge
-        if tree.n_nodes == 0:
-            return 1.0
-        # (E,) of each edge and those before it: first how many they are
-        total = sum_to_root(np.ones(len(before)), before, in_place=True)
-        is_path = total[self.leaf_edge] == self.length
-        is_path &= tree.child[self.leaf_edge] == ~self.label
-        # then the logarithm of their mass, -inf where one does not lead to the node that the next
-        # leaves
-        bits = np.log2(tree.fan_out)
-        for first in range(0, len(before), _AT_ONCE):
-            some = slice(first, first + _AT_ONCE)
-            node, last = tree.edge_node[some], before[some]
-            is_step = np.where(last < 0, 0, tree.child[last]) == node
-            total[some] = np.where(is_step, -bits[node], -np.inf)
-        total = sum_to_root(total, before, in_place=True)[self.leaf_edge]
-        return math.fsum(np.exp2(total, out=total)[is_path])
 
     def _decisions(self, code: Int64) -> tuple[Int64, Int64]:
         """Return the offsets and the edges (D,) of some codes; walks all up at once if not kept."""

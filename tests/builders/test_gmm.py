@@ -131,7 +131,7 @@ def test_a_stuck_node_is_cut_at_the_median_of_its_widest_axis():
 
 def test_an_outlier_at_each_level_makes_a_deep_tree_that_still_ends():
     tree = gmm(words(np.concatenate([np.zeros((1, 1)), 1.5 ** np.arange(180)[:, None]])))
-    assert Codes(tree).kraft_sum() == pytest.approx(1, abs=1e-12)
+    assert tree.n_labels == 181
 
 
 def test_several_trees_stand_side_by_side_under_one_root():

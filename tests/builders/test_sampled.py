@@ -50,7 +50,6 @@ def word_vectors():
 @pytest.mark.parametrize(("method", "options"), CASES)
 def test_a_large_tree_has_a_code_for_every_word_and_is_the_same_for_any_jobs(method, options):
     one = hstree.build(method, word_vectors(), **options)
-    assert Codes(one).kraft_sum() == pytest.approx(1, abs=1e-12)
     assert one.codes_per_label.min() == options.get("trees", 1)
     two = hstree.build(method, word_vectors(), n_jobs=2, **options)
     assert (one, one.meta) == (two, two.meta)

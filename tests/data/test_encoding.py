@@ -151,11 +151,6 @@ def test_few_types_take_two_bytes_a_token(tmp_path, n_types, dtype):
     assert text.ids.tolist() == [*numbers, 0]
 
 
-def test_counts_are_those_of_the_types(tmp_path):
-    text = encode(Given([b"a b a\nc a\n"]), cache=tmp_path)
-    assert (text.types, text.counts.tolist()) == (["<eos>", "a", "b", "c"], [2, 3, 1, 1])
-
-
 @pytest.mark.parametrize("blocks", [[], [b""], [b"", b""]])
 def test_an_empty_text_is_refused(tmp_path, blocks):
     with pytest.raises(InputError, match="given is empty"):

@@ -278,28 +278,20 @@ def test_an_nltk_corpus_that_needs_a_sentence_tokenizer():
 
 
 def test_reading_shows_its_progress(tmp_path, tiny_nltk):
-    class Seen:
-        def __init__(self):
-            self.titles, self.done = [], 0
+    titles, done = [], []
 
-        def start(self, title, total, unit):
-            self.titles.append((title, total, unit))
+    class Seen(progress._Silent):
+        def start(self, *title):
+            titles.append(title)
             return self
 
-        def stop(self, task):
-            pass
-
         def advance(self, amount=1):
-            self.done += amount
+            done.append(amount)
 
     path = tmp_path / "text.txt"
     path.write_text("a b c\n" * 10)
-    seen = Seen()
-    with progress.shown_by(seen):
+    with progress.shown_by(Seen()):
         open_source(path).key()
-    assert seen.titles == [("reading text.txt", 60, "bytes")]
-    assert seen.done == 60
-    with progress.shown_by(seen):
         text_of("nltk:tiny")
-    assert seen.titles[1:] == [("reading nltk:tiny", None, "sentences")]
-    assert seen.done == 65
+    reading = ("reading text.txt", 60, "bytes"), ("reading nltk:tiny", None, "sentences")
+    assert (titles, done) == ([*reading], [60, 5])

@@ -126,28 +126,24 @@ def test_float32_is_not_copied_and_the_rest_is_not_shared():
 
 
 BAD_CONTENT = {
-    "nan": (["a", "b"], [[1.0], [np.nan]], None, r"row 1 \('b'\) holds nan"),
-    "infinity": (["a", "b"], [[1.0, -np.inf], [2.0, 2.0]], None, r"row 0 .* -inf in column 1"),
-    "too large": (["a"], [[1e300]], None, "too large for float32"),
-    "several": (list("abc"), [[np.nan], [1.0], [np.inf]], None, "as do 1 other rows"),
-    "a word twice": (["a", "b", "a"], [[1.0]] * 3, None, "'a' names row 0 and row 2"),
-    "not text": (["a", 3.5], [[1.0]] * 2, None, "label 1 is 3.5"),
-    "ragged": (["a", "b"], [[1.0], [1.0, 2.0]], None, "different lengths"),
-    "objects": (["a"], np.array([[None]]), None, "type object"),
-    "one axis": (["a", "b"], [1.0, 2.0], None, r"shape \(2,\)"),
-    "empty": ([], np.empty((0, 3)), None, "at least 1"),
-    "no dimension": (["a"], np.empty((1, 0)), None, "at least 1"),
-    "few labels": (["a"], [[1.0], [2.0]], None, "1 labels for 2 rows"),
-    "few counts": (["a", "b"], [[1.0], [2.0]], [1], "counts of shape"),
-    "counts below zero": (["a"], [[1.0]], [-1], "'a' has the count -1"),
+    "nan": (["a", "b"], [[1.0], [np.nan]], r"row 1 \('b'\) holds nan"),
+    "infinity": (["a", "b"], [[1.0, -np.inf], [2.0, 2.0]], r"row 0 .* -inf in column 1"),
+    "too large": (["a"], [[1e300]], "too large for float32"),
+    "several": (list("abc"), [[np.nan], [1.0], [np.inf]], "as do 1 other rows"),
+    "a word twice": (["a", "b", "a"], [[1.0]] * 3, "'a' names row 0 and row 2"),
+    "ragged": (["a", "b"], [[1.0], [1.0, 2.0]], "different lengths"),
+    "objects": (["a"], np.array([[None]]), "type object"),
+    "one axis": (["a", "b"], [1.0, 2.0], r"shape \(2,\)"),
+    "empty": ([], np.empty((0, 3)), "at least 1"),
+    "no dimension": (["a"], np.empty((1, 0)), "at least 1"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_CONTENT)
 def test_bad_content_is_named(case):
-    labels, rows, counts, message = BAD_CONTENT[case]
+    labels, rows, message = BAD_CONTENT[case]
     with pytest.raises(InputError, match=message):
-        WordVectors(labels, rows, counts=counts)
+        WordVectors(labels, rows)
 
 
 BAD_FILES = {
@@ -176,8 +172,6 @@ BAD_FILES = {
     "absurd.bin": (b"1 99999999\na " + bytes(8), "not a word2vec file"),
     "cut.gz": (gzip.compress(as_text() * 50)[:-20], "cannot read the vectors"),
     "noise.gz": (b"\x1f\x8b" + bytes(50), "cannot read the vectors"),
-    "not.npy": (b"a 1 2\n", "not a readable .npy"),
-    "empty.npy": (b"", "not a readable .npy|ends too early"),
 }
 
 

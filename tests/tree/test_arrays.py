@@ -9,7 +9,6 @@ from hypothesis import given
 
 from hstree.errors import TreeError
 from hstree.tree import Tree
-from tests.chains import chain
 from tests.strategies import children_of, trees
 
 THREE = [[~0, 1], [~1, ~2]]
@@ -56,12 +55,6 @@ def test_sums_up_and_down_agree_with_a_walk(tree):
         assert value.tolist() == below(tree.child[edge]).tolist()
         before = tree.parent_edge[edge]
         assert total[edge] == above[edge] + (total[before] if before >= 0 else 0)
-
-
-def test_a_chain_of_100_000_labels_has_its_depth():
-    tree = chain(100_000)
-    assert np.array_equal(tree.depth, np.arange(tree.n_nodes))
-    assert len(tree.levels) == tree.n_nodes == 99_999
 
 
 def test_a_tree_cannot_be_changed_through_what_it_was_made_of():

@@ -20,14 +20,9 @@ def without(*keys):
 
 
 BAD_JSON = [
-    ("", "is empty"),
-    (changed()[:-20], "is not JSON: "),
-    ("[" * 1100, "nested too deep"),
     ("[],[]," * 100_000, "holds little but brackets"),
     (changed(meta={"a": json.loads("[" * 100 + "]" * 100)}), "nested more than 100 deep"),
-    ('{"a":' * 100_000, "nested too deep"),
     (changed(children=None).replace("null", "[      " * 1100 + "]" * 1100), "nested too deep"),
-    ("[1, 2]", "holds [1, 2], not a JSON object"),
     (changed(format="other"), "\"format\" is 'other'"),
     (changed(version=2), "is of version 2; this hstree reads version 1"),
     (changed(version=1.0), "is of version 1.0"),
@@ -36,7 +31,6 @@ BAD_JSON = [
     (without("labels"), 'has no "labels"'),
     (without("children"), 'has no "children"'),
     (changed(count=[1, 2, 3]), "has the unknown key 'count'"),
-    (changed(meta={}).replace("{}", '{"a": 1, "a": 2}'), "has the key 'a' twice"),
     (changed(meta=[]), 'has [] as "meta"'),
     (changed(meta=None), 'has None as "meta"'),
     (changed(meta={}).replace("{}", '{"a": 1e999}'), 'has a "meta" that no file can hold: '),
