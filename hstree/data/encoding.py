@@ -42,7 +42,7 @@ from hstree._files import (
 from hstree._jobs import n_parallel, on_cluster, parallel
 from hstree._typing import Int32, Int64, Integer
 from hstree.data.memory import give_back
-from hstree.data.sources import BLOCK_BYTES, Blocks, Part, Source, TextFile, open_source
+from hstree.data.sources import BLOCK_BYTES, Part, Source, TextFile, open_source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError
 
@@ -167,18 +167,18 @@ class _WordNumbers:
 
 
 def pieces_of(
-    source: Blocks, lower: bool, about: dict[str, Any], large: int = LARGE
+    name: str, blocks: Iterator[bytes], lower: bool, about: dict[str, Any], large: int = LARGE
 ) -> Iterator[_Piece]:
     """Yield the ids of whole words, and the offsets behind the ends of their lines.
 
-    Compiled functions number the words behind `large` bytes.
+    Compiled functions number the words behind `large` bytes of the `blocks` of a text.
 
     At the end, `about` gets the hash of the text, and its words.
     """
     numbers: Any = _WordNumbers()
     digest, rest, is_ended = hashlib.sha256(), b"", True
     line, n_bytes, n_tokens = 1, 0, 0
-    for block in chain(source.blocks(), [None]):
+    for block in chain(blocks, [None]):
         if block is None:  # the last line ends, if it does not already
             whole, rest = rest + b"\n" if rest or not is_ended else b"", b""
         else:
@@ -188,10 +188,10 @@ def pieces_of(
             whole, rest = data[:end], data[end:]  # the rest waits for the next block
         is_too_long = not whole and len(rest) > BLOCK_BYTES
         piece = rest if is_too_long else whole
-        text = strict_text(piece, source.name, line=line, offset=n_bytes)
+        text = strict_text(piece, name, line=line, offset=n_bytes)
         if is_too_long:
             raise InputError(
-                f"{source.name}: line {line} has a word of more than {BLOCK_BYTES} bytes; "
+                f"{name}: line {line} has a word of more than {BLOCK_BYTES} bytes; "
                 "give text with white space between the words"
             )
         line, n_bytes = line + whole.count(b"\n"), n_bytes + len(whole)
@@ -248,7 +248,7 @@ def _encode_part(job: tuple[int, Part], lower: bool, folder: Path) -> _EncodedPa
     about: dict[str, Any] = {}
     stop = stop_flag.get()
     with ids_path.open("wb") as ids_file, starts_path.open("wb") as starts_file:
-        for ids, ends in pieces_of(part, lower, about, large=0):
+        for ids, ends in pieces_of(part.name, part.blocks(), lower, about, large=0):
             if stop[0]:
                 break
             ids_file.write(ids.data)
@@ -302,7 +302,7 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_jobs: 
             _write_header(start_file, _START, 0)
             before = ids_file.tell()  # the size of a header
             start_file.write(np.zeros(1, _START).data)
-            pieces = pieces_of(source, lower, about)
+            pieces = pieces_of(source.name, source.blocks(), lower, about)
             if parts:
                 pieces = _merged(parts, lower, about, folder, n_jobs)
             for ids, ends in pieces:

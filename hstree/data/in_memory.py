@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from hstree import progress
 from hstree._ragged import offsets
 from hstree._text import plural, quoted
 from hstree._typing import Array, Int32, Int64
 from hstree.data.arrays import as_array, as_words, axes_of
 from hstree.data.encoding import EncodedText, dtype_of, pieces_of
-from hstree.data.sources import Lines
 from hstree.data.vocabulary import EOS
 from hstree.errors import InputError
 
@@ -44,11 +44,28 @@ def iterated(lines: Iterable[T], name: str) -> Iterator[T]:
 def encode_lines(lines: Iterable[str], name: str, *, lower: bool = False) -> EncodedText:
     """Encode lines of text; the hash is that of a file of them."""
     about: dict[str, Any] = {}
-    pieces = list(pieces_of(Lines(iterated(lines, name), name), lower, about))
+    pieces = list(pieces_of(name, _blocks(lines, name), lower, about))
     ids = np.concatenate([np.empty(0, np.int32), *(ids for ids, _ in pieces)])
     start = np.concatenate([[0], *(ends for _, ends in pieces)])
     types = about["words"].decode().split(" ")
     return _encoded(name, about["sha256"], types, ids, start, lower)
+
+
+def _blocks(lines: Iterable[str], name: str) -> Iterator[bytes]:
+    """Yield the text of lines, some at a time; one of several lines is each of them."""
+    n, rest = 0, iterated(lines, name)
+    with progress.task(f"reading {name}", unit="lines") as task:
+        while some := list(islice(rest, _LINES)):
+            if not all(map(str.__instancecheck__, some)):
+                at = next(i for i, line in enumerate(some) if not isinstance(line, str))
+                raise InputError(
+                    f"{name}: line {n + at + 1} is of type {type(some[at]).__name__}, not str; "
+                    "`Corpus.from_tokens` takes lists of tokens, `from_ids` of ids"
+                )
+            text = "\n".join(line.removesuffix("\n") for line in some)
+            yield f"{text}\n".encode("utf-8", "surrogatepass")
+            n += len(some)
+            task.advance(len(some))
 
 
 def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedText:

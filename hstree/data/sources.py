@@ -61,24 +61,17 @@ _NOT_TEXTS = {
 }
 
 
-class Blocks(Protocol):
-    """A text, or a part of one: UTF-8, one sentence per line, white space between words."""
+class Source(Protocol):
+    """A text: UTF-8 bytes, one sentence per line, words separated by white space."""
 
-    @property
-    def name(self) -> str:
-        """Name without a folder."""
-
-    def blocks(self) -> Iterator[bytes]:
-        """Yield the bytes in blocks of any length."""
-
-
-class Source(Blocks, Protocol):
-    """A text that is kept in the cache folder."""
-
+    name: str  #: without a folder
     versions: dict[str, str]  #: of the packages that the text was taken from; empty for a file
 
     def key(self) -> str:
         """Return a hash that changes whenever the text may have changed."""
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the text in blocks of any length."""
 
 
 def open_source(
@@ -278,29 +271,6 @@ class StandardInput(TextFile):
         self._key, self._is_text, self._files = "", text, [Path(self.name)]
         self._kept = tempfile.TemporaryFile()  # noqa: SIM115  (kept as long as the text)
         shutil.copyfileobj(sys.stdin.buffer, self._kept)
-
-
-class Lines:
-    """Lines that a program has, any iterable of str; one of several lines is each of them."""
-
-    def __init__(self, lines: Iterable[str], name: str) -> None:
-        self.name, self._lines = name, lines
-
-    def blocks(self) -> Iterator[bytes]:
-        """Yield the lines; InputError where one is no text."""
-        n, lines = 0, iter(self._lines)
-        with progress.task(f"reading {self.name}", unit="lines") as task:
-            while block := list(islice(lines, _BLOCK_LINES)):
-                if not all(map(str.__instancecheck__, block)):
-                    at = next(i for i, line in enumerate(block) if not isinstance(line, str))
-                    raise InputError(
-                        f"{self.name}: line {n + at + 1} is of type {type(block[at]).__name__}, "
-                        "not str; `Corpus.from_tokens` takes lists of tokens, `from_ids` of ids"
-                    )
-                text = "\n".join(line.removesuffix("\n") for line in block)
-                yield f"{text}\n".encode("utf-8", "surrogatepass")
-                n += len(block)
-                task.advance(len(block))
 
 
 def _refused(wrong: str, instead: str) -> InputError:

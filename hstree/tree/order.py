@@ -103,10 +103,8 @@ def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], 
 _RANGES = 200
 
 
-def sum_to_root(value: Array, parent: Integer, *, in_place: bool = False) -> Array:
+def sum_to_root(value: Array, parent: Integer) -> Array:
     """Sum a value of the nodes (N,) over each node and all nodes above it; -1 is no parent.
-
-    If `in_place`, the sums take the place of the values.
 
     O(N) where the nodes are few ranges whose parents come before them. Else by pointer doubling, in
     O(N log depth), so that a chain is no slower than a balanced tree.
@@ -117,7 +115,7 @@ def sum_to_root(value: Array, parent: Integer, *, in_place: bool = False) -> Arr
         bounds.append(int(np.searchsorted(last_parent, number(bounds[-1]))))
         if bounds[-1] == bounds[-2]:  # a node is its own parent's parent, or comes before it
             break
-    total = value if in_place else np.array(value)
+    total = np.array(value)
     if bounds[-1] == len(parent):
         for first, stop in pairwise(bounds):
             above = parent[first:stop]
