@@ -13,7 +13,7 @@ from rich.tree import Tree as Drawing
 
 from hstree._text import figure, plural
 from hstree.errors import InputError
-from hstree.tree.codes import Codes
+from hstree.tree.lookup import codes_of
 from hstree_cli.tables import LOOKS, shortened
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
 def draw_codes(branches: Branches, label: int, depth: int) -> Iterator[RenderableType]:
     """Draw the codes of a label, shortest first, each to `depth` decisions."""
     tree = branches.tree
-    codes = sorted(Codes(tree, cache_limit=0).of(label), key=len)
+    codes = sorted(codes_of(tree, tree.labels[label]), key=len)
     name = shortened(tree.labels[label])
     counted = "" if tree.counts is None else f", counted {tree.counts[label]:,} times"
     yield Text(f"{name}: label {label}, {plural(len(codes), 'code')}{counted}")

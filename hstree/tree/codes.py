@@ -6,7 +6,6 @@ labels has five billion decisions.
 """
 
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -92,13 +91,6 @@ class Codes:
         code_start = offsets(self.label_start[labels + 1] - first)
         start, edge = self._decisions(ranges(first, code_start))
         return Expansion(code_start, segment_ids(code_start), start, segment_ids(start), edge)
-
-    def of(self, label: int) -> list[list[tuple[int, int]]]:
-        """Return one label's codes as lists of (node, branch) pairs, from the root down."""
-        codes = self.expand(np.array([label]))
-        node, branch = self.tree.edge_node[codes.edge], self.tree.edge_branch[codes.edge]
-        pairs = list(zip(node.tolist(), branch.tolist(), strict=True))
-        return [pairs[a:b] for a, b in pairwise(codes.decision_start.tolist())]
 
     def _decisions(self, code: Int64) -> tuple[Int64, Int64]:
         """Return the offsets and the edges (D,) of some codes; walks all up at once if not kept."""

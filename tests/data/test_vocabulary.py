@@ -176,12 +176,6 @@ def test_bad_files_are_named_for_what_they_are(tmp_path, content, message):
     assert str(path) in str(caught.value)
 
 
-def test_a_missing_file_and_a_folder(tmp_path):
-    for path in (tmp_path / "none.tsv", tmp_path):
-        with pytest.raises(InputError, match="cannot read the vocabulary"):
-            Vocabulary.from_file(path)
-
-
 @pytest.mark.parametrize("word", ["", "a\tb", "a\nb", "a\rb", "a\0b", "a\ud800"])
 def test_words_that_no_file_holds_are_refused_and_nothing_is_written(tmp_path, word):
     path = tmp_path / "vocab.tsv"

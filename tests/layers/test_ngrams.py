@@ -66,7 +66,7 @@ def batch_of(layer, windows, n=40, dtype=np.float64):
 def path_rows(layer, label):
     """Return the weight rows of the decisions on all codes of a label."""
     tree = layer.tree
-    for code in layer.codes.of(label):
+    for code in layer.tree.codes(layer.tree.labels[label]):
         for node, branch in code:
             row = int(tree.row_start[node])
             yield row if tree.fan_out[node] == 2 else row + branch

@@ -31,6 +31,8 @@ READERS = {
     "tree.graphml": formats.read,
     "tree.napkinxc": formats.read,
     "tree.nested.json": formats.read,
+    "tree.newick": formats.read,
+    "tree.csv": Tree.from_taxonomy,
 }
 #: 64 MB of blanks; as many as are wanted may follow one another in a file.
 BLANKS = gzip.compress(b" " * (1 << 26), 9)
@@ -46,8 +48,9 @@ def refused(read, path):
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_pipes_and_devices_are_refused_without_waiting_for_their_end(tmp_path, name):
+def test_no_file_and_pipes_and_devices_are_refused_without_waiting(tmp_path, name):
     path = tmp_path / name
+    assert "there is no such file" in refused(READERS[name], path)
     os.mkfifo(path)
     assert "it is a pipe, not a regular file" in refused(READERS[name], path)
     path.unlink()

@@ -29,10 +29,20 @@ def codes_by_recursion(tree):
     return {label: sorted(codes, key=lambda code: code[-1]) for label, codes in of_label.items()}
 
 
+def spelled(codes, batch):
+    """Return the codes of each item of a batch as (node, branch) pairs."""
+    tree, expansion = codes.tree, codes.expand(np.array(batch, np.int32))
+    nodes, branches = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
+    steps = list(zip(nodes.tolist(), branches.tolist(), strict=True))
+    paths = [steps[a:b] for a, b in pairwise(expansion.decision_start)]
+    return [paths[a:b] for a, b in pairwise(expansion.code_start)]
+
+
 @given(trees())
 def test_codes_are_those_of_a_recursive_walk(tree):
     codes, expected = Codes(tree), codes_by_recursion(tree)
-    assert {label: codes.of(label) for label in range(tree.n_labels)} == expected
+    assert spelled(codes, range(tree.n_labels)) == list(expected.values())
+    assert [tree.codes(label) for label in tree.labels] == list(expected.values())
     assert tree.codes_per_label.tolist() == [len(expected[v]) for v in range(tree.n_labels)]
     assert tree.has_single_codes == (max(map(len, expected.values())) <= 1)
     assert codes.n_decisions == sum(len(code) for of in expected.values() for code in of)
@@ -43,12 +53,7 @@ def test_a_batch_is_its_labels_one_after_the_other_cached_or_not(tree, data):
     batch = data.draw(st.lists(st.integers(0, tree.n_labels - 1), max_size=8))
     expected = codes_by_recursion(tree)
     for codes in (Codes(tree), Codes(tree, cache_limit=0)):
-        expansion = codes.expand(np.array(batch, np.int32))
-        nodes, branches = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
-        steps = list(zip(nodes.tolist(), branches.tolist(), strict=True))
-        paths = [steps[a:b] for a, b in pairwise(expansion.decision_start)]
-        by_item = [paths[a:b] for a, b in pairwise(expansion.code_start)]
-        assert by_item == [expected[label] for label in batch]
+        assert spelled(codes, batch) == [expected[label] for label in batch]
 
 
 def test_a_chain_of_100_000_labels():
@@ -63,12 +68,10 @@ def test_a_chain_of_100_000_labels():
 
 @given(trees())
 def test_nodes_have_the_codes_that_lead_to_them(tree):
-    labels = codes_by_recursion(tree)
+    labels = list(codes_by_recursion(tree).values())
+    to_node = [[[]]][: tree.n_nodes]
+    for edge in tree.node_edge[1:]:
+        node, branch = int(tree.edge_node[edge]), int(tree.edge_branch[edge])
+        to_node.append([[*to_node[node][0], (node, branch)]])
     for codes in (Codes(tree, nodes=True), Codes(tree, nodes=True, cache_limit=0)):
-        assert {label: codes.of(label) for label in range(tree.n_labels)} == labels
-        for node in range(tree.n_nodes):
-            (code,) = codes.of(tree.n_labels + node)
-            edge = int(tree.node_edge[node])
-            above = [] if edge < 0 else codes.of(tree.n_labels + int(tree.parent[node]))[0]
-            step = [(int(tree.edge_node[edge]), int(tree.edge_branch[edge]))]
-            assert code == (above + step if edge >= 0 else [])
+        assert spelled(codes, range(tree.n_labels + tree.n_nodes)) == labels + to_node

@@ -7,7 +7,6 @@ from hypothesis import given
 import hstree
 from hstree import Tree
 from hstree.errors import InputError
-from hstree.tree.codes import Codes
 from tests.strategies import trees
 
 #        0
@@ -18,15 +17,6 @@ from tests.strategies import trees
 #       / \
 #      d   e
 TREE = Tree.from_children(list("abcde"), [[1, ~0], [~1, ~2, 2], [~3, ~4]])
-
-
-@given(trees())
-def test_codes_are_those_of_the_layers(tree):
-    codes = Codes(tree)
-    for number, label in enumerate(tree.labels):
-        assert tree.codes(label) == codes.of(number)
-        if len(tree.codes(label)) == 1:
-            assert tree.code(label) == codes.of(number)[0]
 
 
 def test_a_code_is_the_nodes_and_the_branches_taken():

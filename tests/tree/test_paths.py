@@ -10,7 +10,6 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
-from hstree.tree.codes import Codes
 from hstree.tree.paths import path_batches, paths_of, tree_of_paths
 from tests.chains import chain
 from tests.strategies import trees
@@ -22,9 +21,8 @@ binary_trees = trees(several_codes=False, wide=False)
 @settings(max_examples=30)
 def test_paths_are_the_codes(tree):
     paths = paths_of(tree)
-    codes = Codes(tree)
     for label, (point, code) in enumerate(zip(paths.point, paths.code, strict=True)):
-        (way,) = codes.of(label) or [[]]
+        way = tree.code(tree.labels[label])
         assert list(zip(point.tolist(), code.tolist(), strict=True)) == way
         assert paths.strings[label] == "".join(str(branch) for _, branch in way)
     assert paths.num_classes == tree.n_nodes

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from hstree import Tree, prune
-from hstree.errors import FileFormatError, InputError, OptionError, TreeError
+from hstree.errors import InputError, OptionError, TreeError
 from hstree.tree import load
 from hstree.tree.hierarchy import Hierarchy
 
@@ -271,11 +271,6 @@ def test_bad_tables_end_in_one_line_with_the_name_of_the_file(text, saying, tmp_
         Tree.from_taxonomy(tmp_path / "x.csv")
     assert str(caught.value).startswith(str(tmp_path / "x.csv"))
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_file_is_one_line(tmp_path):
-    with pytest.raises((InputError, FileFormatError), match="cannot read"):
-        Tree.from_taxonomy(tmp_path / "none.csv")
 
 
 def test_labels_are_for_cluster_chains():
