@@ -40,21 +40,6 @@ def test_more_nodes_than_are_written_at_once(tmp_path):
     assert f'"children": [\n{children[1:-1]}\n],\n' in (tmp_path / "t.json").read_text()
 
 
-def test_the_text_has_one_label_one_count_one_node_and_one_name_a_line(tmp_path):
-    save(
-        Tree.from_children(["x", "é", "z"], [[-1, 1], [-2, -3]], counts=[7, 5, 0]),
-        tmp_path / "t.json",
-    )
-    assert (tmp_path / "t.json").read_text("utf-8") == (
-        '{"format": "hstree", "version": 1,\n'
-        '"labels": [\n"x",\n"é",\n"z"\n],\n'
-        '"counts": [\n7,\n5,\n0\n],\n'
-        '"children": [\n[-1, 1],\n[-2, -3]\n],\n'
-        '"names": null,\n'
-        '"meta": {}}\n'
-    )
-
-
 def test_gzip_holds_the_same_text_and_no_time_and_no_name(tmp_path):
     save(TREE, tmp_path / "t.json")
     save(TREE, tmp_path / "t.json.gz")

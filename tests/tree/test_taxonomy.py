@@ -46,6 +46,7 @@ FORMS = {
     "objects": objects(),
     "an object of objects": SimpleNamespace(node=objects()),
     "newick": "(((cat,'dog')animal,((oak)tree)plant)living,car)thing;",
+    "newick of bigtree": "(((cat,dog)animal,((oak)tree)plant)living,car)thing",
 }
 
 
@@ -139,10 +140,6 @@ def test_cluster_chains_of_pecos():
     assert tree.child.tolist() == [2, 1, ~2, 3, ~0, ~1, ~3, ~4]
     assert Tree.from_taxonomy(matrices, labels=list("abcde")).labels == tuple("abcde")
     assert content(Tree.from_taxonomy(SimpleNamespace(chain=matrices))) == content(tree)
-
-
-def test_newick_may_lack_its_semicolon_as_bigtrees_does():
-    assert content(Tree.from_taxonomy(FORMS["newick"][:-1])) == content(Tree.from_taxonomy(EDGES))
 
 
 def test_a_taxonomy_of_one_class_is_a_tree_without_nodes():
