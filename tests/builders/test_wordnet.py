@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.builders.wordnet import Taxonomy, builder, built_in
+from hstree.builders.wordnet import builder, built_in
 from hstree.builders.wordnet.builder import OUTSIDE, tfidf_vectors
 from hstree.builders.wordnet.lookup import lemmas_of, look_up
 from hstree.builders.wordnet.taxonomy import POS
@@ -19,7 +19,7 @@ from tests import needs
 from tests.builders.label_sets import sets_by_name
 from tests.builders.oracle import code_lengths
 from tests.builders.test_contract import assert_keeps_the_contract
-from tests.builders.wordnet.small import SYNSETS, parents, read_files, taxonomy_of, write_table
+from tests.builders.wordnet.small import SYNSETS, parents, taxonomy_of, write_table
 from tests.shared_data import shared
 from tests.texts import corpus_of
 
@@ -177,13 +177,6 @@ def test_nltk_and_the_wheel_give_the_same_tree(nltk_zip, tmp_path):
         assert tree.meta["options"]["source"] == "3.0"
         tree.save(tmp_path / f"{source}.json")  # its meta holds a hash of the taxonomy
     assert (tmp_path / "builtin.json").read_bytes() == (tmp_path / "nltk.json").read_bytes()
-
-
-@pytest.mark.slow
-def test_debians_wordnet_gives_the_same_taxonomy():
-    if not Path("/usr/share/wordnet/data.noun").exists():
-        pytest.skip(needs.WORDNET)
-    assert Taxonomy(read_files("/usr/share/wordnet")).sha256 == built_in().sha256
 
 
 def test_the_notice_is_beside_the_table():
