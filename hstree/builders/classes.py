@@ -136,10 +136,13 @@ def classes(
        2018.
     """
     n_words = len(corpus.vocabulary)
-    wrong = _misfits(
-        n_words, cluster_by, n_classes, levels, short_list, trees, binary, price,
-        vectors_file is not None, classes_file is not None,
-    )  # fmt: skip
+    by = cluster_by if classes_file is None else "file"
+    if by == "file" and cluster_by != "exchange":
+        way_out = f"drop cluster_by {cluster_by!r}, or the file"
+        reason = f"names the classes, so there are none to find: {way_out}"
+        raise OptionError.about("classes_file", reason)
+    has_vectors = vectors_file is not None
+    wrong = _misfits(by, n_words, n_classes, levels, short_list, trees, price, has_vectors)
     for option, reason in wrong:
         raise OptionError.about(option, reason)
     by_frequency = np.argsort(-corpus.counts, kind="stable")
@@ -179,7 +182,7 @@ def classes(
     class_of[listed] = number + np.arange(len(listed))
     perplexity = bigram_perplexity(text.bigrams, class_of)
     notes: dict[str, object] = {
-        "by": cluster_by if classes_file is None else "file",
+        "by": by,
         "number": number,
         "bigram_perplexity": None if perplexity is None else round(perplexity, 4),
     }
@@ -251,38 +254,33 @@ def _from_file(text: ClusteredText, path: Path, arrange: Arrange) -> _Clusters:
 
 
 def _misfits(
+    by: str,
     n_words: int,
-    cluster_by: str,
     n_classes: int | None,
     levels: int,
     short_list: int,
     trees: int,
-    binary: bool,
     price: float,
-    by_vectors: bool,
-    by_file: bool,
+    has_vectors: bool,
 ) -> Iterator[tuple[str, str]]:
     """Yield the options that do not go with others, each with what is wrong."""
-    way = "a file of classes" if by_file else f"cluster_by {cluster_by!r}"
-    if by_file and cluster_by != "exchange":
-        way_out = f"drop cluster_by {cluster_by!r}, or the file"
-        yield "classes_file", f"names the classes, so there are none to find: {way_out}"
-    if cluster_by == "vectors" and not by_vectors:
+    way = "a file of classes" if by == "file" else f"cluster_by {by!r}"
+    if by == "vectors" and not has_vectors:
         yield "cluster_by", "'vectors' needs vectors_file, word vectors as .npy, word2vec or GloVe"
-    if by_vectors and cluster_by != "vectors":
+    if has_vectors and by != "vectors":
         yield "vectors_file", "is for cluster_by 'vectors'; give that too, or drop the file"
-    if levels == 3 and (by_file or cluster_by in ("brown", "adaptive")):
+    if levels == 3 and by in ("file", "brown", "adaptive"):
         yield "levels", f"3 does not go with {way}, which determines the levels"
-    if n_classes is not None and (by_file or cluster_by == "adaptive"):
+    if n_classes is not None and by in ("file", "adaptive"):
         yield "n_classes", f"does not go with {way}, which determines it"
     if n_classes is not None and n_classes > n_words:
         yield "n_classes", f"is {n_classes}, more than the {n_words} words; give fewer"
-    if price and (by_file or cluster_by != "exchange"):
+    if price and by != "exchange":
         yield "price", "is for cluster_by 'exchange'; drop it"
-    if short_list and cluster_by == "adaptive":
+    if short_list and by == "adaptive":
         yield "short_list", "does not go with cluster_by 'adaptive', which chooses it"
     if short_list >= n_words:
         reason = f"is {short_list}, which leaves none of the {n_words} words; give fewer"
         yield "short_list", reason
-    if trees > 1 and (by_file or cluster_by not in ("exchange", "brown", "vectors")):
+    if trees > 1 and by not in ("exchange", "brown", "vectors"):
         yield "trees", f"is {trees}, and {way} gives them all the same classes; take exchange"
