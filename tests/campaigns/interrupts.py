@@ -1,13 +1,12 @@
 """Ctrl-C at many moments of every command, on 100,000 words: how long until it has ended.
 
 Each command is started again and again and gets SIGINT ever later, until it ends by itself before.
-It must end with status 130 and one line beside those of its progress. `python -m
-tests.campaigns.interrupts` takes an hour or two on two cores; `--only NAME ...` picks commands.
+It must end with status 130 and one line beside those of its progress. `python -m tests.campaigns
+--only interrupts` takes an hour or two on two cores; `--commands NAME ...` picks some.
 Where other programs keep the cores busy, the seconds on the clock say little: an answer is also
 quick if the process computed for less than `LIMIT` after the signal.
 """
 
-import argparse
 import os
 import shlex
 import shutil
@@ -16,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -241,32 +240,19 @@ def _environment(folder: Path) -> Mapping[str, str]:
     return {**os.environ, "HSTREE_CACHE": str(folder / "cache"), "NUMBA_CACHE_DIR": kernels}
 
 
-def main() -> int:
-    """Interrupt commands and print how long they took to end; 1 if one was slow or wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=COMMANDS, metavar="NAME")
-    parser.add_argument("--inputs", type=Path, help="the folder of inputs, kept for another run")
-    parser.add_argument("--first", type=float, default=FIRST, help="seconds to the first signal")
-    parser.add_argument("--ratio", type=float, default=RATIO)
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="hstree-interrupts-") as temporary:
-        folder = (chosen.inputs or Path(temporary)).resolve()
-        folder.mkdir(exist_ok=True)
-        if not (folder / "compared").exists():
-            inputs(folder)
-        found = []
-        for command in chosen.only or COMMANDS:
-            for answer in answers(folder, command, first=chosen.first, ratio=chosen.ratio):
+def run(only: Sequence[str] = ()) -> int:
+    """Interrupt commands, print how long they took to end; return how many were slow or wrong."""
+    found = []
+    with tempfile.TemporaryDirectory(prefix="hstree-interrupts-") as folder:
+        inputs(Path(folder))
+        for command in only or COMMANDS:
+            for answer in answers(Path(folder), command):
                 print(answer, flush=True)
                 found.append(answer)
-    bad = [answer for answer in found if answer.fault or answer.is_slow]
+    bad = sum(bool(answer.fault or answer.is_slow) for answer in found)
     slowest = sorted(min(answer.seconds, answer.busy) for answer in found)
     print(
         f"{len(found)} interrupts of {len({a.command for a in found})} commands: the slowest "
-        f"answers took {', '.join(f'{s:.2f}' for s in slowest[-5:])} s; {len(bad)} slow or wrong"
+        f"answers took {', '.join(f'{s:.2f}' for s in slowest[-5:])} s; {bad} slow or wrong"
     )
-    return bool(bad)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return bad
