@@ -63,10 +63,6 @@ class _Order:
         """Sums of `kept` over all n-grams before each, (G + 1,)."""
         return np.concatenate([[0.0], np.cumsum(self.kept)])
 
-    def runs(self, context: Int64, n_words: int) -> Int64:
-        """First n-gram of each context, and the one after its last: (2, B)."""
-        return np.searchsorted(self.grams, [context * n_words, (context + 1) * n_words])
-
 
 class KneserNey:
     """An n-gram language model with interpolated (modified) Kneser-Ney smoothing.
@@ -252,9 +248,10 @@ class KneserNey:
         # Draws that have no word yet.
         draw = np.arange(words.size)
         for order, row, context in reversed(list(_by_order(orders, ids, n_words))):
-            # (2, B) runs of n-grams, empty for contexts that this order lacks
+            # (2, B) first n-gram of each context and the one after its last; 0, 0 for others
             runs = np.zeros((2, len(ids)), np.int64)
-            runs[:, row] = order.runs(context, n_words)
+            bounds = n_words * np.array([context, context + 1])
+            runs[:, row] = np.searchsorted(order.grams, bounds)
             below, above = order.cumulative[runs]
             item, u = draw // k, rng.random(len(draw))
             taken = u < (above - below)[item]
