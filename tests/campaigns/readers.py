@@ -18,6 +18,7 @@ from hstree.errors import HstreeError
 from hstree.experiments import results
 from hstree.models import load as load_model
 from hstree.models import new_model
+from hstree.report import page
 from hstree.tree import Tree
 from hstree.tree import load as load_tree
 from hstree.tree.files import from_json, to_json
@@ -130,6 +131,10 @@ def _results(folder: Path) -> list[Files]:
     return found
 
 
+def _page(path: Path) -> str:
+    return page.markup(page.page_of(results.load(path), path.parent), path.parent)
+
+
 def _check_tree(tree: Tree) -> None:
     assert isinstance(tree, Tree)
     assert b"".join(to_json(tree))
@@ -196,6 +201,6 @@ READERS = {
         ("newick", 20, _of_trees("t.nwk", trees=(BINARY, BARE, WIDE)), _TREE),
         ("taxonomy", 20, _text("t.csv", *_LEVELS, *_PARENTS), _TREE),
         ("model", 30, _models, (lambda path: load_model(path.parent), _check_model)),
-        ("results.json", 40, _results, (results.load, str)),  # the table can be laid out
+        ("results.json", 20, _results, (_page, str.encode)),
     )
 }

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 from sklearn.datasets import make_multilabel_classification
 
@@ -49,14 +48,6 @@ def test_the_saved_model_predicts_what_was_scored(hstree, files, tmp_path):
     assert tree.fan_out.max() <= 4
 
 
-def test_jobs_and_the_default_method_give_the_same_model(hstree, files, tmp_path):
-    assert hstree("classify", *files, "-o", "a").status == 0
-    assert hstree("classify", *files, "-o", "b", "--method", "kmeans arity=12").status == 0
-    assert hstree("classify", *files, "-o", "c", "--jobs", 2).status == 0
-    weights = [(tmp_path / name / "weights.safetensors").read_bytes() for name in "abc"]
-    assert weights[0] == weights[1] == weights[2]
-
-
 def test_a_model_is_replaced_with_force_alone(hstree, refused, files, tmp_path):
     assert hstree("classify", *files).status == 0
     refused("classify", *files, saying="labels/config.json exists; add --force")
@@ -67,8 +58,6 @@ def test_a_model_is_replaced_with_force_alone(hstree, refused, files, tmp_path):
 def test_what_it_cannot_use_is_refused_in_one_line(refused, files, tmp_path):
     (tmp_path / "narrow.txt").write_text("1 30 11\n3 0:1\n")
     refused("classify", files[0], "narrow.txt", saying="narrow.txt has 30 features and 11 labels")
-    (tmp_path / "lies.txt").write_text("2 30 12\n3 0:1\n")
-    refused("classify", files[0], "lies.txt", saying="line 1 says 2 samples, and 1 lines follow")
     (tmp_path / "outside.txt").write_text("1 30 12\n12 0:1\n")
     refused("classify", files[0], "outside.txt", saying="line 2 has the label 12")
     (tmp_path / "empty.txt").write_text("1 30 12\n 0:1\n")
@@ -78,12 +67,3 @@ def test_what_it_cannot_use_is_refused_in_one_line(refused, files, tmp_path):
     refused("classify", *files, "--method", "kmeans arity=1", status=2, saying="arity")
     refused("classify", *files, "--C", 0, status=2, saying="--C is 0")
     refused("classify", *files, "-o", files[0], saying="-o")
-
-
-def test_samples_without_labels_are_taken(hstree, files, tmp_path):
-    X, Y = read_multilabel(tmp_path / files[0])
-    Y = Y.toarray()
-    Y[:20] = 0
-    write_multilabel(tmp_path / "some.txt", X, Y)
-    assert np.count_nonzero(Y.sum(axis=1) == 0) >= 20
-    assert hstree("classify", "some.txt", files[1]).status == 0

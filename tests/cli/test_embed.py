@@ -77,13 +77,12 @@ def test_gensim_reads_them(hstree, corpus, tmp_path, ending):
     assert found.most_similar("w0", topn=1)
 
 
-def test_what_cannot_be_embedded_is_refused(refused, tree, corpus, tmp_path, monkeypatch):
+def test_what_cannot_be_embedded_is_refused(refused, corpus, tmp_path, monkeypatch):
     import hstree.interop.gensim  # noqa: F401 - first, so that it does not keep the stand-in
 
     refused("embed", corpus, "-o", "v.pt", status=2, saying=".vec or .txt or .bin")
     refused("embed", corpus, "no", "-o", "v.vec", status=2, saying="there is no row 'no'")
     refused("embed", corpus, "gmm", "-o", "v.vec", status=2, saying="not one layer that a text")
-    refused("embed", corpus, "--tree", tree, "-o", "v.vec", status=2, saying="row is an argument")
     refused("embed", corpus, "-o", "no/v.vec", saying="no/v.vec")
     odd = ("--model", "cbow sample=-1")
     refused("embed", corpus, "-o", "v.vec", *odd, status=2, saying="sample is -1")

@@ -166,25 +166,6 @@ def test_lower_reads_lower_case(hstree, tree, corpus, tmp_path):
     assert figures(tmp_path / "r.json")["oov"]["test"] == 0
 
 
-def test_ctrl_c_keeps_the_best_so_far(hstree, tree, corpus, tmp_path, monkeypatch):
-    steps = []
-    step = LogBilinearTrainer.step
-
-    def interrupted(self, *arguments):
-        steps.append(1)
-        if len(steps) == 10:  # six steps an epoch
-            raise KeyboardInterrupt
-        return step(self, *arguments)
-
-    monkeypatch.setattr(LogBilinearTrainer, "step", interrupted)
-    ran = hstree("evaluate", tree, corpus, *QUICK, "--save", "model", "--json", "r.json")
-    assert ran.status == 130
-    assert len(ran.warnings) == 1
-    assert len(figures(tmp_path / "r.json")["epochs"]) == 1
-    assert "interrupted" in ran.out
-    assert hstree("score", "model", corpus, "-o", "lines.tsv").status == 0
-
-
 def test_an_interrupted_evaluation_goes_on(hstree, tree, corpus, tmp_path, monkeypatch):
     batches, drawn = Trainer.epoch_batches, []
 
@@ -234,9 +215,6 @@ def test_wrong_usage(refused, hstree, tree, corpus, tmp_path):
     for option, value in ((option, value) for option, values in wrong.items() for value in values):
         saying = option.removeprefix("--").split("-")[0]
         refused("evaluate", tree, corpus, option, value, status=2, saying=saying)
-    refused(
-        "evaluate", tree, corpus, "--no-train", status=2, saying="`hstree score MODEL_DIR TEXT`"
-    )
     refused("evaluate", tree, corpus, "--frob", status=2, saying="--frob")
     refused("evaluate", tree, status=2, saying="CORPUS")
     hstree("evaluate", tree, corpus, "--epochs", "0", "--dim", "4", "--save", "model")

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import hstree as library
+from tests.cli.conftest import figures
 
 SIGNALS = ["SIGINT", "SIGTERM"]
 
@@ -113,5 +114,5 @@ def test_a_training_that_is_stopped_is_saved(started, tree, corpus, tmp_path, nu
     assert ran.stderr.startswith("hstree: warning: interrupted: ")
     assert ran.stderr.count("\n") == 1
     assert "interrupted" in ran.stdout
-    assert (tmp_path / "r.json").exists()
+    assert figures(tmp_path / "r.json")["epochs"]
     assert library.LanguageModel.load(tmp_path / "m").tree == library.load(tree)

@@ -22,15 +22,6 @@ COMMANDS = [
 ]
 
 
-def test_help_names_every_command_in_80_columns(hstree):
-    ran = hstree("--help")
-    assert ran.status == 0
-    assert all(re.search(rf"\b{command}\b", ran.out) for command in COMMANDS)
-    assert re.search(r"--help +(-h +)?Show this message", ran.out)
-    assert "bool" not in ran.out
-    assert max(map(len, ran.out.splitlines())) <= 80
-
-
 def test_the_name_alone_shows_four_commands_to_start_with(hstree):
     ran = hstree()
     assert (ran.status, ran.err) == (0, "")
@@ -43,14 +34,10 @@ def test_the_name_alone_shows_four_commands_to_start_with(hstree):
 def test_help_lists_the_commands_in_groups(hstree):
     panels = re.split(r"^╭─ (.*?) ─+╮$", hstree("--help").out, flags=re.M)
     groups = dict(zip(panels[1::2], panels[2::2], strict=True))
-    for name, command in (
-        ("Start here", "demo"),
-        ("Build trees", "build"),
-        ("Train", "evaluate"),
-        ("Use a trained model", "predict"),
-    ):
-        assert re.search(rf"^│ {command} ", groups.pop(name), re.M)
-    assert list(groups) == ["Options"]
+    titles = ["Options", "Start here", "Build trees", "Train", "Use a trained model"]
+    assert list(groups) == titles
+    listed = re.findall(r"^│ (\w+) ", "".join(groups[title] for title in titles[1:]), re.M)
+    assert sorted(listed) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -94,7 +81,6 @@ def test_methods_lists_every_builder_layer_and_model_in_a_line_or_two(hstree):
         ("kn5", ["kn5  N-gram model", "A Kneser-Ney model of the last 4 words."]),
         ("trees", ["trees  Set of rows", "gmm epsilon=0.4 trees=4"]),
         ("approximations", ["cnn delay=32", "flat"]),
-        ("2 x gmm epsilon=0.4 + ngrams", ["gmm  Builders of trees", "ngrams  Output layers"]),
     ],
 )
 def test_methods_describes_all_that_stands_in_a_row(name, saying, hstree):
@@ -133,12 +119,6 @@ def test_there_are_at_most_17_commands_and_130_options_none_with_more_than_20():
     assert max(counts) <= 20
 
 
-def test_wrong_usage_is_2(refused):
-    refused("frob", status=2, saying="frob")
-    refused("check", status=2, saying="TREE")
-    refused("--frob", status=2, saying="--frob")
-
-
 @pytest.mark.parametrize("module", ["hstree", "hstree_cli"])
 def test_the_program_is_started_by_either_package(module, program, tmp_path):
     command, environment = program
@@ -158,15 +138,9 @@ def test_version(hstree):
     assert re.fullmatch(r"hstree \d+\.\d+\.\d+\n", hstree("--version").out)
 
 
-@pytest.mark.parametrize(
-    ("raised", "status", "saying"),
-    [(KeyboardInterrupt, 130, "interrupted"), (MemoryError, 1, "memory")],
-)
-def test_an_interruption_and_too_little_memory_are_one_line(
-    refused, corpus, monkeypatch, raised, status, saying
-):
-    monkeypatch.setattr("hstree.Corpus.read", Mock(side_effect=raised))
-    refused("vocab", corpus, status=status, saying=saying)
+def test_too_little_memory_is_one_line(refused, corpus, monkeypatch):
+    monkeypatch.setattr("hstree.Corpus.read", Mock(side_effect=MemoryError))
+    refused("vocab", corpus, saying="memory")
 
 
 def test_a_bug_is_not_hidden(hstree, corpus, monkeypatch):
@@ -246,10 +220,6 @@ def test_words_outside_the_terminals_encoding_are_escaped(process, tmp_path):
     assert "\\xe9\\u6f22" in ran.stdout
 
 
-def test_no_thread_is_too_few(refused):
-    refused("--threads", "0", "methods", status=2, saying="threads")
-
-
 def test_threads_are_limited_before_libraries_are_loaded():
     code = """
 import sys
@@ -292,14 +262,14 @@ def test_wrong_usage_says_what_to_type(refused, corpus):
         (["build", corpus, "--seed", "x"], "--seed: it must be a whole number"),
         (["vocab", corpus, "--min-cuont", "3"], "no option --min-cuont; did you mean --min-count?"),
         (["bild", corpus], "no command 'bild'; did you mean 'build'?"),
+        (["--frob"], "there is no option --frob; see `hstree --help`"),
+        (["--threads", "0", "methods"], "--threads: it must be 1 or more"),
     ):
         refused(*typed, status=2, saying=saying)
 
 
 def test_messages_name_what_is_not_there(refused, hstree, corpus, tmp_path):
     refused("predict", "nosuch", "a b", saying="there is no folder nosuch; give one that")
-    refused("predict", corpus, "a b", saying="corpus.txt holds no model")
-    refused("report", "nosuch", saying="there is no comparison in nosuch")
     refused("check", "corpse.json", saying="cannot read corpse.json: there is no such file")
     assert hstree("build", "-m", "huffman", corpus, "-o", "t.json").status == 0
     refused("check", "tt.json", saying="there is no such file; did you mean t.json?")

@@ -1,7 +1,6 @@
 """`hstree report`."""
 
 import json
-import time
 
 import pytest
 
@@ -35,29 +34,6 @@ def test_the_file_of_the_results_stands_for_its_folder(hstree, refused, comparis
     refused("report", "compared/report.html", status=2, saying="give the folder that")
     refused("report", "compared", "-o", "page.pdf", status=2, saying=".html")
     refused("report", ".", saying="hstree compare")
-
-
-def test_the_page_follows_a_comparison_until_no_row_is_pending(hstree, comparison, monkeypatch):
-    file = comparison / "results.json"
-    whole = json.loads(file.read_bytes())
-    first = [row for row in whole["rows"] if row["name"] == "flat"]
-    write_json(file, whole | {"rows": first, "choice": None, "pending": ["huffman", "kn3"]})
-    pages = []
-
-    def go_on(seconds):
-        pages.append((comparison / "report.html").read_text())
-        write_json(file, whole | ({"pending": ["kn3"]} if len(pages) == 1 else {}))
-
-    monkeypatch.setattr(time, "sleep", go_on)
-    ran = hstree("report", "compared", "--follow")
-    assert (ran.status, ran.err) == (0, "")
-    assert [line.split()[1:] for line in ran.out.splitlines() if "pending" in line] == [
-        ["kn3"], ["none"],
-    ]  # fmt: skip
-    after = [page.partition("not finished yet")[2][:200] for page in pages]
-    assert ["huffman" in text for text in after] == [True, False]
-    assert ["kn3" in text for text in after] == [True, True]
-    assert "not finished yet" not in (comparison / "report.html").read_text()
 
 
 def test_a_comparison_without_a_finished_row_has_a_page(hstree, comparison):

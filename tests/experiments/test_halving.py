@@ -10,7 +10,7 @@ import hstree
 from hstree.data.splits import Splits
 from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
-from hstree.experiments.compare import _n_rounds, _next_step, plan_of
+from hstree.experiments.compare import plan_of
 from hstree.experiments.run import LEAST_SHARE, Runner
 from hstree.models.lbl import LanguageModel
 from tests.experiments.conftest import QUICK
@@ -37,6 +37,14 @@ def test_the_better_half_goes_on_until_two_rows_are_left(halved):
     for one, after in pairwise(rounds):
         ranked = sorted(one["rows"], key=lambda row: one["valid"][row])
         assert set(after["rows"]) == set(ranked[: len(after["rows"])])
+
+
+def test_rounds_double_the_seconds_and_take_no_more_than_there_are(halved):
+    rounds = rounds_of(halved)
+    seconds = [one["seconds"] for one in rounds]
+    assert all(before < after <= 2 * before for before, after in pairwise(seconds))
+    steps = np.diff([0.0, *seconds])
+    assert 2 < sum(len(one["rows"]) * s for one, s in zip(rounds, steps, strict=True)) < 12
 
 
 def test_no_row_trains_longer_than_its_last_round(halved):
@@ -83,7 +91,7 @@ def test_speeds_are_measured_in_a_quarter_of_the_minutes(splits, tmp_path):
 def test_another_row_changes_the_seconds_of_all_and_the_plan_says_so(halved, splits):
     def finished(*rows):
         planned = plan_of(splits, rows, halved.folder, stop=hstree.Halving(0.2), **QUICK)
-        return [job.row for job in planned if job.seconds is not None]
+        return [job.row.name for job, seconds in planned.items() if seconds is not None]
 
     assert finished("huffman", "kn3") == ROWS
     with pytest.warns(UserWarning, match=r"other rows \(classes\) change .*: all train anew"):
@@ -94,23 +102,6 @@ def test_ten_minutes_by_halving_are_the_default(splits, tmp_path):
     runner = Runner.of(splits, None, tmp_path, None, 1, {})
     assert runner.stop == hstree.Halving(minutes=10)
     assert [str(row) for row in runner.rows][-2:] == ["flat", "kn5"]
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 16])
-def test_rounds_take_the_seconds_that_are_left(n):
-    spent, done, rows = 0.0, 0.0, n
-    for _ in range(_n_rounds(n)):
-        step = _next_step(600 - spent, rows, 1, done)
-        spent += rows * step
-        done += step
-        rows = -(-rows // 2)
-    assert spent == pytest.approx(600)
-
-
-def test_a_round_doubles_the_seconds_while_time_is_left():
-    first = _next_step(600, 8, 1, 0.0)
-    assert _next_step(600 - 8 * first, 4, 1, first) == pytest.approx(first)
-    assert _next_step(1.0, 4, 1, 100.0) < 100
 
 
 def test_all_rows_have_the_same_seconds_from_the_text(splits, tmp_path):

@@ -5,7 +5,6 @@ import json
 import pytest
 
 import hstree
-from hstree.experiments.compare import _next_step
 from tests.experiments.conftest import QUICK, ROWS
 
 #: What differs from one run to the next: times and what is made of them.
@@ -75,7 +74,4 @@ def test_halving_trains_the_rows_of_a_round_together(splits, tmp_path):
     assert len(comparison.rows) == 3
     rounds = json.loads((tmp_path / "rounds.json").read_text())["rounds"]
     assert rounds[0]["valid"].keys() == set(rows)
-
-
-def test_rows_train_longer_when_jobs_run_together():
-    assert _next_step(600, 8, 1, 0.0, n_jobs=2) == pytest.approx(2 * _next_step(600, 8, 1, 0.0))
+    assert rounds[0]["seconds"] > 1.35  # which each row would have at most, one after the other

@@ -61,7 +61,6 @@ def a_row(name, *, kind="tree", test=100.0, valid=None, sd=None, n=1, speed=1000
         "tree_file": f"trees/{name}/seed-0/tree.json" if is_tree else None,
         "code_lengths": None,
         "in_wordnet": None,
-        "covered": None,
         "parameters": 1_000,
         "jobs": [
             JobFigures(seed=seed, folder=f"runs/{name}/seed-{seed}", perplexity=means,
@@ -134,6 +133,11 @@ def leave(folder, trees, *, ngrams=("kn3",), seeds=(0, 1), oov=12, **changed):
     results.save(comparison, folder)
     Vocabulary(first.labels, [1] * first.n_labels).save(folder / results.WORDS)
     return folder
+
+
+def write_page(folder):
+    """Write the page of a comparison; return its path."""
+    return results.load(folder).to_html(folder / "report.html")
 
 
 def _tree_row(folder, name, tree, i, seeds):
