@@ -12,11 +12,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from hstree_cli.classify import classify
 from hstree_cli.options import TYPED, UsageError, flag, option
 from hstree_cli.start import compare, demo, report
 from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, WRONG_USAGE, complain, running
-from hstree_cli.train import bootstrap, embed, evaluate
+from hstree_cli.train import bootstrap, classify, embed, evaluate
 from hstree_cli.trees import build, check, convert, methods, show, stats, vocab
 from hstree_cli.use import predict, sample, score
 
@@ -52,7 +51,6 @@ hstree compare corpus.txt approximations --seconds 240 -o survey
 hstree compare corpus.txt trees --jobs 2 -o which
 hstree compare corpus.txt trees --scheduler tcp://10.0.0.1:8786 -o which
 hstree report which
-hstree report which --follow
 hstree methods
 hstree methods gmm
 hstree vocab builtin:python --min-count 5 -o vocab.tsv
@@ -209,26 +207,6 @@ def _as_typed(error: Exception, program: Any) -> str:
     return str(error)
 
 
-_ROWS = 'rows are arguments: `hstree compare CORPUS huffman "gmm epsilon=0.4" a.json kn5 -o DIR`'
-#: What to type instead of options that are gone, or that are somewhere else.
-INSTEAD = {
-    "compare": {
-        **dict.fromkeys(("--method", "-m", "--layer", "--tree", "--baseline"), _ROWS),
-        "--equal-seconds": "--seconds S trains every row for the same time",
-    },
-    "evaluate": {
-        "--layer": 'the first argument is a row: `hstree evaluate "sampled samples=500" CORPUS`',
-        "--no-train": "`hstree score MODEL_DIR TEXT` scores a saved model",
-    },
-    "bootstrap": dict.fromkeys(
-        ("--method", "-m", "--then"), "rows are arguments: `hstree bootstrap CORPUS gmm -o DIR`"
-    ),
-    "embed": dict.fromkeys(
-        ("--tree", "--layer"), "the row is an argument: `hstree embed CORPUS huffman.json -o FILE`"
-    ),
-}
-
-
 #: What Typer says of wrong usage, as patterns, and plainer words for it.
 PLAINER = (
     (r"^Invalid value for '(.*?)'(?: / '.*?')?: ", r"\1: "),
@@ -255,28 +233,21 @@ def _usage(error: Any, arguments: Sequence[str]) -> str:
         message = re.sub(pattern, plain, message)
     if typed in ("--threads", "--debug", "--quiet", "-q"):
         return f"{typed} goes before the command: `hstree {typed} {name} ...`"
-    if kind == "NoSuchOption":
-        if instead := INSTEAD.get(name, {}).get(typed):
-            return f"{message}: {instead}"
-        if name == "build" and "did you mean" not in message:
-            message += f'; options of a method go into its text: --method "gmm {typed[2:]}=..."'
+    if kind == "NoSuchOption" and name == "build" and "did you mean" not in message:
+        message += f'; options of a method go into its text: --method "gmm {typed[2:]}=..."'
     if kind == "MissingParameter" and name == "build" and error.param.name == "method":
         return f"the method is missing; type `{_with_method(arguments)}`"
-    if error.ctx and (kind == "MissingParameter" or "too many" in message):
-        return f"{message}; type `{command} {_form(error.ctx.command.params)}`"
-    return f"{message}; see `{command} --help`"
-
-
-def _form(params: Sequence[Any]) -> str:
-    """Return the arguments and the required options of a command as its help names them."""
+    # the arguments and the required options of the command, as its help names them
     parts = []
-    for param in params:
+    for param in error.ctx.command.params if error.ctx else ():
         if param.param_type_name == "argument":
-            name = param.metavar if param.required else f"[{param.metavar}]"
-            parts.append(f"{name}..." if param.nargs < 0 else name)
+            part = param.metavar if param.required else f"[{param.metavar}]"
+            parts.append(f"{part}..." if param.nargs < 0 else part)
         elif param.required:
             parts.append(f"{param.opts[0]} {param.metavar}")
-    return " ".join(parts)
+    if parts and (kind in ("MissingParameter", "NoSuchOption") or "too many" in message):
+        return f"{message}; type `{' '.join([command, *parts])}`"
+    return f"{message}; see `{command} --help`"
 
 
 def _with_method(arguments: Sequence[str]) -> str:

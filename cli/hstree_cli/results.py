@@ -1,24 +1,18 @@
 """The results of `evaluate`, `bootstrap` and `compare` as tables and name-value lines."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec.structs import astuple
 
 from hstree._text import figure, plural
+from hstree.experiments.compare import Evaluation
+from hstree.experiments.results import Comparison
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of
 from hstree.report.answer import against_flat
 from hstree.training.trainer import table_of
 from hstree_cli.tables import Facts, facts, table
 from hstree_cli.terminal import say
-
-if TYPE_CHECKING:
-    from hstree.experiments.compare import Evaluation
-    from hstree.experiments.results import Comparison
-
 
 #: Columns of a comparison that a narrow terminal has before others.
 FIRST = (

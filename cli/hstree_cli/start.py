@@ -1,6 +1,5 @@
 """Commands to start with: `hstree demo`, `hstree compare` and `hstree report`."""
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,8 +20,6 @@ ROWS_HELP = (
 )
 DEMO_CORPUS, DEMO_MIN_COUNT = "builtin:python", 5
 DEMO_ROWS = ("huffman", "gmm", "classes", "flat", "kn3")
-#: Seconds between two looks at a comparison's file.
-POLL = 1.0
 
 
 def demo(
@@ -123,7 +120,7 @@ def _compare(
     from hstree._text import figure
     from hstree.experiments.compare import compare as run
     from hstree.experiments.compare import plan_of
-    from hstree.report import PAGE, write_comparison
+    from hstree.report import PAGE
     from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
 
@@ -133,17 +130,17 @@ def _compare(
         if plan:
             planned = plan_of(splits, rows, output, **options)
         else:
-            options["updated"] = lambda so_far: write_comparison(so_far, output, page)
+            options["updated"] = lambda so_far: so_far.to_html(page)
             comparison = run(splits, rows, output, **options)
     if not plan:
         print_comparison(comparison, page, conditions=conditions)
         return
     lines = [
-        (job.row, str(job.seed), "to do" if job.seconds is None else figure(job.seconds, 1))
-        for job in planned
+        (job.row.name, str(job.seed), "to do" if seconds is None else figure(seconds, 1))
+        for job, seconds in planned.items()
     ]
     say(table(("row", "seed", "seconds"), lines, ("row",)))
-    done = sum(job.seconds is not None for job in planned)
+    done = sum(seconds is not None for seconds in planned.values())
     say(f"{done} of {len(planned)} jobs are finished; without --plan the others are done")
 
 
@@ -153,7 +150,6 @@ def report(
         Path, argument(metavar="DIR", help="Folder of `hstree compare`, or results.json in it.")
     ],
     output: Annotated[Path | None, option("--output -o", "Page (DIR/report.html).", "FILE")] = None,
-    follow: Annotated[bool, option("--follow", "Write the page again after each row.")] = False,
 ) -> None:
     """Write one self-contained page with a comparison's table, plots and trees.
 
@@ -161,7 +157,7 @@ def report(
     page, too, which names the rows that are pending.
     """
     from hstree.experiments import results
-    from hstree.report import PAGE, write_comparison
+    from hstree.report import PAGE
 
     if folder.is_file():
         if folder.name != results.JSON:
@@ -171,16 +167,7 @@ def report(
     reads = [folder / name for name in (results.JSON, "runs", "trees")]
     check_outputs(Output("-o", output, (".html", ".htm")), reads=reads)
     comparison = results.load(folder)
-    pending: list[tuple[str, str]] = []
-    while True:
-        with showing_progress():
-            page = write_comparison(comparison, folder, output or folder / PAGE)
-        size = page.stat().st_size / 1e6
-        say(facts([("written", f"{page}, {size:.1f} MB: open it in a browser"), *pending]))
-        if not (follow and comparison.pending):
-            return
-        before = comparison
-        while comparison == before:
-            time.sleep(POLL)
-            comparison = results.load(folder)
-        pending = [("pending", ", ".join(comparison.pending) or "none")]
+    with showing_progress():
+        page = comparison.to_html(output or folder / PAGE)
+    size = page.stat().st_size / 1e6
+    say(facts([("written", f"{page}, {size:.1f} MB: open it in a browser")]))

@@ -53,7 +53,6 @@ def table(
     text: Sequence[str] = (),
     *,
     bold: str | None = None,
-    width: int | None = None,
     first: Sequence[str] = (),
 ) -> Group:
     """Return lines of texts as one table that keeps names and numbers whole.
@@ -63,9 +62,8 @@ def table(
     the rest. The line that begins with `bold` is bold; columns are right-aligned but for those in
     `text`.
     """
-    if width is None:
-        is_wrapped = sys.stdout.isatty() or "COLUMNS" in os.environ
-        width = shutil.get_terminal_size().columns if is_wrapped else 1 << 16
+    is_wrapped = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = shutil.get_terminal_size().columns if is_wrapped else 1 << 16
     # Width of each column's longest line, and the least: words of titles and names stay whole, and
     # so do numbers, but an interval may go below its number
     pieces = [re.split(r"\s", title) for title in columns]

@@ -1,26 +1,20 @@
 """Drawings of a tree: its top levels, and the codes of a label."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from difflib import get_close_matches
 from itertools import chain
-from typing import TYPE_CHECKING
 
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
 from hstree._text import figure, plural
 from hstree.errors import InputError
+from hstree.tree.arrays import TreeArrays
+from hstree.tree.branches import Branch, Branches
 from hstree.tree.lookup import codes_of
 from hstree_cli.tables import LOOKS, shortened
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from hstree.tree.arrays import TreeArrays
-    from hstree.tree.branches import Branch, Branches
 
 #: Branches drawn per node, and codes per label; of the others their number is printed.
 BRANCHES, CODES = 10, 8

@@ -74,8 +74,8 @@ def methods(
 
 
 def _described(text: str, kinds: dict[str, Any]) -> list[RenderableType]:
-    """Describe what a name stands for, or each name of a row; OptionError if it is neither."""
-    from hstree._options import suggestion, typed_words
+    """Describe all that a name stands for; OptionError if that is nothing."""
+    from hstree._options import suggestion
     from hstree.errors import OptionError
     from hstree.experiments.row import SETS, Row, rows_of_set
     from hstree.models import config_of
@@ -83,21 +83,13 @@ def _described(text: str, kinds: dict[str, Any]) -> list[RenderableType]:
     if text in SETS:
         rows = [(4, row) for row in rows_of_set(text, config_of({}))]
         return [_entry(text, "Set of rows", [(2, SETS[text]), *rows])]
-    names = [text]
-    if len(typed_words(text)) > 1 or re.fullmatch(r"kn\d+", text):
-        row = Row.parse(text)
-        if row.kind == "ngram":
-            return [_entry(text, "N-gram model", [(2, row.summary)])]
-        names = [row.method, *(row.layer or "").split()[:1]]
-    elif not any(text in kind.names() for kind in kinds.values()):
+    if re.fullmatch(r"kn\d+", text):
+        return [_entry(text, "N-gram model", [(2, Row.parse(text).summary)])]
+    of_name = [(title, kind) for title, kind in kinds.items() if text in kind.names()]
+    if not of_name:
         hint = suggestion(text, _all_names())
         raise OptionError(f"there is no {text!r}; {hint}`hstree methods` lists all")
-    return [
-        _description(title, kind.get(name))
-        for name in names
-        for title, kind in kinds.items()
-        if name in kind.names()
-    ]
+    return [_description(title, kind.get(text)) for title, kind in of_name]
 
 
 def _description(title: str, record: Any) -> RenderableType:

@@ -1,7 +1,7 @@
 """Commands that use a trained model, or several: predict, sample and score."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +19,7 @@ from hstree_cli.terminal import printable, say, showing_progress, warn
 if TYPE_CHECKING:
     from hstree._typing import Bool, Float64
     from hstree.data.corpus import Corpus
+    from hstree.data.text_score import TextScore
     from hstree.models import Ensemble, Model
 
 #: The words of a context, and the most probable next words with their probabilities.
@@ -146,6 +147,7 @@ def score(
 
     from hstree._files import explained, replacing, write_json
     from hstree.data.splits import read_before
+    from hstree.data.text_score import TextScore
     from hstree_cli.inputs import check_model, load_models, read_as
 
     check_model(ctx, model, file)
@@ -162,9 +164,8 @@ def score(
                 warn(seen)
                 break
         with explained(f"read {text.name}"):
-            batches = list(loaded.scored(text))
-        results = {"predicts": loaded.predicts, **_totals(text, batches)}
-        nll, oov = map(np.concatenate, zip(*batches, strict=True))
+            nll, oov = map(np.concatenate, zip(*loaded.scored(text), strict=True))
+        results = {"predicts": loaded.predicts, **_totals(text, TextScore.of(nll, oov))}
         lines = (_word_lines if per_word else _text_lines)(text, nll, oov)
 
         def write_lines(path: Path) -> None:
@@ -180,13 +181,8 @@ def score(
             say(_summary(results))
 
 
-def _totals(text: "Corpus", batches: "Sequence[tuple[Float64, Bool]]") -> dict[str, Any]:
-    """Return the sums over the batches of a text, and the perplexities, as JSON values."""
-    from hstree.data.text_score import TextScore
-
-    total = sum(float(nll.sum()) for nll, _ in batches)
-    of_oov = sum(float(nll[oov].sum()) for nll, oov in batches)
-    score = TextScore(total, len(text), of_oov, sum(int(oov.sum()) for _, oov in batches))
+def _totals(text: "Corpus", score: "TextScore") -> dict[str, Any]:
+    """Return the score of a text, and what it is of, as JSON values."""
     return {
         "log_prob": -score.nll,
         "log_prob_of_oov": -score.nll_of_oov,

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from hstree._typing import Float64, Int64
+from hstree._typing import Bool, Float64, Int64
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import UNK
 
@@ -52,6 +52,12 @@ class TextScore:
         known = self.nll - self.nll_of_oov, self.tokens - self.oov
         object.__setattr__(self, "perplexity", perplexity(self.nll, self.tokens))
         object.__setattr__(self, "perplexity_without_oov", perplexity(*known))
+
+    @classmethod
+    def of(cls, nll: Float64, oov: Bool) -> Self:
+        """Return the score of a text by the nll of every token (T,), and which are OOV (T,)."""
+        total, of_oov = float(nll.sum()), float(nll[oov].sum())
+        return cls(total, len(nll), of_oov, int(oov.sum()), of_tokens=nll)
 
 
 def perplexity(nll: float, tokens: int) -> float:

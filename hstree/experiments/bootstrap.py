@@ -23,8 +23,6 @@ def bootstrap(
     rows: Sequence[Row | str] = ("gmm",),
     *,
     rounds: int | None = None,
-    first: Row | str = "random",
-    warm_start: bool = False,
     stop: Stop | None = None,
     force: bool = False,
     updated: Callable[[Comparison], object] | None = None,
@@ -45,11 +43,6 @@ def bootstrap(
         "classes cluster_by=vectors"; the last is that of all later rounds.
     rounds : int, optional
         Number of trees after the first; by default one for each of `rows`.
-    first : str, default "random"
-        Row of round 0, which needs no vectors.
-    warm_start : bool, default False
-        Whether every later round begins with the word vectors of the best model so far: its
-        perplexity falls sooner, and may end a little higher.
     stop : Epochs or Seconds, optional
         When each training stops; at most 20 epochs by default.
     updated : callable, optional
@@ -70,22 +63,14 @@ def bootstrap(
     InputError
         When the folder holds a comparison of another text, model or rule.
     """
-    ways: list[BuilderRow] = []
-    for one in map(Row.parse, (first, *rows)):
-        if not isinstance(one, BuilderRow):
-            raise OptionError(f"{one} is not a way to build a tree; name one, such as gmm")
+    ways = [BuilderRow("random", {})]
+    for one in map(Row.parse, rows):
+        if not isinstance(one, BuilderRow) or one.source is None:
+            raise OptionError(f"{one} is not built from vectors; name a row that is, such as gmm")
         ways.append(one)
-    if ways[0].source is not None:
-        raise OptionError(
-            f"{ways[0]} needs word vectors, which the first round has not learned yet; begin with "
-            "random, huffman or classes"
-        )
     n = len(rows) if rounds is None else rounds
     if not 1 <= len(rows) <= n:
         raise OptionError(f"rounds is {n}, for {len(rows)} rows; every row needs a round")
-    for way in ways[1:]:
-        if way.source is None:
-            raise OptionError(f"{way} is not built from vectors; name a row that is, such as gmm")
     runner = Runner.of(text, list(dict.fromkeys(ways)), folder, stop or Epochs(), 1, options)
     if isinstance(runner.stop, Halving):
         raise OptionError("a bootstrap trains each round by itself; stop=hstree.Seconds(240), say")
@@ -105,7 +90,6 @@ def bootstrap(
                     of_best = runner.home / f"round-{done.index(best)}"
                     file = runner.vectors_of(home / MODEL, table.done[best.name][0][0], of_best)[0]
                     row = way.from_vectors(file.relative_to(runner.home))
-                    table.runner = replace(table.runner, warm_start=home if warm_start else None)
                 table.runner = replace(table.runner, rows=list(dict.fromkeys([*done, row])))
                 table.runner.make_way()
                 with doing_jobs(n_jobs):

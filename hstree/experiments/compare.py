@@ -8,6 +8,7 @@ anew with it.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import platform
@@ -15,23 +16,20 @@ import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from hstree import progress
 from hstree._compiled import kernels, limited_threads
 from hstree._files import hash_of
 from hstree._jobs import n_parallel, threads_of_job
-from hstree._options import Option, Range
 from hstree._text import plural
-from hstree._typing import Bool, Float64, Int64
+from hstree._typing import Float64, Int64
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import SPLITS, Split, Splits
@@ -40,18 +38,10 @@ from hstree.data.vector_files import read_npy
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.experiments import results, speed
-from hstree.experiments.results import (
-    SCORED,
-    Comparison,
-    Epochs,
-    Halving,
-    JobResult,
-    RowResult,
-    Spread,
-    Stop,
-)
+from hstree.experiments.parallel import jobs_done
+from hstree.experiments.results import Comparison, Epochs, Halving, JobResult, RowResult, Stop
 from hstree.experiments.row import Job, Row, TreeRow
-from hstree.experiments.run import MODEL, NLL, Held, Runner, locked
+from hstree.experiments.run import MODEL, NLL, Held, NotFinishedError, Runner, locked
 from hstree.experiments.significance import paired_ratio
 from hstree.models import Model, kind_of
 from hstree.models import load as load_model
@@ -67,8 +57,8 @@ WITHIN = 0.03
 _SHARE = 0.75
 #: Share of these minutes that measuring speeds may take, and seconds of one row's turn in it.
 _SPEEDS_SHARE, _TURN = 1 / 4, 2.0
-#: Fewest seconds of a row's first round.
-_LEAST = 0.5
+#: Fewest seconds of a row's first round, and most rows of the last.
+_LEAST, _LAST = 0.5, 2
 #: Smallest training count of each band; a first band has the words that never occur.
 _BAND_STARTS = 10 ** np.arange(18)
 #: Name of the test tokens that are out of vocabulary, which are one word to the models.
@@ -97,7 +87,6 @@ def compare(
     *,
     stop: Stop | None = None,
     seeds: int = 1,
-    within: float = WITHIN,
     speed_rounds: int = speed.ROUNDS,
     only: bool = False,
     force: bool = False,
@@ -126,8 +115,6 @@ def compare(
     seeds : int, default 1
         Number of random states, from `random_state` on. Each has its own random trees, starting
         vectors and batches, the same for all rows.
-    within : float, default 0.03
-        How far above the lowest validation perplexity the chosen row may be, as a share of it.
     speed_rounds : int, default 3
         Number of turns of each row in which speeds are measured; 0 for none.
     only : bool, default False
@@ -166,30 +153,20 @@ def compare(
     >>> compare(corpus, rows, "which", stop=hstree.Epochs(3)).best.name    # doctest: +SKIP
     'gmm epsilon=0.4'
     """
-    Option.of("within", Annotated[float, Range(0)]).checked(within)
     runner, began = Runner.of(text, rows, folder, stop, seeds, options), time.perf_counter()
     with locked(runner.home):
         runner = runner.with_kept(only=only, force=force)
         runner.make_way()
         runner.splits.train.counted_vocabulary().save(runner.home / results.WORDS)
-        table = Table(runner, within, updated)
+        table = Table(runner, updated, how={"n_jobs": n_jobs, "is_shared": is_shared})
         if isinstance(runner.stop, Halving):  # one turn at least, more while minutes are left
             turn = _TURN * max(1, sum(row.is_trained for row in runner.rows))
             turns = int(_SPEEDS_SHARE * runner.stop.total_seconds / turn)
             speed_rounds = min(speed_rounds, max(1, turns))
-        if (n := n_parallel(n_jobs)) > 1:
-            # Imported here, so that one job at a time does not wait for it.
-            from hstree.experiments.parallel import jobs_done
-
-            table.jobs_done = partial(jobs_done, n_jobs=n_jobs, is_shared=is_shared)
-        with limited_threads(threads_of_job(n_jobs)) if n > 1 else nullcontext():
+        with limited_threads(threads_of_job(n_jobs)):
             if isinstance(runner.stop, Halving):
-                _halve(table, began, speed_rounds, n)
+                _halve(table, began, speed_rounds)
             else:
-                # bad options are refused before anything is trained
-                for row in runner.rows if n == 1 else ():
-                    if row.source is None:
-                        runner.tree(runner.jobs_of(row)[0][0])
                 table.finish(runner.rows, runner.first_seconds)
         jobs = {row.name: runner.jobs_of(row)[0][0] for row in runner.rows if row.is_trained}
         keys = {job.row.name: table.done[name][0][0].key for name, job in jobs.items()}
@@ -208,14 +185,6 @@ def compare(
         return table.save(words=True)
 
 
-class PlannedJob(NamedTuple):
-    """A job of a comparison, and the seconds that it took if it is finished."""
-
-    row: str
-    seed: int
-    seconds: float | None
-
-
 def plan_of(
     text: Any,
     rows: Iterable[Row | str | Tree] | None,
@@ -227,27 +196,26 @@ def plan_of(
     force: bool = False,
     n_jobs: int | None = None,
     **options: Any,
-) -> list[PlannedJob]:
-    """Return the jobs of a comparison; parameters and errors are those of `compare`."""
+) -> dict[Job, float | None]:
+    """Return the jobs of a comparison, and the seconds that each took; None for one that is to do.
+
+    Parameters and errors are those of `compare`.
+    """
     runner = Runner.of(text, rows, folder, stop, seeds, options)
-    runner, planned, last = runner.with_kept(only=only, force=force), [], dict[str, float]()
+    runner, last = runner.with_kept(only=only, force=force), dict[str, float]()
     if isinstance(runner.stop, Halving) and (
         rounds := _rounds_in(runner, n_parallel(n_jobs)).rounds
     ):
         runner = replace(runner, first_seconds=rounds[0].seconds)
         last = {row: one.seconds for one in rounds for row in one.rows}
-    jobs = {
-        job: last.get(row.name, runner.first_seconds)
-        for row in runner.rows
-        for jobs in runner.jobs_of(row)
-        for job in jobs
-    }
+    runner, planned = replace(runner, makes=False), dict[Job, float | None]()
     with limited_threads(threads_of_job(n_jobs)):  # on which bounded trainings depend
-        for job, seconds in jobs.items():
-            result = runner.finished(job, seconds)
-            steps = () if result is None else msgspec.structs.astuple(result.steps)
-            took = None if result is None else sum(step or 0.0 for step in steps)
-            planned.append(PlannedJob(job.row.name, job.seed, took))
+        for row in runner.rows:
+            for job in itertools.chain.from_iterable(runner.jobs_of(row)):
+                planned[job] = None
+                with suppress(NotFinishedError):
+                    done = runner.run(job, seconds=last.get(row.name, runner.first_seconds))
+                    planned[job] = sum(s or 0.0 for s in msgspec.structs.astuple(done.steps))
     return planned
 
 
@@ -353,60 +321,46 @@ class _Rounds(results.Figures, frozen=True):
     rounds: list[_Round] = msgspec.field(default_factory=list)
 
 
-def _halve(table: Table, began: float, speed_rounds: int, n_jobs: int) -> None:
+def _halve(table: Table, began: float, speed_rounds: int) -> None:
     """Train all rows equally long, then the better half twice as long, until two are left.
 
     Rounds are kept in ``rounds.json``, so that the same comparison goes on with the same seconds.
     """
-    runner = table.runner
+    runner, n_jobs = table.runner, n_parallel(table.how["n_jobs"])
     file, rounds = runner.home / "rounds.json", _rounds_in(runner, n_jobs)
     active = [row for row in runner.rows if row.is_trained]
-    total, n_rounds = runner.stop.total_seconds or 0.0, _n_rounds(len(active))
-    seconds, reserve = 0.0, min(_TURN * speed_rounds * len(active), _SPEEDS_SHARE * total)
+    total, seconds = runner.stop.total_seconds or 0.0, 0.0
+    reserve = min(_TURN * speed_rounds * len(active), _SPEEDS_SHARE * total)
     table.finish(row for row in runner.rows if not row.is_trained)
-    for number in range(n_rounds):
+    for number in itertools.count() if active else ():
         if number == len(rounds.rounds):
-            left = total - (time.perf_counter() - began) - reserve
-            step = _next_step(left, len(active), len(runner.seeds), seconds, n_jobs)
-            target = max(seconds + (step if number else _SHARE * step), _LEAST)
+            # As much again as before, so that a row's seconds double; less where the rounds to come
+            # would take more than the seconds that are left, of which the first takes its share.
+            left = max(total - (time.perf_counter() - began) - reserve, 0.0)
+            step = left / _n_steps(len(active), len(runner.seeds), seconds, n_jobs)
+            target = max(seconds + (min(step, seconds) if number else _SHARE * step), _LEAST)
             rounds.rounds.append(_Round(target, [row.name for row in active]))
             results.write_struct(file, rounds)
         this = rounds.rounds[number]
         seconds = this.seconds
         table.runner = runner = replace(runner, first_seconds=rounds.rounds[0].seconds)
-        if number == n_rounds - 1:
+        if len(active) <= _LAST:
             break
         title = f"round {number + 1}, {seconds:,.0f} s a row"
-        with progress.task(title, len(active), "rows") as task:
-            waiting = [row for row in active if row.name not in this.valid]
-            task.advance(len(active) - len(waiting))
-            started, n_trained = time.perf_counter(), 0
-            for row, scores in _advanced(table, waiting, seconds, task):
-                this.valid[row.name] = statistics.fmean(scores)
-                results.write_struct(file, rounds)
-                n_trained += len(scores)
-                task.advance()
-            # What is not training, validation above all, comes again at the end.
-            spent = time.perf_counter() - started - n_trained * seconds / n_jobs
-            reserve += max(0.0, spent) if number == 0 else 0.0
+        waiting = [row for row in active if row.name not in this.valid]
+        started, n_trained = time.perf_counter(), 0
+        for row, scores in table.together(waiting, title=title, step="advance", seconds=seconds):
+            this.valid[row.name] = statistics.fmean(scores)
+            results.write_struct(file, rounds)
+            n_trained += len(scores)
+        # What is not training, validation above all, comes again at the end.
+        spent = time.perf_counter() - started - n_trained * seconds / n_jobs
+        reserve += max(0.0, spent) if number == 0 else 0.0
         ranked = sorted(active, key=lambda row: this.valid[row.name])
         active = ranked[: math.ceil(len(ranked) / 2)]
         table.finish(ranked[len(active) :], seconds)
     table.finish(active, seconds)
     table.finalists = active
-
-
-def _advanced(
-    table: Table, rows: Iterable[Row], seconds: float, task: progress.Task
-) -> Iterator[tuple[Row, list[float]]]:
-    """Train rows until some seconds from the text; yield each with the scores of its jobs."""
-    if table.jobs_done is not None:
-        yield from table.together(rows, seconds, step="advance")
-        return
-    for row in rows:
-        task.note(row.name)
-        jobs = [job for jobs in table.runner.jobs_of(row) for job in jobs]
-        yield row, [table.runner.advance(job, seconds) for job in jobs]
 
 
 def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
@@ -446,29 +400,13 @@ def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
     return _Rounds(key)
 
 
-def _n_rounds(n: int) -> int:
-    """Return the number of rounds of halving until two rows are left."""
-    return min(n, max(1, (n - 1).bit_length()))
-
-
-def _next_step(left: float, n: int, seeds: int, done: float, n_jobs: int = 1) -> float:
-    """Return the seconds that each row trains in the next round.
-
-    As much again as before, so that a row's seconds double; less where the rounds to come would
-    take more than the seconds that are left. The first round takes what they leave.
-    """
-    step = max(left, 0.0) / _n_steps(n, seeds, done, n_jobs)
-    return min(step, done) if done else step
-
-
 def _n_steps(n: int, seeds: int, done: float, n_jobs: int) -> float:
     """Return for how many times the next step of a row the rows train in all rounds to come."""
-    units, weight = 0.0, 1.0
-    for number in range(_n_rounds(n)):
-        units += math.ceil(n * seeds / n_jobs) * weight
-        # after the first round, which is all of a row's seconds, a round adds as much again
-        weight = weight if number == 0 and not done else 2 * weight
+    units, weight = math.ceil(n * seeds / n_jobs), 1 + bool(done)
+    while n > _LAST:
         n = math.ceil(n / 2)
+        units += math.ceil(n * seeds / n_jobs) * weight
+        weight *= 2  # each round adds as much as there was before
     return units
 
 
@@ -481,44 +419,35 @@ class Table:
 
     `done` has the results of each finished row by its name, for each seed those of its models,
     `speeds` the tokens per second by measure and row; figures that need others are None. The row to
-    use is chosen from the `finalists`, by default all. `jobs_done` does several jobs at a time.
+    use is chosen from the `finalists`, by default all. `how` has `n_jobs` and `is_shared`, as
+    `compare` takes them.
     """
 
     runner: Runner
-    within: float = WITHIN
     updated: Callable[[Comparison], object] | None = None
     done: dict[str, list[list[JobResult]]] = field(default_factory=dict)
     speeds: speed.Speeds = field(default_factory=dict)
     finalists: Sequence[Row] | None = None
-    jobs_done: Any = None
+    how: Mapping[str, Any] = field(default_factory=lambda: {"n_jobs": 1, "is_shared": True})
     _nlls: dict[tuple[str, Held], list[Float64]] = field(default_factory=dict)
 
     def finish(self, rows: Iterable[Row], seconds: float | None = None) -> None:
         """Do the jobs of rows; after each row but the last of all, write the results so far."""
-        rows = list(rows)
-        ended = rows if self.jobs_done is None else (row for row, _ in self.together(rows, seconds))
-        with progress.task("rows", len(rows), "rows") as task:
-            for row in ended:
-                task.note(row.name)
-                self.done[row.name] = [
-                    [self.runner.run(job, seconds=seconds) for job in jobs]
-                    for jobs in self.runner.jobs_of(row)
-                ]
-                task.advance()
-                if len(self.done) < len(self.runner.rows):
-                    self.save()
+        for row, done in self.together(rows, title="rows", step="run", seconds=seconds):
+            starts = range(0, len(done), row.models)
+            self.done[row.name] = [done[i : i + row.models] for i in starts]
+            if len(self.done) < len(self.runner.rows):
+                self.save()
 
-    def together(
-        self, rows: Iterable[Row], seconds: float | None, **step: Any
-    ) -> Iterator[tuple[Row, list[float]]]:
-        """Do the jobs of rows, several at a time; yield each row with its jobs' scores, if any."""
+    def together(self, rows: Iterable[Row], **step: Any) -> Iterator[tuple[Row, list[Any]]]:
+        """Do a step of the jobs of rows; yield each row with what its jobs return."""
         left = {row: [job for jobs in self.runner.jobs_of(row) for job in jobs] for row in rows}
         jobs = [job for of_row in left.values() for job in of_row]
-        scores: dict[Job, Any] = {}
-        for job, score in self.jobs_done(self.runner, jobs, seconds=seconds, **step):
-            scores[job] = score
-            for row in [row for row, of_row in left.items() if scores.keys() >= set(of_row)]:
-                yield row, [scores[job] for job in left.pop(row)]
+        done: dict[Job, JobResult | float] = {}
+        for job, result in jobs_done(self.runner, jobs, **step, **self.how):
+            done[job] = result
+            for row in [row for row, of_row in left.items() if done.keys() >= set(of_row)]:
+                yield row, [done[job] for job in left.pop(row)]
 
     def save(self, *, words: bool = False) -> Comparison:
         """Write and return all figures so far."""
@@ -536,20 +465,9 @@ class Table:
         parts: dict[Split, Corpus] = dict(zip(SPLITS, splits, strict=True))
         done = [row for row in runner.rows if row.name in self.done]
         bands = frequency_bands(splits)
-        covered = None
-        for row in done:
-            if row.kind == "tree" and row.method == "wordnet":
-                job = runner.jobs_of(row)[0][0]
-                file = runner.folder(job, "trees") / "tree.json"
-                covered = _covered_tokens(load(file), splits)
-                break
-        with progress.task("laying out the table", len(done)) as task:
-            rows = []
-            for row in done:
-                rows.append(self._row(row, done, bands, covered))
-                task.advance()
+        rows = [self._row(row, done, bands) for row in done]
         names = [row.name for row in (done if self.finalists is None else self.finalists)]
-        choice = results.choose([row for row in rows if row.name in names], self.within)
+        choice = results.choose([row for row in rows if row.name in names], WITHIN)
         if choice is not None and choice.rival is not None:
             by_name = {row.name: row for row in done}
             chosen, rival = (self.nlls(by_name[name]) for name in (choice.chosen, choice.rival))
@@ -597,11 +515,7 @@ class Table:
         return self._nlls[row.name, split]
 
     def _row(
-        self,
-        row: Row,
-        rows: Sequence[Row],
-        bands: tuple[list[results.Band], Int64],
-        covered: Bool | None,
+        self, row: Row, rows: Sequence[Row], bands: tuple[list[results.Band], Int64]
     ) -> RowResult:
         """Return the figures of a row beside all finished ones.
 
@@ -644,7 +558,6 @@ class Table:
             models=row.models,
             **self._tree_figures(row),
             **of_jobs,
-            covered=None if covered is None else _spread(nlls, covered).mean,
             by_band=[_spread(nlls, bands[1] == i).mean for i in range(len(bands[0]))],
             **fields,
             published=_PUBLISHED.get(row.method) if is_published else None,
@@ -659,7 +572,10 @@ class Table:
         jobs = [job for jobs in self.runner.jobs_of(row) for job in jobs]
         done = [result for of_seed in self.done[row.name] for result in of_seed]
         nlls, splits = self.nlls(row), self.runner.splits
-        spreads = {name: Spread.of([one.perplexity[name] for one in done]) for name in SCORED}
+        spreads = {
+            name: results.Spread.of([one.perplexity[name] for one in done])
+            for name in results.SCORED
+        }
         if row.models > 1:
             known = splits.test.with_vocabulary(splits.train.vocabulary).ids(slice(None)) >= 0
             spreads["valid"], spreads["test"] = _spread(self.nlls(row, "valid")), _spread(nlls)
@@ -804,10 +720,10 @@ def _word_figures(
     )
 
 
-def _spread(nlls: Sequence[Float64], tokens: Any = slice(None)) -> Spread:
+def _spread(nlls: Sequence[Float64], tokens: Any = slice(None)) -> results.Spread:
     """Return the spread over seeds of the perplexity of some tokens (T,)."""
     some = [nll[tokens] for nll in nlls]
-    return Spread.of([perplexity(float(nll.sum()), len(nll)) for nll in some])
+    return results.Spread.of([perplexity(float(nll.sum()), len(nll)) for nll in some])
 
 
 def mixed_nll(weight: float, nll: Float64, other: Float64) -> Float64:
@@ -859,28 +775,3 @@ def frequency_bands(splits: Splits) -> tuple[list[results.Band], Int64]:
         for band in used.tolist()
     ]
     return bands, np.searchsorted(used, band_of_token)
-
-
-def _covered_tokens(tree: Tree, splits: Splits) -> Bool | None:
-    """Return whether WordNet has the word of each test token (T,); None if the tree tells not.
-
-    The words that it has not are below the last child of the root.
-    """
-    match tree.meta.get("coverage"):
-        case {"words": int(words), "words_in_wordnet": int(inside)}:
-            pass
-        case _:
-            return None
-    has = np.full(tree.n_labels, inside > 0)
-    if inside not in (0, words):
-        is_outside = np.zeros(len(tree.child), np.int64)
-        is_outside[tree.child_start[1] - 1] = 1
-        tree.sum_down(is_outside)
-        to_label = tree.child < 0
-        has[~tree.child[to_label]] = is_outside[to_label] == 0
-    vocabulary = splits.train.vocabulary
-    number = {word: i for i, word in enumerate(tree.labels)}
-    of_word = has[[number[word] for word in vocabulary.words]]
-    ids = splits.test.with_vocabulary(vocabulary).ids(slice(None))
-    covered: Bool = (ids >= 0) & of_word[ids]
-    return covered

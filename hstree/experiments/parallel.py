@@ -1,4 +1,4 @@
-"""Jobs of a runner in other processes, which make the runner again from names and words.
+"""Jobs of a runner: one at a time here, or several in processes that make the runner again.
 
 Workers that see the comparison's folder do a job there; what jobs share, trees and the vectors that
 they are built from, the first makes and the others wait for. Workers that do not see it get the
@@ -22,6 +22,7 @@ from hstree._jobs import n_parallel, parallel
 from hstree.data.corpus import address_of, corpus_at
 from hstree.data.splits import Splits
 from hstree.errors import WorkerError
+from hstree.experiments.results import JobResult
 from hstree.experiments.row import Job, Row, TreeRow
 from hstree.experiments.run import BUILD, LOCK, RESULT, Runner, locked
 from hstree.tree import load
@@ -53,26 +54,39 @@ def jobs_done(
     runner: Runner,
     jobs: Iterable[Job],
     *,
-    step: Step = "run",
-    seconds: float | None = None,
-    n_jobs: int | None = None,
-    is_shared: bool = True,
-) -> Iterator[tuple[Job, float | None]]:
-    """Do jobs, several at a time; yield each when it is done, with its score where it advanced.
+    title: str,
+    step: Step,
+    seconds: float | None,
+    n_jobs: int | None,
+    is_shared: bool,
+) -> Iterator[tuple[Job, JobResult | float]]:
+    """Do jobs, several at a time; yield each when it is done, with its result, or the score so far.
 
-    Parameters are those of `Runner.run` and `Runner.advance`. `is_shared` says whether all workers
-    see the runner's folder.
+    The step is "run" or "advance", with the parameters of these methods of `Runner`; `title` is
+    that of the progress. `is_shared` says whether all workers see the runner's folder.
     """
     jobs, home = list(dict.fromkeys(jobs)), runner.home.absolute()
+    trees = {runner.folder(job, "trees"): job for job in jobs if job.row.kind == "tree"}
+    # what is built from the text alone comes first: bad options are refused before any training
+    missing = [
+        job for folder, job in trees.items() if not (job.sources or (folder / BUILD).exists())
+    ]
+    missing = missing if step == "run" else []
+    if n_parallel(n_jobs) == 1:
+        for job in missing:
+            runner.tree(job)
+        with progress.task(title, len(jobs), "rows") as bar:
+            for job in jobs:
+                bar.note(job.row.name)
+                result = getattr(runner, step)(job, seconds=seconds)
+                bar.advance()
+                yield job, result
+        return
     sources = {source: job for job in jobs for source in job.sources}
     first: list[tuple[Step, Job]] = [("vectors", job) for job in sources.values()]
     last = [(step, job) for job in _ordered(jobs, sources, n_parallel(n_jobs))]
-    trees = {runner.folder(job, "trees"): job for job in jobs if job.row.kind == "tree"}
-    if is_shared:  # jobs wait for what others make; what is built from the text alone comes first
-        missing = [
-            job for folder, job in trees.items() if not (job.sources or (folder / BUILD).exists())
-        ]
-        stages = [first + [("tree", job) for job in missing if step == "run"] + last]
+    if is_shared:  # jobs wait for what others make
+        stages = [first + [("tree", job) for job in missing] + last]
     else:
         stages = [first, [("tree", job) for job in trees.values()], last]
     kept = {f.name: getattr(runner, f.name) for f in fields(runner)} | {"home": home, "rows": []}
@@ -89,20 +103,20 @@ def jobs_done(
             packed = b"" if is_shared else _packed(runner.home, _folders(runner, job))
             yield _Task(of, job.row.name, job.seed, tree, packed)
 
-    with progress.task("jobs", len(jobs), "jobs") as bar:
+    with progress.task(title, len(jobs), "jobs") as bar:
         n_done = 0
         for stage in stages:
-            for number, (score, packed) in parallel(partial(_do, plan), tasks(stage), n_jobs):
-                of, job = stage[number]
+            for number, (result, packed) in parallel(partial(_do, plan), tasks(stage), n_jobs):
+                _, job = stage[number]
                 _unpack(packed, home)
-                if of == step and stage is stages[-1]:
+                if result is not None:
                     n_done += 1
                     bar.note(job.row.name)
                     bar.advance()
                     name = f"{job.row}, seed {job.seed}"
                     what = "trained" if step == "advance" else "done"
                     progress.report(f"{name}: {what}, {n_done} of {len(jobs)} jobs")
-                    yield job, score
+                    yield job, result
 
 
 def _ordered(jobs: list[Job], sources: Container[Job], n: int) -> list[Job]:
@@ -135,8 +149,8 @@ def _folders(runner: Runner, job: Job, step: Step | None = None) -> list[Path]:
     return folders[step] if step else [*folders["run"], *folders["vectors"], *folders["tree"]]
 
 
-def _do(plan: _Plan, task: _Task) -> tuple[float | None, bytes]:
-    """Do a task in a worker; return the score of a job that advanced, and packed folders."""
+def _do(plan: _Plan, task: _Task) -> tuple[JobResult | float | None, bytes]:
+    """Do a task in a worker; return the result of a job or its score so far, and packed folders."""
     with ExitStack() as stack:
         home: Path = plan.fields["home"]
         if not plan.is_shared:
@@ -154,18 +168,15 @@ def _do(plan: _Plan, task: _Task) -> tuple[float | None, bytes]:
         for source in job.sources:
             with locked(runner.folder(source), wait=True):
                 runner.vectors(source)
-        score: float | None = None
+        result: JobResult | float | None = None
         if row.kind == "tree" and task.step != "vectors":
             with locked(runner.folder(job, "trees"), wait=True):
                 runner.tree(job)
         if task.step in ("advance", "run"):
             with locked(runner.folder(job), wait=True):
-                if task.step == "advance":
-                    score = runner.advance(job, plan.seconds or 0.0)
-                else:
-                    runner.run(job, seconds=plan.seconds)
+                result = getattr(runner, task.step)(job, seconds=plan.seconds)
         written = [] if plan.is_shared else _folders(runner, job, task.step)
-        return score, _packed(home, written)
+        return result, _packed(home, written)
 
 
 def _packed(home: Path, folders: list[Path]) -> bytes:

@@ -305,7 +305,6 @@ class RowResult(Figures, frozen=True):
     tree_file: str | None
     code_lengths: list[LengthCount] | None
     in_wordnet: Amount | None
-    covered: Positive | None
     parameters: Count
     jobs: Annotated[list[JobFigures], Meta(min_length=1)]
     perplexity: Annotated[dict[Scored, Spread], _ALL_THREE]
@@ -543,8 +542,7 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
             raise InputError(
                 "this comparison has no folder, where its trees are; name it with in_folder(...)"
             )
-        report = import_module("hstree.report")  # it draws what this package makes
-        written: Path = report.write_comparison(self, self.folder, path)
+        written: Path = import_module("hstree.report").write(self, self.folder, path)
         return written
 
     def table(self, note: str = "") -> TextTable:
@@ -676,7 +674,6 @@ COLUMNS: list[Column] = [
     Column("test", "perplexity.test.mean", "test", _one),
     Column("test_sd", "perplexity.test.sd"),
     Column("test_without_oov", "perplexity.test_without_oov.mean"),
-    Column("covered", "covered"),
     Column("to_flat", "to_flat.ratio", "ratio to flat", _ratio),
     *(Column(f"to_flat_{part}", f"to_flat.{part}") for part in ("low", "high", "p", "blocks")),
     Column("like", "like"),

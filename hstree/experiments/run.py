@@ -40,21 +40,14 @@ from hstree.data.vector_files import read_npy
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
 from hstree.experiments import results
-from hstree.experiments.results import (
-    Comparison,
-    Epochs,
-    Halving,
-    JobResult,
-    Steps,
-    Stop,
-)
+from hstree.experiments.results import Comparison, Epochs, Halving, JobResult, Steps, Stop
 from hstree.experiments.row import Job, Row, parse_rows
 from hstree.experiments.speed import FILE as SPEEDS
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, config_of, kind_of, new_model
 from hstree.models import load as load_model
 from hstree.models.base import MOST_EPOCHS
-from hstree.models.files import FILES, content_key
+from hstree.models.files import FILES
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
 
@@ -90,8 +83,8 @@ _MOST_SCORES = 2_000_000_000
 VECTORS_SHARE, _SOURCE_SHARE, LEAST_SHARE = 1 / 2, 1 / 3, 1 / 4
 
 
-class _NotFinishedError(Exception):
-    """A job would make something."""
+class NotFinishedError(Exception):
+    """A job would make something, and the runner does not."""
 
 
 class _Build(results.Figures, frozen=True):
@@ -113,8 +106,7 @@ class Runner:
     epochs and seconds, `content` the hashes and lines of the texts, for the keys of what is made
     from them. A training has at most `max_epochs`. A row's first round takes `first_seconds`, where
     the time is bounded. `score_train` says whether to score the first `SAMPLE` training tokens,
-    `makes` whether what is not finished may be made. Models begin with the word vectors of the one
-    in the folder of a job, `warm_start`.
+    `makes` whether what is not finished may be made.
     """
 
     splits: Splits
@@ -129,7 +121,6 @@ class Runner:
     score_train: bool = False
     makes: bool = True
     whole: dict[Split, int] = field(default_factory=dict)
-    warm_start: Path | None = None
 
     @classmethod
     def of(
@@ -270,13 +261,6 @@ class Runner:
                 kind = "file" if is_file else "folder"
                 warnings.warn(f"{path} is no {kind}; it is now in {aside}", stacklevel=3)
 
-    def finished(self, job: Job, seconds: float | None) -> JobResult | None:
-        """Return the result of a job that `run` would not do again; None for another."""
-        try:
-            return replace(self, makes=False).run(job, seconds=seconds)
-        except _NotFinishedError:
-            return None
-
     # Trees, and the vectors that they are built from
 
     def vectors(self, job: Job) -> tuple[Path, float]:
@@ -306,7 +290,7 @@ class Runner:
         if (whole := _whole(file, result.key, WordVectors.read)) is not None:
             return file, whole[1].seconds or 0.0
         if not self.makes:
-            raise _NotFinishedError
+            raise NotFinishedError
         began = time.perf_counter()
         trained = load_model(model)
         train = trained.reencode(self.splits.train)
@@ -367,7 +351,7 @@ class Runner:
             tree, kept = whole
             return tree, Steps(vectors=kept.vectors, tree=kept.seconds)
         if not self.makes:
-            raise _NotFinishedError
+            raise NotFinishedError
         began = time.perf_counter()
         with progress.task(f"building {row.name}"):
             vectors = reads.get("vectors") or reads.get("vectors_file")
@@ -473,7 +457,7 @@ class Runner:
         Where either is from a file, as in a bootstrap, the seconds are those of the training.
         """
         if not self.makes:
-            raise _NotFinishedError
+            raise NotFinishedError
         limit: dict[str, Any] = {"epochs": self.max_epochs}
         if seconds is not None:
             before = (steps.vectors or 0.0) + (steps.tree or 0.0)
@@ -483,7 +467,6 @@ class Runner:
         model.fit(
             model.reencode(self.splits.train),
             model.reencode(self.splits.valid),
-            warm_start=None if self.warm_start is None else load_model(self.warm_start / MODEL),
             checkpoints=home / CHECKPOINTS,
             pauses=seconds is not None,
         )
@@ -505,8 +488,6 @@ class Runner:
         }
         if seconds is not None:
             depends |= {"seconds": seconds, "kernels": kernels(), "threads": n_threads()}
-        if self.warm_start is not None:
-            depends["warm start"] = content_key(self.warm_start / MODEL)
         return hash_of(depends)
 
     # N-gram models
@@ -524,7 +505,7 @@ class Runner:
         if (kept := self.kept(home, key)) is not None:
             return kept
         if not self.makes:
-            raise _NotFinishedError
+            raise NotFinishedError
         began = time.perf_counter()
         with progress.task(f"fitting {job.row.name}"):
             model = KneserNey(order=options["order"], discount=options["discount"]).fit(train)
@@ -532,12 +513,8 @@ class Runner:
         scores: dict[Held, TextScore] = {}
         for split in NLL:
             part: Corpus = getattr(self.splits, split)
-            nll = np.asarray(model.nll(part), np.float64)
             is_oov = part.with_vocabulary(train.vocabulary).ids(slice(None)) < 0
-            of_oov = float(nll[is_oov].sum())
-            scores[split] = TextScore(
-                float(nll.sum()), len(nll), of_oov, int(is_oov.sum()), of_tokens=nll
-            )
+            scores[split] = TextScore.of(np.asarray(model.nll(part), np.float64), is_oov)
         make_folder(home)
         return self._keep(
             home,

@@ -119,7 +119,7 @@ class Ensemble(Predictor):
         batches = list(self.scored(corpus))
         nll = np.concatenate([np.empty(0), *(nll for nll, _ in batches)])
         oov = np.concatenate([np.empty(0, np.bool_), *(oov for _, oov in batches)])
-        return TextScore(float(nll.sum()), len(nll), float(nll[oov].sum()), int(oov.sum()))
+        return TextScore.of(nll, oov)
 
     def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V).

@@ -6,51 +6,27 @@ from pathlib import Path
 
 from hstree import progress
 from hstree._files import replacing
-from hstree.experiments import results
 from hstree.experiments.results import Comparison
 from hstree.report.answer import sentence_of
 from hstree.report.figure import links_of, styles_of
 from hstree.report.page import markup, page_of
 from hstree.report.plots import plots_of
 
-__all__ = ["PAGE", "in_notebook", "write", "write_comparison"]
+__all__ = ["PAGE", "in_notebook", "write"]
 
 #: Name of the page in the folder of a comparison.
 PAGE = "report.html"
 
 
-def write(folder: str | os.PathLike[str], output: str | os.PathLike[str] | None = None) -> Path:
-    """Write the page of a comparison; the same folder gives the same bytes.
+def write(comparison: Comparison, folder: Path, output: str | os.PathLike[str]) -> Path:
+    """Write the page of a comparison, whose trees are in `folder`; return its path.
 
-    A row whose tree file is missing is shown without its tree.
-
-    Parameters
-    ----------
-    folder : path
-        A comparison's folder, with ``results.json`` and the trees that it names.
-    output : path, optional
-        File to write; by default ``report.html`` in `folder`.
-
-    Returns
-    -------
-    Path
-        Path of the page.
-
-    Raises
-    ------
-    FileFormatError
-        When `folder` lacks results, or the page cannot be written.
+    A row whose tree file is missing is shown without its tree. The same comparison gives the same
+    bytes. Raises FileFormatError when the page cannot be written.
     """
-    return write_comparison(results.load(folder), folder, output or Path(folder, PAGE))
-
-
-def write_comparison(
-    comparison: Comparison, folder: str | os.PathLike[str], output: str | os.PathLike[str]
-) -> Path:
-    """Write the page of a comparison, whose trees are in `folder`; otherwise as `write`."""
     target = Path(output)
     with progress.task(f"writing {target}"):
-        page = markup(page_of(comparison, Path(folder)), Path(folder))
+        page = markup(page_of(comparison, folder), folder)
         with replacing(target) as file:
             file.write(page.encode())
     return target
