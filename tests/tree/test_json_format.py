@@ -6,8 +6,8 @@ import json
 import pytest
 
 from hstree.errors import FileFormatError, TreeError
-from hstree.tree.files import read_content, save
-from tests.tree.documents import DOCUMENT, TREE, refusal
+from hstree.tree.files import read_content
+from tests.tree.documents import DOCUMENT, refusal
 from tests.tree.test_rules import ONCE
 
 
@@ -71,11 +71,3 @@ def test_read_content_lists_every_broken_rule(tmp_path):
     assert list(read_content(path).broken_rules()) == [
         "unique labels", "counts", "fan-out", "no child twice", "reachable", "every label placed",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("keep", [0, 5, 12, -9, -4])
-def test_cut_gzip_is_refused(tmp_path, keep):
-    path = tmp_path / "cut.json.gz"
-    save(TREE, path)
-    path.write_bytes(path.read_bytes()[:keep])
-    assert "FILE" in refusal(path, FileFormatError)
