@@ -13,7 +13,6 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
 from tests.builders.label_sets import child_sets
-from tests.scripts import run_python
 
 SEVERAL_CODES = {"builder": "gmm", "builder_options": {"epsilon": 0.4, "trees": 3}}
 CONFIGURATIONS = {
@@ -604,11 +603,6 @@ def test_auto_leaves_large_problems_to_adagrad(monkeypatch):
     monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_WEIGHTS", 50)
     assert Classifier("flat", epochs=3).fit(X, y).n_iter_ == 3
     assert Classifier("huffman", epochs=3).fit(X, y).n_iter_ != 3
-
-
-def test_the_core_does_not_import_scikit_learn(tmp_path):
-    code = "import hstree, sys; print('sklearn' in sys.modules)"
-    assert run_python(["-c", code], tmp_path) == "False\n"
 
 
 @pytest.mark.parametrize("to_X", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
