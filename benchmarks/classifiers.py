@@ -24,7 +24,6 @@ that are not installed are left out: ``pip install napkinxc omikuji cffi hiclass
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import resource
 import tarfile
@@ -44,6 +43,7 @@ from sklearn.model_selection import train_test_split
 
 import hstree
 from benchmarks import table
+from benchmarks.fresh import in_fork
 from hstree._typing import Array
 from hstree.data.multilabel import read_multilabel, write_multilabel
 from hstree.formats.nested import from_nested
@@ -121,32 +121,16 @@ def measured(fit: Fit, data: Data, grid: Sequence[float], limit: float) -> dict[
         X_test=data.X_train[held],
         y_test=data.y_train[held],
     )
-    choices = [in_process(fit, part, C, limit) for C in grid] if len(grid) > 1 else [{}]
+    choices = [in_fork(figures, fit, part, C, limit=limit) for C in grid] if len(grid) > 1 else [{}]
     if any(choice is None for choice in choices):
         return {"C": f"failed, or over {limit:.0f} s"}
     best = grid[int(np.argmax([choice.get("P@1", 0) for choice in choices]))]
-    row = in_process(fit, data, best, limit)
-    own = in_process(fit, data, None, limit)
+    row = in_fork(figures, fit, data, best, limit=limit)
+    own = in_fork(figures, fit, data, None, limit=limit)
     if row is None or own is None:
         return {"C": f"failed, or over {limit:.0f} s"}
     of_default = {f"{key} at default": own[key] for key in ("P@1", "log-loss")}
     return {"C": f"{best:g}"} | row | of_default
-
-
-def in_process(fit: Fit, data: Data, C: float | None, limit: float) -> dict[str, Any] | None:
-    """Fit and predict in a process of its own; None when it fails or takes too long."""
-    context = multiprocessing.get_context("fork")  # which has the data without a copy
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=lambda: sender.send(figures(fit, data, C)))
-    process.start()
-    sender.close()
-    try:
-        return receiver.recv() if receiver.poll(limit) else None
-    except EOFError:  # it has printed what went wrong
-        return None
-    finally:
-        process.kill()
-        process.join()
 
 
 def figures(fit: Fit, data: Data, C: float | None) -> dict[str, Any]:

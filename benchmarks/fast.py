@@ -34,7 +34,7 @@ import scipy.sparse
 
 import hstree
 from benchmarks import fresh, table
-from benchmarks.layer import tree_step, zipf_vocabulary
+from benchmarks.layer import timed, tree_step, zipf_vocabulary
 from hstree._compiled import in_threads, kernels, n_threads, numpy_alone
 from hstree._typing import Int64, Integer
 from hstree.data.encoding import encode
@@ -140,20 +140,13 @@ def measured(options: Any) -> Iterator[dict[str, Any]]:
 def copy_rate() -> float:
     """Return the bytes per second that one core reads and writes when it copies an array."""
     source, copy = np.ones(COPIED, np.float32), np.empty(COPIED, np.float32)
-    return max(2 * source.nbytes / timed(lambda: np.copyto(copy, source)) for _ in range(5))
+    return max(2 * source.nbytes / timed(lambda: np.copyto(copy, source), 1) for _ in range(5))
 
 
 def product_rate() -> float:
     """Return the floating-point operations per second of a matrix product in float32."""
     left, right = np.ones((2, MULTIPLIED, MULTIPLIED), np.float32)
-    return max(2 * MULTIPLIED**3 / timed(lambda: left @ right) for _ in range(5))
-
-
-def timed(work: Callable[[], Any]) -> float:
-    """Return the seconds that it takes."""
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+    return max(2 * MULTIPLIED**3 / timed(lambda: left @ right, 1) for _ in range(5))
 
 
 class Batch(NamedTuple):

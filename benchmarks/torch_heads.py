@@ -24,7 +24,6 @@ the norm of the gradient of the head's own exact loss in float64.
 from __future__ import annotations
 
 import copy
-import multiprocessing
 import resource
 import statistics
 import time
@@ -39,6 +38,7 @@ from torch.nn import functional
 
 import hstree
 from benchmarks import table
+from benchmarks.fresh import in_fork
 from benchmarks.layer import class_tree, zipf_vocabulary
 from benchmarks.torch_layer import LinearSoftmax, Loss
 from hstree.data.vectors import WordVectors
@@ -63,27 +63,15 @@ def main() -> None:
 
 
 def rows(options: Any) -> Iterator[dict[str, Any]]:
-    """Measure all heads at all sizes."""
+    """Measure all heads at all sizes, each in a process of its own unless it is on a GPU."""
     for n_labels in options.sizes:
         vocabulary = zipf_vocabulary(n_labels)
         for name in options.heads:
-            figures = in_fork(measure, name, vocabulary, options)
+            arguments = name, vocabulary, options
+            on_cpu = options.device == "cpu"
+            figures = in_fork(measure, *arguments) if on_cpu else measure(*arguments)
             if figures:
                 yield {"labels": n_labels, "head": name, **figures}
-
-
-def in_fork(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a function returns in a forked process, or in this one on a GPU."""
-    if arguments[-1].device != "cpu":
-        return function(*arguments)
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=lambda: sender.send(function(*arguments)))
-    process.start()
-    sender.close()
-    result = receiver.recv()
-    process.join()
-    return result
 
 
 def measure(name: str, vocabulary: Vocabulary, options: Any) -> dict[str, Any] | None:
