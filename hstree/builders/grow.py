@@ -15,7 +15,7 @@ from hstree._text import quoted
 from hstree._typing import Array, Float64, Floating, Int64
 from hstree.builders.shared.builder import BuilderInput
 from hstree.builders.shared.divisive import divide
-from hstree.builders.shared.join import vector_rows
+from hstree.builders.shared.join import covered_part
 from hstree.builders.shared.nodes import scale_of
 from hstree.builders.shared.prune import pruned, remainder
 from hstree.data.arrays import as_words
@@ -213,11 +213,7 @@ def regrown(tree: Tree, words: BuilderInput, vocabulary: Vocabulary | None) -> T
     if isinstance(words, WordVectors) and vocabulary is not None:
         count = dict(zip(vocabulary.words, vocabulary.counts.tolist(), strict=True))
         grown = grow(grown, {label: count[label] for label in left})
-        row = vector_rows(vocabulary, words)
-        has_vector = np.flatnonzero(row >= 0)
-        known = [vocabulary.words[i] for i in has_vector.tolist()]
-        rows, counts = words.vectors[row[has_vector]], vocabulary.counts[has_vector]
-        grown = grow(grown, WordVectors(known, rows, counts=counts))
+        grown = grow(grown, covered_part(vocabulary, words)[0])
     return grow(grown, every)
 
 

@@ -280,7 +280,7 @@ def test_an_nltk_corpus_that_needs_a_sentence_tokenizer():
 def test_reading_shows_its_progress(tmp_path, tiny_nltk):
     titles, done = [], []
 
-    class Seen(progress._Silent):
+    class Seen(progress.Silent):
         def start(self, *title):
             titles.append(title)
             return self

@@ -89,6 +89,15 @@ def vector_rows(vocabulary: Vocabulary, vectors: WordVectors) -> Int64:
     return row
 
 
+def covered_part(vocabulary: Vocabulary, vectors: WordVectors) -> tuple[WordVectors, Int64]:
+    """Return the vectors and counts of the words that have a vector, and the ids of the others."""
+    row = vector_rows(vocabulary, vectors)
+    covered = np.flatnonzero(row >= 0)
+    words, counts = [vocabulary.words[i] for i in covered.tolist()], vocabulary.counts[covered]
+    rows = vectors.vectors[row[covered]]
+    return WordVectors(words, rows, counts=counts, source=vectors.source), np.flatnonzero(row < 0)
+
+
 def over_vocabulary(
     build: Callable[[WordVectors], Tree], vectors: WordVectors, vocabulary: Vocabulary
 ) -> tuple[Tree, dict[str, object]]:
@@ -99,15 +108,8 @@ def over_vocabulary(
     every word has a vector. Returns entries of meta["input"] too; ``tokens_without_vector`` is a
     share of all tokens, None where all counts are zero.
     """
-    row, words = vector_rows(vocabulary, vectors), vocabulary.words
-    with_vector, without = np.flatnonzero(row >= 0), np.flatnonzero(row < 0)
-    covered = WordVectors(
-        [words[i] for i in with_vector.tolist()],
-        vectors.vectors[row[with_vector]],
-        counts=vocabulary.counts[with_vector],
-        source=vectors.source,
-    )
-    tree = build(covered)
+    covered, without = covered_part(vocabulary, vectors)
+    tree, words = build(covered), vocabulary.words
     meta = tree.meta
     if without.size:
         alone = [words[i] for i in without.tolist()]
@@ -118,6 +120,6 @@ def over_vocabulary(
         "vocabulary": vocabulary.source,
         "words_without_vector": without.size,
         "tokens_without_vector": int(vocabulary.counts[without].sum()) / tokens if tokens else None,
-        "vectors_left_out": len(vectors) - with_vector.size,
+        "vectors_left_out": len(vectors) - len(covered),
     }
     return tree.with_meta(meta), coverage
