@@ -72,12 +72,16 @@ def close(a, b, tolerance=1e-4):
 @pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array, scipy.sparse.csc_matrix])
 @pytest.mark.parametrize("C", [0.05, 1.0])
 @pytest.mark.parametrize("n_classes", [2, 5, 40])
-def test_flat_is_logistic_regression(layout, C, n_classes):
+def test_by_default_it_is_logistic_regression(layout, C, n_classes):
     X, y = problem(n_classes)
     X = layout(X)
     theirs = LogisticRegression(C=C, tol=1e-8, max_iter=10_000).fit(X, y)
-    ours = Classifier("flat", C=C, tol=1e-8, max_iter=10_000).fit(X, y)
+    ours = Classifier(C=C, tol=1e-8, max_iter=10_000).fit(X, y)
+    assert ours.tree_.fan_out.tolist() == [n_classes]
     close(ours.predict_proba(X), theirs.predict_proba(X))
+    close(ours.coef_, theirs.coef_)
+    centred = ours.intercept_ - (ours.intercept_.mean() if n_classes > 2 else 0)
+    close(centred, theirs.intercept_, 1e-3)
     # The first of two children is scikit-learn's negative class.
     close(ours.weight_, -theirs.coef_ if n_classes == 2 else theirs.coef_)
     assert (ours.predict(X) == theirs.predict(X)).all()
@@ -193,23 +197,15 @@ def test_several_codes_end_where_no_direction_leads_down():
         model._model.table = kept
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 256])
-def test_by_default_all_classes_are_under_the_root(n_classes):
-    X, y = problem(n_classes, n=600)
-    model = Classifier(C=0.1, tol=1e-7).fit(X, y)
-    assert model.tree_.fan_out.tolist() == [n_classes]
-    theirs = LogisticRegression(C=0.1, tol=1e-7, max_iter=1000).fit(X, y)
-    close(model.predict_proba(X), theirs.predict_proba(X))
-    close(model.coef_, theirs.coef_)
-    centred = model.intercept_ - (model.intercept_.mean() if n_classes > 2 else 0)
-    close(centred, theirs.intercept_, 1e-3)
-
-
-def test_by_default_more_classes_are_under_ten_children():
-    X, y = problem(300, n=900)
+@pytest.mark.parametrize(
+    ("n_classes", "method", "fan_out"),
+    [(256, "flat", [256]), (300, "kmeans", [10, *[30] * 10])],
+)
+def test_by_default_many_classes_are_under_ten_children(n_classes, method, fan_out):
+    X, y = problem(n_classes, n=900)
     tree = Classifier(solver="adagrad", epochs=1).fit(X, y).tree_
-    assert tree.meta["method"] == "kmeans"
-    assert tree.fan_out.tolist() == [10, *[30] * 10]
+    assert tree.meta["method"] == method
+    assert tree.fan_out.tolist() == fan_out
 
 
 def test_weights_of_nodes_are_coefficients_where_the_tree_is_not_flat():
