@@ -11,7 +11,6 @@ pytest.importorskip("torch", reason=needs.TORCH)
 
 from hstree.interop.torch import functions, index, probabilities
 from tests.interop.torch_layers import (
-    HierarchicalSoftmax,
     batch,
     every_tree,
     random_tree,
@@ -88,26 +87,10 @@ def test_sparse_gradients_are_over_the_touched_rows():
     assert actual.is_sparse
     assert actual._nnz() == module.bias.grad._nnz() == decisions < len(module.weight)
     assert (actual._indices().diff() > 0).all()
-
-
-@pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # of torch's own Adagrad
-@pytest.mark.parametrize(
-    ("name", "sparse"),
-    [("SGD", False), ("SGD", True), ("Adagrad", False), ("Adagrad", True), ("SparseAdam", True)],
-)
-def test_optimisers_take_the_gradients_and_the_loss_falls(name, sparse):
-    tree = random_tree(40, 3, extra_codes=30)
-    module = HierarchicalSoftmax(tree, 5, sparse=sparse)
-    optimiser = getattr(torch.optim, name)(module.parameters(), lr=2.0 if name == "SGD" else 0.1)
-    hidden, target = (torch.from_numpy(array) for array in batch(tree, dtype=np.float32))
-    losses = []
-    for _ in range(20):
-        optimiser.zero_grad()
-        loss = module(hidden, target).loss
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.8 * losses[0]
+    before = module.weight.detach().clone()
+    torch.optim.SparseAdam(module.parameters()).step()
+    changed = (module.weight != before).any(1).nonzero()[:, 0]
+    assert torch.equal(changed, actual._indices()[0])
 
 
 @pytest.mark.parametrize("n_nodes", [300, 500])
