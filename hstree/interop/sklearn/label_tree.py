@@ -24,6 +24,9 @@ from hstree.interop.sklearn.class_tree import NARROW_ABOVE, few_dimensions, labe
 from hstree.interop.sklearn.label_nodes import LabelNodes, Objective, fit_nodes
 from hstree.tree import Tree, load
 
+#: Numbers of the labels' vectors up to which these are taken as they are.
+MOST_NUMBERS = 1 << 20
+
 _RANGES = {
     "scaling": Literal["auto", "tfidf", "unit", "none"],
     "weight_threshold": Annotated[float, Range(0)],
@@ -308,9 +311,12 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             return np.bincount(Y.indices, minlength=len(names))
 
         def vectors() -> WordVectors:
-            # (V, d) sums of the labels' samples; the smaller of both tables is projected
+            # (V, d) sums of the labels' samples; the smaller of both tables is projected if large
             sums = Y.T.astype(X.dtype)
-            if len(names) * X.shape[1] <= X.nnz:
+            numbers = len(names) * X.shape[1]
+            if numbers <= MOST_NUMBERS:
+                table = normalize((sums @ X).toarray(), copy=False)
+            elif numbers <= X.nnz:
                 table = few_dimensions(normalize(sums @ X, copy=False), seed)
             else:
                 table = normalize(sums @ few_dimensions(X, seed))
