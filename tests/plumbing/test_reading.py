@@ -12,28 +12,12 @@ import pytest
 from hstree import LanguageModel, Tree, WordVectors, formats
 from hstree._files import ALWAYS, MAX_RATIO
 from hstree.builders.word_classes.class_file import read_classes
-from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError
 from hstree.models import load as load_model
 from hstree.tree import load
+from tests.campaigns.readers import READERS
 from tests.tree.documents import TREE
 
-READERS = {
-    "tree.json": load,
-    "tree.json.gz": load,
-    "tree.npz": load,
-    "vectors.vec": WordVectors.read,
-    "vectors.npy": WordVectors.read,
-    "linkage.npy": lambda path: formats.read(path, "linkage"),
-    "words.tsv": Vocabulary.from_file,
-    "classes.tsv": lambda path: read_classes(Path(path)),
-    "tree.paths": formats.read,
-    "tree.graphml": formats.read,
-    "tree.napkinxc": formats.read,
-    "tree.nested.json": formats.read,
-    "tree.newick": formats.read,
-    "tree.csv": Tree.from_taxonomy,
-}
 #: 64 MB of blanks; as many as are wanted may follow one another in a file.
 BLANKS = gzip.compress(b" " * (1 << 26), 9)
 
@@ -47,15 +31,16 @@ def refused(read, path):
     return message
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_no_file_and_pipes_and_devices_are_refused_without_waiting(tmp_path, name):
-    path = tmp_path / name
-    assert "there is no such file" in refused(READERS[name], path)
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+def test_pipes_and_devices_are_refused_without_waiting_for_their_end(tmp_path, reader):
+    first, *_ = reader.seeds(tmp_path)
+    path = tmp_path / next(iter(first))
+    path.unlink(missing_ok=True)
     os.mkfifo(path)
-    assert "it is a pipe, not a regular file" in refused(READERS[name], path)
+    assert "it is a pipe, not a regular file" in refused(reader.read, path)
     path.unlink()
     path.symlink_to("/dev/zero")
-    assert "it is a device or a socket, not a regular file" in refused(READERS[name], path)
+    assert "it is a device or a socket, not a regular file" in refused(reader.read, path)
 
 
 def test_labels_beside_vectors_may_be_no_pipe_either(tmp_path):
