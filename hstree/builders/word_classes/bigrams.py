@@ -198,10 +198,8 @@ class _Counts:
         self.x_log_x = x_log_x(np.arange(largest + 1))
         self.of_class = np.bincount(class_of, weights=self.of_word, minlength=n_classes)
         dtype = np.int32 if largest <= np.iinfo(np.int32).max else np.int64
-        self.table: Integer = np.zeros((repeated.shape[0], n_classes), dtype)  # N(v, c)
-        for word in range(len(class_of)):
-            here = slice(self.start[word], self.start[word + 1])
-            self.table[self.context[here], class_of[word]] += self.count[here]
+        # N(v, c)
+        self.table: Integer = class_sums(repeated, class_of, n_classes).astype(dtype).toarray()
 
     def price_factor(self) -> float:
         """Return ``exp(price x scores)``, for the mean number of scores within a class."""
