@@ -633,10 +633,8 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     folder cannot be written.
     """
     make_folder(folder)
-    try:
+    with explained(f"write in {folder}", FileFormatError):
         file = (folder / LOCK).open("ab")
-    except OSError as error:
-        raise FileFormatError(f"cannot write in {folder}: {error.strerror}") from error
     with file:
         if fcntl is not None:
             try:

@@ -55,14 +55,11 @@ def test_no_row_trains_longer_than_its_last_round(halved):
             assert row.steps.total < last[-1] + 3.0  # a busy machine ends a step late
 
 
-def test_the_choice_is_among_the_rows_of_the_last_round(halved):
-    assert halved.choice.chosen in rounds_of(halved)[-1]["rows"]
-    assert halved.choice.among == 2
-
-
-def test_flat_and_the_n_gram_model_stay_in_the_table(halved):
+def test_all_rows_stay_in_the_table_and_those_of_the_last_round_can_be_chosen(halved):
     assert [row.name for row in halved.rows] == ROWS
     assert halved.row("huffman").to_flat is not None
+    assert halved.choice.chosen in rounds_of(halved)[-1]["rows"]
+    assert halved.choice.among == 2
 
 
 def test_the_same_halving_again_is_read(halved, splits):
