@@ -114,17 +114,10 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         return dict(self._arrays)
 
     @classmethod
-    def shapes(  # type: ignore[override]
-        cls,
-        source: Vocabulary,
-        dim: int,
-        *,
-        cutoffs: str = "auto",
-        factor: float = 4.0,
-        projection_rate: float = 1.0,
-    ) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of `parameters` of a layer."""
-        cuts = _cutoffs(source.counts, dim, cutoffs, factor)
+    def shapes(cls, source: Vocabulary, dim: int, **options: Any) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of `parameters` of a layer with these `options`, all of them given."""
+        factor = options["factor"]
+        cuts = _cutoffs(source.counts, dim, options["cutoffs"], factor)
         return _shapes([0, *cuts, len(source)], dim, factor)
 
     def loss(

@@ -107,11 +107,10 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         return dict(self._arrays)
 
     @classmethod
-    def shapes(  # type: ignore[override]
-        cls, source: Vocabulary, dim: int, *, bands: str = "auto", projected: bool = True
-    ) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of `parameters` of a layer."""
-        cutoffs, widths = _bands(len(source), dim, bands, projected)
+    def shapes(cls, source: Vocabulary, dim: int, **options: Any) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of `parameters` of a layer with these `options`, all of them given."""
+        projected = options["projected"]
+        cutoffs, widths = _bands(len(source), dim, options["bands"], projected)
         return _shapes([0, *cutoffs, len(source)], widths, dim, projected)
 
     def chunks(self, hidden: Array) -> Iterator[Chunk]:

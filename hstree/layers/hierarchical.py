@@ -267,12 +267,34 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         item = np.arange(len(hidden) if tree.n_nodes else 0)
         node = np.zeros(len(item), np.int64)
         while item.size:
-            branch = drawn_branches(self, hidden, item, node, rng.random(len(item)))
+            branch = _drawn_branches(self, hidden, item, node, rng.random(len(item)))
             child = tree.child[tree.child_start[node] + branch]
             arrived = child < 0
             label[item[arrived]] = ~child[arrived]
             item, node = item[~arrived], child[~arrived]
         return label
+
+
+def _drawn_branches(
+    layer: HierarchicalSoftmax, hidden: Array, item: Int64, node: Int64, uniform: Float64
+) -> Int64:
+    """Return the branches (n,) that items take at their nodes, by numbers between 0 and 1."""
+    weight, bias, tree = layer.weight, layer.bias, layer.tree
+    branch = np.zeros(len(item), np.int64)
+    binary = np.flatnonzero(tree.fan_out[node] == 2)
+    row = tree.row_start[node[binary]]
+    z = kernels.gather_dot(weight, bias, hidden, item[binary], row).astype(np.float64)
+    branch[binary] = np.log(uniform[binary]) >= kernels.log_sigmoid(z)
+    for other in np.unique(node[tree.fan_out[node] > 2]).tolist():
+        rows = slice(*tree.row_start[other : other + 2].tolist())
+        at = np.flatnonzero(node == other)
+        for some in batch_blocks(len(at), rows.stop - rows.start):
+            # (b, k) cumulative probabilities of the node's branches
+            z = (hidden[item[at[some]]] @ weight[rows].T + bias[rows]).astype(np.float64)
+            cumulative = np.cumsum(np.exp(z - z.max(axis=1, keepdims=True)), axis=1)
+            below = cumulative <= uniform[at[some], None] * cumulative[:, -1:]
+            branch[at[some]] = np.minimum(below.sum(axis=1), z.shape[1] - 1)
+    return branch
 
 
 # What compiled functions of the same names do in place of these, where they take the arrays.
@@ -299,23 +321,3 @@ def log_prob_of_items(layer: HierarchicalSoftmax, hidden: Array, some: slice) ->
     logits = layer.weight @ hidden[some].T + layer.bias[:, None]
     layer.add_to_logits(logits.T, some)
     return layer.log_prob_of_logits(logits)
-
-
-@twin
-def drawn_branches(
-    layer: HierarchicalSoftmax, hidden: Array, item: Int64, node: Int64, uniform: Float64
-) -> Int64:
-    """Return the branches (n,) that items take at their nodes, by numbers between 0 and 1."""
-    weight, bias, tree = layer.weight, layer.bias, layer.tree
-    branch = np.zeros(len(item), np.int64)
-    row, fan_out = tree.row_start[node], tree.fan_out[node]
-    binary = np.flatnonzero(fan_out == 2)
-    z = kernels.gather_dot(weight, bias, hidden, item[binary], row[binary])
-    branch[binary] = np.log(uniform[binary]) >= kernels.log_sigmoid(z.astype(np.float64))
-    for i in np.flatnonzero(fan_out > 2):
-        rows = slice(int(row[i]), int(row[i] + fan_out[i]))
-        z = (weight[rows] @ hidden[item[i]] + bias[rows]).astype(np.float64)
-        cumulative = np.cumsum(np.exp(z - z.max()))
-        at = np.searchsorted(cumulative, uniform[i] * cumulative[-1], "right")
-        branch[i] = min(int(at), len(z) - 1)
-    return branch

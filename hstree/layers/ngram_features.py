@@ -18,7 +18,6 @@ from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Int32, Int64, Integer
 from hstree.data.windows import Windows
 from hstree.errors import FileFormatError
-from hstree.layers.kernels import touched_rows
 from hstree.ngrams.counts import find, numbered
 from hstree.tree.codes import Codes
 
@@ -32,8 +31,6 @@ Features = tuple[Int64, Int64, Int32, Array]
 BLOCK = 1 << 18
 #: N-grams whose codes are expanded at a time.
 SOME = 1 << 18
-#: Features per occurrence up to which those that occur are marked in an array of all, not sorted.
-DENSE = 64
 
 
 @dataclass(frozen=True)
@@ -222,14 +219,3 @@ def _keys(number: Int64, target: Int64, codes: Codes, n_rows: int) -> Int64:
 def _first_of_runs(ascending: Int64) -> Int64:
     """Return the different numbers of an ascending array; ten times as fast as `np.unique`."""
     return ascending[np.flatnonzero(np.diff(ascending, prepend=-1))]
-
-
-def summed(index: Int64, values: Array, n_features: int) -> tuple[Int64, Array]:
-    """Return the features that occur, ascending, and the sum of the values (P,) of each."""
-    distinct, slot = (
-        touched_rows(index, n_features)
-        if n_features < DENSE * len(index)
-        else np.unique(index, return_inverse=True)
-    )
-    sums: Array = np.bincount(slot, weights=values, minlength=len(distinct))
-    return distinct, sums.astype(values.dtype)

@@ -13,7 +13,7 @@ from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import InputError, OptionError
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax, Pass
-from hstree.layers.ngram_features import NgramFeatures, summed
+from hstree.layers.ngram_features import NgramFeatures
 from hstree.layers.node_groups import Block, Gradient
 from hstree.tree import Tree
 
@@ -167,7 +167,8 @@ class FeaturePass(Pass):
         if not self._index:
             return of_tree
         index, error = np.concatenate(self._index), np.concatenate(self._error)
-        rows, values = summed(index, error, len(self.layer.feature_weight))
+        rows, slot = np.unique(index, return_inverse=True)
+        values = np.bincount(slot, weights=error).astype(error.dtype)
         of_features = ParameterGradient("feature_weight", rows, values)
         return Gradients(of_tree.hidden, [*of_tree.parameters, of_features])
 

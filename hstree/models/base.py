@@ -64,17 +64,9 @@ Seconds = Annotated[float | None, Range(0, exclude_min=True)]
 
 #: What a subclass or the trainer needs of a model, which `dir` leaves out.
 _OF_AUTHORS = {
-    *(
-        "config",
-        "context_ids",
-        "context_model",
-        "converges",
-        "describe",
-        "for_vectors",
-        "from_saved",
-    ),
-    *("is_language_model", "name", "new_context_model", "predicts", "reencode", "scored", "shapes"),
-    *("trainer", "windows"),
+    *("config", "context_ids", "context_model", "converges", "describe", "for_vectors"),
+    *("from_saved", "is_language_model", "name", "new_context_model", "predicts", "reencode"),
+    *("scored", "shapes", "trainer", "windows"),
 }
 
 
@@ -254,7 +246,6 @@ class Model(Predictor, Generic[M]):
         warm_start: Model[Any] | None = None,
         fast: bool = True,
         checkpoints: str | os.PathLike[str] | None = None,
-        checkpoint_minutes: float | None = None,
         pauses: bool = False,
     ) -> Self:
         """Train from the start; without epochs, the model is the unigram distribution of `train`.
@@ -274,11 +265,10 @@ class Model(Predictor, Generic[M]):
             Whether to train by compiled kernels, where numba is installed; by NumPy otherwise.
             Their sums are rounded otherwise, so that weights differ in the last digits.
         checkpoints : path, optional
-            Folder for states of trainings. The same training, this model fitted to these texts,
-            goes on from the last one, also from its end, to the same bits. When the model is saved,
-            `remove_checkpoints` removes them.
-        checkpoint_minutes : float, optional
-            Minutes between two checkpoints, by default 5. One is also left at Ctrl-C and the end.
+            Folder for states of trainings, one of every five minutes and those at Ctrl-C and the
+            end. The same training, this model fitted to these texts, goes on from the last one,
+            also from its end, to the same bits. When the model is saved, `remove_checkpoints`
+            removes them.
         pauses : bool, default False
             Whether the same model with more `epochs` or `seconds` goes on from the checkpoints,
             too, to the same bits as one that never paused.
@@ -326,7 +316,7 @@ class Model(Predictor, Generic[M]):
                     depends["warm start"] = {
                         name: sha256(array.tobytes()).hexdigest() for name, array in start.items()
                     }
-                self._checkpoints = Checkpoints(checkpoints, hash_of(depends), checkpoint_minutes)
+                self._checkpoints = Checkpoints(checkpoints, hash_of(depends))
             trainer = self.trainer(windows)
             trainer.spent = preparation
             self.history_ = trainer.fit(windows, valid_windows, self._checkpoints)

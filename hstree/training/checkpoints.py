@@ -56,8 +56,6 @@ class Checkpoints:
         Folder in which each has one of its own, made when its first checkpoint is written.
     key : str
         Hash of all that its bits depend on but versions and threads.
-    minutes : float, optional
-        Time between two checkpoints, by default `MINUTES`; 0 writes one after every step.
 
     Attributes
     ----------
@@ -65,11 +63,9 @@ class Checkpoints:
         When the next one is, by `time.monotonic`.
     """
 
-    def __init__(
-        self, parent: str | os.PathLike[str], key: str, minutes: float | None = None
-    ) -> None:
+    def __init__(self, parent: str | os.PathLike[str], key: str) -> None:
         self.folder, self.key = Path(parent, key[:16]), key
-        self._seconds = 60 * (MINUTES if minutes is None else minutes)
+        self._seconds = 60 * MINUTES
         self.due = time.monotonic() + self._seconds
 
     def save(self, state: State) -> None:

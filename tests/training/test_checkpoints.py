@@ -149,7 +149,7 @@ def restored(kept):
 
 
 def test_two_are_kept(tmp_path):
-    kept = Checkpoints(tmp_path, "0" * 64, minutes=0)
+    kept = Checkpoints(tmp_path, "0" * 64)
     for number in range(4):
         kept.save(State({"a": np.arange(3.0)}, {"number": number}))
     assert len(list(kept.folder.iterdir())) == 2
@@ -254,12 +254,13 @@ def test_who_waits_for_a_long_step_is_told(monkeypatch, seconds, is_told):
         pass
 
 
-def test_a_training_outlives_a_full_disk(texts, tmp_path):
+def test_a_training_outlives_a_full_disk(texts, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     whole = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts)
-    given = {"checkpoints": tmp_path / "file", "checkpoint_minutes": 0}
+    monkeypatch.setattr(checkpoints, "MINUTES", 0)
+    part = new_model(spec_of("tree", texts[0]), **SMALL)
     with pytest.warns(UserWarning, match="cannot be saved") as warned:
-        part = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts, **given)
+        part.fit(*texts, checkpoints=tmp_path / "file")
     assert len(warned) == 1
     assert bits(part) == bits(whole)
 

@@ -4,15 +4,16 @@ Sums run in the order of the batch, so that results do not depend on the number 
 """
 
 import threading
+from typing import Any
 
 import numpy as np
 
-from hstree._compiled import jit
-from hstree._typing import Int32, Integer
+from hstree._compiled import jit, takes
+from hstree._typing import Array, Int32, Integer
 
 ZERO, ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
-#: exp below this is zero in float32
-_LEAST = np.float32(-87)
+#: exp below the first is zero in float32; it is computed up to the second, where a sum is too large
+_LEAST, _MOST = np.float32(-87), np.float32(88)
 _LOG2_E = np.float32(np.log2(np.e))
 #: ln 2 in two parts: the first has few digits, so that its multiples are exact
 _LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(np.log(2) - 0.693359375)
@@ -138,6 +139,30 @@ def add_rows(matrix, row, scale, first, stop, total):
         a, of_a = np.uint64(row[p]), scale[p]
         for j in range(len(total)):
             total[j] += of_a * matrix[a, j]
+
+
+# The softmax of many labels.
+
+
+@jit
+def _exponentials(logits, bias, shift, total):
+    for b in range(len(logits)):
+        of_item, sum_of_item = logits[b], ZERO
+        for j in range(len(bias)):
+            power = exp(min(of_item[j] + (bias[j] - shift[b]), _MOST))
+            of_item[j] = power
+            sum_of_item += power
+        total[b] = sum_of_item
+
+
+def exponentials(logits: Array, bias: Array, shift: Array, total: Array) -> Any:
+    """Twin of `dense.exponentials`."""
+    if not takes(logits, bias, shift, total):
+        return NotImplemented
+    check_shape("logits", logits.shape, (len(total), len(bias)))
+    check_shape("shifts", shift.shape, total.shape)
+    _exponentials(logits, bias, shift, total)
+    return None
 
 
 # Where NumPy raises, compiled code would read beside an array: arguments are checked before.

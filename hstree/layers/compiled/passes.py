@@ -141,24 +141,17 @@ def _share_codes(log_prob, code_start, first, stop, error, of_code):
 
 
 @jit
-def _add_to_scores(features, begin, end, logits):
-    """Add the features of the scores from `begin` to `end`."""
-    start, feature, feature_weight = features
-    if len(feature_weight) > 0:
-        for s in range(begin, end):
-            for p in range(start[s], start[s + 1]):
-                logits[s] += feature_weight[feature[p]]
-
-
-@jit
 def _block(weight, bias, hidden, first, stop, scores, features, of_items):
     """Write the losses of some items, errors of their scores, and the gradients if wanted."""
     item_start, code_start, row, sign, width, branch = scores
+    feature_start, feature, feature_weight = features
     losses, error, log_prob, of_code, grad_hidden = of_items
     for b in range(first, stop):
         begin, end = code_start[item_start[b]], code_start[item_start[b + 1]]
         dot_rows(weight, bias, row, begin, end, hidden[b], error)
-        _add_to_scores(features, begin, end, error)
+        for s in range(begin, end if len(feature_weight) > 0 else begin):
+            for p in range(feature_start[s], feature_start[s + 1]):
+                error[s] += feature_weight[feature[p]]
     some = slice(code_start[item_start[first]], code_start[item_start[stop]])
     _decide(error[some], sign[some], width[some], branch[some], log_prob[some])
     for b in range(first, stop):
@@ -209,9 +202,9 @@ def _some_rows(first, stop, hidden, by_row, error, grad_weight, grad_bias):
 
 @jit
 def _pass_of_visits(first, stop, weight, bias, hidden, plan, buffers):
-    """Write log-probabilities of decisions and probabilities of branches, for some pieces."""
+    """Write log-probabilities of decisions and probabilities of branches, for some parts."""
     wide, features, log_prob = plan.wide, plan.wide_features, buffers.wide_log_prob
-    for piece in range(first, stop):
+    for piece in range(wide.parts[first], wide.parts[stop]):
         i, begin = wide.pieces[piece, 0], wide.pieces[piece, 1]
         n, k = wide.pieces[piece, 2] - begin, wide.width[i]
         of_node = slice(wide.rows[i], wide.rows[i] + k)
@@ -249,22 +242,15 @@ def _pass_of_visits(first, stop, weight, bias, hidden, plan, buffers):
 
 
 @jit
-def _parts_of_visits(first, stop, weight, bias, hidden, plan, buffers):
-    """Do `_pass_of_visits` for the pieces of some parts."""
-    begin, end = plan.wide.parts[first], plan.wide.parts[stop]
-    _pass_of_visits(begin, end, weight, bias, hidden, plan, buffers)
-
-
-@jit
 def pass_of_batch(weight, bias, hidden, plan, buffers):
     """Do a whole forward pass, and the gradients through narrow nodes, in this thread."""
-    _pass_of_visits(0, len(plan.wide.pieces), weight, bias, hidden, plan, buffers)
+    _pass_of_visits(0, PARTS, weight, bias, hidden, plan, buffers)
     pass_of_items(weight, bias, hidden, plan, buffers)
 
 
 def pass_in_threads(weight: Array, bias: Array, hidden: Array, plan: Plan, buffers: Any) -> None:
     """Do what `pass_of_batch` does, the pieces of wide nodes in threads."""
-    in_parts(PARTS, _parts_of_visits, weight, bias, hidden, plan, buffers, step=1)
+    in_parts(PARTS, _pass_of_visits, weight, bias, hidden, plan, buffers, step=1)
     pass_of_items(weight, bias, hidden, plan, buffers)
 
 

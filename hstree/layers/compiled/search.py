@@ -1,11 +1,11 @@
-"""All labels of a tree: their log-probabilities, draws from them, and the most probable."""
+"""All labels of a tree: their log-probabilities, and the most probable."""
 
 from typing import Any
 
 import numpy as np
 
 from hstree._compiled import in_parts, jit, jit_exact, takes
-from hstree._typing import Array, Float64, Int64
+from hstree._typing import Array, Float64
 from hstree.layers.compiled.arithmetic import check_shape, dot
 from hstree.layers.compiled.passes import checked_features, tree_pass
 from hstree.layers.compiled.plans import first_from
@@ -83,45 +83,6 @@ def log_prob_of_items(layer: HierarchicalSoftmax, hidden: Array, some: slice) ->
     return log_prob_of_logits(layer.tree, logits)
 
 
-# Sampling.
-
-
-@jit_exact
-def _drawn_branches(first, stop, weight, bias, hidden, item, node, uniform, arrays, branch):
-    """Write the branches that some items take, of those from `first` to `stop`."""
-    child_start, row_start = arrays
-    for i in range(first, stop):
-        width = child_start[node[i] + 1] - child_start[node[i]]
-        row, vector, u = row_start[node[i]], hidden[item[i]], uniform[i]
-        if width == 2:
-            z = np.float64(dot(weight, row, vector) + bias[row])
-            branch[i] = np.log(u) >= min(z, 0.0) - np.log1p(np.exp(-abs(z)))
-            continue
-        logits = np.empty(width)
-        for j in range(width):
-            logits[j] = dot(weight, row + j, vector) + bias[row + j]
-        largest, total = logits.max(), 0.0
-        for j in range(width):
-            total += np.exp(logits[j] - largest)
-            logits[j] = total
-        j = 0
-        while j < width - 1 and logits[j] <= u * total:
-            j += 1
-        branch[i] = j
-
-
-def drawn_branches(
-    layer: HierarchicalSoftmax, hidden: Array, item: Int64, node: Int64, uniform: Float64
-) -> Any:
-    """Twin of `hierarchical.drawn_branches`."""
-    if tree_pass(layer, 0, hidden) is None:
-        return NotImplemented
-    branch, arrays = np.empty(len(item), np.int64), (layer.tree.child_start, layer.tree.row_start)
-    products = layer.weight, layer.bias, hidden, item, node, uniform
-    in_parts(len(item), _drawn_branches, *products, arrays, branch)
-    return branch
-
-
 # The most probable labels.
 
 
@@ -160,30 +121,23 @@ def _is_apart(cost, higher):
 
 
 @jit
-def _add_features(number, table, first_row, logits):
-    """Add the features that a node's rows have after an item's contexts (n,) to its logits.
-
-    `table` is what `Features` has beside the numbers of contexts.
-    """
-    context_start, feature_row, feature_weight = table
-    for context in number:
-        if context >= 0:
-            end = context_start[context + 1]
-            f = first_from(feature_row, context_start[context], end, first_row)
-            while f < end and feature_row[f] < first_row + len(logits):
-                logits[feature_row[f] - first_row] += feature_weight[f]
-                f += 1
-
-
-@jit
 def _logits(model, hidden, row, width, features, scores):
-    """Return the logits of a node's rows: of the one of two branches, or of all; in `scores`."""
+    """Return the logits of a node's rows: of the one of two branches, or of all; in `scores`.
+
+    `features` are the numbers (n,) of an item's contexts, and what `Features` has beside them.
+    """
     weight, bias = model
-    number, table = features
+    number, (context_start, feature_row, feature_weight) = features
     logits = scores[: 1 if width == 2 else width]
     for i in range(len(logits)):
         logits[i] = dot(weight, row + i, hidden) + bias[row + i]
-    _add_features(number, table, row, logits)
+    for context in number:
+        if context >= 0:
+            end = context_start[context + 1]
+            f = first_from(feature_row, context_start[context], end, row)
+            while f < end and feature_row[f] < row + len(logits):
+                logits[feature_row[f] - row] += feature_weight[f]
+                f += 1
     return logits
 
 
