@@ -15,6 +15,14 @@ def dense(layer, gradients):
     return arrays
 
 
+def assert_same(layer, gradients, expected, **tolerance):
+    """Compare gradients, the hidden vectors' too, with others or with arrays by name."""
+    if not isinstance(expected, dict):
+        expected = dense(layer, expected)
+    for name, values in dense(layer, gradients).items():
+        np.testing.assert_allclose(values, expected[name], err_msg=name, **tolerance)
+
+
 def drawn(layer, batch=7, seed=0):
     """Return a layer with drawn parameters, and drawn hidden vectors (B, d) and targets."""
     rng = np.random.default_rng(seed)

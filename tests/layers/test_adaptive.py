@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import OptionError
 from hstree.layers.adaptive import AdaptiveSoftmax, cheapest_cutoffs
-from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.tree import Tree
 from tests.layers.gradients import drawn as drawn_layer
 
 V, DIM = 40, 16
@@ -55,41 +52,6 @@ def test_equals_torch_weight_for_weight():
             np.testing.assert_allclose(g.values, theirs[g.name].grad.numpy(), atol=1e-12)
 
 
-def test_equals_the_tree_of_two_levels_where_projections_are_the_identity():
-    layer, hidden, targets = drawn(cutoffs="6,20", factor=1)
-    for projection, _, _ in layer.tails:
-        projection[...] = np.eye(DIM)
-    short, *clusters = np.split(layer.bands.label, [6, 20])
-    assert set(short) == set(np.argsort(-COUNTS, kind="stable")[:6])
-    children = [[*~short, 1, 2], *(list(~cluster) for cluster in clusters)]
-    tree = HierarchicalSoftmax(
-        Tree.from_children(words().words, children, counts=COUNTS), DIM, dtype=np.float64
-    )
-    np.testing.assert_allclose(
-        AdaptiveSoftmax(words(), DIM, cutoffs="6,20").head_bias, tree.bias[:8], rtol=1e-6
-    )
-    tree.weight[...] = np.concatenate([layer.head_weight, *(tail[1] for tail in layer.tails)])
-    tree.bias[...] = np.concatenate([layer.head_bias, *(tail[2] for tail in layer.tails)])
-    losses, gradients = layer.loss(hidden, targets)
-    expected, tree_gradients = tree.loss(hidden, targets)
-    np.testing.assert_allclose(losses, expected, rtol=1e-12)
-    np.testing.assert_allclose(layer.log_prob(hidden), tree.log_prob(hidden), rtol=1e-12)
-    np.testing.assert_allclose(gradients.hidden, tree_gradients.hidden, atol=1e-12)
-    labels, _ = layer.top_k(hidden, 10)
-    np.testing.assert_array_equal(labels, tree.top_k(hidden, 10)[0])
-
-
-def test_blocks_of_a_batch_change_nothing(monkeypatch):
-    layer, hidden, targets = drawn(cutoffs="6,20")
-    losses, gradients = layer.loss(hidden, targets)
-    monkeypatch.setattr("hstree.layers.dense.KEPT_SCORES", 50)
-    again, in_blocks = layer.loss(hidden, targets)
-    np.testing.assert_allclose(again, losses, rtol=1e-12)
-    np.testing.assert_allclose(in_blocks.hidden, gradients.hidden, atol=1e-12)
-    for one, other in zip(in_blocks.parameters, gradients.parameters, strict=True):
-        np.testing.assert_allclose(one.values, other.values, atol=1e-12)
-
-
 def test_projections_keep_lengths_and_have_the_rate_that_is_asked_for():
     options = {"cutoffs": "6,20", "factor": 2.0, "projection_rate": 0.25}
     layer = AdaptiveSoftmax(words(), DIM, dtype=np.float64, **options)
@@ -131,20 +93,6 @@ def test_chosen_cutoffs_are_the_cheapest_of_all():
     assert tuple(chosen) in legal or chosen[0] - covered < 50
     assert nanoseconds(counts, chosen) == pytest.approx(best, rel=0.05)
     assert cheapest_cutoffs(np.ones(20), 100) == []
-
-
-@pytest.mark.parametrize(
-    ("cutoffs", "said"),
-    [
-        ("many", "cutoffs is 'many'; it must be numbers of words"),
-        ("20,6", "cutoffs is '20,6', .* give ranks of words that ascend"),
-        ("0,6", "ascend, from 1"),
-        ("6,40", "must be below the number of words, 40"),
-    ],
-)
-def test_impossible_cutoffs_are_refused(cutoffs, said):
-    with pytest.raises(OptionError, match=said):
-        AdaptiveSoftmax(words(), DIM, cutoffs=cutoffs)
 
 
 def test_vectors_of_many_clusters_have_at_least_one_number():

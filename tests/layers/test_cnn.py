@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from hstree.data.vocabulary import EOS, Vocabulary
-from hstree.errors import OptionError
 from hstree.layers.cnn import BEGIN, END
 from hstree.layers.registry import layer_spec
 from tests.layers.gradients import assert_slopes, dense
@@ -88,16 +87,3 @@ def test_kept_vectors_follow_every_change_of_a_parameter():
             same.parameters()[other][...] = values
         np.testing.assert_array_equal(layer.weight, same.weight)
         assert name == "bias" or not np.array_equal(layer.weight, before)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"widest": 10**8}, "widest is 100000000; it must be a whole number from 1 to 256"),
-        ({"filters": 0}, "filters is 0"),
-        ({"rank": -1}, "rank is -1; it must be a whole number, 0 or more"),
-    ],
-)
-def test_bad_options_are_named(options, said):
-    with pytest.raises(OptionError, match=said):
-        layer_spec(WORDS, "cnn", **options)

@@ -16,7 +16,7 @@ from hstree._compiled import numpy_alone
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from hstree.tree.weight_rows import NARROW
-from tests.layers.gradients import dense
+from tests.layers.gradients import assert_same
 from tests.layers.gradients import drawn as drawn_layer
 from tests.needs import NUMBA
 from tests.strategies import random_children, trees
@@ -60,10 +60,7 @@ def check_tree(tree, seed, **sizes):
         losses, gradients = layer.loss(hidden, targets)
         np.testing.assert_allclose(layer.nll(hidden, targets), nll, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(gradients.hidden, of_numpy.hidden, rtol=1e-5, atol=2e-5)
-    expected = dense(layer, of_numpy)
-    for name, values in dense(layer, gradients).items():
-        np.testing.assert_allclose(values, expected[name], rtol=1e-5, atol=2e-5, err_msg=name)
+    assert_same(layer, gradients, of_numpy, rtol=1e-5, atol=2e-5)
 
 
 #: Trees of any shape, and some with wide nodes.

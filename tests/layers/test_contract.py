@@ -281,6 +281,38 @@ def test_options_are_read_from_the_class_and_checked():
 
 
 @pytest.mark.parametrize(
+    ("layer", "options", "said"),
+    [
+        ("adaptive", {"cutoffs": "many"}, "cutoffs is 'many'; it must be numbers of words"),
+        ("adaptive", {"cutoffs": "20,6"}, "cutoffs is '20,6', .* give ranks of words that ascend"),
+        ("adaptive", {"cutoffs": "0,6"}, "ascend, from 1"),
+        ("adaptive", {"cutoffs": "6,40"}, "must be below the number of words, 40"),
+        ("differentiated", {"bands": "2000"}, "bands is '2000'; it must be ranks and lengths"),
+        ("differentiated", {"bands": "6:0,*:7"}, "it must be ranks and lengths"),
+        ("differentiated", {"bands": "20:9,6:4,*:3"}, "give ranks of words that ascend"),
+        ("differentiated", {"bands": "40:9,*:7"}, "must be below the number of words, 40"),
+        ("differentiated", {"bands": "6:17,*:7"}, "no band .* more numbers than hidden .*, 16"),
+        (
+            "differentiated",
+            {"bands": "6:9,*:3", "projected": False},
+            "lengths add up to 12; without projections they must add up to .* 16",
+        ),
+        ("cnn", {"widest": 10**8}, "widest is 100000000; it must be a whole number from 1 to 256"),
+        ("cnn", {"filters": 0}, "filters is 0"),
+        ("cnn", {"rank": -1}, "rank is -1; it must be a whole number, 0 or more"),
+        ("self-normalised", {"alpha": 0}, "alpha is 0; it must be a number, above 0"),
+        ("infrequent", {"alpha": 1e-9}, "alpha is 1e-09; it must be a number, 0.001 or more"),
+        ("infrequent", {"fraction": 0}, "fraction is 0; it must be a number, above 0 and 1 or"),
+        ("importance", {"samples": 101, "limit": 100}, "limit is 100, below the 101 samples"),
+    ],
+)
+def test_options_that_do_not_fit_are_named(layer, options, said):
+    words = Vocabulary([f"w{i}" for i in range(40)], range(40, 0, -1))
+    with pytest.raises(OptionError, match=said):
+        layer_spec(words, layer, **options).new(16)
+
+
+@pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"layer": 3}, "not a name and options"),

@@ -5,7 +5,6 @@ import pytest
 from scipy.special import log_softmax
 
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import OptionError
 from hstree.layers.differentiated import DifferentiatedSoftmax
 from tests.layers.gradients import drawn as drawn_layer
 
@@ -79,19 +78,3 @@ def test_logits_far_apart_lose_nothing(projected, first, last):
     expected, exact_gradients = exact.loss(hidden_64, targets)
     np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-3)
     np.testing.assert_allclose(gradients.hidden, exact_gradients.hidden, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("bands", "projected", "said"),
-    [
-        ("2000", True, "bands is '2000'; it must be ranks and lengths"),
-        ("6:0,*:7", True, "it must be ranks and lengths"),
-        ("20:9,6:4,*:3", False, "give ranks of words that ascend"),
-        ("40:9,*:7", False, "must be below the number of words, 40"),
-        ("6:17,*:7", True, "no band can have more numbers than hidden vectors, 16"),
-        ("6:9,*:3", False, "lengths add up to 12; without projections they must add up to .* 16"),
-    ],
-)
-def test_impossible_bands_are_refused(bands, projected, said):
-    with pytest.raises(OptionError, match=said):
-        DifferentiatedSoftmax(WORDS, DIM, bands=bands, projected=projected)

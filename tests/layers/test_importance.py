@@ -6,9 +6,9 @@ from scipy.special import log_softmax, logsumexp
 
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import SymmetricWindows, Windows
-from hstree.errors import InputError, OptionError
+from hstree.errors import InputError
 from hstree.layers.registry import layer_spec
-from tests.layers.gradients import assert_slopes, dense, drawn, softmax_gradients
+from tests.layers.gradients import assert_same, assert_slopes, dense, drawn, softmax_gradients
 from tests.texts import corpus_of, markov_lines
 
 COUNTS = np.array([50, 20, 10, 8, 4, 4, 2, 1, 1, 0])
@@ -50,10 +50,8 @@ def test_the_estimate_is_that_of_the_paper_but_for_the_target(monkeypatch):
         assert losses[item] == pytest.approx(np.log(z) - s[item, t], rel=1e-10)
         np.add.at(error[item], kept, r / z)
         error[item, t] += own / z - 1
-    np.testing.assert_allclose(gradients.hidden, error @ layer.weight, atol=1e-12)
-    result = dense(layer, gradients)
-    np.testing.assert_allclose(result["weight"], error.T @ hidden, atol=1e-12)
-    np.testing.assert_allclose(result["bias"], error.sum(axis=0), atol=1e-12)
+    exact = {"hidden": error @ layer.weight, "weight": error.T @ hidden, "bias": error.sum(axis=0)}
+    assert_same(layer, gradients, exact, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,14 +91,7 @@ def test_without_enough_samples_it_is_the_softmax(name, monkeypatch):
     losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
     expected = -log_softmax(hidden @ layer.weight.T + layer.bias, axis=1)
     np.testing.assert_allclose(losses, expected[np.arange(6), targets], rtol=1e-10)
-    exact = softmax_gradients(layer, hidden, targets)
-    for name, values in dense(layer, gradients).items():
-        np.testing.assert_allclose(values, exact[name], atol=1e-12)
-
-
-def test_a_limit_below_the_first_samples_is_refused():
-    with pytest.raises(OptionError, match="limit is 100, below the 101 samples"):
-        new(samples=101, limit=100)
+    assert_same(layer, gradients, softmax_gradients(layer, hidden, targets), atol=1e-12)
 
 
 @pytest.fixture(scope="module")

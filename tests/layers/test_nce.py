@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from tests.layers.gradients import dense, softmax_gradients
 from tests.layers.test_noise import drawn
 
 
@@ -37,15 +36,6 @@ def test_the_loss_is_that_of_the_papers(ranking, shared):
             expected.append(-np.log(is_data[t]) - np.log(1 - is_data[some]).sum())
     losses, _ = layer.loss(hidden, targets, np.random.default_rng(3))
     np.testing.assert_allclose(losses, expected, rtol=1e-12)
-
-
-def test_ranking_among_all_labels_is_the_softmax():
-    """Among different labels the target occurs once: it would count twice otherwise."""
-    layer, hidden, targets = drawn("nce", {"samples": 8, "ranking": True})
-    losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
-    np.testing.assert_allclose(losses, layer.nll(hidden, targets), rtol=1e-12)
-    for name, wanted in softmax_gradients(layer, hidden, targets).items():
-        np.testing.assert_allclose(dense(layer, gradients)[name], wanted, atol=1e-12)
 
 
 def test_ln_z_is_that_of_the_logits_and_free_for_ranking():

@@ -15,7 +15,7 @@ from hstree.layers.registry import layer_spec
 from hstree.models import load, new_model
 from hstree.tree import Tree
 from hstree.tree.weight_rows import NARROW
-from tests.layers.gradients import assert_slopes, dense
+from tests.layers.gradients import assert_same, assert_slopes, dense
 from tests.needs import NUMBA
 from tests.texts import corpus_of
 
@@ -187,9 +187,7 @@ def check_compiled(layer, windows):
         expected, wanted = after.loss(hidden, targets)
     np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(after.nll(hidden, targets), expected, rtol=1e-5, atol=1e-6)
-    expected = dense(layer, wanted)
-    for name, array in dense(layer, gradients).items():
-        np.testing.assert_allclose(array, expected[name], rtol=1e-4, atol=1e-5)
+    assert_same(layer, gradients, wanted, rtol=1e-4, atol=1e-5)
     check_search(after, hidden)
 
 

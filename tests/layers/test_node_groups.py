@@ -1,6 +1,5 @@
 """Groups of nodes: narrow nodes with many scores in a batch, wide nodes, and reused memory."""
 
-import copy
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -112,13 +111,6 @@ def test_threads_do_not_share_memory():
     for (nll, gradients), (other, others) in zip(alone, together, strict=True):
         np.testing.assert_array_equal(nll, other)
         np.testing.assert_array_equal(slopes(layer, gradients), slopes(layer, others))
-
-
-def test_a_layer_is_copied_without_its_scratch():
-    layer = layer_of()
-    layer.loss(*batch(1))
-    twin = copy.deepcopy(layer)
-    np.testing.assert_array_equal(twin.nll(*batch(2)), layer.nll(*batch(2)))
 
 
 def test_only_small_arrays_are_kept():

@@ -8,6 +8,7 @@ from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.noise import Unigram
 from hstree.layers.registry import layer_spec
+from tests.layers.gradients import assert_same, softmax_gradients
 
 COUNTS = np.array([5, 0, 9, 1, 30, 2, 2, 4])
 WORDS = Vocabulary([EOS, *"abcdefg"], COUNTS)
@@ -27,6 +28,15 @@ def test_more_different_samples_than_labels_are_refused_but_the_default():
         layer_spec(WORDS, "sampled", **legal).new(4)
     with pytest.raises(OptionError, match="samples is 9, but there are 8 labels to draw from"):
         layer_spec(WORDS, "sampled", samples=9).new(4)
+
+
+@pytest.mark.parametrize(("name", "options"), [("sampled", {}), ("nce", {"ranking": True})])
+def test_a_softmax_among_all_labels_is_exact(name, options):
+    """Among different labels the target occurs once: it would count twice otherwise."""
+    layer, hidden, targets = drawn(name, {"samples": 8, **options})
+    losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
+    np.testing.assert_allclose(losses, layer.nll(hidden, targets), rtol=1e-12)
+    assert_same(layer, gradients, softmax_gradients(layer, hidden, targets), atol=1e-12)
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from tests.layers.gradients import dense, softmax_gradients
 from tests.layers.test_noise import drawn
 
 
@@ -47,11 +46,3 @@ def test_the_expected_count_is_that_of_a_label_in_the_tries():
     )
     assert layer.log_expected(log_q, np.inf).tolist() == [0, 0, 0]
     assert layer.log_expected(np.zeros(1), 3.0).tolist() == [0]
-
-
-def test_all_labels_are_the_softmax():
-    layer, hidden, targets = drawn("sampled", {"samples": 8})
-    losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
-    np.testing.assert_allclose(losses, layer.nll(hidden, targets), rtol=1e-12)
-    for name, array in softmax_gradients(layer, hidden, targets).items():
-        np.testing.assert_allclose(dense(layer, gradients)[name], array, atol=1e-12)

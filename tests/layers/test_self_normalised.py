@@ -5,9 +5,9 @@ import pytest
 from scipy.special import logsumexp
 
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import OptionError
 from hstree.layers import dense
 from hstree.layers.registry import layer_spec
+from tests.layers.gradients import assert_same
 from tests.layers.gradients import dense as gradients_of
 
 WORDS = Vocabulary([f"w{i}" for i in range(9)], [5, 0, 9, 1, 30, 2, 2, 4, 1])
@@ -21,12 +21,6 @@ def drawn(name, batch=12, **options):
     for parameter in layer.parameters().values():
         parameter += rng.standard_normal(parameter.shape)
     return layer, rng.standard_normal((batch, DIM)), rng.integers(0, 3, batch)
-
-
-def assert_close(one, two, **tolerance):
-    assert one.keys() == two.keys()
-    for name, array in one.items():
-        np.testing.assert_allclose(array, two[name], err_msg=name, **tolerance)
 
 
 @pytest.mark.parametrize("alpha", [0.1, 2.0])
@@ -48,8 +42,7 @@ def test_blocks_of_a_batch_change_nothing(name, monkeypatch):
     monkeypatch.setattr(dense, "KEPT_SCORES", 5 * len(WORDS))
     in_blocks, some_gradients = layer.loss(hidden, targets, np.random.default_rng(0))
     np.testing.assert_allclose(in_blocks, losses, rtol=1e-12)
-    one, two = (gradients_of(layer, g) for g in (gradients, some_gradients))
-    assert_close(one, two, rtol=1e-12, atol=1e-12)
+    assert_same(layer, some_gradients, gradients, rtol=1e-12, atol=1e-12)
 
 
 def test_large_scores_do_not_overflow():
@@ -82,23 +75,9 @@ def test_with_all_targets_it_is_self_normalised_around_its_centre():
         some.loss(hidden, targets, np.random.default_rng(0)) for some in (layer, centred)
     )
     np.testing.assert_allclose(losses, expected, rtol=1e-9)
-    one, two = gradients_of(layer, gradients), gradients_of(centred, others)
-    assert_close(one, two, rtol=1e-9, atol=1e-9)
+    assert_same(layer, gradients, others, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(layer.log_normaliser(hidden), centred.log_normaliser(hidden))
     np.testing.assert_allclose(layer.log_prob(hidden), centred.log_prob(hidden))
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "said"),
-    [
-        ("self-normalised", {"alpha": 0}, "alpha is 0; it must be a number, above 0"),
-        ("infrequent", {"alpha": 1e-9}, "alpha is 1e-09; it must be a number, 0.001 or more"),
-        ("infrequent", {"fraction": 0}, "fraction is 0; it must be a number, above 0 and 1 or"),
-    ],
-)
-def test_bad_options_are_named(name, options, said):
-    with pytest.raises(OptionError, match=said):
-        layer_spec(WORDS, name, **options)
 
 
 def test_the_smallest_alpha_still_starts_as_the_unigram_distribution_in_float32():

@@ -9,7 +9,7 @@ from hstree.builders import build
 from hstree.data.splits import Splits
 from hstree.data.text_score import unigram_score
 from hstree.data.windows import SymmetricWindows
-from hstree.errors import OptionError, TrainingError
+from hstree.errors import OptionError
 from hstree.layers.registry import layer_spec
 from hstree.models.cbow import CBOW
 from hstree.models.skipgram import SkipGram
@@ -122,23 +122,12 @@ def test_words_are_left_out_by_sub_sampling(corpus, tree):
     assert n_kept == pytest.approx(counts @ kept, rel=0.05)
 
 
-@pytest.mark.parametrize("of", MODELS)
-def test_sub_sampling_that_leaves_nothing_is_said(of, corpus, tree):
-    with pytest.raises(TrainingError, match="sub-sampling left none"):
-        of(tree, dim=4, sample=1e-300, online=True).fit(corpus)
-
-
 def test_the_learning_rate_falls_in_small_texts_too(corpus, tree):
     model = CBOW(tree, dim=4, epochs=2, online=True)
     windows = model.windows(corpus)
     sizes = [len(targets) for _, targets, _ in model.trainer(windows).batches(windows)]
     assert len(sizes) >= 40
     assert max(sizes) <= 2 * len(corpus) // 100 + 21
-
-
-def test_a_budget_of_seconds_ends_it(corpus, tree):
-    model = CBOW(tree, dim=8, epochs=1_000, seconds=0.05, online=True).fit(corpus)
-    assert model.history_.out_of_time
 
 
 @pytest.mark.parametrize(
