@@ -59,6 +59,13 @@ def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
     return np.take_along_axis(columns, order, axis=1), np.take_along_axis(value, order, axis=1)
 
 
+def draw_columns(logits: Array, uniform: Float64) -> Int64:
+    """Return the columns (B,) that numbers between 0 and 1 (B,) draw from the rows' softmaxes."""
+    cumulative = np.cumsum(np.exp(logits - logits.max(axis=1, keepdims=True)), axis=1)
+    below: Int64 = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(axis=1)
+    return np.minimum(below, logits.shape[1] - 1)
+
+
 class OutputLayer(ABC):
     """Distribution over V labels for hidden vectors of length d.
 
@@ -152,11 +159,7 @@ class OutputLayer(ABC):
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""
-        # (B, V) cumulative probabilities
-        cumulative = np.cumsum(np.exp(self.log_prob(hidden)), axis=1)
-        drawn = rng.random((len(hidden), 1)) * cumulative[:, -1:]
-        below: Int64 = (cumulative <= drawn).sum(axis=1)
-        return np.minimum(below, self.n_labels - 1)
+        return draw_columns(self.log_prob(hidden), rng.random(len(hidden)))
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Estimate the mean curvature of the loss along each row, per parameter (R,).

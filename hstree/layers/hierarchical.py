@@ -16,7 +16,7 @@ from hstree._compiled import twin
 from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels, node_groups
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k
+from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, draw_columns
 from hstree.layers.dense import batch_blocks, forward, log_sum_exp, one_softmax, row_chunks
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.ngram_features import Features
@@ -289,11 +289,9 @@ def _drawn_branches(
         rows = slice(*tree.row_start[other : other + 2].tolist())
         at = np.flatnonzero(node == other)
         for some in batch_blocks(len(at), rows.stop - rows.start):
-            # (b, k) cumulative probabilities of the node's branches
-            z = (hidden[item[at[some]]] @ weight[rows].T + bias[rows]).astype(np.float64)
-            cumulative = np.cumsum(np.exp(z - z.max(axis=1, keepdims=True)), axis=1)
-            below = cumulative <= uniform[at[some], None] * cumulative[:, -1:]
-            branch[at[some]] = np.minimum(below.sum(axis=1), z.shape[1] - 1)
+            here = at[some]
+            z = hidden[item[here]] @ weight[rows].T + bias[rows]  # (b, k)
+            branch[here] = draw_columns(z.astype(np.float64), uniform[here])
     return branch
 
 

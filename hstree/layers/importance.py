@@ -12,7 +12,7 @@ from hstree.errors import OptionError
 from hstree.layers import noise
 from hstree.layers.base import Gradients, ParameterGradient
 from hstree.layers.dense import TABLE_LIMIT
-from hstree.layers.kernels import segment_sums, touched_rows
+from hstree.layers.kernels import slot_sums, touched_rows
 
 
 class ImportanceSampling(noise.NoiseLayer):
@@ -165,10 +165,7 @@ def summed(
     for same in zip(*parts, strict=True):
         rows, slot = touched_rows(np.concatenate([g.rows for g in same]), n_rows)
         values = np.concatenate([g.values for g in same])
-        # (rows, P) which values belong to each row
-        order = np.argsort(slot, kind="stable")
-        start = np.searchsorted(slot[order], np.arange(len(rows) + 1))
-        total = segment_sums(values.reshape(len(values), -1), order, start)
-        values = total.reshape(-1, *values.shape[1:])
-        result.append(ParameterGradient(same[0].name, rows, values))
+        total = slot_sums(values.reshape(len(values), -1), slot, len(rows))
+        total = total.reshape(-1, *values.shape[1:])
+        result.append(ParameterGradient(same[0].name, rows, total))
     return result

@@ -127,8 +127,14 @@ class LayerSpec:
         self.file = SOURCES[kind.takes][0]
         #: whether this is the hierarchical softmax, which configs and keys do not name
         self.is_plain_tree = kind.name == TREE_LAYER and not options
-        #: hash of the tree, or of the labels in their order and their counts, when it was asked for
-        self._digest: str | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of the tree, or of the labels in their order and their counts."""
+        if isinstance(self.source, Tree):
+            return self.source.sha256
+        content = json.dumps([self.source.words, self.source.counts.tolist()])
+        return hashlib.sha256(content.encode()).hexdigest()
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -171,16 +177,11 @@ class LayerSpec:
 
         They differ between different layers, and are part of the keys of kept runs.
         """
-        if isinstance(self.source, Tree):
-            self._digest = self.source.sha256
-        elif self._digest is None:
-            content = json.dumps([self.source.words, self.source.counts.tolist()])
-            self._digest = hashlib.sha256(content.encode()).hexdigest()
         if self.is_plain_tree:
-            return {"tree_sha256": self._digest}
+            return {"tree_sha256": self.digest}
         options = {name: value for name, value in self.options.items() if value is not None}
         layer = {"name": self.kind.name, "options": options}
-        return {"layer": layer, f"{SOURCES[self.kind.takes][2]}_sha256": self._digest}
+        return {"layer": layer, f"{SOURCES[self.kind.takes][2]}_sha256": self.digest}
 
     @classmethod
     def read(cls, folder: Path, config: Mapping[str, Any]) -> LayerSpec:

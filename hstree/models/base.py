@@ -38,7 +38,7 @@ from hstree.data.windows import Windows
 from hstree.errors import FileFormatError, OptionError
 from hstree.layers.base import OutputLayer
 from hstree.layers.hooks import hooks_of
-from hstree.layers.kernels import segment_sums
+from hstree.layers.kernels import slot_sums, touched_rows
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import files
 from hstree.training.checkpoints import Checkpoints
@@ -450,12 +450,9 @@ class Model(Predictor, Generic[M]):
         occurrences = np.zeros(len(total), np.int64)
         for contexts, targets, _ in self.windows(corpus).batches(1 << 14):
             hidden = self.context_model.hidden(contexts).astype(np.float64)
-            # Rows in the order of their targets, and the first row of each target
-            order = np.argsort(targets, kind="stable")
-            first = np.flatnonzero(np.diff(targets[order], prepend=-1))
-            start, labels = np.append(first, len(targets)), targets[order[first]]
-            total[labels] += segment_sums(hidden, order, start)
-            occurrences[labels] += np.diff(start)
+            labels, slot = touched_rows(targets, len(total))
+            total[labels] += slot_sums(hidden, slot, len(labels))
+            occurrences[labels] += np.bincount(slot)
         vectors = total / np.maximum(occurrences, 1)[:, None]
         vectors[occurrences == 0] = vectors[occurrences > 0].mean(axis=0)
         source = self._source("mean predicted vectors", corpus, corpus=corpus.source)

@@ -6,7 +6,7 @@ import pytest
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import PATIENCE, LanguageModel, LogBilinearTrainer
 from tests.layers.gradients import assert_slopes
-from tests.models.trainers import TREE, Noted, random_layer
+from tests.models.trainers import TREE, Noted, drawn_layer
 
 DIM = 4
 
@@ -26,7 +26,7 @@ def trainer(full=False, **options):
     context_model = model.context_model
     context_model.embedding = rng.standard_normal(context_model.embedding.shape)
     context_model.position = rng.standard_normal(context_model.position.shape)
-    model.layer = random_layer(rng, DIM)
+    model.layer = drawn_layer(DIM)
     training = LogBilinearTrainer(model)
     for optimiser in Noted.made:
         optimiser.steps.clear()  # those of a batch of nothing, for which kernels are compiled

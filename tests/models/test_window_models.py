@@ -3,34 +3,23 @@
 import numpy as np
 import pytest
 
-from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.cbow import CBOW
 from hstree.models.skipgram import EachOfWindow, SkipGram
 from hstree.models.word2vec import WindowModel
 from hstree.tree import Tree
 from tests.layers.gradients import assert_slopes
+from tests.models.trainers import CONTEXTS, TARGETS, TREE, WORDS, drawn_layer
 
-WORDS = list("abcdef")
-#: A binary tree, and one with a wide node and two codes of "a".
 BINARY = Tree.from_children(WORDS, [[1, 2], [~0, ~1], [3, ~5], [~2, 4], [~3, ~4]])
-WIDE = Tree.from_children(WORDS, [[1, ~1, 2], [~0, ~2], [~3, ~4, ~5, ~0]])
-CONTEXTS = np.array([[1, 2, 2, -1], [-1, 3, -1, -1], [0, 1, 4, 5], [-1, -1, -1, -1]])
-TARGETS = np.array([3, 0, 0, 5])
-
 RNG = np.random.default_rng(0)
 
 
 def random_model(kind, tree):
     """Return a model and a layer with weights drawn in float64."""
-    rng = np.random.default_rng(2)
-    model = kind(rng.standard_normal((6, 4)))
-    layer = HierarchicalSoftmax(tree, 4, dtype=np.float64)
-    layer.weight[...] = rng.standard_normal(layer.weight.shape)
-    layer.bias[...] = rng.standard_normal(layer.bias.shape)
-    return model, layer
+    return kind(np.random.default_rng(2).standard_normal((6, 4))), drawn_layer(4, tree)
 
 
-@pytest.mark.parametrize("tree", [BINARY, WIDE])
+@pytest.mark.parametrize("tree", [BINARY, TREE])
 @pytest.mark.parametrize("kind", [WindowModel, EachOfWindow])
 def test_gradients_agree_with_finite_differences(kind, tree):
     model, layer = random_model(kind, tree)

@@ -8,11 +8,9 @@ from hstree.models.skipgram import SkipGram
 from hstree.models.word2vec import Word2VecTrainer
 from hstree.tree.weight_rows import row_curvature
 from tests.layers.gradients import assert_slopes
-from tests.models.trainers import TREE, Noted, random_layer
+from tests.models.trainers import CONTEXTS, TARGETS, TREE, Noted, drawn_layer
 
 COUNTS = np.array([5.0, 4, 3, 2.5, 2, 1])
-CONTEXTS = np.array([[1, 2, 2, -1], [-1, 3, -1, -1], [0, 1, 4, 5], [-1, -1, -1, -1]])
-TARGETS = np.array([3, 0, 0, 5])
 
 
 class Text:
@@ -33,7 +31,7 @@ def trainer(kind=CBOW, epochs=4):
     rng = np.random.default_rng(3)
     model = kind(TREE, dim=5, epochs=epochs, batch_size=10, learning_rate=0.5, sample=1e-3)
     model.context_model.embedding = rng.standard_normal((TREE.n_labels, 5))
-    model.layer = random_layer(rng, 5)
+    model.layer = drawn_layer(5)
     return Word2VecTrainer(model, Text())
 
 

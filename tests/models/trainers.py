@@ -6,12 +6,18 @@ import numpy as np
 
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
+from tests.layers.gradients import drawn
 
 WORDS = list("abcdef")
 #: Binary and wide nodes, and two codes of "a".
 TREE = Tree.from_children(
     WORDS, [[1, ~1, 2], [~0, ~2], [~3, ~4, ~5, ~0]], counts=[5, 4, 3, 3, 2, 1]
 )
+
+
+#: Windows of four words in part, and the words that they are around.
+CONTEXTS = np.array([[1, 2, 2, -1], [-1, 3, -1, -1], [0, 1, 4, 5], [-1, -1, -1, -1]])
+TARGETS = np.array([3, 0, 0, 5])
 
 
 class Noted:
@@ -41,9 +47,6 @@ class Noted:
         return total
 
 
-def random_layer(rng, dim):
-    """Return a layer of `TREE` with float64 weights."""
-    layer = HierarchicalSoftmax(TREE, dim, dtype=np.float64)
-    layer.weight[...] = rng.standard_normal(layer.weight.shape)
-    layer.bias[...] = rng.standard_normal(layer.bias.shape)
-    return layer
+def drawn_layer(dim, tree=TREE):
+    """Return a layer with weights drawn in float64."""
+    return drawn(HierarchicalSoftmax(tree, dim, dtype=np.float64))[0]
