@@ -168,9 +168,9 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
             rows.carry(old.parameters()[name], array)
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
-        """Return the mean curvature of the loss along each row (`row_curvature`)."""
-        curvature = row_curvature(self.tree, counts)
-        return {"node_weight": curvature, "node_bias": curvature}
+        """Return the mean curvature of the loss along each row of the nodes (`row_curvature`)."""
+        of_nodes = row_curvature(self.tree, counts)
+        return super().curvature(counts) | {"node_weight": of_nodes, "node_bias": of_nodes}
 
     def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 
 from hstree._options import Range
-from hstree._typing import Array, Float64, Int64, Integer
+from hstree._typing import Array, Int64, Integer
 from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import InputError, OptionError
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
@@ -117,11 +117,6 @@ class NgramSoftmax(HierarchicalSoftmax):
     def shapes(cls, source: Tree, dim: int, **options: Any) -> dict[str, tuple[int, ...]]:
         """Return the shapes of `parameters` of a layer that has not read a text."""
         return {**HierarchicalSoftmax.shapes(source, dim), "feature_weight": (0,)}
-
-    def curvature(self, counts: Array) -> dict[str, Float64]:
-        """Return the mean curvature of the loss along each row, at most 1/4 along a feature."""
-        of_features = np.full(len(self.features.keys), 0.25)
-        return {**super().curvature(counts), "feature_weight": of_features}
 
     def in_context(self, contexts: Integer) -> Self:
         """Return the layer after contexts (B, n), whose features its methods take."""
