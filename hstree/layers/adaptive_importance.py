@@ -23,6 +23,8 @@ from hstree.ngrams.kneser_ney import KneserNey
 ORDERS = (2, 3)
 #: Least weight of the unigrams, which bounds the importance weights of all words.
 LEAST = 0.02
+#: Factor of the sums of the EM algorithm at each batch, so that old batches count less.
+MEMORY = 0.99
 
 
 class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
@@ -48,9 +50,6 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
         Number of labels drawn after which a target gets the softmax over all labels.
     effective : float
         Effective sample size that suffices.
-    memory : float
-        Factor of the sums of the EM algorithm at each batch: 1 gives all batches so far the same
-        weight, 0 fits the mixture to the last batch alone.
 
     Raises
     ------
@@ -77,14 +76,11 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
         samples: Count = 50,
         limit: Count = 400,
         effective: Annotated[float, Range(1)] = 20.0,
-        memory: Annotated[float, Range(0, 1)] = 0.99,
     ) -> None:
         options: dict[str, Any] = {"samples": samples, "limit": limit, "effective": effective}
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype, **options)
         self.sampling = replace(self.sampling, shared=False)
-        self.mixture = NGramMixture(
-            self.noise, vocabulary.counts if counts is None else counts, memory
-        )
+        self.mixture = NGramMixture(self.noise, vocabulary.counts if counts is None else counts)
 
     def prepare(self, train: Windows) -> None:
         """Count the n-grams of the training text; InputError where no words come before."""
@@ -127,8 +123,8 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
 class NGramMixture:
     """Mixture of unigrams and Kneser-Ney models, with weights for each frequency of a word."""
 
-    def __init__(self, unigrams: Unigram, counts: Integer, memory: float) -> None:
-        self.unigrams, self.memory = unigrams, memory
+    def __init__(self, unigrams: Unigram, counts: Integer) -> None:
+        self.unigrams = unigrams
         # (V,) group of the contexts in which each word is the nearest
         self.group: Int64 = np.log2(np.maximum(counts, 1)).astype(np.int64)
         # of the last labels drawn: group (B,), posterior of components (components, B, k)
@@ -179,15 +175,13 @@ class NGramMixture:
         group, posterior = self._last
         mean = np.einsum("bk,cbk->bc", share, posterior, optimize=True)
         present, slot = np.unique(group, return_inverse=True)
-        self.sums[present] *= self.memory
+        self.sums[present] *= MEMORY
         for number in range(mean.shape[1]):
             self.sums[present, number] += np.bincount(slot, mean[:, number])
 
     def update(self) -> None:
-        """Set the weights from the sums of EM; equal ones where these are 0."""
-        sums = self.sums.copy()
-        sums[sums.sum(axis=1) < np.finfo(np.float64).tiny] = 1
-        np.divide(sums, sums.sum(axis=1, keepdims=True), out=self.weights)
+        """Set the weights from the sums of EM."""
+        np.divide(self.sums, self.sums.sum(axis=1, keepdims=True), out=self.weights)
         self.weights *= 1 - LEAST
         self.weights[:, 0] += LEAST
         self._last = None

@@ -34,7 +34,7 @@ TREE_LAYER = "tree"
 #: Keyword-only parameters of layers that are not options.
 RESERVED = frozenset(["counts", "dtype", "random_state"])
 #: Options that layers of saved models may have, and have no more.
-RETIRED = ("proposal", "exact_target", "correction", "biases", "tail_bias")
+RETIRED = ("proposal", "exact_target", "correction", "biases", "tail_bias", "memory")
 #: Types of sources: file in the folder of a model, its reader, and name in a config.
 SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
     Tree: ("tree.json", load, "tree"),

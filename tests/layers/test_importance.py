@@ -100,7 +100,7 @@ def windows(tmp_path_factory):
 
 
 def test_gradients_agree_with_finite_differences_in_context(windows):
-    options = {"samples": 5, "limit": 40, "effective": 7.5, "batch": 50, "memory": 0.5}
+    options = {"samples": 5, "limit": 40, "effective": 7.5, "batch": 50}
     layer, hidden, _ = new("adaptive-importance", windows.corpus.vocabulary, **options)
     layer.prepare(windows)
     contexts, targets, _ = next(windows.batches(50, np.random.default_rng(0)))
@@ -112,19 +112,6 @@ def test_gradients_agree_with_finite_differences_in_context(windows):
     slopes = dense(layer, loss()[1])
     arrays = {"hidden": hidden, **layer.parameters()}
     assert_slopes(arrays, slopes, lambda: loss()[0].sum(), size=1e-6, rel=1e-4)
-
-
-def test_a_mixture_without_memory_survives_samples_that_are_all_the_target(windows):
-    """Such samples say nothing about the mixture: their weights are 0."""
-    layer, *_ = new("adaptive-importance", windows.corpus.vocabulary, samples=1, memory=0.0)
-    layer.prepare(windows)
-    mixture = layer.mixture
-    contexts = next(windows.batches(4, np.random.default_rng(0)))[0]
-    mixture.sample(1, np.random.default_rng(0), contexts)
-    mixture.observe(np.zeros((4, 1)))
-    mixture.update()
-    np.testing.assert_allclose(mixture.weights.sum(axis=1), 1)
-    mixture.sample(1, np.random.default_rng(0), contexts)
 
 
 def test_the_mixture_draws_what_it_says(windows):
