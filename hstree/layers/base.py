@@ -62,8 +62,9 @@ def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
 def draw_columns(logits: Array, uniform: Float64) -> Int64:
     """Return the columns (B,) that numbers between 0 and 1 (B,) draw from the rows' softmaxes."""
     cumulative = np.cumsum(np.exp(logits - logits.max(axis=1, keepdims=True)), axis=1)
-    below: Int64 = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(axis=1)
-    return np.minimum(below, logits.shape[1] - 1)
+    below = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(axis=1)
+    column: Int64 = np.minimum(below, logits.shape[1] - 1)
+    return column
 
 
 class OutputLayer(ABC):

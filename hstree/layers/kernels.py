@@ -51,6 +51,16 @@ def segment_log_softmax(logits: Array, start: Int64) -> Array:
     return shifted
 
 
+def block_softmax_error(logits: Array, chosen: Int64) -> Array:
+    """Log-probabilities (n,) of the branches taken at one node, whose logits become errors.
+
+    Arguments as for `block_probabilities`.
+    """
+    log_prob = block_probabilities(logits, chosen)
+    logits.reshape(-1)[chosen] -= 1
+    return log_prob
+
+
 def block_probabilities(logits: Array, chosen: Int64) -> Array:
     """Log-probabilities (D,) of some branches of one node, whose logits become probabilities.
 

@@ -12,7 +12,7 @@ from hstree.data.windows import Batch, Windows
 from hstree.layers.base import Gradients
 from hstree.layers.dense import DenseLayer, row_gradients
 from hstree.layers.hooks import TrainingHooks
-from hstree.layers.kernels import block_probabilities
+from hstree.layers.kernels import block_softmax_error
 
 
 class TargetSampling(DenseLayer, TrainingHooks):
@@ -99,8 +99,7 @@ class TargetSampling(DenseLayer, TrainingHooks):
         chosen = self._slot[targets] + np.arange(len(targets)) * len(bias)
         error = hidden @ weight.T
         error += bias
-        log_prob = block_probabilities(error, chosen)
-        error.reshape(-1)[chosen] -= 1
+        log_prob = block_softmax_error(error, chosen)
         gradients = error @ weight, error.T @ hidden, error.sum(axis=0)
         return -log_prob.astype(np.float64), row_gradients(rows, *gradients)
 
