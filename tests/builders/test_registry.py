@@ -172,17 +172,6 @@ def test_a_file_given_as_an_option_is_recorded_by_name_and_hash(monkeypatch, tmp
         hstree.build("every", VOCABULARY, file=tmp_path / "nowhere.tsv")
 
 
-def takes_corpus(corpus: Corpus) -> Tree:
-    """Take a corpus."""
-
-
-TAKES = {
-    Vocabulary: builder("huffman"),
-    Corpus: Builder.of("takes_corpus", takes_corpus),
-    WordVectors: builder("kmeans"),
-}
-
-
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """A text, a vocabulary and vectors of its words, in a folder."""
@@ -195,22 +184,22 @@ def files(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("takes", "name", "kind"),
+    ("method", "name", "kind"),
     [
-        (Vocabulary, "text.txt", Corpus),
-        (Vocabulary, "vocab.tsv", Vocabulary),
-        (Vocabulary, "v.npy", WordVectors),
-        (Corpus, "text.txt", Corpus),
-        (WordVectors, "v.npy", WordVectors),
-        (WordVectors, "glove.txt", WordVectors),
+        ("huffman", "text.txt", Corpus),
+        ("huffman", "vocab.tsv", Vocabulary),
+        ("huffman", "v.npy", WordVectors),
+        ("classes", "text.txt", Corpus),
+        ("kmeans", "v.npy", WordVectors),
+        ("kmeans", "glove.txt", WordVectors),
     ],
 )
-def test_files_are_opened_as_what_the_method_takes(files, takes, name, kind):
-    assert isinstance(open_input(files / name, TAKES[takes]), kind)
+def test_files_are_opened_as_what_the_method_takes(files, method, name, kind):
+    assert isinstance(open_input(files / name, builder(method)), kind)
 
 
 def test_reading_options_reach_the_corpus(files):
-    corpus = open_input(files / "text.txt", TAKES[Vocabulary], min_count=2)
+    corpus = open_input(files / "text.txt", builder("huffman"), min_count=2)
     assert set(corpus.vocabulary.words) == {"b", "c", "<eos>", "<unk>"}
 
 
