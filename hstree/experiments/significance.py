@@ -2,8 +2,8 @@
 
 Two models that scored the same tokens are compared block by block: neighbouring tokens share
 their topic, so that single tokens are not independent measurements, and blocks nearly are.
-Shorter blocks than 1,000 tokens are correlated with their neighbours, which makes an interval too
-narrow; fewer than 20 blocks are too few for one. The spread over random states is not covered.
+Short blocks are correlated with their neighbours, which makes an interval too narrow: blocks have
+4,000 tokens where the text has 20 of them, else 1,000; fewer than 20 are too few. The spread over random states is not covered.
 """
 
 import math
@@ -15,8 +15,8 @@ from scipy.special import stdtr, stdtrit
 
 from hstree._typing import Float64
 
-#: Minimum number of tokens per block.
-BLOCK = 1000
+#: Minimum number of tokens per block: where a text has `FEWEST` blocks of that length, and else.
+LONG_BLOCK, BLOCK = 4000, 1000
 #: Minimum number of blocks for an interval.
 FEWEST = 20
 CONFIDENCE = 0.95
@@ -36,7 +36,7 @@ class Ratio:
         p value of the two-sided paired t-test that the ratio is 1; None if there are too few
         blocks, or all differ by the same amount.
     blocks : int
-        Number of blocks of `BLOCK` tokens or more; fewer than `FEWEST` are too few.
+        Number of blocks; fewer than `FEWEST` are too few.
     """
 
     ratio: float
@@ -57,12 +57,13 @@ def paired_ratio(nlls: Sequence[Float64], others: Sequence[Float64]) -> Ratio | 
 
     Notes
     -----
-    The T // `BLOCK` blocks are contiguous and of equal length, up to one token. The interval and p
-    are those of a paired t-test over the blocks.
+    The T // `LONG_BLOCK` or T // `BLOCK` blocks are contiguous and of equal length, up to one
+    token. The interval and p are those of a paired t-test over the blocks.
     """
     # (T,) difference in nll of each token
     difference = np.mean(nlls, axis=0) - np.mean(others, axis=0)
-    n_blocks = len(difference) // BLOCK
+    n_long = len(difference) // LONG_BLOCK
+    n_blocks = n_long if n_long >= FEWEST else len(difference) // BLOCK
     if not difference.size:
         return None
     if not difference.any():

@@ -36,8 +36,10 @@ def test_random_states_are_averaged_in_pairs():
     assert alone.ratio == pytest.approx(np.exp(own[0].mean() - np.mean(other)))
 
 
-@pytest.mark.parametrize(("tokens", "blocks"), [(999_999, 999), (40_960, 40), (20_000, 20)])
-def test_blocks_have_a_thousand_tokens_or_more(tokens, blocks):
+@pytest.mark.parametrize(
+    ("tokens", "blocks"), [(999_999, 249), (80_000, 20), (79_999, 79), (40_960, 40), (20_000, 20)]
+)
+def test_blocks_have_four_thousand_tokens_where_there_are_twenty_of_them(tokens, blocks):
     assert paired_ratio([nll(0, tokens)], [nll(1, tokens)]).blocks == blocks
 
 
