@@ -3,7 +3,8 @@
 Two models that scored the same tokens are compared block by block: neighbouring tokens share
 their topic, so that single tokens are not independent measurements, and blocks nearly are.
 Short blocks are correlated with their neighbours, which makes an interval too narrow: blocks have
-4,000 tokens where the text has 20 of them, else 1,000; fewer than 20 are too few. The spread over random states is not covered.
+4,000 tokens where the text has 20 of them, else 1,000; fewer than 20 are too few. The spread over
+random states is not covered.
 """
 
 import math
