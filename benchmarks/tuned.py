@@ -78,9 +78,7 @@ def tuned(splits: Splits, options: argparse.Namespace) -> Iterator[dict[str, Any
         best = min(grid, key=lambda pair: grid[pair] or np.inf)
         row = by_row(trained(splits, options, best, [name], seeds=options.seeds))[name]
         of_default = tried[DEFAULT][name].perplexity["test"].mean
-        nlls = [
-            np.load(path) for path in sorted(folder(options, best, name).rglob("test_nll.npy"))
-        ]
+        nlls = [np.load(path) for path in sorted(folder(options, best, name).rglob("test_nll.npy"))]
         flat = flat or (of_default, nlls)
         spread = row.perplexity["test"]
         yield {

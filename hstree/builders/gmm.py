@@ -128,7 +128,7 @@ class Mixtures:
     iterations: int
     shared_variance: bool
     max_codes: int
-    arity = 2
+    arity, max_leaves = 2, 0
 
     def drawn(self, rng: np.random.Generator, n: int) -> Float64:
         """Draw numbers whose order is an even split of each node."""

@@ -75,10 +75,8 @@ def kmeans(
        application to dynamic search advertising", WWW 2018, section 4.1.
     """
     most = max(2, len(vectors.labels))  # more children change nothing
-    centres = min(arity, most)
-    widest = max(centres, min(max_leaves or 0, most))
     seeds = [np.random.SeedSequence(random_state)]
-    splitter = Means(centres, widest, balanced, iterations)
+    splitter = Means(min(arity, most), min(max_leaves or 0, most), balanced, iterations)
     (divided,) = divide_vectors("kmeans", vectors, splitter, seeds, n_jobs=n_jobs)
     return Tree(vectors.labels, divided.child_start, divided.child, counts=vectors.counts)
 
@@ -87,15 +85,15 @@ def kmeans(
 class Means:
     """Splits by k-means, the options as of `kmeans`; no `value` is needed."""
 
-    centres: int
-    arity: int  # of the widest node
+    arity: int
+    max_leaves: int
     balanced: bool
     iterations: int
     max_codes = 1
 
     def drawn(self, rng: np.random.Generator, n: int) -> Float64:
         """Draw Gumbel noise (k, n): it decides the first k centres."""
-        return rng.gumbel(size=(self.centres, n))
+        return rng.gumbel(size=(self.arity, n))
 
     def split_of(self, vectors: Floating, value: None) -> Split:
         """Return the rule that splits nodes of words with these vectors (V, d)."""
@@ -117,14 +115,14 @@ class Means:
         centres = _first_centres(nodes, X, self.drawn(rng, len(rows)))
         branch = clusters(nodes, X, centres, self.balanced, self.iterations)
         # (k, d); an empty cluster keeps its first centre
-        of_rows = [X[branch == j] for j in range(self.centres)]
+        of_rows = [X[branch == j] for j in range(self.arity)]
         means = [
             c[0] if len(x) == 0 else x.mean(axis=0, dtype=np.float64)
             for x, c in zip(of_rows, centres, strict=True)
         ]
         mean = np.array(means, X.dtype)
         square = np.vecdot(mean, mean).astype(np.float64)
-        return Scores(scale, centre, square, np.zeros(self.centres), -2 * mean)
+        return Scores(scale, centre, square, np.zeros(self.arity), -2 * mean)
 
     def branches(self, nodes: Nodes, scores: Float64, value: None) -> Int64:
         """Return the branches (n,) of words by their distances (k, n)."""

@@ -104,7 +104,7 @@ class Halves:
     """Splits into halves of the code space; `value` (V, 2) are code lengths and weights."""
 
     iterations: int
-    arity = 2
+    arity, max_leaves = 2, 0
     max_codes = 1
 
     def drawn(self, rng: np.random.Generator, n: int) -> None:

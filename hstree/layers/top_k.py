@@ -157,13 +157,15 @@ def top_k_of_batch(
     than `patience` edges. The tree has at least one node; `k` is from 1 to V.
     """
     result = BatchTopK.empty(n_items, k)
+    # wide nodes are followed ahead as seldom as they have more branches than two
+    per_node = len(tree.child) / len(tree.fan_out) / 2
     item, spent = np.arange(n_items), np.zeros(n_items, np.int64)
     # (items, slots) frontier of each item: the cost of the path to each edge, infinite in a free
     # slot, and the child that the edge leads to; (items,) slots in use
     cost, child, used = np.full((n_items, k + 1), np.inf), np.full((n_items, k + 1), -1), spent + 1
     cost[:, 0], child[:, 0] = 0.0, 0
     while len(item):
-        n_followed = max(k, min(EDGES_PER_ROUND // len(item), MOST_EDGES))
+        n_followed = max(k, int(min(EDGES_PER_ROUND // len(item), MOST_EDGES) / per_node))
         # (items, slots) the lowest costs, ascending, and which of them lead to nodes
         slot = _lowest(cost, max(k + 1, n_followed))
         lowest = np.take_along_axis(cost, slot, axis=1)

@@ -208,6 +208,21 @@ def test_by_default_many_classes_are_under_ten_children(n_classes, method, fan_o
     assert tree.fan_out.tolist() == fan_out
 
 
+@pytest.mark.parametrize("n", [1, 40, 700])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_few_weights_are_searched_for_samples_of_any_kind(is_sparse, n):
+    y = np.repeat(np.arange(1100), 2)
+    X = np.random.default_rng(0).random((len(y), 20)) * (y[:, None] % 20 == np.arange(20))
+    given = scipy.sparse.csr_array if is_sparse else np.asarray
+    model = Classifier(solver="liblinear", C=100).fit(given(X), y)
+    proba = model.predict_proba(given(X[:n]))
+    _, log_proba = model.top_k(given(X[:n]), 3)
+    expected = np.argsort(-proba, axis=1, kind="stable")[:, :3]
+    close(log_proba, np.log(np.take_along_axis(proba, expected, axis=1)))
+    assert (model.predict(given(X[:n])) == model.classes_[proba.argmax(axis=1)]).all()
+    assert model._model.top_k(model._checked(given(X[:n])), 1).certain.any() or n == 1
+
+
 def test_weights_of_nodes_are_coefficients_where_the_tree_is_not_flat():
     X, y = problem(5)
     model = Classifier("huffman").fit(X, y)

@@ -37,18 +37,20 @@ def divide(
     *,
     draw: Callable[[int], Any] = lambda n: None,
     arity: int = 2,
+    max_leaves: int = 0,
     max_codes: int | Int64 = 1,
     roots: Int64 | None = None,
     task: Task,
 ) -> DividedTree:
     """Split the words 0..V-1, then the words of each child, until every word is a leaf.
 
-    `split` gets whole nodes of more than `arity` words, the words of each ascending, and what
-    `draw` returns for n words; several threads may call it at once. No branch may take all words of
-    a node. A node of fewer words has them as its children. A word has at most `max_codes` codes,
-    one number or (V,); beyond it, it goes to one child only. With `roots` (R + 1,), R trees are
-    built at once: the words of tree r are ``roots[r]`` to ``roots[r + 1]``, two or more, and its
-    root is node r. Nodes are numbered level by level, children in the order of their branches.
+    `split` gets whole nodes of more than `arity` and `max_leaves` words, the words of each
+    ascending, and what `draw` returns for n words; several threads may call it at once. No branch
+    may take all words of a node. A node of fewer words has them as its children. A word has at most
+    `max_codes` codes, one number or (V,); beyond it, it goes to one child only. With `roots`
+    (R + 1,), R trees are built at once: the words of tree r are ``roots[r]`` to ``roots[r + 1]``,
+    two or more, and its root is node r. Nodes are numbered level by level, children in the order of
+    their branches.
     `task` advances by V in all; a word in a node of n words counts ``1 - log n / log V``.
     """
     word = np.arange(n_words)
@@ -56,7 +58,7 @@ def divide(
     n_codes, bounded = np.ones(n_words, np.int64), np.zeros(n_words, bool)
     most = np.broadcast_to(max_codes, n_words)
     fan_outs, children = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    n_nodes, shown = 0, 0.0
+    n_nodes, shown, widest = 0, 0.0, max(arity, max_leaves)
     while True:
         # words done, and those that even splits of this level add: of V words in all, less each
         # where words have several codes
@@ -70,7 +72,7 @@ def divide(
             break
         # (words,) branch of each word; a doubled word is then there twice
         branch = np.empty(len(word), np.int64)
-        for words, of_words in _split_level(word, start, split, draw, arity):
+        for words, of_words in _split_level(word, start, split, draw, widest):
             branch[words] = of_words
             task.advance(step * len(words))
             shown += step * len(words)
@@ -80,9 +82,9 @@ def divide(
             word = word[item]
             start = np.searchsorted(item, start)
         # (children,) words and number of words of each child; a leaf has one, else it is a node
-        word, size = _by_branch(word, start, branch, arity)
+        word, size = _by_branch(word, start, branch, widest)
         is_child = size > 0
-        fan_outs.append(is_child.reshape(-1, arity).sum(axis=1))
+        fan_outs.append(is_child.reshape(-1, widest).sum(axis=1))
         size = size[is_child]
         inner = size > 1
         child = ~word[offsets(size)[:-1]]
@@ -95,28 +97,28 @@ def divide(
     return DividedTree(offsets(np.concatenate(fan_outs)), np.concatenate(children), bounded)
 
 
-def _by_branch(word: Int64, start: Int64, branch: Int64, arity: int) -> tuple[Int64, Int64]:
+def _by_branch(word: Int64, start: Int64, branch: Int64, widest: int) -> tuple[Int64, Int64]:
     """Sort the words (n,) of each node by branch; return them, and how many each branch has.
 
-    The latter are (S * arity,), by node and branch. Words of a branch stay in their order.
+    The latter are (S * widest,), by node and branch. Words of a branch stay in their order.
     """
     if len(word) >= MANY and (module := backend("builders")) is not None:
-        result: tuple[Int64, Int64] = module.by_branch(word, start, branch, arity)
+        result: tuple[Int64, Int64] = module.by_branch(word, start, branch, widest)
         return result
-    group = segment_ids(start) * arity + branch
-    size = np.bincount(group, minlength=(len(start) - 1) * arity)
+    group = segment_ids(start) * widest + branch
+    size = np.bincount(group, minlength=(len(start) - 1) * widest)
     return word[np.argsort(group, kind="stable")], size
 
 
 def _split_level(
-    word: Int64, start: Int64, split: Split, draw: Callable[[int], Any], arity: int
+    word: Int64, start: Int64, split: Split, draw: Callable[[int], Any], widest: int
 ) -> Iterator[tuple[Int64, Int64]]:
     """Yield indices of the words of a level and their branches; small nodes need no split."""
     size = np.diff(start)
-    is_split = np.repeat(size > arity, size)
+    is_split = np.repeat(size > widest, size)
     alone = np.flatnonzero(~is_split)
     yield alone, alone - np.repeat(start[:-1], size)[alone]
-    index, bounds = np.flatnonzero(is_split), offsets(size[size > arity])
+    index, bounds = np.flatnonzero(is_split), offsets(size[size > widest])
     cuts = [0, *(stop for _, stop in batches(bounds, BLOCK))]  # nodes where blocks begin and end
 
     def blocks() -> Iterator[list[tuple[Int64, Int64, Any]]]:

@@ -77,7 +77,11 @@ class Splitter(Protocol):
 
     @property
     def arity(self) -> int:
-        """Number of children of a node."""
+        """Number of children of a node that is split."""
+
+    @property
+    def max_leaves(self) -> int:
+        """Number of words up to which a node is not split; of no effect below `arity`."""
 
     @property
     def max_codes(self) -> int:
@@ -177,7 +181,15 @@ def _divide(
 ) -> DividedTree:
     draw = partial(splitter.drawn, np.random.default_rng(seed))
     most = splitter.max_codes if max_codes is None else max_codes
-    return divide(n_words, split, draw=draw, arity=splitter.arity, max_codes=most, task=task)
+    return divide(
+        n_words,
+        split,
+        draw=draw,
+        arity=splitter.arity,
+        max_leaves=splitter.max_leaves,
+        max_codes=most,
+        task=task,
+    )
 
 
 def _divide_large(
@@ -252,7 +264,7 @@ def _upper_nodes(
             fans = 0
             for j in range(splitter.arity):
                 below = words[(branch == j) | (branch < 0)]
-                if len(below) > PART:
+                if len(below) > max(PART, splitter.max_leaves):
                     child.append(n_nodes)
                     nodes.append(below)
                     n_nodes += 1

@@ -208,7 +208,7 @@ def binarise_two_means(
         return tree
     # (E, d) directions of the sums of the vectors below each edge
     rows = normalised(tree.sum_up(np.asarray(vectors, np.float64)))
-    means = Means(centres=2, arity=2, balanced=False, iterations=iterations)
+    means = Means(arity=2, max_leaves=0, balanced=False, iterations=iterations)
     split = means.split_of(rows, None)
     draw = partial(means.drawn, np.random.default_rng(random_state))
     with progress.task("splitting nodes", total=len(rows), unit="children") as task:

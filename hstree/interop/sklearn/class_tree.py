@@ -49,7 +49,7 @@ def tree_of_classes(
 ) -> Tree:
     """Build a tree over classes, by a builder that takes `class_vectors` or a vocabulary.
 
-    "auto" is a flat tree for up to `MOST_FLAT` classes, else wide nodes of k-means. `random_state`
+    "auto" is a flat tree for up to `MOST_FLAT` classes, else balanced k-means. `random_state`
     is used unless the builder's `options` have one. Raises InputError when the builder takes
     running text, OptionError for options of "auto".
     """

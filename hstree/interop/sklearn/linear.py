@@ -254,7 +254,9 @@ class LinearTree:
         """Return the logits (P,) of pairs of a sample and a weight row."""
         if self.kept is not None:
             node = segment_ids(self.tree.row_start)[row]
-            return self.bias[row] + _pair_products(X, self.kept, node, item, row)
+            return self.bias[row] + _pair_products(
+                scipy.sparse.csr_array(X), self.kept, node, item, row
+            )
         if not self.sparse:
             return kernels.gather_dot(self.table, self.bias, X, item, row)
         logits: Array = self.bias[row]

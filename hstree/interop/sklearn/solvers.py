@@ -40,7 +40,7 @@ Minimise = Callable[[Objective, Float64], tuple[Float64, list[float], bool]]
 #: Share of a problem in the samples' weight, its objective after each iteration, its convergence.
 Ended = tuple[float, list[float], bool]
 #: Tolerance of liblinear.
-TOLERANCE = 1.0
+TOLERANCE = 0.3
 #: Groups of nodes, each solved by one job: so many at least, and so many for each job at a time,
 #: so that all end at about the same time.
 GROUPS, GROUPS_EACH = 64, 8
