@@ -11,7 +11,7 @@ from safetensors.numpy import load, save
 
 import hstree
 from hstree.data.splits import read_before
-from hstree.data.text_score import perplexity
+from hstree.data.text_score import perplexity, unigram_score
 from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.models.lbl import LanguageModel
 from tests.texts import corpus_of, markov_lines
@@ -55,6 +55,14 @@ def test_a_chain_of_known_entropy_is_learned(markov, method):
     best = math.exp(per_line / 21)
     assert best * 0.97 < model.perplexity(test) < best * 1.05
     assert model.history_.epochs[-1].train < model.history_.epochs[0].train
+
+
+def test_an_untrained_model_is_the_unigram_distribution_of_its_text(markov):
+    train, _, test, _ = markov
+    tree = hstree.build("balanced", dict.fromkeys(train.vocabulary.words, 1))
+    model = LanguageModel(tree, **{**SMALL, "epochs": 0}).fit(train)
+    unigram = unigram_score(model.reencode(test), model.reencode(train).counts).perplexity
+    assert model.perplexity(test) == pytest.approx(unigram, rel=1e-5)
 
 
 def test_a_warm_start_begins_with_the_vectors_of_the_same_words(markov):
