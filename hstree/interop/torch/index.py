@@ -67,16 +67,6 @@ def _largest(hidden: Tensor) -> Tensor:
     return hidden.abs().nan_to_num(0.0, 0.0).amax()
 
 
-def are_arrays(*tensors: Tensor) -> bool:
-    """Whether tensors are memory that NumPy computes on, float32 or float64 on the CPU."""
-    return all(
-        type(each) is Tensor
-        and each.device.type == "cpu"
-        and each.dtype in (torch.float32, torch.float64)
-        for each in tensors
-    )
-
-
 def refuse_large(hidden: Tensor) -> None:
     """Raise InputError for finite hidden vectors above `LARGEST`; others are torch's to handle.
 

@@ -16,7 +16,6 @@ from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, without_autocast
 from hstree.interop.torch.index import (
     TreeIndex,
-    are_arrays,
     as_items,
     as_rows,
     is_exporting,
@@ -417,7 +416,12 @@ class HierarchicalSoftmax(TreeLayer):
         log_prob = torch.zeros(shape, dtype=dtype, device=hidden.device)
         others = torch.arange(len(hidden), device=hidden.device)
         arrays = self.weight.data, self.bias.data, hidden
-        if self.tree.n_nodes > 1 and not torch.compiler.is_compiling() and are_arrays(*arrays):
+        # Whether they are memory that NumPy computes on
+        are_arrays = all(
+            type(a) is Tensor and a.is_cpu and a.dtype in (torch.float32, torch.float64)
+            for a in arrays
+        )
+        if self.tree.n_nodes > 1 and not torch.compiler.is_compiling() and are_arrays:
             refuse_large(hidden)
             weight, bias, vectors = (array.numpy() for array in arrays)
             searched = search_all(self._layout().codes, weight, bias, vectors, k, None)
