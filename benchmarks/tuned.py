@@ -73,12 +73,14 @@ def tuned(splits: Splits, options: argparse.Namespace) -> Iterator[dict[str, Any
     for pair in dict.fromkeys([*product(options.decays, options.dropouts), DEFAULT]):
         tried[pair] = by_row(trained(splits, options, pair, options.rows, seeds=1))
     flat: tuple[float, list[Any]] | None = None
-    for name in dict.fromkeys(str(Row.parse(row)) for row in options.rows):
+    for parsed in dict.fromkeys(map(Row.parse, options.rows)):
+        name = str(parsed)
         grid = {pair: rows[name].perplexity["valid"].mean for pair, rows in tried.items()}
         best = min(grid, key=lambda pair: grid[pair] or np.inf)
         row = by_row(trained(splits, options, best, [name], seeds=options.seeds))[name]
         of_default = tried[DEFAULT][name].perplexity["test"].mean
-        nlls = [np.load(path) for path in sorted(folder(options, best, name).rglob("test_nll.npy"))]
+        runs = folder(options, best, name if options.seeds > 1 else "") / "runs" / parsed.folder
+        nlls = [np.load(path) for path in sorted(runs.glob("seed-*/test_nll.npy"))]
         flat = flat or (of_default, nlls)
         spread = row.perplexity["test"]
         yield {
