@@ -113,20 +113,22 @@ def _rows(rows: list[Any]) -> Any:
     """Return which names are in each row (n, names)."""
     if any(isinstance(row, str) or not np.iterable(row) for row in rows):
         raise InputError("without a tree, a sample is a row of names from the top down; give tree=")
-    return _indicator([[str(cell) for cell in row if cell not in (None, "")] for row in rows])
+    names = [[str(cell) for cell in row if cell not in (None, "")] for row in rows]
+    return csr_array(MultiLabelBinarizer(sparse_output=True).fit_transform(names))
 
 
 def _ancestors(names: list[Any], tree: Tree) -> Any:
-    """Return which items of the tree are above or at each name (n, items), without the root."""
-    levels, above = Hierarchy(tree), list[list[int]]()
+    """Return which items of the tree are above or at each name (n, I), without the root."""
+    levels = Hierarchy(tree)
     values, number = np.unique(np.array([str(name) for name in names]), return_inverse=True)
-    for item in levels.find(values.tolist()).tolist():
-        above.append([])
-        while levels.depth[item] > 0:
-            above[-1].append(item)
-            item = int(levels.parent[item])
-    return _indicator(above)[number]
-
-
-def _indicator(sets: list[Any]) -> Any:
-    return csr_array(MultiLabelBinarizer(sparse_output=True).fit_transform(sets))
+    item = levels.find(values.tolist())
+    pairs = []
+    sample = np.arange(len(item))
+    while len(sample):
+        is_below = levels.depth[item] > 0
+        sample, item = sample[is_below], item[is_below]
+        pairs.append(np.stack([sample, item]))
+        item = levels.parent[item]
+    row, column = np.concatenate(pairs, axis=1)
+    shape = len(values), len(levels.names)
+    return csr_array((np.ones(len(row)), (row, column)), shape=shape)[number]
