@@ -253,10 +253,9 @@ class LinearTree:
     def pair_logits(self, X: Rows, item: Int64, row: Int64) -> Array:
         """Return the logits (P,) of pairs of a sample and a weight row."""
         if self.kept is not None:
-            node = segment_ids(self.tree.row_start)[row]
-            return self.bias[row] + _pair_products(
-                scipy.sparse.csr_array(X), self.kept, node, item, row
-            )
+            start = self.tree.row_start
+            X = scipy.sparse.csr_array(X)
+            return self.bias[row] + _pair_products(X, self.kept, start, item, row)
         if not self.sparse:
             return kernels.gather_dot(self.table, self.bias, X, item, row)
         logits: Array = self.bias[row]
@@ -308,12 +307,14 @@ def _wide(model: LinearTree, X: Rows, taken: Decisions) -> Passed[Iterable[Gradi
     return log_prob, backward
 
 
-def _pair_products(X: Any, weight: Any, node: Int64, item: Int64, row: Int64) -> Float64:
-    """Return the products (P,) of pairs of a sparse sample and a sparse weight row of a node.
+def _pair_products(X: Any, weight: Any, row_start: Int64, item: Int64, row: Int64) -> Float64:
+    """Return the products (P,) of pairs of a sparse sample and a sparse weight row.
 
-    A sample has pairs with all rows of a node. Nodes of many pairs are one product each.
+    A sample has pairs with all rows of a node, whose first is in `row_start` (N + 1,). Nodes of
+    many pairs are one product each.
     """
     result = np.empty(len(item))
+    node = np.searchsorted(row_start, row, side="right")
     order = np.argsort(node, kind="stable")
     head = np.flatnonzero(np.diff(node[order], prepend=-1))
     size = np.diff(head, append=len(order))
