@@ -157,7 +157,7 @@ def top_k_of_batch(
     than `patience` edges. The tree has at least one node; `k` is from 1 to V.
     """
     result = BatchTopK.empty(n_items, k)
-    # wide nodes are followed ahead as seldom as they have more branches than two
+    # a round follows fewer edges of a tree of wide nodes, so that it scores no more branches
     per_node = len(tree.child) / len(tree.fan_out) / 2
     item, spent = np.arange(n_items), np.zeros(n_items, np.int64)
     # (items, slots) frontier of each item: the cost of the path to each edge, infinite in a free
