@@ -142,7 +142,8 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
 def _graphml(tree: Tree) -> Iterator[str]:
     """Yield the lines of `to_networkx`'s graph as GraphML, without making the graph."""
     allowed = "[\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*"
-    check_quotable(tree, allowed, "XML holds no control characters but tabs and line ends")
+    why = "XML holds no control characters but tabs and line ends, and neither U+FFFE nor U+FFFF"
+    check_quotable(tree, allowed, why)
     yield _HEAD
     for node, name in enumerate(tree.names or (None,) * tree.n_nodes):
         data = "" if name is None else f'<data key="name">{_escaped(name)}</data>'

@@ -23,7 +23,9 @@ ONE_CODE = (*BINARY, "napkinxc", "newick")
 
 #: Labels that every format can quote, however odd.
 odd_labels = st.text(
-    st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=8
+    st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"], exclude_characters="\ufffe\uffff"),
+    min_size=1,
+    max_size=8,
 )
 
 quick = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
