@@ -30,6 +30,15 @@ def cache_folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def short_turns():
+    """Have `compare` measure speeds for a moment: none of these tests depends on how long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hstree.experiments.speed.TURN", 0.01)
+        patch.setattr("hstree.experiments.speed.TESTING_TURN", 0.001)
+        yield
+
+
 def pytest_addoption(parser):
     group = parser.getgroup("hstree")
     group.addoption("--slow", action="store_true", help="run the slow tests, too")

@@ -23,7 +23,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from hstree._compiled import kernels, limited_threads
 from hstree._files import hash_of
@@ -740,6 +739,8 @@ def best_weight(nll: Float64, other: Float64) -> float:
     """
     if not len(nll):
         return 1.0
+    from scipy.optimize import minimize_scalar  # takes a third of a second to import
+
     fitted = minimize_scalar(
         lambda weight: float(mixed_nll(weight, nll, other).sum()),
         bounds=(0, 1),

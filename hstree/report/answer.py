@@ -6,7 +6,6 @@ from pathlib import Path
 from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
-from scipy.stats import ttest_ind_from_stats
 
 from hstree._text import plural
 from hstree.experiments import results
@@ -126,6 +125,8 @@ def offer_markup(comparison: Comparison, offer: Offer, tree: Link | None) -> Mar
     if choice is not None and choice.rival is not None:
         one, other = (comparison.row(r).perplexity["test"] for r in (choice.chosen, choice.rival))
         if one.mean and one.sd and other.mean and other.sd:
+            from scipy.stats import ttest_ind_from_stats  # takes half a second to import
+
             figures = (one.mean, one.sd, one.n, other.mean, other.sd, other.n)
             p = float(ttest_ind_from_stats(*figures, equal_var=False).pvalue)
     html = TEMPLATES.get_template("answer.html").render(

@@ -40,7 +40,7 @@ def figures(path):
 
 
 @pytest.fixture
-def hstree(capsys, tmp_path, monkeypatch):
+def hstree(capsys, tmp_path, monkeypatch, short_turns):
     """Run the program in a folder of its own, 80 columns wide."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")

@@ -20,7 +20,7 @@ def splits(tmp_path_factory):
 
 
 @pytest.fixture(scope="package")
-def compared(splits, tmp_path_factory):
+def compared(splits, tmp_path_factory, short_turns):
     """The comparison of all kinds of rows, with two seeds; tests must not change its folder."""
     home = tmp_path_factory.mktemp("compared")
     stop = hstree.Epochs(2)
