@@ -299,13 +299,14 @@ class Model(Predictor, Generic[M]):
         hooks_of(self.layer).prepare(windows)
         preparation = time.perf_counter() - began
         with numpy_alone(not fast):
-            self._checkpoints = None
+            self._checkpoints, trainer = None, self.trainer(windows)
             if checkpoints is not None:
                 # All that the training depends on but versions and threads; one that pauses goes on
                 # with other limits.
                 limits = {"epochs", "seconds"} if pauses else set()
                 depends = {
                     **self.spec.config(),
+                    "batch": trainer.batch_size,
                     "model": {name: v for name, v in self.config().items() if name not in limits},
                     "texts": [
                         None if c is None else [c.sha256, list(c.lines)] for c in (train, valid)
@@ -317,7 +318,6 @@ class Model(Predictor, Generic[M]):
                         name: sha256(array.tobytes()).hexdigest() for name, array in start.items()
                     }
                 self._checkpoints = Checkpoints(checkpoints, hash_of(depends))
-            trainer = self.trainer(windows)
             trainer.spent = preparation
             self.history_ = trainer.fit(windows, valid_windows, self._checkpoints)
             self.history_.kernels = kernels()
@@ -556,6 +556,12 @@ def in_sorted_order(words: Sequence[str], drawn: Array) -> Array:
     rows = np.empty_like(drawn)
     rows[sorted(range(len(words)), key=words.__getitem__)] = drawn
     return rows
+
+
+def is_binary(spec: LayerSpec) -> bool:
+    """Return whether an output layer is a tree of two children a node and one code a word."""
+    tree = spec.tree if spec.is_plain_tree else None
+    return tree is not None and tree.has_single_codes and bool((tree.edge_width == 2).all())
 
 
 def _sizes(parameters: Mapping[str, Array]) -> str:

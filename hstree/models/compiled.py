@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hstree._compiled import in_parts, jit, takes
+from hstree._ragged import offsets
 from hstree._typing import Array, Float32, Float64, Int32, Int64, Integer
 from hstree.layers.base import OutputLayer
 from hstree.layers.compiled.arithmetic import (
@@ -353,7 +354,20 @@ def _window_step(parameters, curvatures, plan, rate):
     return buffers.losses
 
 
-# word2vec, word by word: each moves the weights before the next one.
+# Word by word: each moves the weights before the next one.
+
+#: Decisions of each label: offsets (V + 1,), weight rows, and 1 where the first child is taken, -1
+#: for the second; and room for those of the longest path, which is not written to.
+Paths = tuple[Int64, Int32, Float32, Array]
+
+
+def label_paths(layer: HierarchicalSoftmax) -> Paths:
+    """Return the decisions of each label of a binary tree with one code a label."""
+    length, tree = layer.codes.length, layer.tree
+    edge = layer.codes.expand(np.arange(tree.n_labels)).edge
+    row = tree.edge_row[edge].astype(np.int32)
+    sign = (1 - 2 * tree.edge_branch[edge]).astype(np.float32)
+    return offsets(length), row, sign, np.empty(int(length.max(initial=0)), np.float32)
 
 
 @jit
@@ -366,50 +380,78 @@ def _drawn(state):
 
 
 @jit
-def _predict(parameters, path, first, stop, inputs, item, rate, grad):
-    """Move the nodes of a path by the prediction of row `item` of `inputs`; return its loss.
-
-    Its own move is added to `grad` (d,).
-    """
-    weight, bias = parameters
-    row, sign, score = path
-    n, d = stop - first, weight.shape[1]
-    dot_rows(weight, bias, row[first:stop], 0, n, inputs[item], score)
+def _decide(nodes, path, first, stop, hidden, rate):
+    """Write `rate` times the move against the error of each decision of a path; return its loss."""
+    weight, bias = nodes
+    row, sign, move = path
+    dot_rows(weight, bias, row[first:stop], 0, stop - first, hidden, move)
     loss = ZERO
-    for p in range(n):
-        z = sign[first + p] * score[p]
+    for p in range(stop - first):
+        z = sign[first + p] * move[p]
         small = exp(-abs(z))
         loss += log1p(small) - min(z, ZERO)
         # the move against the error, sign sigmoid(-z)
-        score[p] = rate * sign[first + p] * (small if z >= 0 else ONE) / (ONE + small)
-    of_four = n - n % 4
+        move[p] = rate * sign[first + p] * (small if z >= 0 else ONE) / (ONE + small)
+    return loss
+
+
+@jit
+def _factor(kept, p):
+    """Return a factor of `_move_nodes`."""
+    if kept is None:  # decided when it is compiled
+        return ONE
+    return kept[p]
+
+
+@jit
+def _move_nodes(weight, rows, hidden, move, kept, step, grad):
+    """Add some rows, times `move`, to `grad` (d,); then scale them and add `step` times `hidden`.
+
+    They are scaled by `kept`, or not at all if that is None.
+    """
+    of_four = len(rows) - len(rows) % 4
     for p in range(0, of_four, 4):
-        a, b = np.uint64(row[first + p]), np.uint64(row[first + p + 1])
-        c, e = np.uint64(row[first + p + 2]), np.uint64(row[first + p + 3])
-        by_a, by_b, by_c, by_e = score[p], score[p + 1], score[p + 2], score[p + 3]
-        for j in range(d):
-            x = inputs[item, j]
+        a, b = np.uint64(rows[p]), np.uint64(rows[p + 1])
+        c, e = np.uint64(rows[p + 2]), np.uint64(rows[p + 3])
+        move_a, move_b, move_c, move_e = move[p], move[p + 1], move[p + 2], move[p + 3]
+        kept_a, kept_b = _factor(kept, p), _factor(kept, p + 1)
+        kept_c, kept_e = _factor(kept, p + 2), _factor(kept, p + 3)
+        step_a, step_b, step_c, step_e = step[p], step[p + 1], step[p + 2], step[p + 3]
+        for j in range(len(grad)):
+            x = hidden[j]
             of_a, of_b, of_c, of_e = weight[a, j], weight[b, j], weight[c, j], weight[e, j]
-            grad[j] += by_a * of_a + by_b * of_b + by_c * of_c + by_e * of_e
-            weight[a, j] = of_a + by_a * x
-            weight[b, j] = of_b + by_b * x
-            weight[c, j] = of_c + by_c * x
-            weight[e, j] = of_e + by_e * x
-    for p in range(of_four, n):
-        a, by_a = np.uint64(row[first + p]), score[p]
-        for j in range(d):
+            grad[j] += move_a * of_a + move_b * of_b + move_c * of_c + move_e * of_e
+            weight[a, j] = kept_a * of_a + step_a * x
+            weight[b, j] = kept_b * of_b + step_b * x
+            weight[c, j] = kept_c * of_c + step_c * x
+            weight[e, j] = kept_e * of_e + step_e * x
+    for p in range(of_four, len(rows)):
+        a, move_a, kept_a, step_a = np.uint64(rows[p]), move[p], _factor(kept, p), step[p]
+        for j in range(len(grad)):
             of_a = weight[a, j]
-            grad[j] += by_a * of_a
-            weight[a, j] = of_a + by_a * inputs[item, j]
-    for p in range(n):
-        bias[row[first + p]] += score[p]
+            grad[j] += move_a * of_a
+            weight[a, j] = kept_a * of_a + step_a * hidden[j]
+
+
+@jit
+def _predict(nodes, path, first, stop, hidden, rate, grad):
+    """Move the nodes of a path by a prediction; return its loss.
+
+    Its own move is added to `grad` (d,).
+    """
+    weight, bias = nodes
+    row, _, step = path  # where moves are written
+    loss = _decide(nodes, path, first, stop, hidden, rate)
+    _move_nodes(weight, row[first:stop], hidden, step, None, step, grad)
+    for p in range(stop - first):
+        bias[row[first + p]] += step[p]
     return loss
 
 
 def train_lines(
     text: tuple[Int32, Int32],
     windows: tuple[int, bool],
-    paths: tuple[Int64, Int32, Float32, Array],
+    paths: Paths,
     parameters: tuple[Array, Array, Array],
     rate: np.float32,
     seed: np.uint64,
@@ -417,10 +459,8 @@ def train_lines(
     """Train on lines word by word; return the summed loss of their tokens.
 
     `text` holds offsets of lines (L + 1,) and label ids (T,). `windows` are the largest reach, and
-    whether each word of a window predicts by itself. `paths` are offsets (V + 1,) of each label's
-    decisions, their weight rows and signs, and room for the scores of the longest path, which is
-    not written to. `parameters`, changed in place, are word vectors, node vectors and biases. The
-    seed is not 0.
+    whether each word of a window predicts by itself. `parameters`, changed in place, are word
+    vectors, node vectors and biases. The seed is not 0.
     """
     start, ids = text
     text = checked_ids(start, len(ids) + 1), checked_ids(ids, len(paths[0]) - 1)
@@ -436,7 +476,7 @@ def _train_lines(text, windows, paths, parameters, rate, seed):
     embedding, weight, bias = parameters
     nodes, path = (weight, bias), (row, sign, np.empty_like(room))
     d, state = embedding.shape[1], seed
-    mean, grad = np.zeros((1, d), np.float32), np.empty(d, np.float32)
+    mean, grad = np.empty(d, np.float32), np.empty(d, np.float32)
     total = 0.0
     for line in range(len(start) - 1):
         for i in range(start[line], start[line + 1]):
@@ -451,9 +491,10 @@ def _train_lines(text, windows, paths, parameters, rate, seed):
                     if c != i:
                         word = np.uint64(ids[c])
                         grad[:] = 0
-                        loss += _predict(nodes, path, begin, end, embedding, word, rate, grad)
+                        of_word = embedding[word]
+                        loss += _predict(nodes, path, begin, end, of_word, rate, grad)
                         for j in range(d):
-                            embedding[word, j] += grad[j]
+                            of_word[j] += grad[j]
                 total += loss / n_words
                 continue
             mean[:] = 0
@@ -463,8 +504,8 @@ def _train_lines(text, windows, paths, parameters, rate, seed):
                 if c != i:
                     word = np.uint64(ids[c])
                     for j in range(d):
-                        mean[0, j] += share * embedding[word, j]
-            total += _predict(nodes, path, begin, end, mean, np.uint64(0), rate, grad)
+                        mean[j] += share * embedding[word, j]
+            total += _predict(nodes, path, begin, end, mean, rate, grad)
             for j in range(d):
                 grad[j] *= share
             for c in range(left, right):
@@ -472,6 +513,69 @@ def _train_lines(text, windows, paths, parameters, rate, seed):
                     word = np.uint64(ids[c])
                     for j in range(d):
                         embedding[word, j] += grad[j]
+    return total
+
+
+@jit
+def _drop_out(state, rate, keep):
+    """Draw the scale of each element of a hidden vector (d,): 0 with a probability of `rate`."""
+    scale, least = np.float32(1 / (1 - rate)), np.uint32(rate * 2.0**32)
+    for j in range(len(keep)):
+        # a hash of 32 bits of the element's number
+        bits = np.uint32(np.uint32(state >> np.uint64(32)) + np.uint32(j) * np.uint32(0x9E3779B9))
+        bits = np.uint32((bits ^ (bits >> np.uint32(16))) * np.uint32(0x7FEB352D))
+        bits = np.uint32((bits ^ (bits >> np.uint32(15))) * np.uint32(0x846CA68B))
+        keep[j] = scale if np.uint32(bits ^ (bits >> np.uint32(16))) >= least else ZERO
+
+
+@jit
+def _train_positions(batch, paths, words, nodes, sums, moves, dropout, state):
+    """Train on positions one after the other; return their summed loss."""
+    contexts, targets = batch
+    start, row, sign, room = paths
+    (embedding, position), (weight, bias), (of_words, of_nodes) = words, nodes, sums
+    rate, n_before, d = moves.rate, moves.tokens - len(targets), embedding.shape[1]
+    move, kept, step = np.empty_like(room), np.empty_like(room), np.empty_like(room)
+    keep, hidden = np.empty(d, np.float32), np.empty(d, np.float32)
+    grad, of_word, of_place = (
+        np.empty(d, np.float32),
+        np.empty(d, np.float32),
+        np.empty(d, np.float32),
+    )
+    total = 0.0
+    for b in range(len(targets)):
+        tokens = n_before + b + 1
+        state = _drawn(state)
+        _drop_out(state, dropout, keep)
+        hidden[:] = 0
+        grad[:] = 0
+        add_window(embedding, position, contexts[b], hidden)
+        square = ZERO
+        for j in range(d):
+            hidden[j] *= keep[j]
+            square += hidden[j] * hidden[j]
+        square /= np.float32(d)
+        begin, end = start[targets[b]], start[targets[b] + 1]
+        total += _decide(nodes, (row, sign, move), begin, end, hidden, ONE)
+        for p in range(end - begin):
+            node, of_bias = np.uint64(row[begin + p]), move[p] * move[p]
+            of_nodes.squares[node] += of_bias * square
+            of_nodes.squares_of_more[node] += of_bias
+            bias[node] += rate / np.sqrt(of_nodes.squares_of_more[node] + TINY32) * move[p]
+            of_row = rate / np.sqrt(of_nodes.squares[node] + TINY32)
+            owed = _owed(of_nodes.decayed, node, moves.decay_of_nodes, tokens)
+            kept[p], step[p] = exp(-of_row * owed), of_row * move[p]
+        _move_nodes(weight, row[begin:end], hidden, move, kept, step, grad)
+        for j in range(d):
+            grad[j] *= -keep[j]
+        for i in range(len(position)):
+            word = np.uint64(contexts[b, i])
+            for j in range(d):
+                of_word[j] = grad[j] * position[i, j]
+                of_place[j] = grad[j] * embedding[word, j]
+            owed = _owed(of_words.decayed, word, moves.decay_of_words, tokens)
+            adagrad_row(embedding, of_words.squares, word, of_word, rate, owed)
+            adagrad_row(position, of_words.squares_of_more, i, of_place, rate, ZERO)
     return total
 
 
@@ -547,26 +651,57 @@ class LogBilinearStep(NamedTuple):
         return loss
 
 
+class WordByWordStep(NamedTuple):
+    """Training of a log-bilinear model over a binary tree, one position after the other."""
+
+    paths: Paths
+    words: tuple[Array, Array]
+    nodes: tuple[Array, Array]
+    sums: tuple[Sums, Sums]
+    decays: tuple[float, float]
+    dropout: float
+
+    def plan(self, contexts: Integer, targets: Integer) -> tuple[Int32, Int32]:
+        """Return checked contexts (B, n) and targets (B,)."""
+        n, start = len(self.words[0]), self.paths[0]
+        return checked_ids(contexts, n), checked_ids(targets, len(start) - 1)
+
+    def __call__(
+        self, plan: tuple[Int32, Int32], seed: np.uint64, learning_rate: float, tokens: int
+    ) -> float:
+        """Train on positions; return their summed loss. Dropout is drawn from the seed, not 0."""
+        paths, words, nodes, sums, decays, dropout = self
+        moves = Moves(np.float32(learning_rate), *decays, tokens)
+        loss: float = _train_positions(plan, paths, words, nodes, sums, moves, dropout, seed)
+        return loss
+
+
 def log_bilinear_step(
     layer: OutputLayer,
     n_items: int,
     embedding: RowAdagrad,
     position: RowAdagrad,
     *of_layer: RowAdagrad,
+    dropout: float | None = None,
 ) -> Any:
-    """Return the step of batches of `n_items`; None where NumPy trains."""
+    """Return the step of batches of `n_items`; None where NumPy trains.
+
+    With `dropout`, that of training word by word, for a binary tree of one code a word.
+    """
     if type(layer) is not HierarchicalSoftmax or position.parameter.ndim > 2:
         return None
     if (tree := tree_pass(layer, n_items, embedding.parameter)) is None:
         return None
     weight, bias = of_layer
-    return LogBilinearStep(
-        tree,
-        words=(embedding.parameter, position.parameter),
-        nodes=(weight.parameter, bias.parameter),
-        sums=(
+    arrays = (
+        (embedding.parameter, position.parameter),
+        (weight.parameter, bias.parameter),
+        (
             Sums(embedding.squares, position.squares, embedding.decayed),
             Sums(weight.squares, bias.squares, weight.decayed),
         ),
-        decays=(embedding.weight_decay, weight.weight_decay),
+        (embedding.weight_decay, weight.weight_decay),
     )
+    if dropout is not None:
+        return WordByWordStep(label_paths(layer), *arrays, dropout)
+    return LogBilinearStep(tree, *arrays)

@@ -28,7 +28,6 @@ from hstree.layers.hooks import hooks_of
 from hstree.layers.kernels import sum_by_word
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
-    BatchSize,
     Epochs,
     LearningRate,
     Model,
@@ -36,16 +35,19 @@ from hstree.models.base import (
     Size,
     Width,
     in_sorted_order,
+    is_binary,
 )
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.scoring import ContextModel
-from hstree.training.trainer import Trainer
+from hstree.training.trainer import TOGETHER, Trainer
 from hstree.tree import Tree
 
 #: Standard deviation of the starting word vectors.
 EMBEDDING_SCALE = 0.1
 #: A validation perplexity that falls by less than this share has stalled.
 STALL = 0.002
+#: Positions of a minibatch where words are not trained on one by one.
+BATCH = 256
 #: Training stops after so many epochs in a row of which each lowered the validation perplexity by
 #: less than this share.
 PATIENCE, LEAST = 3, 0.0005
@@ -55,10 +57,13 @@ PATIENCE, LEAST = 3, 0.0005
 class LanguageModel(Model["LogBilinear"]):
     """Log-bilinear language model: a word from the words before it.
 
-    `dim`, `epochs`, `batch_size`, `learning_rate` and `random_state` are those of every `Model`.
+    `dim`, `epochs`, `learning_rate` and `random_state` are those of every `Model`.
 
     Parameters
     ----------
+    batch_size : int, optional
+        Positions in a minibatch. By default the weights move after every word over trees of two
+        children a node and one code a word where kernels are compiled, and after 256 otherwise.
     context : int
         Number of words before the target.
     full : bool
@@ -87,7 +92,7 @@ class LanguageModel(Model["LogBilinear"]):
     context: Width = 5
     full: bool = False
     epochs: Epochs = 20
-    batch_size: BatchSize = 256
+    batch_size: Annotated[int | None, Range(1, 1 << 22)] = None
     learning_rate: LearningRate = 0.1
     dropout: Annotated[float, Range(0, 1, exclude_max=True)] = 0.35
     weight_decay: Annotated[float, Range(0)] = 1.5e-5
@@ -132,10 +137,13 @@ class LanguageModel(Model["LogBilinear"]):
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
         """Describe a model and its training, without limits, from what `config` returns."""
         matrices = "full" if options["full"] else "diagonal"
+        batches = f"{options.get('batch_size') or BATCH} positions a batch"
+        if options.get("batch_size") is None and not options["full"]:
+            batches += " (binary trees with compiled kernels: one word after the other)"
         return (
             f"log-bilinear, {plural(options['context'], 'word')} of context, "
             f"{options['dim']} numbers a word, {matrices} matrices",
-            f"{options['batch_size']} positions a batch, Adagrad from {options['learning_rate']}, "
+            f"{batches}, Adagrad from {options['learning_rate']}, "
             f"dropout {options['dropout']}, weight decay {options['weight_decay']}",
         )
 
@@ -251,6 +259,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
     optimisers: dict[str, RowAdagrad]
     #: the compiled step; None where NumPy trains
     _compiled: Any = None
+    _is_word_by_word = False
 
     def __init__(self, model: LanguageModel) -> None:
         super().__init__(model)
@@ -262,10 +271,16 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             decay = model.weight_decay if array.ndim > 1 else 0.0  # biases do not decay
             self.optimisers[name] = RowAdagrad(array, decay, **options.get(name, {}))
         optimisers = self.optimisers.values()
-        module = backend("models")
+        module, self.batch_size = backend("models"), model.batch_size or BATCH
         if module is None:
             return
-        self._compiled = module.log_bilinear_step(self.layer, model.batch_size, *optimisers)
+        # Word by word where that can be and no batch size was given.
+        dropout = model.dropout if model.batch_size is None and is_binary(model.spec) else None
+        self._compiled = module.log_bilinear_step(
+            self.layer, self.batch_size, *optimisers, dropout=dropout
+        )
+        if self._compiled is not None and dropout is not None:
+            self._is_word_by_word, self.batch_size = True, TOGETHER
         # What steps call is compiled on a batch of nothing, so that no epoch's seconds are of that.
         contexts, targets = np.empty((0, model.context), np.int32), np.empty(0, np.int32)
         if self._compiled is not None:
@@ -278,12 +293,15 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         for optimiser in optimisers:
             optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
 
-    def prepare(self, contexts: Integer, targets: Integer) -> tuple[Array, Any]:
+    def prepare(self, contexts: Integer, targets: Integer) -> tuple[Any, Any]:
         """Draw the scale of every element of the hidden vectors (B, d); lay out the batch.
 
-        The scale is 0 where dropout leaves an element out. The second value is the plan of the
-        compiled step, None without one.
+        The scale is 0 where dropout leaves an element out; word by word, only its seed is drawn.
+        The second value is the plan of the compiled step, None without one.
         """
+        if self._is_word_by_word:
+            seed = np.uint64(self.rng.integers(1, 1 << 63))
+            return seed, self._compiled.plan(contexts, targets)
         rate, shape = self._dropout_rate, (len(targets), self.model.embedding.shape[1])
         keep: Array
         if rate > 0:

@@ -34,6 +34,7 @@ from hstree.models.base import (
     Size,
     Width,
     in_sorted_order,
+    is_binary,
 )
 from hstree.training.scoring import ContextModel
 from hstree.training.sgd import DampedSGD
@@ -217,12 +218,6 @@ class Word2Vec(Model[WindowModel]):
         return ids
 
 
-def is_binary(spec: LayerSpec) -> bool:
-    """Return whether an output layer is a tree of two children a node and one code a word."""
-    tree = spec.tree if spec.is_plain_tree else None
-    return tree is not None and tree.has_single_codes and bool((tree.edge_width == 2).all())
-
-
 def mean_of_items(nll: Float64, item: Int64, n_items: int) -> Float64:
     """Return the mean over the predictions of each item; every item has one or more."""
     total = np.bincount(item, nll, minlength=n_items)
@@ -315,14 +310,7 @@ class OnlineTrainer(FallingTrainer):
         self._train = module.train_lines
         self._windows = (model.window, self.model.each)
         layer: Any = model.layer  # hierarchical: the model refuses others
-        # Decisions of each label: offsets, weight rows, and 1 where the first child is taken, else
-        # -1; and room for those of the longest path
-        length, tree = layer.codes.length, layer.tree
-        edge = layer.codes.expand(np.arange(tree.n_labels)).edge
-        row = tree.edge_row[edge].astype(np.int32)
-        sign = (1 - 2 * tree.edge_branch[edge]).astype(np.float32)
-        room = np.empty(int(length.max(initial=0)), np.float32)
-        self._paths = (offsets(length), row, sign, room)
+        self._paths = module.label_paths(layer)
         self._parameters = (self.model.embedding, layer.weight, layer.bias)
         # Compiled now, on no lines, so that no epoch's seconds are of that.
         self.step(np.zeros(1, np.int32), np.empty(0, np.int32), 0.0)

@@ -132,7 +132,7 @@ def test_the_config_of_a_log_bilinear_model_is_as_it_always_was(markov):
     """Finished runs are kept under it."""
     config = new_model(hstree.build("huffman", markov[0])).config()
     assert json.dumps(config) == (
-        '{"dim": 100, "context": 5, "full": false, "epochs": 20, "batch_size": 256, '
+        '{"dim": 100, "context": 5, "full": false, "epochs": 20, '
         '"learning_rate": 0.1, "dropout": 0.35, "weight_decay": 1.5e-05, "random_state": 0}'
     )
 
@@ -213,7 +213,8 @@ def test_the_curvature_of_rows_is_that_of_an_untrained_layer(children):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, ("log-bilinear, 5 words of context", "256 positions a batch")),
+        ({}, ("log-bilinear, 5 words of context", "one word after the other")),
+        ({"batch_size": 64}, ("64 positions a batch, Adagrad",)),
         ({"context": 1, "full": True}, ("1 word of context", "full matrices")),
         ({"model": "cbow", "window": 1}, ("cbow, 1 word on either side", "falling from 0.2")),
         ({"model": "skipgram", "sample": 0.001}, ("skipgram, 5 words", "sub-sampling 0.001")),
