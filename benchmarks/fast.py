@@ -45,6 +45,7 @@ from hstree.experiments.row import Row
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 from hstree.layers.hooks import hooks_of
 from hstree.models import new_model
+from hstree.models.lbl import BATCH
 from hstree.ngrams.kneser_ney import KneserNey
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
@@ -173,7 +174,7 @@ def batch_of(work: str, trees: Mapping[str, Tree], corpus: hstree.Corpus) -> Bat
     model = new_model(trees[label], model="lbl" if kind == "scoring" else kind)
     windows = model.windows(corpus)
     if kind in ("lbl", "scoring"):
-        size = 1024 if kind == "scoring" else model.batch_size
+        size = 1024 if kind == "scoring" else model.batch_size or BATCH
         contexts, targets, _ = next(windows.batches(size, rng))
         return Batch(trees[label], model.dim, contexts, targets, size, kind != "scoring")
     contexts, targets, _ = next(model.trainer(windows).batches(windows))

@@ -2,8 +2,9 @@
 
 The corpus is the Penn Treebank's training split under ``$HSTREE_TEST_DATA/ptb``, or any corpus
 given. Medians over rounds in which the rows take turns; none may need vectors that are learned.
+Batch size 0 is the default: word by word where the model can, else 256.
 
-    python -m benchmarks.training [CORPUS] [--rows ROW ...] [--json FILE]
+    python -m benchmarks.training [CORPUS] [--rows ROW ...] [--batch-sizes B ...] [--json FILE]
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def main() -> None:
     parser.add_argument("corpus", nargs="?", default=ptb)
     parser.add_argument("--rows", nargs="+", default=ROWS, metavar="ROW")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[256, 4096])
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[0, 256, 4096])
     options = parser.parse_args()
     corpus = hstree.Corpus.read(options.corpus)
     rows = (
@@ -48,12 +49,12 @@ def compare(
     measured: dict[str, list[float]] = {name: [] for name in specs}
     for _ in range(rounds):
         for name, spec in specs.items():
-            measured[name].append(training_turn(spec, corpus, batch_size=batch_size))
+            measured[name].append(training_turn(spec, corpus, batch_size=batch_size or None))
     flat = measured.get("flat", [])
     for name, speeds in measured.items():
         ratios = [a / b for a, b in zip(speeds, flat, strict=False)]
         yield {
-            "batch": batch_size,
+            "batch": batch_size or "default",
             "tree": name,
             "tokens/s": statistics.median(speeds),
             "times flat": statistics.median(ratios) if ratios else None,
