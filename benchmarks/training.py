@@ -4,14 +4,16 @@ The corpus is the Penn Treebank's training split under ``$HSTREE_TEST_DATA/ptb``
 given. Medians over rounds in which the rows take turns; none may need vectors that are learned.
 Batch size 0 is the default: word by word where the model can, else 256.
 
-    python -m benchmarks.training [CORPUS] [--rows ROW ...] [--batch-sizes B ...] [--json FILE]
+    python -m benchmarks.training [CORPUS] [--rows ROW ...] [--batch-sizes B ...] [--cpu]
+                                  [--json FILE]
 """
 
 from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import hstree
@@ -29,18 +31,24 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", default=ROWS, metavar="ROW")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[0, 256, 4096])
+    parser.add_argument("--cpu", action="store_true", help="CPU time, for one thread")
     options = parser.parse_args()
+    clock = time.process_time if options.cpu else time.perf_counter
     corpus = hstree.Corpus.read(options.corpus)
     rows = (
         row
         for size in options.batch_sizes
-        for row in compare(corpus, options.rows, size, options.rounds)
+        for row in compare(corpus, options.rows, size, options.rounds, clock)
     )
     table.report("training", rows, options.json)
 
 
 def compare(
-    corpus: hstree.Corpus, rows: Sequence[str], batch_size: int, rounds: int
+    corpus: hstree.Corpus,
+    rows: Sequence[str],
+    batch_size: int,
+    rounds: int,
+    clock: Callable[[], float],
 ) -> Iterator[dict[str, Any]]:
     """Measure the tokens a second of all rows at one batch size."""
     words, specs = corpus.counted_vocabulary(), {}
@@ -49,7 +57,7 @@ def compare(
     measured: dict[str, list[float]] = {name: [] for name in specs}
     for _ in range(rounds):
         for name, spec in specs.items():
-            measured[name].append(training_turn(spec, corpus, batch_size=batch_size or None))
+            measured[name].append(training_turn(spec, corpus, clock, batch_size=batch_size or None))
     flat = measured.get("flat", [])
     for name, speeds in measured.items():
         ratios = [a / b for a, b in zip(speeds, flat, strict=False)]

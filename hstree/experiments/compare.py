@@ -1,9 +1,9 @@
 """Comparison of rows: the same model trained with each, under the same stopping rule.
 
-Every row gets the same text, starting vectors, batches and schedule, so that what differs is the
-output layer. `hstree.experiments.run` keeps finished jobs, so that a comparison goes on where it
-stopped, and a new row costs only its own training; by halving, where rows share the time, all train
-anew with it.
+Every row gets the same text in the same order, starting vectors and schedule, so that what differs
+is the output layer. `hstree.experiments.run` keeps finished jobs, so that a comparison goes on
+where it stopped, and a new row costs only its own training; by halving, where rows share the time,
+all train anew with it.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def compare(
         validation and test are samples of at most 50,000 tokens.
     seeds : int, default 1
         Number of random states, from `random_state` on. Each has its own random trees, starting
-        vectors and batches, the same for all rows.
+        vectors and order of the text, the same for all rows.
     speed_rounds : int, default 3
         Number of turns of each row in which speeds are measured; 0 for none.
     only : bool, default False

@@ -104,7 +104,12 @@ def kept_speeds(
     return speeds
 
 
-def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: Any) -> float:
+def training_turn(
+    output: Tree | LayerSpec | Path,
+    corpus: Corpus,
+    clock: Callable[[], float] = time.perf_counter,
+    **options: Any,
+) -> float:
     """Return the tokens per second of training in one turn, the first step not counted.
 
     A trained model, in its folder, goes on; otherwise a new one is trained, with the options of
@@ -124,9 +129,9 @@ def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: An
     for number, (contexts, targets, prepared) in enumerate(batches):
         trainer.step(contexts, targets, trainer.learning_rate(0), prepared)
         if number == 0:
-            began = time.perf_counter()
+            began = clock()
             continue
-        seconds = time.perf_counter() - began
+        seconds = clock() - began
         tokens += len(targets)
         if seconds >= TURN and number > 1 and number % trainer.hooks.period == 0:
             break

@@ -1,9 +1,10 @@
 """Log-bilinear language model (LBL) of Mnih & Hinton (2007; 2008, section 2).
 
 The hidden vector is ``sum_i C_i r(w_i)`` over the last n words, with a diagonal (default) or full
-matrix C_i for each position. It is trained by minibatch Adagrad on touched rows; the learning rate
-is halved when the validation perplexity stalls. Starting vectors, batches and dropout depend on
-the random seed and the text alone, so that all output layers get the same.
+matrix C_i for each position. It is trained by Adagrad on touched rows, in minibatches or word by
+word; the learning rate is halved when the validation perplexity stalls. Starting vectors and the
+order of the text depend on the random seed and the text alone, so that all output layers get the
+same; in batches the dropout does, too.
 """
 
 from __future__ import annotations

@@ -22,9 +22,10 @@ from tests.texts import corpus_of, markov_lines
 SMALL = {"epochs": 3, "dim": 4, "batch_size": 16, "random_state": 5}
 #: Options with which a layer has gradients, a partition or a tree that last for several batches.
 OPTIONS = {"cnn": {"delay": 3}, "target": {"candidates": 6}}
-#: Every layer in the language model; every model over a tree.
-KINDS = [("lbl", name) for name in LAYERS.all()]
-KINDS += [(name, "tree") for name in MODELS.all() if name != "lbl"]
+#: Every layer in the language model; every model over a tree; and word by word.
+KINDS = [("lbl", name, {}) for name in LAYERS.all()]
+KINDS += [(name, "tree", {}) for name in MODELS.all() if name != "lbl"]
+KINDS += [("lbl", "tree", {"batch_size": None})]
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +64,13 @@ def stopped_after(monkeypatch, steps):
     monkeypatch.setattr(Trainer, "epoch_batches", counted)
 
 
-@pytest.mark.parametrize(("model", "layer"), KINDS)
-def test_a_stopped_training_ends_in_the_same_bits(model, layer, texts, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("model", "layer", "more"), KINDS)
+def test_a_stopped_training_ends_in_the_same_bits(model, layer, more, texts, tmp_path, monkeypatch):
     def new():
-        return new_model(spec_of(layer, texts[0]), model=model, **SMALL)
+        return new_model(spec_of(layer, texts[0]), model=model, **SMALL | more)
 
+    for steps_of in ("BATCH", "TOGETHER"):  # without kernels, and word by word
+        monkeypatch.setattr(f"hstree.models.lbl.{steps_of}", 16)
     whole = new().fit(*texts)
     stopped_after(monkeypatch, {3, 40, 41, 95})
     parts = [new().fit(*texts, checkpoints=tmp_path / "c")]
