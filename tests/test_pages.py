@@ -1,19 +1,25 @@
 """The Python and the commands of pages run as printed, in order, and print what they promise."""
 
+import io
 import re
 import shlex
 from ast import literal_eval
+from contextlib import chdir, redirect_stdout
 
 import pytest
 
 from tests import needs
 from tests.scripts import ROOT, run_python, scripts_of
 
+pytestmark = pytest.mark.usefixtures("short_turns")
+
 
 def run_page(page, folder, scripts=slice(None), more=""):
     """Run some scripts of a page as one, and more after them; return the lines that they print."""
     code = "\n".join([*scripts_of(page)[scripts], more])
-    return run_python(["-c", code], folder, HSTREE_CACHE=str(folder / "cache")).splitlines()
+    with chdir(folder), redirect_stdout(io.StringIO()) as printed:
+        exec(code, {"__name__": page})
+    return printed.getvalue().splitlines()
 
 
 @pytest.mark.parametrize("page", ["scikit-learn.md", "several-labels.md"])

@@ -70,12 +70,15 @@ def _texts(file: Path) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = ast.parse(file.read_bytes())
-    for node in ast.walk(module):
-        if file.name == "topics.py":
-            if isinstance(node, ast.Constant) and "\n" in str(node.value):
-                yield str(node.value)
-        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+    if file.name == "topics.py":
+        strings = (str(node.value) for node in ast.walk(module) if isinstance(node, ast.Constant))
+        yield from (text for text in strings if "\n" in text)
+        return
+    statements: list[ast.AST] = [module]
+    for node in statements:  # to which its own are added
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node) or ""
+        statements += (n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.expr))
 
 
 def sentences(paragraph: str) -> Iterator[str]:
