@@ -1,5 +1,7 @@
 """The scikit-learn classifier: the contract, the optimum, the trees, and what it says of misuse."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -26,10 +28,8 @@ CONFIGURATIONS = {
 }
 LIBLINEAR = {"builder": "kmeans", "builder_options": {"arity": 5}, "solver": "liblinear"}
 CHECKED = [
-    *({"builder": b, "solver": solver} for b in ("gmm", "auto") for solver in ("lbfgs", "adagrad")),
-    *(CONFIGURATIONS["several codes"], CONFIGURATIONS["adagrad"]),
-    {"builder": "kmeans", "warm_start": True},
-    LIBLINEAR,
+    *({}, {"builder": "gmm", "solver": "adagrad"}, {"builder": "kmeans", "warm_start": True}),
+    *(CONFIGURATIONS["several codes"], LIBLINEAR),
 ]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -70,13 +70,12 @@ def close(a, b, tolerance=1e-4):
 
 
 @pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array, scipy.sparse.csc_matrix])
-@pytest.mark.parametrize("C", [0.05, 1.0])
 @pytest.mark.parametrize("n_classes", [2, 5, 40])
-def test_by_default_it_is_logistic_regression(layout, C, n_classes):
+def test_by_default_it_is_logistic_regression(layout, n_classes):
     X, y = problem(n_classes)
     X = layout(X)
-    theirs = LogisticRegression(C=C, tol=1e-8, max_iter=10_000).fit(X, y)
-    ours = Classifier(C=C, tol=1e-8, max_iter=10_000).fit(X, y)
+    theirs = LogisticRegression(C=0.05, tol=1e-8, max_iter=10_000).fit(X, y)
+    ours = Classifier(C=0.05, tol=1e-8, max_iter=10_000).fit(X, y)
     assert ours.tree_.fan_out.tolist() == [n_classes]
     close(ours.predict_proba(X), theirs.predict_proba(X))
     close(ours.coef_, theirs.coef_)
@@ -116,10 +115,13 @@ def test_a_binary_tree_is_a_logistic_regression_at_each_node():
     assert (model.top_k(X, 1)[0][:, 0] == model.predict(X)).all()
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [*((name, np.float32) for name in CONFIGURATIONS)]
+    + [(name, np.float64) for name in ("gmm", "adagrad", "several codes")],
+)
 def test_dense_and_sparse_are_one(name, dtype):
-    X, y = problem(n_classes=36)
+    X, y = problem(n_classes=16)
     X = X.astype(dtype)
     dense = Classifier(**CONFIGURATIONS[name]).set_params(epochs=3, tol=1e-7).fit(X, y)
     sparse = clone(dense).set_params(tree=dense.tree_).fit(scipy.sparse.csr_matrix(X), y)
@@ -171,8 +173,7 @@ def penalised(model, X, y, C):
     return C * nll.sum() + 0.5 * (of_row @ model.weight_**2).sum()
 
 
-@pytest.mark.parametrize("n_classes", [6, 40])
-@pytest.mark.parametrize("builder", ["flat", "kmeans"])
+@pytest.mark.parametrize(("builder", "n_classes"), [("flat", 6), ("kmeans", 40)])
 @pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
 def test_adagrad_goes_to_the_same_optimum(builder, layout, n_classes):
     X, y = problem(n_classes)
@@ -208,19 +209,19 @@ def test_by_default_many_classes_are_under_ten_children(n_classes, method, fan_o
     assert tree.fan_out.tolist() == fan_out
 
 
-@pytest.mark.parametrize("n", [1, 40, 700])
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_few_weights_are_searched_for_samples_of_any_kind(is_sparse, n):
+@pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
+def test_few_weights_are_searched_for_samples_of_any_kind(layout):
     y = np.repeat(np.arange(1100), 2)
     X = np.random.default_rng(0).random((len(y), 20)) * (y[:, None] % 20 == np.arange(20))
-    given = scipy.sparse.csr_array if is_sparse else np.asarray
-    model = Classifier(solver="liblinear", C=100).fit(given(X), y)
-    proba = model.predict_proba(given(X[:n]))
-    _, log_proba = model.top_k(given(X[:n]), 3)
-    expected = np.argsort(-proba, axis=1, kind="stable")[:, :3]
-    close(log_proba, np.log(np.take_along_axis(proba, expected, axis=1)))
-    assert (model.predict(given(X[:n])) == model.classes_[proba.argmax(axis=1)]).all()
-    assert model._model.top_k(model._checked(given(X[:n])), 1).certain.any() or n == 1
+    model = Classifier(solver="liblinear", C=100).fit(layout(X), y)
+    for n in (1, 40, 700):
+        some = layout(X[:n])
+        proba = model.predict_proba(some)
+        _, log_proba = model.top_k(some, 3)
+        expected = np.argsort(-proba, axis=1, kind="stable")[:, :3]
+        close(log_proba, np.log(np.take_along_axis(proba, expected, axis=1)))
+        assert (model.predict(some) == model.classes_[proba.argmax(axis=1)]).all()
+        assert model._model.top_k(model._checked(some), 1).certain.any() or n == 1
 
 
 def test_weights_of_nodes_are_coefficients_where_the_tree_is_not_flat():
@@ -256,8 +257,13 @@ def test_without_an_intercept_the_weights_decide_alone(builder, solver):
             close(model.predict_proba(X), theirs.predict_proba(X))
 
 
-@pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
-@pytest.mark.parametrize("options", [{}, {"builder": "huffman"}, SEVERAL_CODES])
+@pytest.mark.parametrize(
+    ("options", "layout"),
+    [
+        *(({}, np.asarray), ({}, scipy.sparse.csr_array), ({"builder": "huffman"}, np.asarray)),
+        (SEVERAL_CODES, np.asarray),
+    ],
+)
 def test_a_warm_start_goes_on_from_the_optimum(options, layout):
     X, y = problem(5)
     X = layout(X)
@@ -501,25 +507,22 @@ def searched(monkeypatch):
     monkeypatch.setattr("hstree.interop.sklearn.linear.LEAST_EDGES", 0)
 
 
-@pytest.mark.parametrize("patience", [0, 12, 1000])
-@pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_a_search_finds_what_all_log_probabilities_say(
-    searched, monkeypatch, name, layout, patience
-):
-    monkeypatch.setattr("hstree.interop.sklearn.linear.LEAST_PATIENCE", patience)
+def test_a_search_finds_what_all_log_probabilities_say(searched, monkeypatch, name):
     monkeypatch.setattr("hstree.interop.sklearn.linear.SEARCHED_TOGETHER", 100)
     X, y = problem(n_classes=36)
-    model = Classifier(**CONFIGURATIONS[name]).set_params(epochs=2).fit(layout(X), y)
+    model = Classifier(**CONFIGURATIONS[name]).set_params(epochs=2).fit(X, y)
     log_proba = model.predict_log_proba(X)
-    assert (model.predict(X) == model.classes_[log_proba.argmax(axis=1)]).all()
-    for k in (1, 2, 7, 36):
-        classes, values = model.top_k(layout(X), k)
-        order = np.argsort(-log_proba, axis=1, kind="stable")[:, :k]
-        assert (classes == model.classes_[order]).all()
-        close(values, np.take_along_axis(log_proba, order, axis=1), 1e-9)
-    if model._model.tree.has_single_codes and patience == 1000:
-        assert model._model.top_k(layout(X), 1).certain.all()
+    order = np.argsort(-log_proba, axis=1, kind="stable")
+    for patience, layout in product((0, 12, 1000), (np.asarray, scipy.sparse.csr_array)):
+        monkeypatch.setattr("hstree.interop.sklearn.linear.LEAST_PATIENCE", patience)
+        assert (model.predict(layout(X)) == model.classes_[order[:, 0]]).all()
+        for k in (1, 2, 7, 36):
+            classes, values = model.top_k(layout(X), k)
+            assert (classes == model.classes_[order[:, :k]]).all()
+            close(values, np.take_along_axis(log_proba, order[:, :k], axis=1), 1e-9)
+        if model._model.tree.has_single_codes and patience == 1000:
+            assert model._model.top_k(layout(X), 1).certain.all()
 
 
 def test_ties_are_in_the_order_of_the_classes(searched):
