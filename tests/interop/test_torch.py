@@ -99,6 +99,6 @@ def test_wide_nodes_take_no_python_step_a_node(n_nodes, monkeypatch):
     monkeypatch.setattr(functions, "CPU_PRODUCT", 1 << 12)  # those of fewer logits
     rng = np.random.default_rng(0)
     node = torch.from_numpy(rng.integers(0, n_nodes, 1000)).sort().values
-    blocks = list(functions.split(65 * node, 64 + node % 2, 5))
-    assert sum(int(block.is_decision.sum()) for block in blocks) == 1000
+    blocks = list(functions.split(65 * node, 64 + node % 2, node, 5))
+    assert sum(len(block.decision) for block in blocks) == 1000
     assert 2 <= len(blocks) <= 2 * (1 + np.log2(1000))

@@ -2,9 +2,9 @@
 
 Binary nodes and nodes with few children are pairs, all decisions of a batch at once. Nodes with
 many children are matrix products: the decisions of a batch are sorted by node, and those of a node
-are a block. A block with many logits is a product of its own, on views of the weights. Of the
-others, those whose numbers of children and of decisions are between the same powers of two are one
-batched product, padded to the largest. So Python loops over large products and over powers of two.
+are a product, on views of the weights and of the gradients. Those that take less time than to
+launch them, most on a GPU and few on the CPU, are batched: nodes whose numbers of children and of
+decisions are between the same powers of two are one product, padded to the largest.
 
 Pairs and wide nodes are one function, so that each parameter has one gradient, over the touched
 rows only. It is differentiable once, and has a rule for ``torch.func.vmap``: the batch axis is
@@ -15,7 +15,7 @@ B N items, with indices shifted by R and N from one to the next.
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,15 +26,13 @@ from hstree.interop.torch.index import at_least_float32, offsets, ranges
 
 #: Numbers in a block: its logits and what is gathered for them.
 BLOCK = 1 << 25
-#: Logits from which a node is a product of its own: what takes much longer than to launch it.
-CPU_PRODUCT, GPU_PRODUCT = 1 << 9, 1 << 22
+#: Logits from which a node is a product of its own: what takes longer than to launch it.
+CPU_PRODUCT, GPU_PRODUCT = 1 << 5, 1 << 22
 #: Log-probabilities that are kept for the gradient; those of more are computed again.
 KEPT = 1 << 24
 #: Numbers gathered at a time from each of the two matrices: what stays in a core's cache, and
 #: what keeps a GPU busy.
 CPU_BLOCK, GPU_BLOCK = 1 << 19, 1 << 26
-
-Index: TypeAlias = "Tensor | slice"
 
 
 class Pairs(NamedTuple):
@@ -53,57 +51,190 @@ class Decisions(NamedTuple):
     branch: Tensor  # child taken
 
 
-class Tiles(NamedTuple):
-    """A product: n nodes of up to K children, with up to T decisions each, which are consecutive.
+class Inputs(NamedTuple):
+    """Weights and hidden vectors from which logits are computed."""
 
-    Index tensors, or slices where n is 1 and the tile is full.
+    weight: Tensor  # (R, d)
+    bias: Tensor  # (R,)
+    hidden: Tensor  # (N, d)
+    sparse: bool = False  # whether the gradients with respect to weight and bias are sparse
+
+
+class Part(NamedTuple):
+    """Decisions at one node, a matrix product."""
+
+    first: int  # of the sorted decisions
+    count: int
+    row: int  # first weight row of the node
+    width: int  # number of children
+    place: int  # of the first row in the gradients
+    goes_on: bool  # whether decisions of the same node came before
+
+
+class Products:
+    """Parts of consecutive decisions, each a product on views of hidden vectors and weights.
+
+    What is of all children is flat, (sum of count * width,), part after part.
     """
 
-    decision: Index  # (n, T) of the sorted decisions; the last of the node again past these
-    row: Index  # (n, K) weight rows; the last of the node again past these
-    is_decision: Tensor | None = None  # (n, T) bool; None where all are
-    is_child: Tensor | None = None  # (n, K) bool; None where all are
+    def __init__(self, parts: list[Part]) -> None:
+        self.parts = parts
+        self.decision = slice(parts[0].first, parts[-1].first + parts[-1].count)
+        self._counts = [part.count for part in parts]
 
-    def log_prob(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
-        """Return the log-probabilities (n, T, K) of the children, from sorted hidden vectors."""
-        rows, vectors = take(weight, self.row), take(hidden, self.decision)
-        logits = torch.baddbmm(take(bias, self.row)[:, None], vectors, rows.transpose(1, 2))
-        if self.is_child is not None:
-            logits.masked_fill_(~self.is_child[:, None], -torch.inf)
+    def _matrices(self, flat: Tensor) -> Iterator[Tensor]:
+        """Yield the parts of what is of all children, (count, width)."""
+        sizes = [part.count * part.width for part in self.parts]
+        for part, values in zip(self.parts, flat.split(sizes), strict=True):
+            yield values.view(part.count, part.width)
+
+    def log_prob(self, inputs: Inputs, vectors: Tensor) -> Tensor:
+        """Return the log-probabilities of the children, from sorted hidden vectors."""
+        weight, bias, *_ = inputs
+        dtype = torch.promote_types(weight.dtype, torch.float32)
+        size = sum(part.count * part.width for part in self.parts)
+        flat = torch.empty(size, dtype=dtype, device=weight.device)
+        some = vectors[self.decision].split(self._counts)
+        for part, hidden, out in zip(self.parts, some, self._matrices(flat), strict=True):
+            row, width = part.row, part.width
+            of_rows = bias.narrow(0, row, width), hidden, weight.narrow(0, row, width).T
+            torch.log_softmax(torch.addmm(*of_rows).to(dtype), 1, out=out)
+        return flat
+
+    def of_branches(self, log_prob: Tensor, decisions: Decisions) -> Tensor:
+        """Return the log-probabilities (m,) of the branches taken."""
+        return log_prob[self._taken(decisions)]
+
+    def _taken(self, decisions: Decisions) -> Tensor:
+        """Return the places (m,) of the branches taken."""
+        return offsets(decisions.width[self.decision])[:-1] + decisions.branch[self.decision]
+
+    def draw(self, log_prob: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Draw a branch for each decision, (m,)."""
+        matrices = self._matrices(log_prob.exp())
+        return torch.cat([torch.multinomial(m, 1, generator=generator)[:, 0] for m in matrices])
+
+    def differentiate(
+        self,
+        log_prob: Tensor,
+        share: Tensor,
+        decisions: Decisions,
+        inputs: Inputs,
+        vectors: Tensor,
+        gradients: tuple[Tensor, Tensor, Tensor],
+    ) -> None:
+        """Write the gradients of weight rows, biases and sorted hidden vectors."""
+        weight, (by_row, by_bias, by_item) = inputs.weight, gradients
+        errors = log_prob.exp()
+        errors[self._taken(decisions)] -= 1
+        of_decisions = (
+            each[self.decision].split(self._counts) for each in (-share[:, None], vectors, by_item)
+        )
+        matrices = self._matrices(errors)
+        for part, error, factor, hidden, out in zip(
+            self.parts, matrices, *of_decisions, strict=True
+        ):
+            error = error.mul_(factor).to(weight.dtype)
+            torch.mm(error, weight.narrow(0, part.row, part.width), out=out)
+            of_rows, of_bias = (a.narrow(0, part.place, part.width) for a in (by_row, by_bias))
+            of_rows.addmm_(error.T, hidden, beta=int(part.goes_on))
+            if part.goes_on:
+                of_bias += error.sum(0)
+            else:
+                torch.sum(error, 0, out=of_bias)
+
+
+class Tiles:
+    """A batched product: n nodes of up to K children, with up to T decisions each.
+
+    `row`, `width`, `first`, `count` and `place` (n,) are as of `Part`. What is of all children is
+    padded to (n, T, K), by the last decision and the last row of each node.
+    """
+
+    def __init__(
+        self, first: Tensor, count: Tensor, row: Tensor, width: Tensor, place: Tensor
+    ) -> None:
+        slot, branch = (
+            torch.arange(int(size.max()), device=row.device)[None] for size in (count, width)
+        )
+        count, width = count[:, None], width[:, None]
+        # (n, T) bool and (n, K) bool, whether it is a decision and a child
+        self._is_decision, self._is_child = slot < count, branch < width
+        child = torch.minimum(branch, width - 1)
+        self._row, self._place = row[:, None] + child, (place[:, None] + branch)[self._is_child]
+        self._padded = first[:, None] + torch.minimum(slot, count - 1)
+        self.decision = self._padded[self._is_decision]
+
+    def log_prob(self, inputs: Inputs, vectors: Tensor) -> Tensor:
+        """Return the log-probabilities of the children, from sorted hidden vectors."""
+        weight, bias, *_ = inputs
+        rows = _take(weight, self._row).transpose(1, 2)
+        logits = torch.baddbmm(bias[self._row][:, None], _take(vectors, self._padded), rows)
+        logits.masked_fill_(~self._is_child[:, None], -torch.inf)
         return at_least_float32(logits).log_softmax(2)
 
+    def of_branches(self, log_prob: Tensor, decisions: Decisions) -> Tensor:
+        """Return the log-probabilities (m,) of the branches taken."""
+        branch = decisions.branch[self._padded][..., None]
+        return log_prob.gather(2, branch)[..., 0][self._is_decision]
 
-def take(values: Tensor, index: Index) -> Tensor:
-    """Return ``values[index]`` as (n, ..., d); a view where the index is a slice."""
-    if isinstance(index, slice):
-        return values[index][None]
-    return values.index_select(0, index.flatten()).view(*index.shape, *values.shape[1:])
+    def draw(self, log_prob: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Draw a branch for each decision, (m,)."""
+        drawn = torch.multinomial(log_prob.exp().flatten(0, 1), 1, generator=generator)
+        return drawn.view(self._padded.shape)[self._is_decision]
+
+    def differentiate(
+        self,
+        log_prob: Tensor,
+        share: Tensor,
+        decisions: Decisions,
+        inputs: Inputs,
+        vectors: Tensor,
+        gradients: tuple[Tensor, Tensor, Tensor],
+    ) -> None:
+        """Write the gradients of weight rows, biases and sorted hidden vectors."""
+        weight, (by_row, by_bias, by_item) = inputs.weight, gradients
+        # (n, T, 1) weight of each decision in the loss, (n, T, K) errors
+        part = (share[self._padded] * self._is_decision)[..., None]
+        errors = log_prob.exp().mul_(-part)
+        errors.scatter_add_(2, decisions.branch[self._padded][..., None], part)
+        errors = errors.to(weight.dtype)
+        by_item[self.decision] = torch.bmm(errors, _take(weight, self._row))[self._is_decision]
+        of_rows = torch.bmm(errors.transpose(1, 2), _take(vectors, self._padded))
+        by_row[self._place], by_bias[self._place] = (
+            each[self._is_child] for each in (of_rows, errors.sum(1))
+        )
 
 
-def put(values: Tensor, index: Index, new: Tensor, some: Tensor | None) -> None:
-    """Set ``values[index]``, where `some` holds, to the new ones (n, ..., d)."""
-    if isinstance(index, slice):
-        values[index] = new[0]
-    elif some is not None:
-        valid = some.flatten().nonzero()[:, 0]
-        values.index_copy_(0, index.flatten()[valid], new.flatten(0, 1).index_select(0, valid))
+def _take(values: Tensor, index: Tensor) -> Tensor:
+    """Return ``values[index]`` (n, m, d) of values (r, d), which is faster so."""
+    return values.index_select(0, index.flatten()).view(*index.shape, -1)
 
 
-def split(row: Tensor, width: Tensor, dim: int) -> Iterator[Tiles]:
+def split(row: Tensor, width: Tensor, place: Tensor, dim: int) -> Iterator[Products | Tiles]:
     """Yield the products of sorted decisions, in blocks of about `BLOCK` numbers.
 
-    `row` (D,) ascends: the first row of the node of each; `width` (D,) is its number of children.
+    `row` (D,) ascends: the first row of the node of each; `width` (D,) is its number of children,
+    `place` (D,) where its rows begin in the gradients.
     """
-    # (nodes,) number of decisions, first decision, first row and width of each node
+    # (5, nodes): the first decision, their number, first row, width and place of each node
     count = torch.unique_consecutive(row, return_counts=True)[1]
     start = offsets(count)[:-1]
-    nodes = torch.stack([start, count, row[start], width[start]])
+    nodes = torch.stack([start, count, row[start], width[start], place[start]])
     least = CPU_PRODUCT if row.device.type == "cpu" else GPU_PRODUCT
     is_large = nodes[1] * nodes[3] >= least
-    for first, n, a, k in nodes[:, is_large].T.tolist():
+    parts, size = list[Part](), 0
+    for first, n, a, k, to in nodes[:, is_large].T.tolist():
         step = max(1, BLOCK // (k + dim))
         for b in range(first, first + n, step):
-            yield Tiles(slice(b, min(b + step, first + n)), slice(a, a + k))
+            part = Part(b, min(step, first + n - b), a, k, to, b > first)
+            size += part.count * k
+            if parts and (size > BLOCK or parts[-1].first + parts[-1].count < b):
+                yield Products(parts)
+                parts, size = [], part.count * k
+            parts.append(part)
+    if parts:
+        yield Products(parts)
     nodes = nodes[:, ~is_large]
     # (nodes,) kind of each node: the powers of two of its width and count
     powers = 1 << torch.arange(32, device=row.device)
@@ -113,20 +244,8 @@ def split(row: Tensor, width: Tensor, dim: int) -> Iterator[Tiles]:
     for of_kind in torch.split(nodes[:, order], per_kind, 1):
         height, widest = int(of_kind[1].max()), int(of_kind[3].max())
         step = max(1, BLOCK // (height * (widest + dim) + widest * dim))
-        for some in torch.split(of_kind[..., None], step, 1):
-            first, n, a, k = some  # (n, 1)
-            slot, branch = (torch.arange(size, device=row.device) for size in (height, widest))
-            decision, child = torch.minimum(slot, n - 1), torch.minimum(branch, k - 1)
-            yield Tiles(first + decision, a + child, slot < n, branch < k)
-
-
-class Inputs(NamedTuple):
-    """Weights and hidden vectors from which logits are computed."""
-
-    weight: Tensor  # (R, d)
-    bias: Tensor  # (R,)
-    hidden: Tensor  # (N, d)
-    sparse: bool = False  # whether the gradients with respect to weight and bias are sparse
+        for some in torch.split(of_kind, step, 1):
+            yield Tiles(*some)
 
 
 def decide(inputs: Inputs, pairs: Pairs, decisions: Decisions) -> tuple[Tensor, Tensor]:
@@ -298,23 +417,27 @@ with warnings.catch_warnings():
     torch.sparse_csr_tensor(_zero, _zero[:0], _zero[:0], (0, 1), check_invariants=False)
 
 
+def _sorted(decisions: Decisions) -> tuple[Tensor, Decisions]:
+    """Return the order (D,) of decisions by their nodes, and the decisions in it."""
+    order = torch.argsort(decisions.row, stable=True)
+    return order, Decisions(*(each[order] for each in decisions))
+
+
 def _branch_log_prob(
     inputs: Inputs, decisions: Decisions, keep: bool
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the log-probabilities (D,) of the branches, and (n, T, K) of all in each product."""
-    weight, bias, hidden, _ = inputs
-    order = torch.argsort(decisions.row, stable=True)
-    item, row, width, branch = (each[order] for each in decisions)
-    dtype, kept = torch.promote_types(weight.dtype, torch.float32), []
+    """Return the log-probabilities (D,) of the branches, and those of all in each product."""
+    order, decisions = _sorted(decisions)
+    item, row, width, _ = decisions
+    dtype, kept = torch.promote_types(inputs.weight.dtype, torch.float32), []
     log_prob = torch.empty(len(order), dtype=dtype, device=order.device)
-    vectors = hidden.index_select(0, item)
-    for tiles in split(row, width, weight.shape[1]):
-        of_children = tiles.log_prob(weight, bias, vectors)
-        chosen = of_children.gather(2, take(branch, tiles.decision)[..., None])[..., 0]
-        put(log_prob, tiles.decision, chosen, tiles.is_decision)
+    vectors = inputs.hidden.index_select(0, item)
+    for product in split(row, width, row, vectors.shape[1]):
+        of_children = product.log_prob(inputs, vectors)
+        log_prob[order[product.decision]] = product.of_branches(of_children, decisions)
         if keep:
             kept.append(of_children)
-    return torch.empty_like(log_prob).index_copy_(0, order, log_prob), kept
+    return log_prob, kept
 
 
 def _gradients(
@@ -336,9 +459,10 @@ def _gradients(
         n_rows = len(weight)
         grad_weight, grad_bias = (row_gradient(touched, g, n_rows) for g in (by_weight, by_bias))
         return grad_weight, grad_bias, grad_hidden
-    # (D,) decisions in the order of their nodes, and (nodes,) first row and width of these
-    order = torch.argsort(decisions.row, stable=True)
-    item, row, width, branch = (each[order] for each in decisions)
+    bounds = _bounds(decisions.item, len(hidden))
+    order, decisions = _sorted(decisions)
+    item, row, width, _ = decisions
+    # (nodes,) first row of each node, and the node (D,) of each decision
     node, slot, count = torch.unique_consecutive(row, return_inverse=True, return_counts=True)
     first, length = torch.cat([touched, node]), torch.ones_like(touched)
     length = torch.cat([length, width[offsets(count)[:-1]]])
@@ -349,28 +473,13 @@ def _gradients(
     grad_weight.index_copy_(0, place[: len(touched)], by_weight)
     grad_bias.index_copy_(0, place[: len(touched)], by_bias)
     if share is not None and len(row):
-        vectors, share, dim = hidden.index_select(0, item), share[order], hidden.shape[1]
+        vectors, share = hidden.index_select(0, item), share[order]
         by_items = torch.empty_like(vectors)
-        products = (split(each, width, dim) for each in (row, place[len(touched) :][slot]))
-        for number, (tiles, into) in enumerate(zip(*products, strict=True)):
-            log_prob = kept[number] if kept else tiles.log_prob(weight, bias, vectors)
-            # (n, T, 1) weight of each decision in the loss, (n, T, K) errors
-            part = take(share, tiles.decision)[..., None]
-            if tiles.is_decision is not None:
-                part = part * tiles.is_decision[..., None]
-            errors = log_prob.exp().mul_(-part)
-            errors = errors.scatter_add_(2, take(branch, tiles.decision)[..., None], part)
-            errors = errors.to(weight.dtype)
-            by_item = torch.bmm(errors, take(weight, tiles.row))
-            put(by_items, tiles.decision, by_item, tiles.is_decision)
-            by_row = errors.transpose(1, 2), take(vectors, tiles.decision)
-            if isinstance(into.row, slice):
-                grad_weight[into.row][None].baddbmm_(*by_row)
-                grad_bias[into.row].add_(errors[0].sum(0))
-            else:
-                put(grad_weight, into.row, torch.bmm(*by_row), tiles.is_child)
-                put(grad_bias, into.row, errors.sum(1), tiles.is_child)
-        bounds = _bounds(decisions.item, len(hidden))
+        gradients = grad_weight, grad_bias, by_items
+        products = split(row, width, place[len(touched) :][slot], vectors.shape[1])
+        for number, product in enumerate(products):
+            log_prob = kept[number] if kept else product.log_prob(inputs, vectors)
+            product.differentiate(log_prob, share, decisions, inputs, vectors, gradients)
         grad_hidden.add_(_weighted_sums(by_items, torch.argsort(order), bounds, None))
     if rows is not None:
         grads = grad_weight, grad_bias

@@ -10,16 +10,7 @@ from torch.nn.functional import logsigmoid
 from hstree._ragged import offsets as array_offsets
 from hstree._typing import Int64
 from hstree.errors import InputError
-from hstree.interop.torch.functions import (
-    Decisions,
-    Index,
-    Inputs,
-    Pairs,
-    decide,
-    pair_logits,
-    put,
-    split,
-)
+from hstree.interop.torch.functions import Decisions, Inputs, Pairs, decide, pair_logits, split
 from hstree.interop.torch.index import (
     Taken,
     TreeIndex,
@@ -74,8 +65,8 @@ def code_log_prob(index: TreeIndex, inputs: Inputs, taken: Taken) -> Tensor:
     item, edge = taken.code_item[taken.decision_code], taken.edge
     row, branch, width = (a[edge] for a in (index.edge_row, index.edge_branch, index.edge_width))
     # Decisions at nodes of few children and of many; all are of few where no node has many
-    few: Index = slice(None)
-    many: Index = slice(0)
+    few: Tensor | slice = slice(None)
+    many: Tensor | slice = slice(0)
     if index.widest > NARROW:
         is_few = width <= NARROW
         few, many = is_few.nonzero()[:, 0], (~is_few).nonzero()[:, 0]
@@ -198,8 +189,7 @@ def sample(index: TreeIndex, inputs: Inputs, generator: torch.Generator | None) 
 
     A label with several codes is drawn with the sum of their probabilities.
     """
-    weight, bias, hidden, _ = inputs
-    device = hidden.device
+    hidden, device = inputs.hidden, inputs.hidden.device
     refuse_large(hidden)
     label = torch.zeros(len(hidden), dtype=torch.int64, device=device)
     # (items,) those that have not arrived at a label, and their nodes
@@ -216,10 +206,9 @@ def sample(index: TreeIndex, inputs: Inputs, generator: torch.Generator | None) 
         more = (width > 2).nonzero()[:, 0]
         more = more[torch.argsort(row[more], stable=True)]
         vectors, drawn = hidden[item[more]], torch.empty_like(more)
-        for tiles in split(row[more], width[more], hidden.shape[1]):
-            share = tiles.log_prob(weight, bias, vectors).exp()
-            some = torch.multinomial(share.flatten(0, 1), 1, generator=generator)
-            put(drawn, tiles.decision, some.view(share.shape[:2]), tiles.is_decision)
+        for product in split(row[more], width[more], row[more], hidden.shape[1]):
+            log_prob = product.log_prob(inputs, vectors)
+            drawn[product.decision] = product.draw(log_prob, generator)
         branch[more] = drawn
         child = index.child[first + branch]
         arrived = child < 0
