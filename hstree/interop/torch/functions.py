@@ -64,7 +64,7 @@ class Part(NamedTuple):
     """Decisions at one node, a matrix product."""
 
     first: int  # of the sorted decisions
-    count: int
+    number: int
     row: int  # first weight row of the node
     width: int  # number of children
     place: int  # of the first row in the gradients
@@ -79,22 +79,22 @@ class Products:
 
     def __init__(self, parts: list[Part]) -> None:
         self.parts = parts
-        self.decision = slice(parts[0].first, parts[-1].first + parts[-1].count)
-        self._counts = [part.count for part in parts]
+        self.decision = slice(parts[0].first, parts[-1].first + parts[-1].number)
+        self._counts = [part.number for part in parts]
 
     def _matrices(self, flat: Tensor) -> Iterator[Tensor]:
         """Yield the parts of what is of all children, (count, width)."""
-        sizes = [part.count * part.width for part in self.parts]
-        for part, values in zip(self.parts, flat.split(sizes), strict=True):
-            yield values.view(part.count, part.width)
+        sizes = [part.number * part.width for part in self.parts]
+        for part, values in zip(self.parts, torch.split(flat, sizes), strict=True):
+            yield values.view(part.number, part.width)
 
     def log_prob(self, inputs: Inputs, vectors: Tensor) -> Tensor:
         """Return the log-probabilities of the children, from sorted hidden vectors."""
         weight, bias, *_ = inputs
         dtype = torch.promote_types(weight.dtype, torch.float32)
-        size = sum(part.count * part.width for part in self.parts)
+        size = sum(part.number * part.width for part in self.parts)
         flat = torch.empty(size, dtype=dtype, device=weight.device)
-        some = vectors[self.decision].split(self._counts)
+        some = torch.split(vectors[self.decision], self._counts)
         for part, hidden, out in zip(self.parts, some, self._matrices(flat), strict=True):
             row, width = part.row, part.width
             of_rows = bias.narrow(0, row, width), hidden, weight.narrow(0, row, width).T
@@ -128,7 +128,8 @@ class Products:
         errors = log_prob.exp()
         errors[self._taken(decisions)] -= 1
         of_decisions = (
-            each[self.decision].split(self._counts) for each in (-share[:, None], vectors, by_item)
+            torch.split(each[self.decision], self._counts)
+            for each in (-share[:, None], vectors, by_item)
         )
         matrices = self._matrices(errors)
         for part, error, factor, hidden, out in zip(
@@ -228,10 +229,10 @@ def split(row: Tensor, width: Tensor, place: Tensor, dim: int) -> Iterator[Produ
         step = max(1, BLOCK // (k + dim))
         for b in range(first, first + n, step):
             part = Part(b, min(step, first + n - b), a, k, to, b > first)
-            size += part.count * k
-            if parts and (size > BLOCK or parts[-1].first + parts[-1].count < b):
+            size += part.number * k
+            if parts and (size > BLOCK or parts[-1].first + parts[-1].number < b):
                 yield Products(parts)
-                parts, size = [], part.count * k
+                parts, size = [], part.number * k
             parts.append(part)
     if parts:
         yield Products(parts)
