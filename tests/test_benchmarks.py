@@ -270,6 +270,21 @@ def test_word2vec(monkeypatch, capsys, tmp_path):
     assert all(row["held-out nll"] < np.log(7) for row in rows)
 
 
+@pytest.mark.parametrize("model", ["gru", "transformer"])
+def test_torch_perplexity_keeps_its_runs(model, monkeypatch, capsys, tmp_path):
+    pytest.importorskip("torch", reason=needs.TORCH)
+    few = ("--ptb", ptb(tmp_path), "--folder", tmp_path / "runs", "--model", model, "--dim", 8)
+    heads = ["Linear", "sampled", "huffman", "classes"]
+    grid = ("--heads", *heads, "--rates", 1e-9, 1e-2, "--seeds", 2, "--seconds", 0.2)
+    rows = run("torch_perplexity", monkeypatch, capsys, tmp_path, *few, *grid)
+    assert [row["head"] for row in rows] == heads
+    # The words of the text are not independent, which no untrained model knows.
+    assert {row["rate"] for row in rows} == {"0.01"}
+    assert all("±" in row["test"] and row["epochs"] > 0 for row in rows)
+    monkeypatch.setattr("benchmarks.torch_perplexity.train", lambda *_: pytest.fail("again"))
+    assert run("torch_perplexity", monkeypatch, capsys, tmp_path, *few, *grid) == rows
+
+
 def test_scale_measures_texts(monkeypatch, capsys, tmp_path):
     few = ("--tokens", 5_000, "--folder", tmp_path / "texts")
     rows = run("scale", monkeypatch, capsys, tmp_path, *few)

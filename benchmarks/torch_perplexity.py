@@ -1,0 +1,228 @@
+"""Perplexity of a language model in torch after equal seconds, by its output layer.
+
+A GRU or a small transformer predicts each token of a text. Every head of `benchmarks.torch_heads`
+trains for the same CPU seconds of one thread, which count from the text: the vectors that a tree is
+built from, and its building, are a part of them. All heads have the same body, batches of 16
+streams of 32 tokens, and Adagrad, which takes sparse gradients, too; its rate falls to 0 with the
+seconds. The biases of the flat softmax start at the unigram distribution, as ours do.
+
+Each head's learning rate is the one of the grid with the lowest validation perplexity from the
+first seed; it is then trained from the others. Figures are means over seeds with their standard
+deviation. Each run is kept in the folder, so that a repeated command continues.
+
+    python -m benchmarks.torch_perplexity [--model transformer] [--heads classes] [--seconds 30]
+                                          [--text FILE --words 50000] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import hstree
+from benchmarks import table
+from benchmarks.compared import add_ptb, ptb_splits
+from benchmarks.torch_heads import HEADS
+from hstree._files import write_json
+from hstree.data.corpus import Corpus
+from hstree.data.splits import Splits
+
+STREAMS, LENGTH = 16, 32
+#: Heads that are measured by default, all from `benchmarks.torch_heads`.
+CHOSEN = ["Linear", "linear_cross_entropy", "adaptive", "sampled", "huffman", "gmm", "classes"]
+
+
+def main() -> None:
+    parser = table.parser(__doc__)
+    parser.add_argument("--model", choices=BODIES, default="gru")
+    parser.add_argument(
+        "--heads", nargs="+", choices=HEADS, default=[h for h in CHOSEN if h in HEADS]
+    )
+    add_ptb(parser)
+    parser.add_argument("--text", type=Path, help="another text than the Penn Treebank")
+    parser.add_argument("--words", type=int, help="its most frequent; others are <unk>")
+    parser.add_argument("--scored", type=int, default=40_000, help="at most, of each split")
+    parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--rates", type=float, nargs="+", default=[0.03, 0.1, 0.3])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, default=Path("runs/torch_perplexity"))
+    options = parser.parse_args()
+    options.tokens = STREAMS * LENGTH  # in a batch, which the heads ask for
+    torch.set_num_threads(1)
+    torch.sparse.check_sparse_tensor_invariants.disable()
+    splits = read(options)
+    table.report("torch_perplexity", rows(splits, options), options.json)
+
+
+def read(options: Namespace) -> Splits:
+    """Read the text; all splits have the vocabulary of the training split, by frequency."""
+    if options.text is None:
+        return ptb_splits(options.ptb)
+    parts = Corpus.read(options.text).splits()
+    words = parts[0].select_vocabulary(max_size=options.words)
+    return Splits(*(part.with_vocabulary(words) for part in parts))
+
+
+def rows(splits: Splits, options: Namespace) -> Iterator[dict[str, Any]]:
+    """Train each head by all rates from the first seed, then by the best rate from the others."""
+    for head in options.heads:
+        first = {rate: run(splits, head, rate, 0, options) for rate in options.rates}
+        best = min(first, key=lambda rate: first[rate]["valid"])
+        others = [run(splits, head, best, seed, options) for seed in range(1, options.seeds)]
+        runs = [first[best], *others]
+        mean = {key: statistics.mean(each[key] for each in runs) for key in runs[0]}
+        yield {
+            "model": options.model,
+            "head": head,
+            "rate": f"{best:g}",
+            "tree s": mean["tree s"],
+            "tokens/s": mean["tokens/s"],
+            "epochs": mean["epochs"],
+            **{part: spread([each[part] for each in runs]) for part in ("valid", "test")},
+        }
+
+
+def spread(values: list[float]) -> str:
+    """Write a mean and the sample standard deviation."""
+    deviation = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.1f}{deviation}"
+
+
+def run(splits: Splits, head: str, rate: float, seed: int, options: Namespace) -> dict[str, float]:
+    """Return the figures of a run, from its file where it is finished."""
+    name = f"{options.model}-{head}-{options.dim}-{options.seconds:g}-{rate:g}-{seed}.json"
+    file: Path = options.folder / splits.train.name / name
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_json(file, train(splits, head, rate, seed, options))
+    figures: dict[str, float] = json.loads(file.read_text())
+    return figures
+
+
+def train(
+    splits: Splits, name: str, rate: float, seed: int, options: Namespace
+) -> dict[str, float]:
+    """Train a model for some seconds of CPU time, building included; return its figures."""
+    words = splits.train.vocabulary
+    train = streams(splits.train)
+    valid, test = (streams(part, options.scored) for part in splits[1:])
+    torch.manual_seed(seed)
+    began = time.process_time()
+    tree = tree_of(name, splits.train, seed)
+    built = time.process_time() - began
+    head = HEADS[name](words, tree, options)
+    if head is None:
+        raise SystemExit(f"{name} is left out at {len(words)} words; name other --heads")
+    if isinstance(head, nn.Linear):
+        share = np.maximum(words.counts, 0.5) / words.counts.sum()
+        head.bias.data.copy_(torch.from_numpy(np.log(share)))
+    model = Model(BODIES[options.model](options.dim), head, len(words), options.dim)
+    optimiser = torch.optim.Adagrad(model.parameters())
+    state, tokens, at = None, 0, 0
+    while (used := time.process_time() - began) < options.seconds:
+        if at + LENGTH >= train.shape[1]:
+            state, at = None, 0
+        loss, state = model(train[:, at : at + LENGTH + 1], state)
+        state = None if state is None else state.detach()
+        model.zero_grad()
+        loss.backward()
+        optimiser.param_groups[0]["lr"] = rate * (1 - used / options.seconds)
+        optimiser.step()
+        tokens, at = tokens + options.tokens, at + LENGTH
+    figures = {"tree s": built, "tokens/s": tokens / used, "epochs": tokens / train.numel()}
+    return figures | {"valid": perplexity(model, valid), "test": perplexity(model, test)}
+
+
+@torch.no_grad()
+def perplexity(model: nn.Module, tokens: Tensor) -> float:
+    """Score all tokens of the streams but the first of each."""
+    total, state = 0.0, None
+    model.eval()
+    for at in range(0, tokens.shape[1] - 1, LENGTH):
+        part = tokens[:, at : at + LENGTH + 1]
+        loss, state = model(part, state)
+        total += float(loss) * (part.numel() - len(part))
+    return math.exp(total / (tokens.numel() - len(tokens)))
+
+
+def streams(corpus: Corpus, most: int | None = None) -> Tensor:
+    """Cut a split, or so many tokens of it, into streams, (16, steps)."""
+    ids = corpus.ids(slice(0, len(corpus)))[:most].astype(np.int64)
+    ids[ids < 0] = corpus.vocabulary.ids(["<unk>"])[0]
+    return torch.from_numpy(ids[: len(ids) // STREAMS * STREAMS].reshape(STREAMS, -1))
+
+
+def tree_of(name: str, train: Corpus, seed: int) -> hstree.Tree | None:
+    """Build the tree of a head from the text; gmm's from vectors of two epochs of CBOW."""
+    if name == "gmm":
+        model = hstree.CBOW(hstree.build("huffman", train), epochs=2, random_state=seed)
+        vectors = model.fit(train).vectors(train)
+        tree = hstree.build("gmm", vectors)
+    elif name in ("huffman", "classes"):
+        tree = hstree.build(name, train)
+    else:
+        return None
+    if tree.labels != train.vocabulary.words:
+        raise SystemExit("the tree's labels are not in the order of the vocabulary")
+    return tree
+
+
+class Model(nn.Module):
+    """Embedding, body and head."""
+
+    def __init__(self, body: nn.Module, head: nn.Module, n_words: int, dim: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(n_words, dim, sparse=True)
+        nn.init.normal_(self.embedding.weight, std=0.1)
+        self.body, self.head = body, head
+
+    def forward(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Return the mean loss of all tokens (16, steps) but the first, and the state."""
+        hidden, state = self.body(self.embedding(tokens[:, :-1]), state)
+        return self.head(hidden.flatten(0, 1), tokens[:, 1:].flatten()), state
+
+
+class GRU(nn.GRU):
+    """One layer, whose state goes on from batch to batch."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim, dim, batch_first=True)
+
+
+class Transformer(nn.Module):
+    """Two layers with four heads, which see the tokens before, of the same batch."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(
+            dim, 4, 4 * dim, dropout=0.0, batch_first=True, norm_first=True
+        )
+        self.layers = nn.TransformerEncoder(
+            layer, 2, norm=nn.LayerNorm(dim), enable_nested_tensor=False
+        )
+        self.position = nn.Parameter(0.1 * torch.randn(LENGTH, dim))
+        mask = nn.Transformer.generate_square_subsequent_mask(LENGTH)
+        self.register_buffer("mask", mask, persistent=False)
+
+    def forward(self, vectors: Tensor, _: None) -> tuple[Tensor, None]:
+        """Return the hidden vectors (16, steps, d)."""
+        n = vectors.shape[1]
+        return self.layers(vectors + self.position[:n], self.mask[:n, :n], is_causal=True), None
+
+
+BODIES = {"gru": GRU, "transformer": Transformer}
+
+
+if __name__ == "__main__":
+    main()
