@@ -16,20 +16,17 @@ from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
 from tests.builders.label_sets import child_sets
 
-SEVERAL_CODES = {"builder": "gmm", "builder_options": {"epsilon": 0.4, "trees": 3}}
 CONFIGURATIONS = {
     "gmm": {"builder": "gmm"},
     "flat": {"builder": "flat"},
     "huffman, 3 branches": {"builder": "huffman", "builder_options": {"arity": 3}},
     "linkage": {"builder": "linkage"},
-    "several codes": {"max_iter": 20, **SEVERAL_CODES},
     "adagrad": {"builder": "gmm", "solver": "adagrad", "epochs": 20, "learning_rate": 0.5},
-    "adagrad, several codes": {"solver": "adagrad", **SEVERAL_CODES},
 }
 LIBLINEAR = {"builder": "kmeans", "builder_options": {"arity": 5}, "solver": "liblinear"}
 CHECKED = [
     *({}, {"builder": "gmm", "solver": "adagrad"}, {"builder": "kmeans", "warm_start": True}),
-    *(CONFIGURATIONS["several codes"], LIBLINEAR),
+    LIBLINEAR,
 ]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -185,19 +182,6 @@ def test_adagrad_goes_to_the_same_optimum(builder, layout, n_classes):
     assert least < penalised(steps, X, y, 0.1) < 1.02 * least
 
 
-def test_several_codes_end_where_no_direction_leads_down():
-    X, y = problem()
-    model = Classifier(**SEVERAL_CODES, C=0.5, tol=1e-6).fit(X, y)
-    assert len(model.tree_.child) > 2 * len(model.classes_)
-    here = penalised(model, X, y, 0.5)
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        moved = model.weight_ + 1e-2 * rng.standard_normal(model.weight_.shape)
-        kept, model._model.table = model._model.table, moved
-        assert penalised(model, X, y, 0.5) > here
-        model._model.table = kept
-
-
 @pytest.mark.parametrize(
     ("n_classes", "method", "fan_out"),
     [(256, "flat", [256]), (300, "kmeans", [10, *[30] * 10])],
@@ -243,11 +227,10 @@ def test_decisions_are_those_of_the_probabilities(builder, n_classes):
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "adagrad"])
-@pytest.mark.parametrize("builder", ["flat", "huffman", "several codes"])
+@pytest.mark.parametrize("builder", ["flat", "huffman"])
 def test_without_an_intercept_the_weights_decide_alone(builder, solver):
     X, y = problem(5)
-    options = SEVERAL_CODES if builder == "several codes" else {"builder": builder}
-    model = Classifier(**options, solver=solver, C=0.3, tol=1e-7, fit_intercept=False).fit(X, y)
+    model = Classifier(builder, solver=solver, C=0.3, tol=1e-7, fit_intercept=False).fit(X, y)
     assert not model.bias_.any()
     proba = model.predict_proba(np.zeros((1, X.shape[1])))
     if builder == "flat":
@@ -258,16 +241,13 @@ def test_without_an_intercept_the_weights_decide_alone(builder, solver):
 
 
 @pytest.mark.parametrize(
-    ("options", "layout"),
-    [
-        *(({}, np.asarray), ({}, scipy.sparse.csr_array), ({"builder": "huffman"}, np.asarray)),
-        (SEVERAL_CODES, np.asarray),
-    ],
+    ("builder", "layout"),
+    [("auto", np.asarray), ("auto", scipy.sparse.csr_array), ("huffman", np.asarray)],
 )
-def test_a_warm_start_goes_on_from_the_optimum(options, layout):
+def test_a_warm_start_goes_on_from_the_optimum(builder, layout):
     X, y = problem(5)
     X = layout(X)
-    model = Classifier(**options, C=0.3, warm_start=True).fit(X, y)
+    model = Classifier(builder, C=0.3, warm_start=True).fit(X, y)
     before, tree = model.n_iter_, model.tree_
     proba = model.predict_proba(X)
     model.fit(X, y)
@@ -393,8 +373,6 @@ def test_auto_takes_liblinear_for_many_classes_of_sparse_samples(monkeypatch):
     monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_FLAT", 7)
     assert scipy.sparse.issparse(Classifier().fit(scipy.sparse.csr_array(X), y).weight_)
     assert not scipy.sparse.issparse(Classifier().fit(X, y).weight_)
-    several = Classifier(**SEVERAL_CODES, max_iter=5).fit(scipy.sparse.csr_array(X), y)
-    assert not scipy.sparse.issparse(several.weight_)
     monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_FLAT", 9)
     monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_WEIGHTS", 50)
     assert scipy.sparse.issparse(Classifier().fit(scipy.sparse.csr_array(X), y).weight_)
@@ -521,7 +499,7 @@ def test_a_search_finds_what_all_log_probabilities_say(searched, monkeypatch, na
             classes, values = model.top_k(layout(X), k)
             assert (classes == model.classes_[order[:, :k]]).all()
             close(values, np.take_along_axis(log_proba, order[:, :k], axis=1), 1e-9)
-        if model._model.tree.has_single_codes and patience == 1000:
+        if patience == 1000:
             assert model._model.top_k(layout(X), 1).certain.all()
 
 
@@ -576,7 +554,11 @@ def test_the_tree_follows_the_centroids_of_wide_sparse_rows():
         ({"class_weight": {"class0": 2}}, OptionError, "'class0', which is not a class"),
         ({"tree": 3}, OptionError, "tree is 3; it is a Tree"),
         ({"solver": "newton"}, OptionError, "solver is 'newton'"),
-        ({"solver": "liblinear", **SEVERAL_CODES}, OptionError, "liblinear takes trees with one"),
+        (
+            {"builder": "gmm", "builder_options": {"trees": 3}},
+            InputError,
+            "'class 0' has 3 codes, and a classifier holds one per label; build it without epsilon",
+        ),
         ({"weight_threshold": -1}, OptionError, "weight_threshold is -1"),
         ({"tree": Tree.from_children(["a", "b"], [[~0, ~1]])}, InputError, "no label 'class 0'"),
         ({"tree": "missing.json"}, HstreeError, "missing.json"),

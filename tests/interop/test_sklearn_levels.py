@@ -177,12 +177,3 @@ def test_levels_want_a_fitted_model(samples):
     for predict in (Classifier(tree=TREE).predict_nodes, Classifier().predict_node_proba):
         with pytest.raises(NotFittedError):
             predict(samples[0])
-
-
-def test_levels_want_one_code(samples):
-    X, y = samples
-    model = Classifier(builder="gmm", builder_options={"epsilon": 0.4, "trees": 3}, max_iter=5)
-    with pytest.warns(Warning, match="L-BFGS"):
-        model.fit(X, y)
-    with pytest.raises(InputError, match="codes, and a taxonomy holds one"):
-        model.predict_nodes(X, depth=1)

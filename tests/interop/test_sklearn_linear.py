@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hstree import Tree, WordVectors, build
+from hstree import Tree, build
 from hstree.data.vocabulary import Vocabulary
 from hstree.interop.sklearn.linear import LinearTree
 from hstree.layers.hierarchical import HierarchicalSoftmax
@@ -13,20 +13,15 @@ def tree_of(name, n_labels=50):
     rng = np.random.default_rng(0)
     labels = [f"w{i}" for i in range(n_labels)]
     counts = rng.integers(1, 9, n_labels)
-    if name == "several codes":
-        vectors = WordVectors(labels, rng.standard_normal((n_labels, 3)), counts=counts)
-        return build("gmm", vectors, epsilon=0.4, trees=4)
     if name == "wide below":
-        wide = np.delete(np.arange(n_labels + 2), n_labels)
-        return Tree.from_children(
-            [*labels, "a", "b", "c"], [[1, 2, ~n_labels], (~wide).tolist(), [~(n_labels + 2), ~0]]
-        )
+        wide, narrow = range(-n_labels, 0), [~n_labels, ~(n_labels + 1)]
+        return Tree.from_children([*labels, "a", "b", "c"], [[1, 2, ~(n_labels + 2)], wide, narrow])
     method, _, arity = name.partition(" ")
     options = {"arity": int(arity)} if arity else {}
     return build(method, Vocabulary(labels, counts), **options)
 
 
-TREES = ("huffman", "huffman 5", "flat", "several codes", "wide below")
+TREES = ("huffman", "huffman 5", "flat", "wide below")
 
 
 @pytest.fixture(params=TREES)

@@ -31,11 +31,12 @@ from hstree.interop.sklearn.levels import LevelsMixin, without_nodes
 from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse
 from hstree.interop.sklearn.solvers import Adagrad, solve, solve_by_child
 from hstree.tree import Tree
+from hstree.tree.paths import check_single_codes
 
 #: A weight for some classes, 1 for the others; or the same total weight for all classes.
 ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
 
-#: Weights of one problem that ``solver="auto"`` still gives to L-BFGS, which keeps about
+#: Weights of a node that ``solver="auto"`` still gives to L-BFGS, which keeps about
 #: twenty-five numbers of eight bytes for each.
 MOST_WEIGHTS = 5_000_000
 
@@ -64,7 +65,7 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         classes, and for more "kmeans", balanced, of an arity of 10, with up to 100 classes under
         the lowest nodes. Else one of `hstree.builders()` that takes vectors (the centroids of the
         classes; see `class_tree.class_vectors`) or a vocabulary (their frequencies), or "classes",
-        which clusters the centroids, too.
+        which clusters the centroids, too. Classes have one code each in the tree.
     builder_options : mapping, optional
         Options of the builder; none for "auto".
     tree : Tree, str or path, optional
@@ -81,13 +82,11 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         "balanced" gives all classes the same total weight and keeps the total of all samples, in
         each call.
     solver : {"auto", "lbfgs", "liblinear", "adagrad"}, default "auto"
-        "lbfgs" goes to the optimum over all samples, node by node where every class has one code.
-        "liblinear", for such trees, trains each child of a node against its siblings, as
-        `OneVsRestClassifier` does, and takes the softmax of their logits: it is fast where there
-        are many classes, and keeps few weights. "adagrad" takes minibatches. "auto" is
-        "liblinear" for a sparse X of more than 256 classes with one code each, else "lbfgs"; where
-        a problem has more than five million weights "liblinear", or "adagrad" for a dense X or
-        several codes.
+        "lbfgs" goes to the optimum over all samples, node by node. "liblinear" trains each child of
+        a node against its siblings, as `OneVsRestClassifier` does, and takes the softmax of their
+        logits: it is fast where there are many classes, and keeps few weights. "adagrad" takes
+        minibatches. "auto" is "liblinear" for a sparse X of more than 256 classes, else "lbfgs";
+        where a node has more than five million weights "liblinear", or "adagrad" for a dense X.
     weight_threshold : float, default 0.05
         Weights that move the logit of no training sample by more than this are not kept, with
         "liblinear".
@@ -136,8 +135,8 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
     Notes
     -----
     In training, a sample takes about ``log2(V)`` logits in a binary tree of V classes instead
-    of V. `predict` and `top_k` search the tree, the likeliest branches first, where it is large
-    and every class has one code; `predict_proba` takes the logits of all nodes.
+    of V. `predict` and `top_k` search the tree, the likeliest branches first, where it is large;
+    `predict_proba` takes the logits of all nodes.
 
     Examples
     --------
@@ -182,7 +181,7 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
 
         X is array_like or sparse (n, n_features); `y` and `sample_weight` are array_like (n,).
         Raises OptionError when a parameter is out of its range, InputError when a class is not a
-        label of the tree, or the builder takes running text.
+        label of the tree or has several codes in it, or the builder takes running text.
 
         A `y` that is the name of an inner node of `tree`, and no label, says that the class is one
         of those below: its likelihood is the probability of reaching that node.
@@ -357,6 +356,7 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         else:
             options, number = self.builder_options or {}, np.searchsorted(classes, y)
             tree = tree_of_classes(self.builder, options, X, number, weight, names, int(seed))
+        check_single_codes(tree, "a classifier", "build it without epsilon, trees and senses")
         self.tree_, self.classes_, self._label_of_class = tree, classes, label_ids(tree, names)
         self._model = LinearTree(
             tree,
@@ -369,18 +369,11 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         self._begin()
 
     def _chosen_solver(self, X: Rows) -> str:
-        """Return the solver; OptionError for liblinear where classes have several codes."""
-        has_single_codes = self.tree_.has_single_codes
-        if self.solver == "liblinear" and not has_single_codes:
-            raise OptionError.about(
-                "solver", "liblinear takes trees with one code a class; take lbfgs or adagrad"
-            )
+        """Return the solver."""
         if self.solver != "auto":
             return self.solver
-        rows = np.diff(self.tree_.row_start)
-        largest = rows.max(initial=0) if has_single_codes else rows.sum()
-        is_small = largest * X.shape[1] <= MOST_WEIGHTS
-        if is_sparse(X) and has_single_codes:
+        is_small = np.diff(self.tree_.row_start).max(initial=0) * X.shape[1] <= MOST_WEIGHTS
+        if is_sparse(X):
             return "lbfgs" if is_small and len(self.classes_) <= MOST_FLAT else "liblinear"
         return "lbfgs" if is_small else "adagrad"
 

@@ -18,7 +18,7 @@ from hstree import progress
 from hstree._jobs import n_parallel, parallel
 from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Float64, Int64
-from hstree.interop.sklearn.linear import TABLE_LIMIT, Rows, product
+from hstree.interop.sklearn.linear import TABLE_LIMIT, Rows, product, without_empty_columns
 from hstree.layers.kernels import log_sigmoid
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
@@ -102,7 +102,7 @@ def _solve(X: Rows, largest: Array, objective: Objective, group: list[Problem]) 
     solved: list[Any] = []
     for samples, positives in group:
         # (n, features) samples of the node, without the features that none of them has
-        some, features = own_features(X if len(samples) == X.shape[0] else X[samples])
+        some, features = without_empty_columns(X if len(samples) == X.shape[0] else X[samples])
         C = objective.C * np.sqrt(X.shape[0] / max(len(samples), 1))
         kept, bias = [], np.empty(len(positives))
         for i, positive in enumerate(positives):
@@ -112,16 +112,6 @@ def _solve(X: Rows, largest: Array, objective: Objective, group: list[Problem]) 
         n_weights = np.array([len(weight) for _, weight in kept])
         solved.append((n_weights, *map(np.concatenate, zip(*kept, strict=True)), bias))
     return solved
-
-
-def own_features(X: Any) -> tuple[Any, Array]:
-    """Return a CSR array, as liblinear takes it, without empty columns; numbers of the others."""
-    occurs = np.zeros(X.shape[1], bool)
-    occurs[X.indices] = True
-    features = np.flatnonzero(occurs).astype(np.int32)
-    number = np.cumsum(occurs, dtype=np.int32) - 1
-    content = X.data.astype(np.float64), number[X.indices], X.indptr.astype(np.int32)
-    return scipy.sparse.csr_array(content, shape=(X.shape[0], len(features))), features
 
 
 def _logistic(X: Any, positive: Int64, C: float, objective: Objective) -> tuple[Float64, float]:
@@ -140,9 +130,9 @@ def dual_logistic(
 ) -> tuple[Float64, Float64]:
     """Solve logistic regressions of each class against the others by dual coordinate descent.
 
-    X is as `own_features` returns it; y (n,) has two classes or more, `weight` (n,) is that of the
-    samples. Returns the weights (k, n_features) and the biases (k,) of the classes, ascending; of
-    two classes those of the second.
+    X is as `without_empty_columns` returns it; y (n,) has two classes or more, `weight` (n,) is
+    that of the samples. Returns the weights (k, n_features) and the biases (k,) of the classes,
+    ascending; of two classes those of the second.
     """
     liblinear.set_verbosity_wrap(0)
     n_classes = len(np.unique(y))

@@ -14,7 +14,7 @@ from hstree.tree.hierarchy import Hierarchy
 
 
 class LevelsMixin:
-    """Methods of a classifier whose tree is a taxonomy; where labels have one code."""
+    """Methods of a classifier whose tree is a taxonomy."""
 
     tree: Tree | str | os.PathLike[str] | None
     tree_: Tree
@@ -36,8 +36,7 @@ class LevelsMixin:
     def predict_node_proba(self, X: Any) -> Float64:
         """Return the probabilities of `nodes_`, a float64 array (n, M).
 
-        That of a node is the sum over the classes below it. Raises InputError where classes have
-        several codes.
+        That of a node is the sum over the classes below it.
         """
         X = self._checked(X)
         levels = Hierarchy(self.tree_)

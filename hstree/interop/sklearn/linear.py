@@ -14,7 +14,7 @@ import scipy.sparse
 
 from hstree._compiled import twin
 from hstree._ragged import offsets, ranges, segment_ids
-from hstree._typing import Array, Float64, Int64, Integer
+from hstree._typing import Array, Float64, Int32, Int64, Integer
 from hstree.layers import kernels
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.node_groups import (
@@ -61,7 +61,7 @@ class Gradient(NamedTuple):
 
 
 class LinearTree:
-    """Weights of a linear model over a tree, trained on a sparse X or on a dense one.
+    """Weights of a linear model over a tree with one code a label, for a sparse X or a dense one.
 
     `table` is (n_features, R) for a sparse X, so that the weights of a feature are adjacent, else
     (R, n_features); zero at the start. `bias` (R,) makes the untrained model the distribution of
@@ -159,15 +159,11 @@ class LinearTree:
 
         Sparse samples are first searched with few logits each; those that need more then get the
         logits of all nodes by one sparse product. Samples whose search is long or not certain have
-        no answer, nor has any in small trees and those with several codes per label. 1 <= k <= V.
+        no answer, nor has any in small trees. 1 <= k <= V.
         """
         n, n_edges = X.shape[0], len(self.tree.child)
         result = BatchTopK.empty(n, k)
-        if (
-            not self.tree.has_single_codes
-            or n_edges < LEAST_EDGES
-            or self.tree.fan_out[0] > LEAST_PATIENCE + PATIENCE * n_edges
-        ):
+        if n_edges < LEAST_EDGES or self.tree.fan_out[0] > LEAST_PATIENCE + PATIENCE * n_edges:
             return result
 
         def search(samples: Int64, logits: PairLogits, patience: float) -> None:
@@ -216,12 +212,12 @@ class LinearTree:
         if tree.n_nodes == 0:
             return np.zeros(len(labels)), []
         expansion = self.expand(labels)
-        code, code_item = expansion.decision_code, expansion.code_item
+        item = expansion.decision_code  # a label has one code
         # (D,) log-probability of each decision, and how to go back from it
         width = tree.edge_width[expansion.edge]
         log_prob = np.empty(len(width))
         pairs = partial(self.pair_logits, X), partial(self._pair_gradient, X)
-        backwards: list[tuple[Int64, Backward[Iterable[Gradient]]]] = []
+        backwards: list[tuple[Array, Backward[Iterable[Gradient]]]] = []
         for decide, is_in in (
             (partial(binary_nodes, *pairs), width == 2),
             (partial(narrow_nodes, *pairs), (width > 2) & (width <= NARROW)),
@@ -229,16 +225,12 @@ class LinearTree:
         ):
             some = np.flatnonzero(is_in)
             if some.size:
-                edge, item = expansion.edge[some], code_item[code[some]]
-                taken = Decisions(item, tree.edge_row[edge], tree.edge_branch[edge], width[some])
+                edge, of_some = expansion.edge[some], item[some]
+                taken = Decisions(of_some, tree.edge_row[edge], tree.edge_branch[edge], width[some])
                 log_prob[some], backward = decide(taken)
-                backwards.append((some, backward))
-        # (C,) log-probability of each code, (B,) of each label
-        of_code = np.bincount(code, weights=log_prob, minlength=len(code_item))
-        nll = -np.logaddexp.reduceat(of_code, expansion.code_start[:-1])
-        # (C,) a decision counts by the share of its code in the label's probability
-        share = sample_weight[code_item] * np.exp(of_code + nll[code_item])
-        return nll, [g for some, backward in backwards for g in backward(share[code[some]])]
+                backwards.append((sample_weight[of_some], backward))
+        nll: Float64 = np.negative(np.bincount(item, log_prob, minlength=len(labels)))
+        return nll, [g for share, backward in backwards for g in backward(share)]
 
     def expand(self, targets: Integer) -> Expansion:
         """Return the codes of targets (B,): label ids, or ``V + n`` for node n."""
@@ -290,7 +282,7 @@ def _wide(model: LinearTree, X: Rows, taken: Decisions) -> Passed[Iterable[Gradi
         index: Any = rows
         if model.sparse:
             samples, features = without_empty_columns(samples)
-            index = (features, rows)
+            index = (features.astype(np.int64), rows)
         weight = model.table[index]
         error = samples @ (weight if model.sparse else weight.T) + model.bias[rows]
         chosen = np.arange(len(here)) * error.shape[1] + taken.branch[here]
@@ -359,8 +351,12 @@ def is_sparse(X: Any) -> bool:
     return bool(scipy.sparse.issparse(X))
 
 
-def without_empty_columns(X: Any) -> tuple[Any, Int64]:
-    """Return a CSR array without its empty columns, and the numbers of the other columns."""
-    columns, indices = np.unique(X.indices, return_inverse=True)
-    few = scipy.sparse.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], len(columns)))
-    return few, columns.astype(np.int64)
+def without_empty_columns(X: Any) -> tuple[Any, Int32]:
+    """Return a CSR array without its empty columns, and the numbers of the other columns.
+
+    Its indices are int32, as liblinear takes them.
+    """
+    columns, indices = kernels.touched_rows(X.indices, X.shape[1])
+    content = X.data, indices, X.indptr.astype(np.int32)
+    few = scipy.sparse.csr_array(content, shape=(X.shape[0], len(columns)))
+    return few, columns.astype(np.int32)

@@ -2,10 +2,9 @@
 
 The objective is that of scikit-learn's `LogisticRegression`: ``C`` times the weighted sum of the
 negative log-likelihoods, plus half the squared norm of the weights; biases are not penalised. A
-node that a share s of the samples reaches has ``C / sqrt(s)`` in the place of C. Where every label
-has one code, the weights of a node occur in its own decisions only, so that the objective is a sum
-of convex problems, one per node over the samples that pass it; L-BFGS solves each by itself. Where
-labels have several codes all weights move together, to a local optimum.
+node that a share s of the samples reaches has ``C / sqrt(s)`` in the place of C. Every label has
+one code, so that the weights of a node occur in its own decisions only: the objective is a sum of
+convex problems, one per node over the samples that pass it. L-BFGS solves each by itself.
 
 For many classes, liblinear's dual coordinate descent trains each child of a node against its
 siblings, as a logistic regression by itself, and the softmax of their logits is the node's. Of the
@@ -26,19 +25,13 @@ from threadpoolctl import threadpool_limits
 from hstree import progress
 from hstree._compiled import twin
 from hstree._jobs import n_parallel, parallel
-from hstree._typing import Array, Float64, Int64, Integer
-from hstree.interop.sklearn.label_nodes import dual_logistic, own_features
+from hstree._typing import Array, Float64, Int32, Int64, Integer
+from hstree.interop.sklearn.label_nodes import dual_logistic
 from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse, without_empty_columns
 from hstree.layers import kernels
 from hstree.training.adagrad import TINY, adagrad_rows
 from hstree.tree.weight_rows import row_curvature
 
-#: Returns a value and its gradient (n,).
-Objective = Callable[[Float64], tuple[float, Float64]]
-#: Returns the optimum from a start, the objective after each iteration, and whether it converged.
-Minimise = Callable[[Objective, Float64], tuple[Float64, list[float], bool]]
-#: Share of a problem in the samples' weight, its objective after each iteration, its convergence.
-Ended = tuple[float, list[float], bool]
 #: Tolerance of liblinear.
 TOLERANCE = 0.3
 #: Groups of nodes, each solved by one job: so many at least, and so many for each job at a time,
@@ -76,20 +69,23 @@ def solve(
     iteration, divided by ``C`` times the weight of the samples (a node that has ended keeps its
     last value), and whether all problems were solved.
     """
-    used = np.flatnonzero(weight)
-    if model.tree.n_nodes == 0 or not used.size:
-        return [], True
-    minimise = partial(_minimise, tol=tol, max_iter=max_iter)
-    samples = X[used], labels[used], weight[used]
-    if model.tree.has_single_codes:
-        ended = _solve_nodes(model, *samples, C, minimise, n_jobs)
-    else:
-        ended = list(_solve_together(model, *samples, C, minimise))
-    curve = np.zeros(max(len(values) for _, values, _ in ended))
-    for share, values, _ in ended:
+    table = model.dense_weight
+    # share in the samples' weight, objective after each iteration and convergence of each node
+    ended: dict[int, tuple[float, list[float], bool]] = {}
+    solved = partial(_optima, X, model.fit_intercept, tol, max_iter)
+    for node, share, optimum in _each_node(model, labels, weight, C, solved, n_jobs):
+        features, weights, bias, *end = optimum
+        rows = model.rows(node)
+        model.bias[rows], table[rows] = bias, 0
+        table[rows, features] = weights.T
+        ended[node] = share, *end
+    curve = np.zeros(max((len(values) for _, values, _ in ended.values()), default=0))
+    # In the order of nodes, whatever job ended first: the rounding of sums depends on it.
+    for node in sorted(ended):
+        share, values, _ = ended[node]
         curve[: len(values)] += share * np.array(values)
         curve[len(values) :] += share * values[-1]
-    return curve.tolist(), all(converged for *_, converged in ended)
+    return curve.tolist(), all(converged for *_, converged in ended.values())
 
 
 def solve_by_child(
@@ -104,47 +100,23 @@ def solve_by_child(
 ) -> None:
     """Train each child of a node against its siblings by liblinear; labels and weights are (n,).
 
-    Every label of the tree has one code. `model.kept` gets the weights that move the logit of some
-    sample by more than `threshold`, as float32.
+    `model.kept` gets the weights that move the logit of some sample by more than `threshold`, as
+    float32.
     """
-    used = np.flatnonzero(weight)
-    if model.tree.n_nodes == 0 or not used.size:
-        return
-    X, labels, weight = scipy.sparse.csr_array(X)[used], labels[used], weight[used]
+    X = scipy.sparse.csr_array(X)
     most = abs(X).max(axis=0).toarray().ravel()
     solved = partial(_optima_by_child, X, model.fit_intercept, most, threshold, seed)
     model.table, model.kept = None, None
     sizes = np.diff(model.tree.row_start).tolist()
     rows = [scipy.sparse.csr_array((size, X.shape[1]), dtype=np.float32) for size in sizes]
-    for node, _, (weights, bias) in _each_node(model, X, labels, weight, C, solved, n_jobs):
+    for node, _, (weights, bias) in _each_node(model, labels, weight, C, solved, n_jobs):
         rows[node], model.bias[model.rows(node)] = weights, bias
-    model.kept = scipy.sparse.vstack(rows, format="csr")
-
-
-def _solve_nodes(
-    model: LinearTree,
-    X: Rows,
-    labels: Int64,
-    weight: Float64,
-    C: float,
-    minimise: Minimise,
-    n_jobs: int | None,
-) -> list[Ended]:
-    table, ended = model.dense_weight, dict[int, Ended]()
-    solved = partial(_optima, X, model.fit_intercept, minimise)
-    for node, share, optimum in _each_node(model, X, labels, weight, C, solved, n_jobs):
-        features, weights, bias, *end = optimum
-        rows = model.rows(node)
-        model.bias[rows], table[rows] = bias, 0
-        table[rows, features] = weights.T
-        ended[node] = share, *end
-    # In the order of nodes, whatever job ended first: the rounding of sums depends on it.
-    return [ended[node] for node in sorted(ended)]
+    if rows:
+        model.kept = scipy.sparse.vstack(rows, format="csr")
 
 
 def _each_node(
     model: LinearTree,
-    X: Rows,
     labels: Int64,
     weight: Float64,
     C: float,
@@ -152,10 +124,12 @@ def _each_node(
     n_jobs: int | None,
 ) -> Iterator[tuple[int, float, Any]]:
     """Yield each node with samples, their share of the weight, and what `solved` returns for it."""
-    tree, expansion, total = model.tree, model.expand(labels), weight.sum()
-    penalty = model.node_penalty()
-    # (D,) sample, node and branch of each decision; a code is a sample here
-    sample = expansion.decision_code
+    tree, used = model.tree, np.flatnonzero(weight)
+    if tree.n_nodes == 0 or not used.size:
+        return
+    expansion, penalty, total = model.expand(labels[used]), model.node_penalty(), weight.sum()
+    # (D,) sample, node and branch of each decision; a label has one code
+    sample = used[expansion.decision_code]
     node, branch = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
     order = np.argsort(node, kind="stable")
     first = np.flatnonzero(np.diff(node[order], prepend=-1))
@@ -179,10 +153,14 @@ def _each_node(
                 task.advance(len(here))
 
 
-def _optima(X: Rows, fit_intercept: bool, minimise: Minimise, problems: list[Problem]) -> list[Any]:
-    """Solve the problems of some nodes; return the features, weights and biases of each, too.
+def _optima(
+    X: Rows, fit_intercept: bool, tol: float, max_iter: int, problems: list[Problem]
+) -> list[Any]:
+    """Solve the problems of some nodes by L-BFGS.
 
-    BLAS has one thread, whatever the number of jobs: the rounding of its sums depends on threads.
+    Returns the features, weights and biases of each, its objective after each iteration, and
+    whether it converged. BLAS has one thread, whatever the number of jobs: the rounding of its sums
+    depends on threads.
     """
     optima = []
     with threadpool_limits(1):
@@ -190,9 +168,26 @@ def _optima(X: Rows, fit_intercept: bool, minimise: Minimise, problems: list[Pro
             node = _Node(X[problem.sample], problem, fit_intercept)
             start = np.zeros((X.shape[1], node.n_rows)) if problem.start is None else problem.start
             start = np.r_[start[node.features].ravel(), problem.bias]
-            end, values, converged = minimise(node, start)
-            optima.append((node.features, *node.unpacked(end), values, converged))
+            end, *how = _minimise(node, start, tol, max_iter)
+            optima.append((node.features, *node.unpacked(end), *how))
     return optima
+
+
+def _minimise(
+    node: "_Node", start: Float64, tol: float, max_iter: int
+) -> tuple[Float64, list[float], bool]:
+    """Return the optimum, the objective after each iteration, and whether it converged."""
+    values: list[float] = []
+    result = scipy.optimize.minimize(
+        node,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        callback=lambda intermediate_result: values.append(float(intermediate_result.fun)),
+        # Only rounding ends it by the fall of the objective, as in scikit-learn.
+        options={"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxls": 50},
+    )
+    return result.x, values or [float(result.fun)], result.status == 0
 
 
 def _optima_by_child(
@@ -206,7 +201,7 @@ def _optima_by_child(
     """Return the weights (rows, n_features), CSR, and the biases of some nodes."""
     optima = []
     for problem in problems:
-        some, features = own_features(X[problem.sample])
+        some, features = without_empty_columns(X[problem.sample])
         present = np.unique(problem.branch)
         bias = problem.bias.astype(np.float64)
         table = np.zeros((len(bias), len(features)))
@@ -231,7 +226,7 @@ class _Node:
     """Objective of one node: a logistic regression or a softmax over the samples that pass it."""
 
     def __init__(self, X: Rows, problem: Problem, fit_intercept: bool) -> None:
-        self.features: Int64 | slice = slice(None)
+        self.features: Int32 | slice = slice(None)
         if is_sparse(X):
             X, self.features = without_empty_columns(X)
         self.X, self.branch = X.astype(np.float64), problem.branch
@@ -259,51 +254,6 @@ class _Node:
         value = 0.5 * self.penalty * np.vdot(weight, weight) - self.share @ log_prob
         grad_bias = error.sum(axis=0) * self.fit_intercept
         return float(value), np.concatenate([grad_weight.ravel(), grad_bias])
-
-
-def _solve_together(
-    model: LinearTree, X: Rows, labels: Int64, weight: Float64, C: float, minimise: Minimise
-) -> Iterator[Ended]:
-    share = weight / weight.sum()
-    # (R,) penalty of each weight row, as a column where rows are the first axis
-    penalty = model.row_penalty() / (C * weight.sum())
-    penalty = penalty if model.sparse else penalty[:, None]
-    shape, n_weights, dtype = model.table.shape, model.table.size, model.table.dtype
-
-    def objective(theta: Float64) -> tuple[float, Float64]:
-        model.table, model.bias = theta[:n_weights].reshape(shape), theta[n_weights:]
-        nll, gradients = model.loss(X, labels, share)
-        grad_table, grad_bias = penalty * model.table, np.zeros(len(model.bias))
-        for gradient in gradients:
-            grad_table[gradient.index] += gradient.weight
-            grad_bias[gradient.rows] += gradient.bias
-        value = share @ nll + 0.5 * np.vdot(penalty * model.table, model.table)
-        grad_bias *= model.fit_intercept
-        return float(value), np.concatenate([grad_table.ravel(), grad_bias])
-
-    X = X.astype(np.float64)
-    start = np.concatenate([model.table.ravel(), model.bias]).astype(np.float64)
-    with progress.task("fitting all nodes together"):
-        end, values, converged = minimise(objective, start)
-    model.table = end[:n_weights].reshape(shape).astype(dtype)
-    model.bias = end[n_weights:].astype(dtype)
-    yield 1.0, values, converged
-
-
-def _minimise(
-    objective: Objective, start: Float64, *, tol: float, max_iter: int
-) -> tuple[Float64, list[float], bool]:
-    values: list[float] = []
-    result = scipy.optimize.minimize(
-        objective,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        callback=lambda intermediate_result: values.append(float(intermediate_result.fun)),
-        # Only rounding ends it by the fall of the objective, as in scikit-learn.
-        options={"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxls": 50},
-    )
-    return result.x, values or [float(result.fun)], result.status == 0
 
 
 class Rates(NamedTuple):
