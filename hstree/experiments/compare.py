@@ -542,10 +542,8 @@ class Table:
             pairs = zip(weights, nlls, strict=True)
             mixed = [mixed_nll(weight, test, other_test) for weight, test in pairs]
             fields["mixture"] = results.Mixture(statistics.fmean(weights), _spread(mixed).mean)
-        # The figures are of binary NCE, and of bands that are projections of the hidden vector.
-        is_published = row.kind == "layer" and not (
-            row.options.get("ranking") or row.options.get("projected") is False
-        )
+        # The figures are of binary NCE.
+        is_published = row.kind == "layer" and not row.options.get("ranking")
         return RowResult(
             name=row.name,
             kind=row.kind,

@@ -25,11 +25,10 @@ from hstree.layers.dense import (
 class DifferentiatedSoftmax(SoftmaxLayer):
     """Softmax over all words, whose vectors are the shorter the rarer the word.
 
-    D-softmax, or D-softmax* where `projected`. Words are in bands of falling frequency; those
-    of band i have the logits ``s_w = v_w . z_i + b_w`` with vectors of d_i numbers, and
-    ``P(w | h) = exp(s_w) / Z``. z_i is a part of h that no other band sees, or a projection
-    ``P_i h`` of the whole (h itself where d_i = d). It is the softmax whose weight matrix is
-    ``v_w P_i``: of rank d_i in band i, or zero outside of the band's part.
+    D-softmax*. Words are in bands of falling frequency; those of band i have the logits
+    ``s_w = v_w . P_i h + b_w`` with vectors of d_i numbers (P_i is left out where d_i = d), and
+    ``P(w | h) = exp(s_w) / Z``. It is the softmax whose weight matrix is ``v_w P_i``, of rank d_i
+    in band i.
 
     A target costs V exponentials and ``sum_i V_i d_i`` multiplications, in training and in testing,
     and ``d d_i`` for each projection. Parameters: ``sum_i V_i (d_i + 1)``, and the projections'.
@@ -42,9 +41,6 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         Rank by count at which each band ends, and length of its vectors, "2000:64,10000:32,*:16",
         where * is the last word. "auto" gives a fifth of the words long vectors, the others short
         ones.
-    projected : bool
-        Project the whole hidden vector for each band. Otherwise the bands share its numbers out:
-        their lengths must add up to d.
 
     Attributes
     ----------
@@ -70,21 +66,15 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         dtype: Any = np.float32,
         random_state: RandomState = 0,
         bands: str = "auto",
-        projected: bool = True,
     ) -> None:
         super().__init__(len(vocabulary), dim)
-        cutoffs, widths = _bands(self.n_labels, dim, bands, projected)
+        cutoffs, widths = _bands(self.n_labels, dim, bands)
         if max(widths) > dim:
             reason = f"is {bands!r}; no band can have more numbers than hidden vectors, {dim}"
             raise OptionError.about("bands", reason)
-        if not projected and sum(widths) != dim:
-            reason = (
-                f"is {bands!r}, whose lengths add up to {sum(widths)}; without projections they "
-            )
-            raise OptionError.about("bands", f"{reason}must add up to the hidden vectors' {dim}")
-        self.bands, self.projected = Bands(vocabulary.counts, cutoffs), projected
+        self.bands = Bands(vocabulary.counts, cutoffs)
         self.column = None if self.bands.is_identity else self.bands.column
-        shapes = _shapes(self.bands.start.tolist(), widths, dim, projected)
+        shapes = _shapes(self.bands.start.tolist(), widths, dim)
         self._arrays: dict[str, Array] = {k: np.zeros(shape, dtype) for k, shape in shapes.items()}
         self.bias = self._arrays["bias"]
         log_share = log_unigram(vocabulary.counts if counts is None else counts)
@@ -92,11 +82,6 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         numbers, rng = range(1, len(widths) + 1), np.random.default_rng(random_state)
         self.weights = [self._arrays[f"band{i}_weight"] for i in numbers]
         self.projections = [self._arrays.get(f"band{i}_projection") for i in numbers]
-        # the parts of the hidden vectors that bands without projection see
-        ends = np.cumsum(widths).tolist()
-        self._parts = [slice(end - n, end) for end, n in zip(ends, widths, strict=True)]
-        if projected:
-            self._parts = [slice(None)] * len(widths)
         for projection in self.projections:
             if projection is not None:  # which keeps the mean squared length of a vector
                 width = len(projection)
@@ -109,14 +94,13 @@ class DifferentiatedSoftmax(SoftmaxLayer):
     @classmethod
     def shapes(cls, source: Vocabulary, dim: int, **options: Any) -> dict[str, tuple[int, ...]]:
         """Return the shapes of `parameters` of a layer with these `options`, all of them given."""
-        projected = options["projected"]
-        cutoffs, widths = _bands(len(source), dim, options["bands"], projected)
-        return _shapes([0, *cutoffs, len(source)], widths, dim, projected)
+        cutoffs, widths = _bands(len(source), dim, options["bands"])
+        return _shapes([0, *cutoffs, len(source)], widths, dim)
 
     def chunks(self, hidden: Array) -> Iterator[Chunk]:
         """Yield the logits of all columns, a band after another."""
-        for i, (part, projection) in enumerate(zip(self._parts, self.projections, strict=True)):
-            inputs = hidden[:, part] if projection is None else hidden @ projection.T
+        for i, projection in enumerate(self.projections):
+            inputs = hidden if projection is None else hidden @ projection.T
             first, stop = self.bands.start[i : i + 2].tolist()
             yield from row_chunks(inputs, self.weights[i], self.bias[first:stop], first)
 
@@ -144,7 +128,7 @@ class DifferentiatedSoftmax(SoftmaxLayer):
             of_rows = gradients[f"band{i + 1}_weight"], gradients["bias"][first:stop]
             grad = backward(of_band, 1 / passed.total, target, of_rows, is_first=False)
             if projection is None:
-                grad_hidden[:, self._parts[i]] += grad
+                grad_hidden += grad
             else:
                 grad_hidden += grad @ projection
                 gradients[f"band{i + 1}_projection"] += grad.T @ hidden
@@ -161,25 +145,21 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         return {name: curvature[name] for name in self.parameters()}
 
 
-def _shapes(
-    start: list[int], widths: list[int], dim: int, projected: bool
-) -> dict[str, tuple[int, ...]]:
+def _shapes(start: list[int], widths: list[int], dim: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of parameters, for bands that start at these ranks and end at the last."""
     shapes: dict[str, tuple[int, ...]] = {"bias": (start[-1],)}
     for i, width in enumerate(widths):
         shapes[f"band{i + 1}_weight"] = (start[i + 1] - start[i], width)
-        if projected and width < dim:
+        if width < dim:
             shapes[f"band{i + 1}_projection"] = (width, dim)
     return shapes
 
 
-def _bands(n_labels: int, dim: int, text: str, projected: bool) -> tuple[list[int], list[int]]:
+def _bands(n_labels: int, dim: int, text: str) -> tuple[list[int], list[int]]:
     """Return the cut-offs and the widths of an option; OptionError where they are not legal."""
     if text == "auto":
         cutoffs = [n_labels // 5] if n_labels >= 5 and dim > 1 else []
-        rare = max(1, dim // 4)
-        frequent = dim if projected else dim - rare
-        return cutoffs, [frequent, rare] if cutoffs else [dim]
+        return cutoffs, [dim, max(1, dim // 4)] if cutoffs else [dim]
     try:
         pairs = [band.split(":") for band in text.split(",")]
         cutoffs, widths = [int(end) for end, _ in pairs[:-1]], [int(width) for _, width in pairs]

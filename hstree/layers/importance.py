@@ -40,8 +40,6 @@ class ImportanceSampling(noise.NoiseLayer):
         Number of labels drawn after which a target gets the softmax over all labels.
     effective : float
         Effective sample size that suffices.
-    alpha : float
-        Power of the counts in the distribution that labels are drawn from: 0 for the uniform one.
 
     Raises
     ------
@@ -64,9 +62,8 @@ class ImportanceSampling(noise.NoiseLayer):
         samples: noise.Count = 200,
         limit: noise.Count = 1600,
         effective: Annotated[float, Range(1)] = 100.0,
-        alpha: noise.Power = 1.0,
     ) -> None:
-        sampling = noise.Sampling(samples, unique=False, alpha=alpha)
+        sampling = noise.Sampling(samples, unique=False)
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
         if limit < samples:
             reason = f"is {limit}, below the {samples} samples that are drawn first; raise it"

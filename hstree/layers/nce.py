@@ -26,17 +26,13 @@ class NoiseContrastive(noise.NoiseLayer):
     Parameters
     ----------
     samples : int
-        k, the number of labels drawn.
-    shared : bool
-        Draw them for the whole batch instead of for each target.
+        k, the number of labels drawn for each batch, which all its targets share.
     unique : bool
         Draw until k labels are different, or take all V where there are no more, as TensorFlow
-        does; those drawn for each target leave repeats out. Then the expected number of times that
-        a label is drawn is ``1 - (1 - Q)^n`` for n draws, Q being its probability.
+        does. Then the expected number of times that a label is drawn is ``1 - (1 - Q)^n`` for n
+        draws, Q being its probability.
     ranking : bool
         Rank the target among the samples instead of judging each by itself (Ma & Collins 2018).
-    alpha : float
-        Power of the counts in the distribution that they are drawn from: 0 for the uniform one.
 
     References
     ----------
@@ -54,12 +50,10 @@ class NoiseContrastive(noise.NoiseLayer):
         counts: Integer | None = None,
         dtype: Any = np.float32,
         samples: noise.Count = noise.SAMPLES,
-        shared: bool = True,
         unique: bool = True,
         ranking: bool = False,
-        alpha: noise.Power = 1.0,
     ) -> None:
-        sampling = noise.Sampling(samples, shared, unique, alpha)
+        sampling = noise.Sampling(samples, unique=unique)
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
         self.ranking = ranking
         # Ranking leaves Z free.

@@ -1,9 +1,10 @@
 """Negative sampling of word2vec, as an output layer with normalised probabilities."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from hstree._options import Range
 from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers import noise
@@ -48,7 +49,7 @@ class NegativeSampling(noise.NoiseLayer):
         dtype: Any = np.float32,
         samples: noise.Count = 5,
         shared: bool = False,
-        alpha: noise.Power = 0.75,
+        alpha: Annotated[float, Range(0, 1)] = 0.75,
     ) -> None:
         sampling = noise.Sampling(samples, shared, unique=False, alpha=alpha)
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)

@@ -8,8 +8,7 @@ sorted array of keys, so that those of a context, and those of a context at a no
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -20,9 +19,6 @@ from hstree.data.windows import Windows
 from hstree.errors import FileFormatError
 from hstree.ngrams.counts import find, numbered
 from hstree.tree.codes import Codes
-
-if TYPE_CHECKING:
-    from hstree.builders.grow import CarriedRows
 
 #: Numbers of the contexts of a batch (B, n), offsets of each context's features (C + 1,), and the
 #: rows and weights of these (F,).
@@ -135,37 +131,6 @@ class NgramFeatures:
             feature = ranges(begin, start)
             item = segment_ids(start)
             yield known[item], self.keys[feature] - key[item], feature
-
-    def carried(
-        self, weight: Array, label: Int64, rows: "CarriedRows", n_labels: int, n_rows: int
-    ) -> tuple[Self, Array]:
-        """Return the features of another tree, and their weights, from those of this one.
-
-        `label` (V,) is the id of each label there, or -1: contexts of such a word are left out.
-        Where a row is the difference of two, so are its features.
-        """
-        shorter, word = np.divmod(self.contexts, self.n_labels)
-        number = np.full(len(self.contexts), -1)  # (C,) of each context there
-        contexts, start = [np.empty(0, np.int64)], [0]
-        for length, (first, stop) in enumerate(pairwise(self.start.tolist())):
-            of_word = label[word[first:stop]]
-            of_shorter = number[shorter[first:stop]] if length else np.zeros_like(of_word)
-            kept = np.flatnonzero((of_word >= 0) & (of_shorter >= 0))
-            key = of_shorter[kept] * n_labels + of_word[kept]
-            order = np.argsort(key)
-            number[first + kept[order]] = start[-1] + np.arange(len(order))
-            contexts.append(key[order])
-            start.append(start[-1] + len(order))
-        # (2, R) the row that each row becomes, and the one that it is subtracted from
-        to, is_less = np.full((2, self.n_rows), -1), rows.minus >= 0
-        to[0, rows.old], to[1, rows.minus[is_less]] = rows.new, rows.new[is_less]
-        context, row = np.divmod(self.keys, self.n_rows)
-        sign, feature = np.nonzero((to[:, row] >= 0) & (number[context] >= 0))
-        key = number[context[feature]] * n_rows + to[sign, row[feature]]
-        keys, slot = np.unique(key, return_inverse=True)
-        values = np.where(sign == 0, weight[feature], -weight[feature])
-        arrays = np.concatenate(contexts), np.array(start), keys
-        return type(self)(*arrays, n_labels, n_rows), np.bincount(slot, values, len(keys))
 
     def tables(self) -> dict[str, Int64]:
         """Return the arrays by the names that a saved model gives them."""

@@ -3,22 +3,20 @@
 import copy
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from hstree._options import Range
 from hstree._typing import Array, Int64, Integer
 from hstree.data.windows import SymmetricWindows, Windows
-from hstree.errors import InputError, OptionError
+from hstree.errors import InputError
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax, Pass
+from hstree.layers.hooks import TrainingHooks
 from hstree.layers.ngram_features import NgramFeatures
 from hstree.layers.node_groups import Block, Gradient
 from hstree.tree import Tree
-
-if TYPE_CHECKING:
-    from hstree.builders.grow import CarriedRows
 
 #: What Adagrad's sums of features begin with: those of a few n-grams learn slowly.
 INITIAL = 5.0
@@ -59,6 +57,7 @@ class NgramSoftmax(HierarchicalSoftmax):
     """
 
     needs_contexts = True
+    carry = TrainingHooks.carry  # refuses: the features are of the words of one text
     adagrad = MappingProxyType({"feature_weight": {"initial_accumulator": INITIAL}})
 
     def __init__(
@@ -92,21 +91,6 @@ class NgramSoftmax(HierarchicalSoftmax):
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
         return {**super().parameters(), "feature_weight": self.feature_weight}
-
-    def carry(self, old: OutputLayer, rows: "CarriedRows") -> None:
-        """Take over weight rows and features of a tree that grew or was pruned.
-
-        The features stay those of the old text, without those after words that are gone.
-        """
-        super().carry(old, rows)
-        if not isinstance(old, NgramSoftmax):
-            raise OptionError("n-gram features go on with those of another layer of their kind")
-        id_of = {label: i for i, label in enumerate(self.tree.labels)}
-        label = np.array([id_of.get(label, -1) for label in old.tree.labels])
-        sizes = self.n_labels, len(self.weight)
-        features, weight = old.features.carried(old.feature_weight, label, rows, *sizes)
-        self._take(features)
-        self.feature_weight[:] = weight
 
     def restore(self, tables: Mapping[str, Array]) -> None:
         """Take over the features of a saved model; FileFormatError when they are not of it."""

@@ -25,9 +25,8 @@ SAMPLES = 100
 #: Distance of a probability from 1 that its logarithm needs.
 EPSILON = float(np.finfo(np.float64).eps)
 Rng = np.random.Generator
-# Types and ranges of options that several layers have.
+# Type and range of an option that several layers have.
 Count = Annotated[int, Range(1, 1 << 24)]
-Power = Annotated[float, Range(0, 1)]
 #: Losses (B,), and their derivatives with respect to the logits of targets and samples.
 Objective = tuple[Float64, Array, Array]
 
@@ -100,8 +99,7 @@ class Unigram:
 class Noise(NamedTuple):
     """Labels drawn for a batch, and how often each was to be expected among them.
 
-    `labels` and `log_expected` are (k,) where the items of the batch share the labels, else (B, k):
-    infinite for labels to leave out, which were drawn before for the item.
+    `labels` and `log_expected` are (k,) where the items of the batch share the labels, else (B, k).
     """
 
     labels: Int64
@@ -119,7 +117,7 @@ class Sampling:
 
     samples: int = SAMPLES  # k, the number of labels drawn
     shared: bool = True  # by the batch
-    unique: bool = True  # shared ones until k are different, others k draws without repeats
+    unique: bool = True  # until k are different; of shared ones alone
     alpha: float = 1.0  # power of the counts in the distribution that they are drawn from
 
 
@@ -161,20 +159,15 @@ class NoiseLayer(DenseLayer):
 
     def draw(self, targets: Integer, rng: Rng) -> Noise:
         """Draw labels, and compute how often they and the targets are expected."""
-        k, unique, shared = self.sampling.samples, self.sampling.unique, self.sampling.shared
-        if unique and shared:
+        k = self.sampling.samples
+        tries: float = k
+        if self.sampling.unique:
             (labels, log_prob), tries = self.noise.sample_unique(k, rng)
         else:
-            labels, log_prob = self.noise.sample(k if shared else (len(targets), k), rng)
-            tries = k
+            shape = k if self.sampling.shared else (len(targets), k)
+            labels, log_prob = self.noise.sample(shape, rng)
         expected = self.log_expected(log_prob, tries)
-        if unique and labels.ndim == 2:  # left out where the same label comes before in the row
-            order = np.argsort(labels, axis=1, kind="stable")
-            in_order = np.take_along_axis(labels, order, axis=1)
-            item, again = np.nonzero(in_order[:, 1:] == in_order[:, :-1])
-            expected[item, order[item, again + 1]] = np.inf
-        of_targets = self.log_expected(self.noise.log_prob[targets], tries)
-        return Noise(labels, expected, of_targets)
+        return Noise(labels, expected, self.log_expected(self.noise.log_prob[targets], tries))
 
     def log_expected(self, log_prob: Float64, tries: float) -> Float64:
         """Return from log Q how often labels are expected among n draws, as its logarithm.

@@ -33,8 +33,9 @@ from hstree.tree import Tree, load
 TREE_LAYER = "tree"
 #: Keyword-only parameters of layers that are not options.
 RESERVED = frozenset(["counts", "dtype", "random_state"])
-#: Options that layers of saved models may have, and have no more.
-RETIRED = ("proposal", "exact_target", "correction", "biases", "tail_bias", "memory")
+#: Options of former layers, which saved models may have: they changed training alone.
+RETIRED = {"proposal", "exact_target", "correction", "biases", "tail_bias", "memory"}
+RETIRED |= {"projected", "shared", "unique", "alpha"}
 #: Types of sources: file in the folder of a model, its reader, and name in a config.
 SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
     Tree: ("tree.json", load, "tree"),
@@ -191,8 +192,9 @@ class LayerSpec:
         """
         match config.get("layer", {"name": TREE_LAYER, "options": {}}):
             case {"name": str(name), "options": dict(options)}:
-                file, read, _ = SOURCES[LAYERS.get(name).takes]
-                for retired in RETIRED:  # they change training alone
+                kind = LAYERS.get(name)
+                file, read, _ = SOURCES[kind.takes]
+                for retired in RETIRED.difference(option.name for option in kind.options):
                     options.pop(retired, None)
                 return layer_spec(read(current_file(folder, file)), name, **options)
         raise FileFormatError(f'{folder}: "layer" in the config is not a name and options')

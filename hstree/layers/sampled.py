@@ -15,8 +15,9 @@ class SampledSoftmax(noise.NoiseLayer):
     ``-log(exp(z_t) / (exp(z_t) + sum_j exp(z_j)))``, ``z_w = s_w - log E(w)``, over the samples j
     that are not the target; E(w) is the expected number of times that w is drawn. So exp(z_w),
     summed over the draws, is on average the sum of exp(s_w): the gradient approaches that of the
-    softmax as k grows, and is that where all labels are drawn. E(w) is ``1 - (1 - Q(w))^n`` where n
-    draws gave k different labels, ``k Q(w)`` for draws that may repeat.
+    softmax as k grows, and is that where all labels are drawn. Labels are drawn until k are
+    different, or all V taken where there are no more; E(w) is ``1 - (1 - Q(w))^n`` where n draws
+    gave them.
 
     Training costs k + 1 scores a target, testing V; V (d + 1) parameters.
 
@@ -24,11 +25,6 @@ class SampledSoftmax(noise.NoiseLayer):
     ----------
     samples : int
         k, the number of labels drawn for each batch, which all its targets share.
-    unique : bool
-        Draw until k labels are different, or take all V where there are no more. Without, labels
-        that are drawn more than once on average get too little weight as targets, as in TensorFlow.
-    alpha : float
-        Power of the counts in the distribution that they are drawn from: 0 for the uniform one.
 
     References
     ----------
@@ -45,11 +41,8 @@ class SampledSoftmax(noise.NoiseLayer):
         counts: Integer | None = None,
         dtype: Any = np.float32,
         samples: noise.Count = noise.SAMPLES,
-        unique: bool = True,
-        alpha: noise.Power = 1.0,
     ) -> None:
-        sampling = noise.Sampling(samples, unique=unique, alpha=alpha)
-        super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
+        super().__init__(vocabulary, dim, noise.Sampling(samples), counts=counts, dtype=dtype)
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
         """Return the cross entropies of the target among the samples that are not it."""

@@ -48,10 +48,11 @@ SOURCES = {
 }
 #: Options with which a layer takes part too, over the first of its sources.
 VARIANTS = {
-    "nce": [{"shared": False}, {"ranking": True, "alpha": 0.0}],
+    "nce": [{"ranking": True}],
+    "negative": [{"shared": True, "alpha": 0.0}],
     "importance": [{"samples": 5, "limit": 40, "effective": 8}],
     "adaptive": [{"cutoffs": "2,5", "factor": 2.0}],
-    "differentiated": [{"bands": "2:2,5:1,*:1", "projected": p} for p in (True, False)],
+    "differentiated": [{"bands": "2:2,5:1,*:1"}],
 }
 DENSE = "tests.layers.dense:DenseSoftmax"
 
@@ -292,11 +293,6 @@ def test_options_are_read_from_the_class_and_checked():
         ("differentiated", {"bands": "20:9,6:4,*:3"}, "give ranks of words that ascend"),
         ("differentiated", {"bands": "40:9,*:7"}, "must be below the number of words, 40"),
         ("differentiated", {"bands": "6:17,*:7"}, "no band .* more numbers than hidden .*, 16"),
-        (
-            "differentiated",
-            {"bands": "6:9,*:3", "projected": False},
-            "lengths add up to 12; without projections they must add up to .* 16",
-        ),
         ("cnn", {"widest": 10**8}, "widest is 100000000; it must be a whole number from 1 to 256"),
         ("cnn", {"filters": 0}, "filters is 0"),
         ("cnn", {"rank": -1}, "rank is -1; it must be a whole number, 0 or more"),

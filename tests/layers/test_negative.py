@@ -7,7 +7,6 @@ from scipy.special import expit
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.registry import layer_spec
 from tests.layers.gradients import dense
-from tests.layers.test_nce import samples_of
 from tests.layers.test_noise import drawn
 
 
@@ -33,7 +32,7 @@ def as_word2vec():
 
 def test_a_step_is_that_of_word2vec():
     layer, hidden, targets = as_word2vec()
-    labels = samples_of(layer, hidden, 3)
+    labels = layer.noise.sample((len(hidden), 5), np.random.default_rng(3)).labels
     assert (labels == targets[:, None]).any()
     steps = [
         step_of_word2vec(layer.weight, *item) for item in zip(hidden, targets, labels, strict=True)

@@ -77,10 +77,8 @@ def test_options_of_a_grown_model_can_change(trained, texts):
         trained.grow(tree, dim=9)
 
 
-@pytest.mark.parametrize("layer", ["tree", "ngrams"])
-def test_labels_whose_codes_stay_have_the_same_probabilities_after_growing(layer, texts, tmp_path):
-    spec = hstree.layers.layer_spec(hstree.build("huffman", texts[0]), layer)
-    model = hstree.LanguageModel(spec, **SIZES).fit(texts[0])
+def test_labels_whose_codes_stay_have_the_same_probabilities_after_growing(texts, tmp_path):
+    model = hstree.LanguageModel(hstree.build("huffman", texts[0]), **SIZES).fit(texts[0])
     grown = model.grow(hstree.grow(model.tree, ["x", "y"]))
     grown.save(tmp_path / "model")
     contexts = [["w0", "w1"], ["w3", "w2", "w5"]]
@@ -95,24 +93,14 @@ def test_labels_whose_codes_stay_have_the_same_probabilities_after_growing(layer
     assert grown.perplexity(texts[0]) < model.perplexity(texts[0])
 
 
-@pytest.mark.parametrize("n_left", [5, 2])
-def test_a_pruned_flat_tree_with_ngrams_has_the_probabilities_given_the_labels_left(texts, n_left):
-    spec = hstree.layers.layer_spec(hstree.build("flat", texts[0]), "ngrams")
-    model = hstree.LanguageModel(spec, **SIZES).fit(texts[0])
-    left = ["<eos>", "w3", "w1", "w4", "w2"][:n_left]
-    pruned = model.grow(hstree.prune(model.tree, left))
-    assert len(pruned.layer.feature_weight) > 0
-    contexts = [left, left[1:] * 2]
-    before, after = (np.exp(m.log_prob(contexts)) for m in (model, pruned))
-    before = before[:, np.isin(model.tree.labels, left)]
-    assert after == pytest.approx(before / before.sum(axis=1, keepdims=True), rel=1e-5)
-
-
 def test_what_cannot_grow_is_refused(texts):
     tree = hstree.build("huffman", texts[0])
     words = texts[0].counted_vocabulary()
     flat = hstree.LanguageModel(hstree.layers.layer_spec(words, "flat"), dim=2)
     with pytest.raises(OptionError, match="'flat' is over words"):
         flat.grow(tree)
+    features = hstree.LanguageModel(hstree.layers.layer_spec(tree, "ngrams"), dim=2)
+    with pytest.raises(OptionError, match="NgramSoftmax cannot go on over another tree"):
+        features.grow(hstree.grow(tree, ["x"]))
     with pytest.raises(InputError, match="not made from the other"):
         hstree.LanguageModel(tree, dim=2).grow(hstree.build("random", words))
