@@ -115,7 +115,7 @@ def test_a_binary_tree_is_a_logistic_regression_at_each_node():
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [*((name, np.float32) for name in CONFIGURATIONS)]
-    + [(name, np.float64) for name in ("gmm", "adagrad", "several codes")],
+    + [(name, np.float64) for name in ("gmm", "adagrad")],
 )
 def test_dense_and_sparse_are_one(name, dtype):
     X, y = problem(n_classes=16)
