@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from hstree.experiments.results import Seconds as Seconds
     from hstree.models.cbow import CBOW as CBOW
     from hstree.models.ensemble import Ensemble as Ensemble
-    from hstree.models.ensemble import load_model as load_model
     from hstree.models.lbl import LanguageModel as LanguageModel
+    from hstree.models.registry import load_model as load_model
     from hstree.models.skipgram import SkipGram as SkipGram
 
 # No `__all__`: `help(hstree)` would print the whole help of every name in it, 2,000 lines.
@@ -74,7 +74,8 @@ _LAZY = {
     **dict.fromkeys(("carried_rows", "grow", "prune"), "builders.grow"),
     **dict.fromkeys(("compare", "evaluate"), "experiments.compare"),
     **dict.fromkeys(("Epochs", "Halving", "Seconds"), "experiments.results"),
-    **dict.fromkeys(("Ensemble", "load_model"), "models.ensemble"),
+    "Ensemble": "models.ensemble",
+    "load_model": "models.registry",
     "CBOW": "models.cbow",
     "LanguageModel": "models.lbl",
     "SkipGram": "models.skipgram",

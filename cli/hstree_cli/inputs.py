@@ -155,12 +155,11 @@ def check_words_left(text: Corpus, name: str, options: Mapping[str, Any]) -> Non
 
 
 def is_model(path: Path) -> bool:
-    """Return whether there is a folder of a saved model or ensemble."""
+    """Return whether there is a folder of a saved model."""
     from hstree._files import current_file
-    from hstree.models.ensemble import ENSEMBLE
     from hstree.models.files import CONFIG
 
-    return any(file.is_file() for file in (current_file(path, CONFIG), path / ENSEMBLE))
+    return current_file(path, CONFIG).is_file()
 
 
 def refuse_swapped(
@@ -199,9 +198,7 @@ def load_models(model: Path, others: Sequence[Path] | None) -> Model[Any] | Ense
     from hstree.models import Ensemble, load_model
 
     loaded = [load_model(folder) for folder in (model, *(others or ()))]
-    if len(loaded) == 1:
-        return loaded[0]
-    return Ensemble([one for each in loaded for one in getattr(each, "models", [each])])
+    return Ensemble(loaded) if others else loaded[0]
 
 
 # Contexts

@@ -42,8 +42,7 @@ from hstree.experiments.results import Comparison, Epochs, Halving, JobResult, R
 from hstree.experiments.row import Job, Row, TreeRow
 from hstree.experiments.run import MODEL, NLL, Held, NotFinishedError, Runner, locked
 from hstree.experiments.significance import paired_ratio
-from hstree.models import Model, kind_of
-from hstree.models import load as load_model
+from hstree.models import Model, kind_of, load_model
 from hstree.models.ensemble import mean_probability
 from hstree.tree import Tree, load
 from hstree.tree.codes import Codes

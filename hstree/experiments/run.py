@@ -44,8 +44,7 @@ from hstree.experiments.results import Comparison, Epochs, Halving, JobResult, S
 from hstree.experiments.row import Job, Row, parse_rows
 from hstree.experiments.speed import FILE as SPEEDS
 from hstree.layers.registry import LayerSpec
-from hstree.models import Model, config_of, kind_of, new_model
-from hstree.models import load as load_model
+from hstree.models import Model, config_of, kind_of, load_model, new_model
 from hstree.models.base import MOST_EPOCHS
 from hstree.models.files import FILES
 from hstree.tree import Tree, load

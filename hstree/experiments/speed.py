@@ -25,8 +25,7 @@ from hstree.data.splits import Splits
 from hstree.experiments.results import Figures, Machine, Positive, kept_struct, write_struct
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
-from hstree.models import Model, new_model
-from hstree.models import load as load_model
+from hstree.models import Model, load_model, new_model
 from hstree.tree import Tree
 
 #: Number of turns of each row.

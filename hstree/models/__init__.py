@@ -2,8 +2,8 @@
 
 from hstree._options import RandomState, Range
 from hstree.models.base import Model
-from hstree.models.ensemble import Ensemble, load_model
-from hstree.models.registry import MODELS, config_of, kind_of, load, new_model
+from hstree.models.ensemble import Ensemble
+from hstree.models.registry import MODELS, config_of, kind_of, load_model, new_model
 
 __all__ = [
     "MODELS",
@@ -13,7 +13,6 @@ __all__ = [
     "Range",
     "config_of",
     "kind_of",
-    "load",
     "load_model",
     "new_model",
 ]

@@ -1,41 +1,23 @@
-"""Ensemble: the mean of the probabilities of several trained models over the same words.
+"""Ensemble: the mean of the probabilities of several trained models over the same words."""
 
-A folder of an ensemble holds ``ensemble.json`` and a model's folder for each of its models.
-"""
-
-import os
-import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from hstree import progress
-from hstree._files import current_file, explained, make_folder, read_json, temporary, write_json
 from hstree._options import Option, RandomState
 from hstree._text import plural
 from hstree._typing import Bool, Float64, Int64
 from hstree.data.contexts import Contexts, check_ids, ids_or_words
 from hstree.data.corpus import Corpus
 from hstree.data.text_score import TextScore
-from hstree.errors import FileFormatError, OptionError
+from hstree.errors import OptionError
 from hstree.layers.base import check_k, first_columns
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
-from hstree.models import files
 from hstree.models.base import Model, Predictor
-from hstree.models.files import CONFIG, content_key
-from hstree.models.registry import load
 from hstree.training.scoring import scored_batches
-
-FORMAT, VERSION = "hstree ensemble", 1
-#: The file and the folder of models in the folder of an ensemble.
-ENSEMBLE, MODELS = "ensemble.json", "models"
-#: The names of these models' folders, of which others than the last ensemble's are removed.
-KEY = "[0-9a-f]{64}"
-#: What the folder of a model or of an ensemble may hold.
-FILES = (*files.FILES, ENSEMBLE, MODELS)
 
 
 def mean_probability(nlls: Sequence[Float64]) -> Float64:
@@ -168,71 +150,3 @@ class Ensemble(Predictor):
                 words.append(model.spec.labels[label])
                 task.advance()
         return words[len(context) :]
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the ensemble as a folder; FileFormatError if it cannot be.
-
-        Models that are named by their keys, and no longer used, are removed when the new ones are
-        all there, so that a process which is killed leaves the old ensemble or the new one.
-        """
-        home, models = Path(folder), Path(folder, MODELS)
-        if current_file(home, CONFIG).exists():
-            raise FileFormatError(f"{home} holds a model; choose another folder for the ensemble")
-        make_folder(models)
-        with (
-            explained(f"write {home}", FileFormatError, "choose another place"),
-            temporary(models) as scratch,
-        ):
-            keys = []
-            for number, model in enumerate(self.models):
-                model.save(scratch / f"{number}")
-                keys.append(content_key(scratch / f"{number}"))
-                model.save(models / keys[-1])  # in place of the same one, which may be damaged
-            write_json(home / ENSEMBLE, {"format": FORMAT, "version": VERSION, "models": keys})
-            for other in models.iterdir():
-                if other.name not in keys and re.fullmatch(KEY, other.name):
-                    other.rename(scratch / other.name)
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read an ensemble from its folder; FileFormatError if it is not as it was saved."""
-        home = Path(folder)
-        path = home / ENSEMBLE
-        match read_json(path, "give the folder of a saved ensemble"):
-            case {"format": kind, "version": version, "models": [*keys]} if kind == FORMAT:
-                pass
-            case _:
-                raise FileFormatError(f"{path} is not that of an ensemble")
-        if version != VERSION:
-            said = f"version {version!r}; this hstree reads version {VERSION}"
-            raise FileFormatError(f"{path}: {said}")
-        models = []
-        for key in keys:
-            if not (isinstance(key, str) and re.fullmatch(KEY, key)):
-                raise FileFormatError(f"{path}: {key!r} does not name a model")
-            models.append(load(home / MODELS / key))
-            if content_key(home / MODELS / key) != key:
-                raise FileFormatError(
-                    f"{home / MODELS / key} is not the model that {ENSEMBLE} was written for; save "
-                    "the ensemble again"
-                )
-        try:
-            return cls(models)
-        except OptionError as error:
-            raise FileFormatError(f"{home}: no ensemble can be made of it: {error}") from error
-
-
-def load_model(folder: str | os.PathLike[str]) -> Model[Any] | Ensemble:
-    """Read a saved model of any class, or a saved ensemble, from its folder.
-
-    Raises
-    ------
-    FileFormatError
-        When a file is missing, damaged, of another version or does not fit the others.
-    """
-    if current_file(folder, CONFIG).exists():
-        return load(folder)
-    if Path(folder, ENSEMBLE).is_file():
-        return Ensemble.load(folder)
-    where = f"{folder} holds no model" if os.path.exists(folder) else f"there is no folder {folder}"
-    raise FileFormatError(f"{where}; give one that model.save or `hstree evaluate --save` wrote")

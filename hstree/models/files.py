@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
-from hstree._files import current_file, hash_of, read_json, read_regular
+from hstree._files import current_file, read_json, read_regular
 from hstree._text import one_line
 from hstree._typing import Array
 from hstree.data.provenance import Text, texts
@@ -45,7 +45,12 @@ class Saved(NamedTuple):
 def read(folder: str | os.PathLike[str]) -> Saved:
     """Read a model's folder; raises FileFormatError as `hstree.models.load` does."""
     home = Path(folder)
-    config = _read_config(current_file(home, CONFIG))
+    path = current_file(home, CONFIG)
+    config = read_json(path, "give the folder of a saved model")
+    if config.pop("format", None) != FORMAT:
+        raise FileFormatError(f"{path} is not the config of a model that hstree saved")
+    if (version := config.pop("version", None)) != VERSION:
+        raise FileFormatError(f"{path}: version {version!r}; this hstree reads version {VERSION}")
     try:
         spec = LayerSpec.read(home, config)
     except OptionError as error:
@@ -64,22 +69,3 @@ def read(folder: str | os.PathLike[str]) -> Saved:
     except (ValueError, KeyError, OverflowError, SafetensorError) as error:
         raise FileFormatError(f"{home}: no model can be made of it: {one_line(error)}") from error
     return Saved(home, config, spec, tensors, trained_on)
-
-
-def content_key(folder: str | os.PathLike[str]) -> str:
-    """Return a hash of a saved model's options, output layer, words and weights.
-
-    From its config alone; raises FileFormatError when that cannot be read.
-    """
-    config = _read_config(current_file(Path(folder), CONFIG))
-    config.pop("texts", None)
-    return hash_of(config)
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    config = read_json(path, "give the folder of a saved model")
-    if config.pop("format", None) != FORMAT:
-        raise FileFormatError(f"{path} is not the config of a model that hstree saved")
-    if (version := config.pop("version", None)) != VERSION:
-        raise FileFormatError(f"{path}: version {version!r}; this hstree reads version {VERSION}")
-    return config

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from hstree._files import current_file
 from hstree._options import Option, effective, options_of
 from hstree._plugins import PACKAGE, Registry, summary_of, unusable
 from hstree.data.vocabulary import EOS
@@ -86,8 +87,19 @@ def kind_of(config: Mapping[str, Any]) -> ModelKind:
     return MODELS.get(config.get("model", DEFAULT_MODEL))
 
 
-def load(folder: str | os.PathLike[str]) -> Model[Any]:
-    """Read a model of any class from its folder; FileFormatError if a file is missing or wrong."""
+def load_model(folder: str | os.PathLike[str]) -> Model[Any]:
+    """Read a saved model of any class from its folder.
+
+    Raises
+    ------
+    FileFormatError
+        When a file is missing, damaged, of another version or does not fit the others.
+    """
+    if not current_file(folder, files.CONFIG).exists():
+        there = os.path.exists(folder)
+        where = f"{folder} holds no model" if there else f"there is no folder {folder}"
+        remedy = "give one that model.save or `hstree evaluate --save` wrote"
+        raise FileFormatError(f"{where}; {remedy}")
     saved = files.read(folder)
     try:
         kind = kind_of(saved.config)

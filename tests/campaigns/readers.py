@@ -16,8 +16,7 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError
 from hstree.experiments import results
-from hstree.models import load as load_model
-from hstree.models import new_model
+from hstree.models import load_model, new_model
 from hstree.report import page
 from hstree.tree import Tree
 from hstree.tree import load as load_tree

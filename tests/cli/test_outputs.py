@@ -176,7 +176,6 @@ REPLACED = [
     "score m corpus.txt -o m/lines.tsv",
     "score m corpus.txt -o model/lines.tsv",
     "score m corpus.txt -o weights",
-    "score ens corpus.txt -o ens/models/KEY/config.json",
     "evaluate flat corpus.txt --vocabulary mv/vocabulary.tsv --save mv",
     "evaluate huffman.json corpus.txt --save .",
     "compare corpus.txt d/tree.json -o d",
@@ -192,7 +191,6 @@ def test_an_input_is_never_replaced(refused, tree, corpus, tmp_path):
         *("m/tree.json", "m/config.json", "m/weights.safetensors", "mv/vocabulary.tsv"),
         *("d/m/config.json", "d/m/weights.safetensors", "b/round-0/text.txt"),
         *("c/runs/flat/seed-0/tree.json", "c/runs/flat/seed-0/vectors.labels.tsv"),
-        *("ens/ensemble.json", "ens/models/KEY/config.json"),
     ]
     for name in [*files, "c/results.json"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

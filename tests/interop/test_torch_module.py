@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.layers.registry import layer_spec
-from hstree.models import load, new_model
+from hstree.models import load_model, new_model
 from hstree.models.lbl import LanguageModel
 from hstree.tree import Tree
 from tests import needs
@@ -297,7 +297,7 @@ def test_weights_come_from_a_model_and_go_back(kind, model, tmp_path):
         module.bias.add_(1)
     module.copy_to(model)
     model.save(tmp_path / "again")
-    read = load(tmp_path / "again")
+    read = load_model(tmp_path / "again")
     np.testing.assert_array_equal(read.layer.weight, module.weight.detach().numpy())
     np.testing.assert_array_equal(read.layer.bias, module.bias.detach().numpy())
     again = HierarchicalSoftmax.from_model(read)

@@ -20,7 +20,7 @@ from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, PluginError
 from hstree.layers.flat import FlatSoftmax
 from hstree.layers.registry import LAYERS, LayerKind, LayerSpec, layer_spec
-from hstree.models import MODELS, load, new_model
+from hstree.models import MODELS, load_model, new_model
 from hstree.tree import Tree
 from tests.layers.gradients import assert_slopes, dense
 from tests.layers.gradients import drawn as drawn_layer
@@ -253,7 +253,7 @@ def test_the_same_seed_gives_the_same_bytes_and_they_the_same_model(model, layer
     for file in ("config.json", spec.file, "weights.safetensors"):
         one, two = ((tmp_path / name / file).read_bytes() for name in ("one", "two"))
         assert one == two
-    again = load(tmp_path / "one")
+    again = load_model(tmp_path / "one")
     assert (again.spec.config(), again.config()) == (trained.spec.config(), trained.config())
     np.testing.assert_array_equal(again.nll(splits.test), trained.nll(splits.test))
     assert again.predict([["w1", "w2"]], 3) == trained.predict([["w1", "w2"]], 3)
@@ -322,7 +322,7 @@ def test_a_damaged_layer_is_named(change, said, splits, tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(FileFormatError, match=said):
-        load(tmp_path)
+        load_model(tmp_path)
 
 
 @pytest.mark.parametrize("layer", [3, type("Other", (), {})])

@@ -12,7 +12,7 @@ from hstree.data.windows import Windows
 from hstree.errors import FileFormatError, InputError
 from hstree.layers.ngram_features import NgramFeatures
 from hstree.layers.registry import layer_spec
-from hstree.models import load, new_model
+from hstree.models import load_model, new_model
 from hstree.tree import Tree
 from hstree.tree.weight_rows import NARROW
 from tests.layers.gradients import assert_same, assert_slopes, dense
@@ -224,7 +224,7 @@ def test_a_saved_model_keeps_its_features(text, tmp_path):
     spec = layer_spec(trees(text)["binary"], "ngrams", words=2)
     model = new_model(spec, dim=DIM, epochs=2, context=3).fit(text)
     model.save(tmp_path / "model")
-    again = load(tmp_path / "model")
+    again = load_model(tmp_path / "model")
     np.testing.assert_array_equal(again.nll(text), model.nll(text))
     assert again.predict([["a", "b"]], k=3) == model.predict([["a", "b"]], k=3)
     assert again.sample(20) == model.sample(20)

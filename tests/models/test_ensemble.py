@@ -1,15 +1,12 @@
 """Ensembles: the mean of the probabilities of several models."""
 
-import json
-import shutil
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import hstree
-from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.errors import InputError, OptionError
 from hstree.models.ensemble import mean_probability
 from hstree.models.lbl import LanguageModel
 from hstree.models.skipgram import SkipGram
@@ -103,99 +100,6 @@ def test_words_are_drawn_by_their_mean_probability(ensemble):
     assert ensemble.sample(9, random_state=3) == ensemble.sample(9, random_state=3)
     with pytest.raises(OptionError, match="length"):
         ensemble.sample(-1)
-
-
-def test_a_folder_holds_the_ensemble(ensemble, text, tmp_path):
-    ensemble.save(tmp_path / "e")
-    read = hstree.load_model(tmp_path / "e")
-    assert isinstance(read, hstree.Ensemble)
-    np.testing.assert_array_equal(read.nll(text), ensemble.nll(text))
-    assert [model.texts for model in read.models] == [m.texts for m in ensemble.models]
-
-
-def test_another_ensemble_takes_the_place_of_one(ensemble, models, tmp_path):
-    ensemble.save(tmp_path / "e")
-    kept = {path.name for path in (tmp_path / "e" / "models").iterdir()}
-    hstree.Ensemble([*models[:2], models[1]]).save(tmp_path / "e")
-    left = {path.name for path in (tmp_path / "e" / "models").iterdir()}
-    assert len(kept) == 3
-    assert left < kept
-    assert len(hstree.Ensemble.load(tmp_path / "e").models) == 3
-
-
-def test_only_models_of_the_old_ensemble_are_removed(ensemble, models, text, tmp_path):
-    (tmp_path / "models" / "mine").mkdir(parents=True)
-    models[0].save(tmp_path / "models" / "m")
-    ensemble.save(tmp_path)
-    hstree.Ensemble(models[:1]).save(tmp_path)
-    assert len(list((tmp_path / "models").iterdir())) == 3
-    assert (tmp_path / "models" / "mine").is_dir()
-    assert isinstance(hstree.load_model(tmp_path / "models" / "m"), LanguageModel)
-
-
-def test_saving_again_mends_a_damaged_model(ensemble, text, tmp_path):
-    ensemble.save(tmp_path)
-    for file in tmp_path.glob("models/*/weights.safetensors"):
-        file.write_bytes(b"junk")
-    ensemble.save(tmp_path)
-    np.testing.assert_array_equal(hstree.load_model(tmp_path).nll(text), ensemble.nll(text))
-
-
-def test_a_save_that_is_cut_off_leaves_the_old_ensemble(ensemble, models, text, tmp_path):
-    ensemble.save(tmp_path / "e")
-    before = hstree.Ensemble.load(tmp_path / "e").nll(text)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("hstree.models.ensemble.write_json", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            hstree.Ensemble(models[:1]).save(tmp_path / "e")
-    np.testing.assert_array_equal(hstree.Ensemble.load(tmp_path / "e").nll(text), before)
-
-
-def test_a_folder_of_a_model_is_not_written_over(ensemble, models, tmp_path):
-    models[0].save(tmp_path)
-    with pytest.raises(FileFormatError, match="holds a model"):
-        ensemble.save(tmp_path)
-    assert isinstance(hstree.load_model(tmp_path), LanguageModel)
-
-
-def swap_weights(home, keys):
-    one, other = (home / "models" / key / "weights.safetensors" for key in keys[:2])
-    shutil.copyfile(other, one)
-
-
-def swap_models(home, keys):
-    shutil.rmtree(home / "models" / keys[0])
-    shutil.copytree(home / "models" / keys[1], home / "models" / keys[0])
-
-
-def write(**changed):
-    def do(home, keys):
-        document = {"format": "hstree ensemble", "version": 1, "models": keys}
-        (home / "ensemble.json").write_text(json.dumps(document | changed))
-
-    return do
-
-
-@pytest.mark.parametrize(
-    ("damage", "said"),
-    [
-        (swap_weights, "not the ones that config.json was"),
-        (swap_models, "is not the model that ensemble.json was written for"),
-        (lambda home, keys: shutil.rmtree(home / "models" / keys[2]), "config.json"),
-        (lambda home, _: (home / "ensemble.json").write_text("{"), "ensemble.json"),
-        (write(format="else"), "is not that of an ensemble"),
-        (write(models=None), "is not that of an ensemble"),
-        (write(version=2), "version 2; this hstree reads version 1"),
-        (write(models=["../a"]), "'../a' does not name a model"),
-        (write(models=[3]), "3 does not name a model"),
-        (write(models=[]), "wants one model or more"),
-    ],
-)
-def test_damaged_folders_are_refused(ensemble, tmp_path, damage, said):
-    ensemble.save(tmp_path)
-    damage(tmp_path, json.loads((tmp_path / "ensemble.json").read_text())["models"])
-    with pytest.raises(FileFormatError, match=said):
-        hstree.load_model(tmp_path)
 
 
 def test_models_that_do_not_go_together_are_refused(models, text):

@@ -13,7 +13,7 @@ from hstree import LanguageModel, Tree, WordVectors, formats
 from hstree._files import ALWAYS, MAX_RATIO
 from hstree.builders.word_classes.class_file import read_classes
 from hstree.errors import HstreeError, InputError
-from hstree.models import load as load_model
+from hstree.models import load_model
 from hstree.tree import load
 from tests.campaigns.readers import READERS
 from tests.tree.documents import TREE

@@ -26,7 +26,7 @@ from hstree.interop.torch.probabilities import AllLabels, sample, target_log_pro
 from hstree.layers.base import check_k
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
 from hstree.layers.top_k import search_all
-from hstree.models import Model, load
+from hstree.models import Model, load_model
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.hierarchy import Hierarchy
@@ -276,7 +276,7 @@ class HierarchicalSoftmax(TreeLayer):
         hierarchical softmax alone.
         """
         if not isinstance(model, Model):
-            model = load(model)
+            model = load_model(model)
         output = model.layer
         if type(output) is not NumPyLayer:
             raise InputError(
