@@ -68,10 +68,8 @@ def compared(splits: Splits, options: argparse.Namespace) -> Comparison:
     )
 
 
-def costs(row: RowResult, wordnet: bool = False) -> dict[str, Any]:
+def costs(row: RowResult) -> dict[str, Any]:
     """Return the columns of a tree's costs and perplexities; an n-gram model has no costs.
-
-    `wordnet` adds the share of the training tokens that WordNet has.
 
     Epochs are the maximum over random states; an asterisk marks rows that stopped at the limit,
     before the validation perplexity had stopped falling.
@@ -84,8 +82,6 @@ def costs(row: RowResult, wordnet: bool = False) -> dict[str, Any]:
             "scores/target": row.tree.scores_per_target,
             "parameters": row.parameters,
         }
-        if wordnet:
-            columns["in WordNet"] = None if row.in_wordnet is None else f"{row.in_wordnet:.0%}"
     columns |= {"valid": _spread(row, "valid"), "test": _spread(row, "test")}
     if row.tree is not None:
         epochs = max(len(job.epochs) for job in row.jobs)
@@ -113,9 +109,8 @@ def beside_flat(comparison: Comparison, splits: Splits, folder: Path) -> Iterato
             if row.tree_file is not None
         }
         faster = layer_speed_ups(trees, splits)
-    wordnet = any(row.in_wordnet is not None for row in comparison.rows)
     for row in comparison.rows:
-        columns = costs(row, wordnet)
+        columns = costs(row)
         if flat is not None:
             ratio = _test(row) / _test(flat)
             columns["above flat"] = f"{100 * (ratio - 1):+.1f}%"

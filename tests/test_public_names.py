@@ -38,9 +38,9 @@ def test_names_and_packages_are_imported_when_they_are_read(tmp_path):
         "import sys, hstree\n"
         "rooms = {'.'.join(name.split('.')[:2]) for name in sys.modules}\n"
         "late = {'hstree.models', 'hstree.experiments', 'hstree.training', 'sklearn'}\n"
-        "print(rooms & late, hstree.compare.__name__, hstree.models.load.__name__)"
+        "print(rooms & late, hstree.compare.__name__, hstree.models.load_model.__name__)"
     )
-    assert run_python(["-c", program], tmp_path) == "set() compare load\n"
+    assert run_python(["-c", program], tmp_path) == "set() compare load_model\n"
 
 
 def test_help_fits_four_screens_and_names_every_name():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from itertools import chain
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 
 from hstree._files import explained, open_regular, strict_text
 from hstree.data.corpus import Corpus
@@ -20,7 +18,7 @@ from hstree.data.provenance import texts
 from hstree.data.splits import Splits, overlap, read_before
 from hstree.data.vocabulary import UNK, Vocabulary
 from hstree.errors import OptionError
-from hstree_cli.options import UsageError, flag
+from hstree_cli.options import flag
 from hstree_cli.terminal import warn
 
 if TYPE_CHECKING:
@@ -64,23 +62,19 @@ def read_splits(
     text: bool = False,
     vocabulary: Path | None = None,
     rows: Iterable[Row] = (),
-    of_tree: bool = False,
     **selection: Any,
 ) -> Splits:
     """Read the three splits of a training over one vocabulary; warn of lines read before.
 
     The words are those of the vocabulary file, else the labels of the first tree in the order of
     the training split, else those of the training split and ``<unk>`` if another split needs it.
-    With `of_tree` they are a tree's labels in any case, and the options leave some of them out.
     """
     from hstree.experiments.row import TreeRow
 
-    chosen = words = read_vocabulary(vocabulary, **selection)
+    words = read_vocabulary(vocabulary, **selection)
     named = [row.single for row in rows]
     trees = {one.file: one.tree for one in named if isinstance(one, TreeRow)}
-    first = next(iter(trees.values()), None)
-    if (words or selection) and not of_tree:
-        first = None
+    first = None if words or selection else next(iter(trees.values()), None)
     if first is not None:
         words = Vocabulary(first.labels, [0] * first.n_labels)
     read = partial(Corpus.read, vocabulary=words, lower=lower, text=text)
@@ -106,13 +100,10 @@ def read_splits(
     ):
         if message is not None:
             warn(message)
-    if first is not None and (vocabulary or selection):
-        kept = chosen or splits.train.select_vocabulary(**selection)
-        splits = Splits(*(part.limited_to(kept) for part in splits))
-        selection = selection or {"vocabulary": vocabulary}
-    if selection:
-        check_words_left(splits.train, "training split", selection)
-    record = splits.train.record.get("vocabulary") if first is None or selection else None
+    if selection and not splits.train.n_known_words:
+        typed = " and ".join(f"{flag(option)} {value}" for option, value in selection.items())
+        raise OptionError(f"training split: {typed}: no word but <unk> is left; choose more words")
+    record = splits.train.record.get("vocabulary") if first is None else None
     if seen := read_before(splits.test, vocabulary=record):
         warn(f"{seen} (`hstree vocab --train-split-only`)")
     for name, tree in trees.items():
@@ -123,19 +114,13 @@ def read_splits(
     return splits
 
 
-def read_as(
-    labels: Sequence[str], source: str, vocabulary: Path | None = None, **how: Any
-) -> Corpus:
-    """Read a text as ids of labels; words outside the file `vocabulary` are ``<unk>``."""
+def read_as(labels: Sequence[str], source: str, **how: Any) -> Corpus:
+    """Read a text as ids of labels."""
     known = Vocabulary(labels, np.zeros(len(labels), np.int64))
     read = Corpus.read(source, vocabulary=known, **how)
     if message := overlap(read):
         warn(message)
-    if vocabulary is None:
-        return read
-    limited = read.limited_to(Vocabulary.from_file(vocabulary))
-    check_words_left(limited, read.name, {"vocabulary": vocabulary})
-    return limited
+    return read
 
 
 def refuse_options(reason: str, **values: Any) -> None:
@@ -144,53 +129,7 @@ def refuse_options(reason: str, **values: Any) -> None:
         raise OptionError(f"{' and '.join(typed)}: {reason}")
 
 
-def check_words_left(text: Corpus, name: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that leave a text no word but ``<unk>``."""
-    if not text.n_known_words:
-        typed = " and ".join(f"{flag(option)} {value}" for option, value in options.items())
-        raise OptionError(f"{name}: {typed}: no word but <unk> is left; choose more words")
-
-
-# Trees and models
-
-
-def is_model(path: Path) -> bool:
-    """Return whether there is a folder of a saved model."""
-    from hstree._files import current_file
-    from hstree.models.files import CONFIG
-
-    return current_file(path, CONFIG).is_file()
-
-
-def refuse_swapped(
-    ctx: typer.Context, first: Path, second: str | Path | None, is_first: Callable[[Path], bool]
-) -> None:
-    """Refuse two arguments of which only the second is what the first should be."""
-    if second is not None and is_first(Path(second)) and not is_first(first):
-        right = shlex.join([str(second), str(first)])
-        raise UsageError(f"the arguments are swapped; type `{ctx.command_path} {right} ...`", ctx)
-
-
-def refuse_rows_first(ctx: typer.Context, corpus: str, rows: Sequence[str]) -> None:
-    """Refuse a text that comes after the row it is for."""
-    from hstree.tree.files import ENDINGS
-
-    refuse_swapped(
-        *(ctx, Path(corpus), next(iter(rows), None)),
-        lambda path: path.exists() and not path.name.endswith(ENDINGS),
-    )
-
-
-def check_model(ctx: typer.Context, model: Path, other: str | None = None) -> None:
-    """Refuse a tree where a model is wanted, and a model that the argument after it names."""
-    from hstree.tree.files import ENDINGS
-
-    refuse_swapped(ctx, model, other, is_model)
-    if model.name.endswith(ENDINGS) and model.is_file():
-        how = shlex.join(["hstree", "evaluate", str(model), "CORPUS", "--save", "MODEL_DIR"])
-        raise UsageError(
-            f"{model} is a tree, and this command wants a model; train one with `{how}`", ctx
-        )
+# Models
 
 
 def load_models(model: Path, others: Sequence[Path] | None) -> Model[Any] | Ensemble:

@@ -9,7 +9,7 @@ from hstree.experiments.compare import Evaluation
 from hstree.experiments.results import Comparison
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of
-from hstree.report.answer import against_flat
+from hstree.report import answer_of
 from hstree.training.trainer import table_of
 from hstree_cli.tables import Facts, facts, table
 from hstree_cli.terminal import say
@@ -62,7 +62,7 @@ def print_comparison(comparison: Comparison, page: Path, *, conditions: bool = T
     With `conditions` it also prints what all figures depend on.
     """
     rows, shown, choice = comparison.rows, comparison.table(), comparison.choice
-    say(f"\n{_answer(comparison)}")
+    say(f"\n{answer_of(comparison)}")
     bold = choice.chosen if choice else None
     say(table(shown.columns, shown.rows, ["row"], bold=bold, first=FIRST))
     blocks = next((row.to_flat.blocks for row in rows if row.to_flat), None)
@@ -81,30 +81,6 @@ def print_comparison(comparison: Comparison, page: Path, *, conditions: bool = T
     lines += [("read before", sentence) for sentence in comparison.read_before()]
     lines += _conditions(comparison) if conditions else []
     say(facts([*lines, ("page", f"{page}: open it in a browser")]))
-
-
-def _answer(comparison: Comparison) -> str:
-    """Say which row to take, how it compares with flat and its rival, and what is lower still."""
-    if (choice := comparison.choice) is None:
-        return "No row is named: each has read the test split, so that its figures are too good."
-    chosen = comparison.row(choice.chosen)
-    text = f"{comparison.answer()}. Test perplexity {figure(chosen.test, 1)}"
-    if not chosen.is_flat and (to_flat := against_flat(chosen, comparison)):
-        text += f", {to_flat}"
-    if choice.tied:
-        text += f". As fast, within the spread of the rounds: {', '.join(choice.tied)}"
-    ratio = choice.to_rival
-    if choice.rival is not None and ratio is not None and not comparison.row(choice.rival).is_flat:
-        text += f". Its ratio to {choice.rival}: {figure(ratio.ratio, 3)}"
-        low, high = ratio.low, ratio.high
-        if low is not None and high is not None:
-            text += f" [{low:.3f},{high:.3f}]" if low != high else ""
-            text += ", which may be chance" if low <= 1 <= high else ""
-    ngrams = [row for row in comparison.rows if row.kind == "ngram"]
-    lowest = min(ngrams, key=lambda row: row.valid, default=None)
-    if lowest is not None and lowest.valid < comparison.row(choice.best).valid:
-        text += f". The n-gram model {lowest.name} is lower still: {figure(lowest.test, 1)}"
-    return f"{text}."
 
 
 def _conditions(comparison: Comparison) -> Facts:

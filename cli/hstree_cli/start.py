@@ -42,7 +42,6 @@ def demo(
 
 
 def compare(
-    ctx: typer.Context,
     corpus: opt.CorpusName,
     rows: Annotated[
         list[str] | None, argument(metavar="ROW", help=ROWS_HELP, autocompletion=opt.row_names)
@@ -88,9 +87,7 @@ def compare(
     file and no option that chooses words, the words are its labels.
     """
     from hstree.experiments.row import parse_rows
-    from hstree_cli.inputs import refuse_rows_first
 
-    refuse_rows_first(ctx, corpus, rows or ())
     shared = {"context": context, "dropout": dropout}
     options = opt.model_options(model, seed, dim, batch_size, learning_rate, **shared)
     stop = opt.stopping_rule(epochs, seconds, minutes)

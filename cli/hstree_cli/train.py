@@ -23,17 +23,18 @@ ROUNDS_HELP = (
     'Rows of the rounds after the first, built from vectors: gmm, "classes cluster_by=vectors" '
     "(default: gmm); the last is that of all later rounds."
 )
-VECTOR_ENDINGS = (".vec", ".txt", ".bin", ".npy", ".kv")
+VECTOR_ENDINGS = (".vec", ".txt", ".bin", ".npy")
 SAMPLES = "a line N D L, then label,label feature:value ... of each"
 METHOD_HELP = (
     'Method with its options, as in "kmeans arity=16"; "kmeans arity=10 max_leaves=100" by default.'
 )
+#: Why no option chooses words beside a tree.
+OF_TREE = "the words are the tree's labels"
 #: Numbers of first labels that are scored.
 KS = (1, 3, 5)
 
 
 def evaluate(
-    ctx: typer.Context,
     row: Annotated[
         str, argument(metavar="ROW", help=f"{opt.ROW_HELP}.", autocompletion=opt.row_names)
     ],
@@ -73,29 +74,17 @@ def evaluate(
     from hstree.errors import HstreeError
     from hstree.experiments import results
     from hstree.experiments.compare import evaluate as train
-    from hstree.experiments.row import Row
+    from hstree.experiments.row import Row, TreeRow
     from hstree.models.files import TREE_FILES
-    from hstree.tree.files import ENDINGS
-    from hstree_cli.inputs import is_model, read_splits, refuse_swapped
+    from hstree_cli.inputs import read_splits, refuse_options
     from hstree_cli.results import print_evaluation
 
-    refuse_swapped(
-        ctx,
-        Path(row),
-        corpus,
-        lambda path: (
-            is_model(path)
-            or (path.name.endswith(ENDINGS) and path.is_file())
-            or (not path.exists() and str(path).partition(" ")[0] in opt.row_names())
-        ),
-    )
-    if is_model(Path(row)):
-        how = f"`hstree score {row} {corpus}` scores it"
-        raise opt.UsageError(f"{row} is a trained model; {how}", ctx)
     shared = {"context": context, "dropout": dropout}
     options = opt.model_options(model, seed, dim, batch_size, learning_rate, **shared)
     stop = opt.stopping_rule(epochs, seconds)
-    one = Row.parse(row)
+    one, choice = Row.parse(row), opt.selection(min_count)
+    if isinstance(one, TreeRow):
+        refuse_options(OF_TREE, vocabulary=vocabulary, **choice)
     check_outputs(
         Output("--json", json),
         Output("--vectors-out", vectors_out, (".npy",)),
@@ -120,8 +109,7 @@ def evaluate(
 
     with showing_progress(training=True):
         ways: dict[str, Any] = {"lower": lower, "text": text, "vocabulary": vocabulary}
-        choice = opt.selection(min_count)
-        splits = read_splits(corpus, valid, test, **ways, rows=[one], of_tree=True, **choice)
+        splits = read_splits(corpus, valid, test, **ways, rows=[one], **choice)
         texts = [part.record for part in splits]
         key = hash_of({"row": one.name, "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
@@ -144,7 +132,6 @@ def _save_mean_vectors(model: Any, train: "Corpus", path: Path) -> None:
 
 
 def bootstrap(
-    ctx: typer.Context,
     corpus: opt.CorpusName,
     rows: Annotated[
         list[str] | None,
@@ -183,10 +170,9 @@ def bootstrap(
     from hstree.experiments.bootstrap import bootstrap as rounds_of
     from hstree.experiments.row import Row
     from hstree.report import PAGE
-    from hstree_cli.inputs import read_splits, refuse_rows_first
+    from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
 
-    refuse_rows_first(ctx, corpus, rows or ())
     shared = {"context": context, "dropout": dropout}
     options = opt.model_options(model, seed, dim, batch_size, learning_rate, **shared)
     named = [Row.parse(text) for text in rows or ["gmm"]]
@@ -212,7 +198,6 @@ def bootstrap(
 
 
 def embed(
-    ctx: typer.Context,
     corpus: opt.CorpusName,
     row: Annotated[
         str,
@@ -221,9 +206,7 @@ def embed(
         ),
     ] = "huffman",
     *,
-    output: Annotated[
-        Path, option("--output -o", "A .vec, .txt, .bin, .npy, or gensim's .kv.", "FILE")
-    ],
+    output: Annotated[Path, option("--output -o", "A .vec, .txt, .bin or .npy.", "FILE")],
     force: opt.Force = False,
     seed: opt.Seed = 0,
     min_count: opt.MinCount = 1,
@@ -245,23 +228,20 @@ def embed(
     batches, as all other output layers do.
 
     The words are in the order of their counts, most frequent first, with <eos> and,
-    if there is one, <unk>. gensim reads .vec, .txt and .bin with load_word2vec_format
-    and .kv with KeyedVectors.load. Only .npy records the text of the training, so
-    that a tree built from the vectors warns of test lines among it.
+    if there is one, <unk>. gensim reads .vec, .txt and .bin with load_word2vec_format.
+    Only .npy records the text of the training, so that a tree built from the vectors
+    warns of test lines among it.
     """
     from hstree._files import cache_folder
-    from hstree._plugins import require
     from hstree._text import plural
     from hstree.data.corpus import Corpus
     from hstree.data.vector_files import check_words
     from hstree.errors import OptionError
     from hstree.experiments.row import Row, TreeRow
-    from hstree.interop import gensim
     from hstree.models import kind_of, new_model
     from hstree.training.trainer import table_of
-    from hstree_cli.inputs import read_as, read_vocabulary, refuse_options, refuse_rows_first
+    from hstree_cli.inputs import read_as, read_vocabulary, refuse_options
 
-    refuse_rows_first(ctx, corpus, [row])
     rule = {"epochs": epochs, "seconds": seconds}
     options = opt.model_options(model, seed, dim, batch_size, learning_rate, **rule)
     kind = kind_of(options).model
@@ -276,14 +256,12 @@ def embed(
         raise OptionError(f"{one} is not one layer that a text alone makes; {instead}")
     reads = [corpus, vocabulary, *one.files]
     check_outputs(Output("-o", output, VECTOR_ENDINGS), reads=reads, force=force)
-    if output.suffix == ".kv":
-        require("gensim.models", "gensim", at_least=gensim.OLDEST)
     with showing_progress(training=True):
         how: dict[str, Any] = {"lower": lower, "text": as_text}
         choice = opt.selection(min_count, max_size)
         if isinstance(one, TreeRow):
-            refuse_options("the words are the tree's labels", **choice)
-            text = read_as(one.tree.labels, corpus, vocabulary, **how)
+            refuse_options(OF_TREE, vocabulary=vocabulary, **choice)
+            text = read_as(one.tree.labels, corpus, **how)
         else:
             words = read_vocabulary(vocabulary, **choice)
             text = Corpus.read(corpus, vocabulary=words, unk=None, **how, **choice)
@@ -296,10 +274,7 @@ def embed(
         if trained.history_.interrupted:
             warn("interrupted: these vectors are of the weights so far, which are written now")
         vectors = trained.vectors(text)
-        if output.suffix == ".kv":
-            gensim.save_keyed_vectors(vectors, output)
-        else:
-            vectors.save(output)
+        vectors.save(output)
         trained.remove_checkpoints()
     history = trained.history_
     if history.epochs:

@@ -307,7 +307,6 @@ def show(
 
 
 def convert(
-    ctx: typer.Context,
     source: Annotated[Path, argument(metavar="IN", help="A tree in any format.")],
     target: Annotated[Path, argument(metavar="OUT", help="The converted tree.")],
     from_: Annotated[str | None, option("--from", "Format of IN, or its name's.", "NAME")] = None,
@@ -326,9 +325,7 @@ def convert(
     read. What OUT cannot hold is refused, or named as not kept.
     """
     from hstree import formats
-    from hstree_cli.inputs import refuse_swapped
 
-    refuse_swapped(ctx, source, target, Path.exists)
     read_as, written_as = formats.format_of(source, from_), formats.format_of(target, to)
     files, reads = written_as.files(target), [*read_as.files(source), labels]
     for path in files:

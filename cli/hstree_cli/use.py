@@ -46,11 +46,10 @@ def predict(
     words that occur near those of TEXT.
     """
     from hstree._files import write_json
-    from hstree_cli.inputs import check_model, load_models, read_contexts, unknown_words, words_of
+    from hstree_cli.inputs import load_models, read_contexts, unknown_words, words_of
 
     if (context is None) == (contexts is None):
         raise opt.UsageError("give a context, or a file of them with --contexts", ctx)
-    check_model(ctx, model, context)
     check_outputs(Output("--json", json), reads=[contexts, model, *(also or ())])
     with showing_progress(not sys.stdout.isatty()):
         loaded = load_models(model, also)
@@ -88,7 +87,6 @@ def _answers(
 
 
 def sample(
-    ctx: typer.Context,
     model: opt.ModelFolder,
     words: Annotated[int, option("--words", "Words to draw.", "N", min=0, max=10**7)] = 50,
     seed: opt.Seed = 0,
@@ -102,9 +100,8 @@ def sample(
     """
     from hstree.data.vocabulary import EOS
     from hstree.errors import OptionError
-    from hstree_cli.inputs import check_model, load_models, warn_of_unknown, words_of
+    from hstree_cli.inputs import load_models, warn_of_unknown, words_of
 
-    check_model(ctx, model)
     with showing_progress():
         loaded: Any = load_models(model, also)
         if not loaded.is_language_model:
@@ -124,7 +121,6 @@ def sample(
 
 
 def score(
-    ctx: typer.Context,
     model: opt.ModelFolder,
     file: Annotated[
         str, argument(metavar="FILE", help=f"The text: {opt.CORPUS_KINDS}; - for stdin.")
@@ -148,9 +144,8 @@ def score(
     from hstree._files import explained, replacing, write_json
     from hstree.data.splits import read_before
     from hstree.data.text_score import TextScore
-    from hstree_cli.inputs import check_model, load_models, read_as
+    from hstree_cli.inputs import load_models, read_as
 
-    check_model(ctx, model, file)
     reads = [file, model, *(also or ())]
     check_outputs(Output("-o", output), Output("--json", json), reads=reads)
     with showing_progress():

@@ -37,14 +37,14 @@ def address_of(corpus: Corpus) -> tuple[Any, ...]:
     """
     text = corpus._text
     of_text = text.entry, text.name, text.location, text.sha256, text.lower
-    return text if text.entry == Path() else of_text, corpus.vocabulary, corpus.lines, corpus._only
+    return text if text.entry == Path() else of_text, corpus.vocabulary, corpus.lines
 
 
 def corpus_at(address: tuple[Any, ...]) -> Corpus:
     """Return the corpus of an address."""
-    text, vocabulary, lines, only = address
+    text, vocabulary, lines = address
     text = text if isinstance(text, EncodedText) else encoded_again(*text)
-    return Corpus(text, vocabulary, lines, only=only)
+    return Corpus(text, vocabulary, lines)
 
 
 class Corpus:
@@ -61,8 +61,6 @@ class Corpus:
         Its words (default: all types of the text, in their order).
     lines : (int, int), optional
         First line, from 0, and the line after the last (default: all).
-    only : Vocabulary, optional
-        Words outside it, except ``<eos>``, are OOV even if `vocabulary` contains them.
     type_counts : int64 array, optional
         Occurrences of each type of the text in these lines, if they have been counted.
 
@@ -106,7 +104,6 @@ class Corpus:
         vocabulary: Vocabulary | None = None,
         lines: tuple[int, int] | None = None,
         *,
-        only: Vocabulary | None = None,
         type_counts: Int64 | None = None,
     ) -> None:
         if not isinstance(text, EncodedText):
@@ -125,18 +122,14 @@ class Corpus:
         if vocabulary is None:
             vocabulary = Vocabulary(text.types, text.counts, source=source)
         self.vocabulary = vocabulary
-        words = (only or vocabulary).source
+        words = vocabulary.source
         is_same = {**words, "lines": source["lines"]} == source
         is_same = is_same or texts([source, words]) == texts(source)
         self.source, self.record = source, source if is_same else {**source, "vocabulary": words}
-        self._text, self._only, self._types = text, only, text.ids[first:last]
+        self._text, self._types = text, text.ids[first:last]
         self.n_lines, self.n_tokens = stop - start, len(self._types)
         # (types,) vocabulary id of each type of the text, -1 for OOV types
         self._id_of_type = vocabulary.ids(text.types)
-        if only is not None:
-            unwanted = only.ids(text.types) < 0
-            unwanted[text.types.index(EOS)] = False
-            self._id_of_type[unwanted] = -1
         if type_counts is None and len(self) == len(text.ids):
             type_counts = text.counts
         elif type_counts is None:
@@ -412,7 +405,7 @@ class Corpus:
             has = f"{self.name} has {plural(self.n_lines, 'line')}"
             raise InputError(f"{has}, and none from {start} to {stop}")
         lines = (self.lines[0] + start, self.lines[0] + stop)
-        return Corpus(self._text, self.vocabulary, lines, only=self._only)
+        return Corpus(self._text, self.vocabulary, lines)
 
     def first_tokens(self, n: int) -> Corpus:
         """Return the first lines that have at most `n` tokens, one line at least."""
@@ -441,15 +434,7 @@ class Corpus:
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> Corpus:
         """Return the same lines as ids of another vocabulary. O(types)."""
-        return Corpus(
-            self._text, vocabulary, self.lines, only=self._only, type_counts=self._type_counts
-        )
-
-    def limited_to(self, words: Vocabulary) -> Corpus:
-        """Return the same lines and ids with all words but these and ``<eos>`` OOV. O(types)."""
-        return Corpus(
-            self._text, self.vocabulary, self.lines, only=words, type_counts=self._type_counts
-        )
+        return Corpus(self._text, vocabulary, self.lines, type_counts=self._type_counts)
 
     def select_vocabulary(
         self, *, min_count: int = 1, max_size: int | None = None, unk: bool | None = None

@@ -81,7 +81,6 @@ def bootstrap(
         """Yield each round when it is done."""
         table = Table(replace(runner, rows=[]), updated=updated)
         with locked(runner.home):
-            runner.make_way(*(runner.home / f"round-{number}" for number in range(n)))
             for number, way in enumerate(ways):
                 done, row = table.runner.rows, way
                 if done:
@@ -91,7 +90,6 @@ def bootstrap(
                     file = runner.vectors_of(home / MODEL, table.done[best.name][0][0], of_best)[0]
                     row = way.from_vectors(file.relative_to(runner.home))
                 table.runner = replace(table.runner, rows=list(dict.fromkeys([*done, row])))
-                table.runner.make_way()
                 with doing_jobs(n_jobs):
                     table.runner.tree(Job(row, runner.seeds[0]))
                 table.finish([row], runner.first_seconds)

@@ -154,7 +154,6 @@ def compare(
     runner, began = Runner.of(text, rows, folder, stop, seeds, options), time.perf_counter()
     with locked(runner.home):
         runner = runner.with_kept(only=only, force=force)
-        runner.make_way()
         runner.splits.train.counted_vocabulary().save(runner.home / results.WORDS)
         table = Table(runner, updated, how={"n_jobs": n_jobs, "is_shared": is_shared})
         if isinstance(runner.stop, Halving):  # one turn at least, more while minutes are left
@@ -293,7 +292,6 @@ def evaluate(
     trainings: list[Model[Any]] = []
     calls = [trainings.append, *([] if trained is None else [trained])]
     with locked(runner.home):
-        runner.make_way()
         job = runner.jobs_of(one)[0][0]
         result = runner.run(job, trained=calls, seconds=runner.first_seconds)
         comparison = Table(runner, done={one.name: [[result]]}).comparison()
@@ -617,7 +615,7 @@ class Table:
         label's count is divided evenly among its codes.
         """
         if row.kind != "tree":
-            return dict.fromkeys(["tree", "tree_file", "code_lengths", "in_wordnet"])
+            return dict.fromkeys(["tree", "tree_file", "code_lengths"])
         jobs = self.runner.jobs_of(row)[0]
         files = [self.runner.folder(job, "trees") / "tree.json" for job in jobs]
         trees = [load(file) for file in files]
@@ -627,10 +625,6 @@ class Table:
         # (codes,) tokens of each code; the one label of a tree without nodes has no code
         share = (counts[0] / np.maximum(trees[0].codes_per_label, 1))[codes.label]
         number, tokens = np.bincount(codes.length), np.bincount(codes.length, share)
-        in_wordnet: float | None = None
-        match row.method, trees[0].meta.get("coverage"):
-            case "wordnet", {"tokens_in_wordnet": float(share_of_tokens)}:
-                in_wordnet = share_of_tokens
         first, *_ = of_trees = list(map(tree_statistics, trees, counts))
         weighted = [one.length_weighted for one in of_trees if one.length_weighted is not None]
         return {
@@ -650,7 +644,6 @@ class Table:
                 results.LengthCount(length, codes=int(number[length]), tokens=float(tokens[length]))
                 for length in np.flatnonzero(number).tolist()
             ],
-            "in_wordnet": in_wordnet,
         }
 
     def _words(self, comparison: Comparison) -> list[results.WordTable]:

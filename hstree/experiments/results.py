@@ -304,7 +304,6 @@ class RowResult(Figures, frozen=True):
     tree: TreeFigures | None
     tree_file: str | None
     code_lengths: list[LengthCount] | None
-    in_wordnet: Amount | None
     parameters: Count
     jobs: Annotated[list[JobFigures], Meta(min_length=1)]
     perplexity: Annotated[dict[Scored, Spread], _ALL_THREE]
@@ -492,11 +491,12 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         best = "" if self.best is None else f", best {self.best.name!r}"
         return f"{type(self).__name__}({plural(len(self.rows), 'row')}{best})"
 
+    # the report draws what this package makes, so it is imported where it is needed alone
+
     def __str__(self) -> str:
-        return str(self.table(self.answer()))
+        return str(self.table(import_module("hstree.report").answer_of(self)))
 
     def _repr_html_(self) -> str:
-        # the report draws what this package makes, so it is imported here alone
         shown: str = import_module("hstree.report").in_notebook(self)
         return shown
 
@@ -573,21 +573,6 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
                     cells[key] += f" [{ratio.low:.3f},{ratio.high:.3f}]"
             lines.append(list(cells.values()))
         return TextTable([column.title for column in columns], lines, note)
-
-    def answer(self) -> str:
-        """Return one sentence that names the row to use; "" where there is none."""
-        if (choice := self.choice) is None:
-            return ""
-        if choice.chosen == choice.best:
-            return (
-                f"Use {choice.chosen}: the lowest validation perplexity, and no row within "
-                f"{choice.within:.0%} of it is faster"
-            )
-        fastest = "one of the fastest" if choice.tied else "the fastest"
-        return (
-            f"Use {choice.chosen}: {fastest} within {choice.within:.0%} of the lowest validation "
-            f"perplexity, that of {choice.best}"
-        )
 
     def read_before(self) -> list[str]:
         """Return a sentence, with the rows it is of, for each set of test lines read before."""
@@ -685,7 +670,6 @@ COLUMNS: list[Column] = [
     Column("code_length", "tree.code_length.weighted"),
     Column("scores_per_target", "tree.scores_per_target", "scores/target", _one),
     Column("depth", "tree.depth"),
-    Column("in_wordnet", "in_wordnet"),
     Column("parameters", "parameters", "parameters", _whole),
     *(
         column

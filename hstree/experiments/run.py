@@ -20,7 +20,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from operator import methodcaller
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -42,11 +41,9 @@ from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
 from hstree.experiments import results
 from hstree.experiments.results import Comparison, Epochs, Halving, JobResult, Steps, Stop
 from hstree.experiments.row import Job, Row, parse_rows
-from hstree.experiments.speed import FILE as SPEEDS
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, config_of, kind_of, load_model, new_model
 from hstree.models.base import MOST_EPOCHS
-from hstree.models.files import FILES
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
 
@@ -63,14 +60,6 @@ RESULT, BUILD, MODEL, CHECKPOINTS = "result.json", "build.json", "model", "check
 LOCK = ".lock"
 #: Files of the negative log-likelihood of every token of a split.
 NLL: dict[Held, str] = {"valid": "valid_nll.npy", "test": "test_nll.npy"}
-#: Files of a comparison's folder, and of the folders of its jobs, trees and vectors; what is above
-#: them are folders.
-_OF_ALL = (results.JSON, results.CSV, results.WORDS, SPEEDS, "rounds.json")
-_OF_JOBS = (
-    *(RESULT, BUILD, LOCK, *NLL.values(), "tree.json", "vectors.npy", "vectors.labels.tsv"),
-    *(f"{MODEL}/{name}" for name in FILES),
-    f"{CHECKPOINTS}/-/-",
-)
 #: Maximum number of seeds.
 MAX_SEEDS = 100
 #: Tokens that an n-gram model is fitted to, for each second of a bounded time.
@@ -237,28 +226,6 @@ class Runner:
         row = job.row.tree_row if kind == "trees" else job.row
         folder = self.home / kind / row.folder
         return folder / f"seed-{job.seed}" if job.row.is_trained else folder
-
-    def make_way(self, *folders: Path) -> None:
-        """Move aside each file in the place of one of the folders, and each folder of a file.
-
-        They are those of all jobs and, with `folders`, of more vectors. Warns of each.
-        """
-        jobs = [job for row in self.rows for of_seed in self.jobs_of(row) for job in of_seed]
-        jobs = [Job(row, job.seed) for job in jobs for row in (job.row, job.row.source) if row]
-        homes = [self.folder(job, kind) for job in jobs for kind in ("runs", "trees", "vectors")]
-        files = [self.home / name for name in _OF_ALL]
-        files += [home / name for home in dict.fromkeys([*folders, *homes]) for name in _OF_JOBS]
-        places: dict[Path, bool] = {}
-        for file in files:
-            above = list(file.relative_to(self.home).parents)[-2::-1]
-            places |= {self.home / folder: False for folder in above} | {file: True}
-        for path, is_file in places.items():
-            if path.exists() and not (path.is_file() if is_file else path.is_dir()):
-                with explained(f"move {path} aside", FileFormatError):
-                    aside = mkdtemp(prefix=f"{path.name}.aside-", dir=path.parent)
-                    path.rename(Path(aside, path.name))
-                kind = "file" if is_file else "folder"
-                warnings.warn(f"{path} is no {kind}; it is now in {aside}", stacklevel=3)
 
     # Trees, and the vectors that they are built from
 

@@ -7,13 +7,10 @@ called, which raises MissingExtraError when it is missing or too old. A model is
 OptionError (no hierarchical softmax) or InputError (no vocabulary).
 """
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hstree._files import replacing
 from hstree._plugins import require
 from hstree._ragged import offsets
 from hstree._typing import Int64
@@ -111,14 +108,6 @@ def to_keyed_vectors(vectors: WordVectors) -> Any:
         keyed.allocate_vecattrs(["count"], [np.int64])
         keyed.expandos["count"][:] = vectors.counts
     return keyed
-
-
-def save_keyed_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
-    """Write word vectors as one file of gensim's KeyedVectors, the same bytes each time."""
-    keyed = to_keyed_vectors(vectors)
-    keyed.lifecycle_events = None  # which would write the time into the file
-    with replacing(Path(path)) as file:  # by name, gensim writes large arrays to other files
-        keyed.save(file)
 
 
 def from_keyed_vectors(keyed: Any) -> WordVectors:

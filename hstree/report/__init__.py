@@ -7,12 +7,12 @@ from pathlib import Path
 from hstree import progress
 from hstree._files import replacing
 from hstree.experiments.results import Comparison
-from hstree.report.answer import sentence_of
+from hstree.report.answer import answer_of, sentence_of
 from hstree.report.figure import links_of, styles_of
 from hstree.report.page import markup, page_of
 from hstree.report.plots import plots_of
 
-__all__ = ["PAGE", "in_notebook", "write"]
+__all__ = ["PAGE", "answer_of", "in_notebook", "write"]
 
 #: Name of the page in the folder of a comparison.
 PAGE = "report.html"

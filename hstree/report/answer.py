@@ -1,6 +1,7 @@
 """The answer: which row to use, in one sentence, for every distance to the lowest perplexity."""
 
 import math
+from contextlib import suppress
 from pathlib import Path
 
 from markupsafe import Markup
@@ -66,6 +67,12 @@ def _choosable(comparison: Comparison) -> list[RowResult]:
     return [row for row in rows if row.name in named]
 
 
+def answer_of(comparison: Comparison) -> str:
+    """Return the answer as a text: "Use gmm: 1.4% better than flat, ..."."""
+    says = sentence_of(comparison, comparison.choice)
+    return says if comparison.best is None else f"Use {comparison.best.name}: {says}."
+
+
 def sentence_of(comparison: Comparison, choice: Choice | None) -> str:
     """Say what the chosen row is against the flat softmax, or the others, without its name."""
     noun = noun_of(comparison)
@@ -109,8 +116,12 @@ def against_flat(row: RowResult, comparison: Comparison) -> str:
     return ", ".join(parts)
 
 
-def offer_markup(comparison: Comparison, offer: Offer, tree: Link | None) -> Markup:
-    """Return an offer with its reasons as HTML; `tree` holds the file of the row's tree."""
+def offer_markup(comparison: Comparison, offer: Offer, folder: Path) -> Markup:
+    """Return an offer with its reasons as HTML, with its row's tree where `folder` has the file."""
+    tree = None
+    if offer.recipe is not None and offer.recipe.tree_file is not None:
+        with suppress(OSError, ValueError):  # a path with a null character is a ValueError
+            tree = Link.to("tree.json", (folder / offer.recipe.tree_file).read_bytes())
     noun, choosable = noun_of(comparison), _choosable(comparison)
     # How many rows the answer was chosen from; flat is no tree.
     flat = sum(row.kind == "tree" and not row.has_tree for row in choosable if noun == "tree")

@@ -172,11 +172,20 @@ def draw(figure: Figure, styles: Sequence[Style], *, is_alone: bool = False) -> 
     names = [(left, top + strip * i + 12) for i in range(len(by_row))]
     leaders: list[Point] = []
     if figure.y is not None:
-        leaders = [(x, min(max(y, top), bottom)) for x, y in pixels(_ends(by_row.values()))]
+        # the lowest end of each row's lines, else of its dots
+        ends = [
+            [m.points[-1] for m in marks if m.kind == "line"]
+            or [m.points[-1] for m in marks if m.kind in ("dot", "aside")]
+            for marks in by_row.values()
+        ]
+        lowest = pixels(min(of_row, key=itemgetter(1)) for of_row in ends)
+        leaders = [(x, min(max(y, top), bottom)) for x, y in lowest]
         apart = spread([y for _, y in leaders], LINE, top - 8, bottom)
         names = [(right + 9, y + 4) for y in apart]
     dots = {row: m.points[0] for row, marks in by_row.items() for m in marks if m.kind == "dot"}
     front = pareto(dots.values(), figure.front) if figure.front else []
+    corners = ([(point[0], before[1]), point] for before, point in pairwise(front))
+    staircase = [*front[:1], *(point for corner in corners for point in corner)]
     groups = [
         {
             "style": styles[row],
@@ -196,26 +205,10 @@ def draw(figure: Figure, styles: Sequence[Style], *, is_alone: bool = False) -> 
         x_ticks=[(x_at(value), text) for value, text in x_labels.items()],
         y_ticks=[(y_at(value), text) for value, text in y_labels.items()],
         groups=groups,
-        front=pixels(_staircase(front)),
+        front=pixels(staircase),
         level=[] if figure.level is None else [(x, y_at(figure.level)) for x in (left, right)],
     )
     return Markup(svg)
-
-
-def _ends(by_row: Iterable[Sequence[Mark]]) -> list[Point]:
-    """Return the lowest end of each row's lines, else of its dots."""
-    ends = (
-        [m.points[-1] for m in marks if m.kind == "line"]
-        or [m.points[-1] for m in marks if m.kind in ("dot", "aside")]
-        for marks in by_row
-    )
-    return [min(of_row, key=itemgetter(1)) for of_row in ends]
-
-
-def _staircase(front: Sequence[Point]) -> list[Point]:
-    """Return a front with the corners between its points."""
-    corners = ([(point[0], before[1]), point] for before, point in pairwise(front))
-    return [*front[:1], *(point for corner in corners for point in corner)]
 
 
 def _placed(

@@ -6,7 +6,6 @@ network above all; what comes from a corpus is data that no script runs.
 
 import base64
 import hashlib
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -78,7 +77,7 @@ def markup(page: Page, folder: Path) -> str:
         noun=noun_of(comparison),
         comparison=comparison,
         offered=max((i for i, offer in enumerate(offers) if offer.within <= within), default=0),
-        offers=[(offer, _offered(page, offer, folder)) for offer in offers],
+        offers=[(offer, offer_markup(comparison, offer, folder)) for offer in offers],
         slider=None if choice is None else {"value": within, "max": FURTHEST, "step": STEP},
         rows=[row.name for row in comparison.rows],
         styles=styles,
@@ -90,12 +89,3 @@ def markup(page: Page, folder: Path) -> str:
         figures=[(f, draw(f, styles), links_of(f, styles)) for f in page.figures],
         words=sorted(comparison.words, key=lambda t: choice is None or t.row != choice.chosen),
     )
-
-
-def _offered(page: Page, offer: Offer, folder: Path) -> Markup:
-    """Return an offer as HTML, with the file of its row's tree, where it is there."""
-    tree, recipe = None, offer.recipe
-    if recipe is not None and recipe.tree_file is not None:
-        with suppress(OSError, ValueError):  # a path with a null character is a ValueError
-            tree = Link.to("tree.json", (folder / recipe.tree_file).read_bytes())
-    return offer_markup(page.comparison, offer, tree)

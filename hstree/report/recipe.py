@@ -69,9 +69,10 @@ def how_made(figures: RowResult) -> str:
 def _command(row: Row, figures: RowResult, corpus: str, comparison: Comparison) -> list[str]:
     """Return the command that trains a row again, with the options that are not the defaults."""
     sources, typed = comparison.corpus, list[str]()
-    # the vocabulary, unless it is all words of the training split
+    # the vocabulary, unless it is the tree's labels, or all words of the training split
     unseen = [band.words for band in comparison.bands if band.least == 0]
-    if not comparison.bands or any(unseen) or comparison.oov["train"]:
+    is_of_text = comparison.bands and not any(unseen) and not comparison.oov["train"]
+    if not is_of_text and not isinstance(row.single, TreeRow):
         typed += ["--vocabulary", WORDS]
     for split in ("valid", "test"):
         if sources[split].get("sha256") != sources["train"].get("sha256"):

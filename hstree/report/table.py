@@ -108,7 +108,6 @@ _COLUMNS = [
     Column("no OOV", "perplexity", "more", "perplexity.test_without_oov.mean", _perplexity),
     Column("scores", "per target", "more", "tree.scores_per_target"),
     Column("length", "decisions", "more", "tree"),
-    Column("WordNet", "% of tokens", "more", "in_wordnet", "{:.0%}".format),
     Column("ln Z", "nats", "more", "log_normaliser.mean", partial(signed, form=".3f"), lambda row: (
         f"± {row.log_normaliser.sd:.3f}" if row.log_normaliser.sd else "")),
     Column("unnormalised", "perplexity", "more", "log_normaliser.unnormalised_perplexity",

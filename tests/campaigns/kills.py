@@ -6,7 +6,6 @@ tests.campaigns --only kills --full` kills 200 times.
 """
 
 import csv
-import importlib.util
 import io
 import json
 import multiprocessing
@@ -46,7 +45,6 @@ COMMANDS = {
     "bootstrap": f"bootstrap new.txt kmeans {QUICK} -o b",
     "embed .vec": "embed new.txt --epochs 1 --dim 4 -o e.vec --force",
     "embed .npy": "embed new.txt --epochs 1 --dim 4 -o e.npy --force",
-    "embed .kv": "embed new.txt --epochs 1 --dim 4 -o e.kv --force",
     "convert .napkinxc": "convert new.json c.napkinxc --force",
     "convert .npy": "convert new.json l.npy --to linkage --force",
     "convert .json.gz": "convert new.json c.json.gz --force",
@@ -55,8 +53,6 @@ COMMANDS = {
     "compare": f"compare new.txt huffman flat kn2 {QUICK} -o d",
     "report": "report compared-new -o p.html",
 }
-if importlib.util.find_spec("gensim") is None:
-    del COMMANDS["embed .kv"]
 #: Those of the short form: each writes files that belong together.
 IN_SHORT = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc", "compare")
 FULL, SHORT = 200, 10

@@ -1,40 +1,9 @@
-"""Arguments that are swapped, or of another kind than the one wanted."""
+"""Vectors and texts that look alike, and vectors that lack the end of a line."""
 
 import shlex
 
 import numpy as np
 import pytest
-
-
-@pytest.fixture
-def model(hstree, tree, corpus):
-    ran = hstree("evaluate", tree, corpus, "--epochs", 0, "--dim", 4, "--save", "model")
-    assert ran.status == 0, ran.err
-    return "model"
-
-
-def test_swapped_arguments_are_named(refused, corpus, tree, model):
-    for command, first, second in (
-        (["evaluate"], tree, corpus),
-        (["score"], model, corpus),
-        (["predict"], model, "w1"),
-        (["convert"], tree, "tree.dot"),
-    ):
-        ran = refused(*command, second, first, status=2, saying="the arguments are swapped")
-        assert f"`hstree {command[0]} {first} {second} ...`" in ran.err
-
-
-def test_a_row_before_its_text_is_named(refused, corpus):
-    for command in (["compare", "-o", "c"], ["bootstrap", "-o", "c"], ["embed", "-o", "v.vec"]):
-        saying = f"type `hstree {command[0]} {corpus} huffman ...`"
-        refused(*command, "huffman", corpus, status=2, saying=saying)
-    saying = f"type `hstree evaluate huffman {corpus} ...`"
-    refused("evaluate", corpus, "huffman", status=2, saying=saying)
-
-
-def test_a_tree_in_place_of_a_model_says_how_to_train_one(refused, corpus, tree):
-    for command in (["predict", tree, "w1"], ["score", tree, corpus], ["sample", tree]):
-        refused(*command, status=2, saying=f"`hstree evaluate {tree} CORPUS --save MODEL_DIR`")
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import pytest
 import hstree as library
 from hstree._compiled import kernels
 from hstree.data.vectors import WordVectors
-from hstree.errors import MissingExtraError
 from hstree.models import new_model
 
 QUICK = ["--epochs", "1", "--dim", "6"]
@@ -57,29 +56,21 @@ def test_another_output_layer_trains_the_vectors(hstree, corpus, tmp_path):
     np.testing.assert_array_equal(found.vectors, model.vectors(text).vectors)
 
 
-@pytest.mark.parametrize("ending", ["vec", "bin", "kv"])
+@pytest.mark.parametrize("ending", ["vec", "bin"])
 def test_gensim_reads_them(hstree, corpus, tmp_path, ending):
     keyed = pytest.importorskip("gensim.models", reason="gensim is not installed").KeyedVectors
     for name in (f"v.{ending}", "v.npy"):
         ran = hstree("embed", corpus, *QUICK, "-o", name)
         assert ran.status == 0, ran.err
     path = str(tmp_path / f"v.{ending}")
-    if ending == "kv":
-        found = keyed.load(path)
-    else:
-        found = keyed.load_word2vec_format(path, binary=ending == "bin")
+    found = keyed.load_word2vec_format(path, binary=ending == "bin")
     expected = WordVectors.read(tmp_path / "v.npy")
     assert tuple(found.index_to_key) == expected.labels
     np.testing.assert_array_equal(found.vectors, expected.vectors)
-    if ending == "kv":
-        counts = [found.get_vecattr(word, "count") for word in expected.labels]
-        assert counts == expected.counts.tolist()
     assert found.most_similar("w0", topn=1)
 
 
-def test_what_cannot_be_embedded_is_refused(refused, corpus, tmp_path, monkeypatch):
-    import hstree.interop.gensim  # noqa: F401 - first, so that it does not keep the stand-in
-
+def test_what_cannot_be_embedded_is_refused(refused, corpus, tmp_path):
     refused("embed", corpus, "-o", "v.pt", status=2, saying=".vec or .txt or .bin")
     refused("embed", corpus, "no", "-o", "v.vec", status=2, saying="there is no row 'no'")
     refused("embed", corpus, "gmm", "-o", "v.vec", status=2, saying="not one layer that a text")
@@ -91,12 +82,6 @@ def test_what_cannot_be_embedded_is_refused(refused, corpus, tmp_path, monkeypat
     (tmp_path / "v.vec").write_text("mine")
     refused("embed", corpus, "-o", "v.vec", saying="--force")
 
-    def missing(*_, **__):
-        raise MissingExtraError("gensim is not installed; get it with `pip install`")
-
-    monkeypatch.setattr("hstree._plugins.require", missing)
-    refused("embed", corpus, "-o", "v.kv", saying="pip install")
-
 
 def test_an_interrupted_training_leaves_what_it_has(hstree, corpus, tmp_path, monkeypatch):
     def interrupted(*_):
@@ -107,16 +92,3 @@ def test_an_interrupted_training_leaves_what_it_has(hstree, corpus, tmp_path, mo
     assert ran.status == 130
     assert "interrupted" in ran.warnings[0]
     assert len(WordVectors.read(tmp_path / "v.vec").labels) == 41
-
-
-def test_keyed_vectors_are_one_file_whatever_their_size_and_the_same_bytes_again(tmp_path):
-    models = pytest.importorskip("gensim.models")
-    from hstree.interop.gensim import save_keyed_vectors
-
-    large = np.ones((200_000, 16), np.float32)  # gensim alone splits arrays of 10 MB off
-    vectors = WordVectors([f"w{i}" for i in range(len(large))], large)
-    for name in ("a", "b"):
-        save_keyed_vectors(vectors, tmp_path / f"{name}.kv")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.kv", "b.kv"]
-    assert (tmp_path / "a.kv").read_bytes() == (tmp_path / "b.kv").read_bytes()
-    assert models.KeyedVectors.load(str(tmp_path / "a.kv")).vectors.shape == large.shape

@@ -131,32 +131,15 @@ def test_few_shared_words_without_unk_are_refused(refused, hstree, corpus, tmp_p
     refused("evaluate", "closed.json", "rare.txt", "--epochs", "100000", saying="1 of 181")
 
 
-def test_words_can_be_left_out(hstree, tree, corpus, tmp_path):
-    def oov(*options):
-        written = ("--json", "r.json", "--force")
-        ran = hstree("evaluate", tree, corpus, "--epochs", "0", *options, *written)
-        assert (ran.status, ran.warnings) == (0, [])
-        found = figures(tmp_path / "r.json")
-        assert found["vocabulary"]["size"] == 42
-        return found["oov"]["train"]
-
-    lines = [[*line.split(), "<eos>"] for line in corpus.read_text().splitlines()[:160]]
-    counts = Counter(word for line in lines for word in line)
-    rare = sum(n for n in counts.values() if n < 20)
-    assert oov() == 0
-    assert oov("--min-count", "20") == rare > 0
-    (tmp_path / "few.tsv").write_text("w0\t1\nw1\t1\n")
-    kept = counts["w0"] + counts["w1"] + counts["<eos>"]
-    assert oov("--vocabulary", "few.tsv") == 1440 - kept
-
-
-def test_options_that_leave_no_word_are_named(refused, tree, corpus, tmp_path):
-    (tmp_path / "far.tsv").write_text("zebra\t3\n")
-    for option, value in (("--min-count", "9999"), ("--vocabulary", "far.tsv")):
-        said = f"training split: {option} {value}: no word but <unk> is left"
-        refused("evaluate", tree, corpus, option, value, status=2, saying=said)
+def test_options_that_leave_no_word_are_named(refused, corpus, tmp_path):
     said = "training split: --min-count 9999: no word but <unk> is left"
     refused("bootstrap", corpus, "-o", "runs", "--min-count", "9999", status=2, saying=said)
+
+
+def test_the_words_of_a_tree_are_its_labels(refused, tree, corpus):
+    for command in (["evaluate", tree, corpus], ["embed", corpus, tree, "-o", "v.vec"]):
+        said = "--min-count: the words are the tree's labels"
+        refused(*command, "--min-count", "2", status=2, saying=said)
 
 
 def test_lower_reads_lower_case(hstree, tree, corpus, tmp_path):

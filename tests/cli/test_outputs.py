@@ -154,7 +154,7 @@ REPLACED = [
     "build -m 'classes vectors_file=words.json' corpus.txt -o words.json --force",
     "evaluate huffman.json corpus.txt --json corpus.txt",
     "evaluate huffman.json corpus.txt --json huffman.json",
-    "evaluate huffman.json corpus.txt --vectors-out words.npy --vocabulary words.labels.tsv "
+    "evaluate flat corpus.txt --vectors-out words.npy --vocabulary words.labels.tsv "
     "--force",
     "evaluate m/tree.json corpus.txt --save m",
     "evaluate huffman.json corpus.txt --save m --json m/config.json --force",
@@ -164,7 +164,7 @@ REPLACED = [
     "compare corpus.txt 'classes cluster_by=vectors vectors_file=c/v.npy' -o c",
     "convert huffman.json huffman.json --force",
     "convert words.npy x.json --labels x.json --force",
-    "embed corpus.txt huffman.json -o v.npy --vocabulary v.labels.tsv --force",
+    "embed corpus.txt -o v.npy --vocabulary v.labels.tsv --force",
     "stats huffman.json --json huffman.json",
     "score m corpus.txt -o corpus.txt",
     "score m corpus.txt -o x.tsv --json x.tsv",

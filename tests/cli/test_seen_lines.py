@@ -134,14 +134,14 @@ def test_vectors_that_a_method_names_are_called_out_below_the_table(hstree, done
     assert f"read before {row}: {BY_FILES}" in " ".join(compared.out.split())
 
 
-def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, tree, corpus, tmp_path):
+def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, corpus, tmp_path):
     choice = ("vocab", corpus, "--max-size", "20", "--force", "-o", "v.tsv")
     done(*choice)
     chosen = "the words of the vocabulary were chosen on lines 181 to 200"
     compared = done("compare", corpus, "huffman", "--vocabulary", "v.tsv", "-o", "c", *QUICK)
     one(compared, chosen, "(`hstree vocab --train-split-only`)")
     assert "made from lines 181 to 200" in results.load(tmp_path / "c").rows[0].seen
-    evaluate = ("evaluate", tree, corpus, "--vocabulary", "v.tsv", "--epochs", "0")
+    evaluate = ("evaluate", "flat", corpus, "--vocabulary", "v.tsv", "--epochs", "0")
     one(done(*evaluate), chosen)
     done(*choice, "--train-split-only")
     assert done(*evaluate) == []

@@ -44,15 +44,3 @@ def test_words_that_do_not_fit_the_text_are_refused(tmp_path, names, message):
 def test_a_text_of_empty_lines_shares_all_that_it_has(tmp_path):
     text = corpus_of(tmp_path, ["", ""], vocabulary=words("x", "<unk>", "<eos>"))
     assert (overlap(text), text.n_known_words) == (None, 0)
-
-
-def test_a_limited_corpus_reads_the_rest_as_unk(tmp_path):
-    text = seen(tmp_path, "a", "b", "c", "d", "<unk>", "<eos>")
-    limited = text.limited_to(words("a", "z"))
-    assert limited.vocabulary is text.vocabulary
-    assert limited.ids(slice(0, 4)).tolist() == [0, -1, -1, 5]
-    assert limited.n_oov == 5
-    assert limited.counts.tolist() == [4, 0, 0, 0, 5, 4]
-    # What is limited stays so: in some of its lines, and through another vocabulary.
-    assert limited.select_lines(0, 1).n_oov == 2
-    assert limited.with_vocabulary(words("b", "a", "<unk>", "<eos>")).n_oov == 5

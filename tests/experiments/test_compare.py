@@ -265,11 +265,6 @@ DAMAGE = [
 #: What is said of damage, by the first part of the file's name.
 SAID = {"runs": "the job is done anew", "results.json": "its rows are left out"}
 SAID |= dict.fromkeys(("trees", "vectors"), "made anew")
-#: Files and folders of a finished comparison.
-PLACES = (
-    *("runs", f"{RUN}/model", f"{RUN}/model/config.json", f"{RUN}/result.json", TREE),
-    *(f"{TREE}/tree.json", f"{VECTORS}/vectors.npy", "words.tsv", "results.json"),
-)
 
 
 def npy(array):
@@ -308,26 +303,6 @@ def test_vectors_without_their_words_build_no_tree(finished, splits, tmp_path):
     (tmp_path / "vectors/random/seed-0/vectors.labels.tsv").unlink()
     shutil.rmtree(tmp_path / "trees/gmm")
     assert compare(splits, ["gmm", "kn2"], tmp_path).rows[0].tree == finished.rows[0].tree
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", PLACES)
-def test_a_file_in_the_place_of_a_folder_and_the_reverse_are_moved_aside(
-    finished, splits, tmp_path, name
-):
-    shutil.copytree(finished.folder, tmp_path, dirs_exist_ok=True)
-    place = tmp_path / name
-    if is_file := place.is_file():
-        place.unlink()
-        (place / "mine").mkdir(parents=True)
-    else:
-        shutil.rmtree(place)
-        place.write_bytes(b"mine")
-    with pytest.warns(UserWarning, match=f"{place.name} is no (file|folder); it is now in "):
-        again = compare(splits, ["gmm", "kn2"], tmp_path)
-    assert [row.perplexity for row in again.rows] == [row.perplexity for row in finished.rows]
-    assert place.is_file() == is_file
-    assert list(place.parent.glob(f"{place.name}.aside-*/{place.name}"))
 
 
 def test_an_evaluation_is_a_comparison_of_one_row(splits, tmp_path):

@@ -60,7 +60,6 @@ def a_row(name, *, kind="tree", test=100.0, valid=None, sd=None, n=1, speed=1000
         "tree": convert(tree.stats().as_dict(), TreeFigures) if is_tree else None,
         "tree_file": f"trees/{name}/seed-0/tree.json" if is_tree else None,
         "code_lengths": None,
-        "in_wordnet": None,
         "parameters": 1_000,
         "jobs": [
             JobFigures(seed=seed, folder=f"runs/{name}/seed-{seed}", perplexity=means,
