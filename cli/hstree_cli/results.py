@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from msgspec.structs import astuple
-
 from hstree._text import figure, plural
 from hstree.experiments.compare import Evaluation
 from hstree.experiments.results import Comparison
@@ -43,14 +41,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
         "unigram, test": comparison.unigram,
     }
     lines = [(name, f"perplexity {figure(value)}") for name, value in scored.items()]
-    if (tree := row.tree) is not None:
-        by_counts, per_label = tree.code_length.weighted, tree.code_length.uniform
-        length = f"code length {figure(by_counts)} by counts, {figure(per_label)} per label"
-        lines.append(("tree", f"{row.method}, {plural(tree.nodes, 'node')}; {length}"))
-    steps = zip(row.steps.__struct_fields__, astuple(row.steps), strict=True)
-    spent = ", ".join(f"{name} {figure(seconds, 1)}" for name, seconds in steps if seconds != 0)
-    lines += [("seconds", spent), ("ended", ended)]
-    say(facts([*lines, *_conditions(comparison)]))
+    say(facts([*lines, ("ended", ended), *_conditions(comparison)]))
 
 
 # Comparisons

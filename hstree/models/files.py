@@ -43,7 +43,7 @@ class Saved(NamedTuple):
 
 
 def read(folder: str | os.PathLike[str]) -> Saved:
-    """Read a model's folder; raises FileFormatError as `hstree.models.load` does."""
+    """Read a model's folder; raises FileFormatError as `hstree.load_model` does."""
     home = Path(folder)
     path = current_file(home, CONFIG)
     config = read_json(path, "give the folder of a saved model")

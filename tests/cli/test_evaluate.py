@@ -190,7 +190,7 @@ def test_places_are_refused_before_the_training(
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_wrong_usage(refused, hstree, tree, corpus, tmp_path):
+def test_wrong_usage(refused, tree, corpus):
     above = str(10**29)
     wrong = {"--dim": ("0", above), "--context": ("0", above), "--epochs": ("-1", above),
              "--batch-size": ("0", above), "--learning-rate": ("0", "nan"),
@@ -200,8 +200,6 @@ def test_wrong_usage(refused, hstree, tree, corpus, tmp_path):
         refused("evaluate", tree, corpus, option, value, status=2, saying=saying)
     refused("evaluate", tree, corpus, "--frob", status=2, saying="--frob")
     refused("evaluate", tree, status=2, saying="CORPUS")
-    hstree("evaluate", tree, corpus, "--epochs", "0", "--dim", "4", "--save", "model")
-    refused("evaluate", "model", corpus, status=2, saying="`hstree score model")
 
 
 def test_an_interrupt_while_the_trained_model_is_scored_leaves_it_saved(

@@ -154,8 +154,7 @@ REPLACED = [
     "build -m 'classes vectors_file=words.json' corpus.txt -o words.json --force",
     "evaluate huffman.json corpus.txt --json corpus.txt",
     "evaluate huffman.json corpus.txt --json huffman.json",
-    "evaluate flat corpus.txt --vectors-out words.npy --vocabulary words.labels.tsv "
-    "--force",
+    "evaluate flat corpus.txt --vectors-out words.npy --vocabulary words.labels.tsv --force",
     "evaluate m/tree.json corpus.txt --save m",
     "evaluate huffman.json corpus.txt --save m --json m/config.json --force",
     "bootstrap b/round-0/text.txt -o b",
