@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hstree._files import explained, open_regular, strict_text
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
 from hstree.data.splits import Splits, overlap, read_before
@@ -149,28 +145,14 @@ def words_of(text: str) -> list[str]:
     return [word.decode("utf-8", "surrogateescape") for word in words]
 
 
-def read_contexts(name: str) -> Iterator[list[str]]:
-    """Yield the words of each line of a file, or of standard input for ``-``."""
-    source, offset = "standard input" if name == "-" else name, 0
-    with (
-        explained(f"read the contexts {source}"),
-        nullcontext(sys.stdin.buffer) if name == "-" else open_regular(name) as file,
-    ):
-        for number, line in enumerate(file, start=1):
-            yield words_of(strict_text(line, source, line=number, offset=offset))
-            offset += len(line)
+def warn_of_unknown(words: Iterable[str], vocabulary: Vocabulary) -> list[str]:
+    """Return the words that are not in a vocabulary, each once, in order.
 
-
-def unknown_words(words: Iterable[str], vocabulary: Vocabulary) -> list[str]:
-    """Return the words that are not in a vocabulary, each once, in order."""
-    return list(dict.fromkeys(word for word in words if word not in vocabulary))
-
-
-def warn_of_unknown(contexts: Sequence[Sequence[str]], vocabulary: Vocabulary) -> None:
-    """Warn of words that are read as ``<unk>``; without that label the model refuses them."""
-    if vocabulary.unk is None:
-        return
-    if unknown := unknown_words(chain.from_iterable(contexts), vocabulary):
+    Warns that they are read as ``<unk>``; without that label the model refuses them.
+    """
+    unknown = list(dict.fromkeys(word for word in words if word not in vocabulary))
+    if unknown and vocabulary.unk is not None:
         named = ", ".join(map(repr, unknown[:NAMED]))
         more = f" and {len(unknown) - NAMED:,} more" if len(unknown) > NAMED else ""
         warn(f"not among the model's words, read as {UNK}: {named}{more}")
+    return unknown

@@ -70,7 +70,7 @@ hstree embed corpus.txt gmm.json -o vectors.vec
 hstree embed corpus.txt "negative samples=5" --model skipgram -o vectors.bin
 hstree classify train.txt test.txt --method "kmeans arity=16"
 hstree predict model "the stock market" -k 5
-hstree predict model --with other --contexts lines.txt --json answers.json
+hstree predict model --with other "the stock market" --json answer.json
 hstree sample model --words 50 --seed 1
 hstree score model other.txt
 hstree score model other.txt --per-word -o words.tsv

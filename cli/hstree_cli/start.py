@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hstree_cli import options as opt
 from hstree_cli.options import argument, option
 from hstree_cli.outputs import Output, check_outputs
@@ -142,13 +140,11 @@ def _compare(
 
 
 def report(
-    ctx: typer.Context,
     folder: Annotated[
         Path, argument(metavar="DIR", help="Folder of `hstree compare`, or results.json in it.")
     ],
-    output: Annotated[Path | None, option("--output -o", "Page (DIR/report.html).", "FILE")] = None,
 ) -> None:
-    """Write one self-contained page with a comparison's table, plots and trees.
+    """Write report.html: a self-contained page with a comparison's table, plots and trees.
 
     It opens in any browser and needs no network. A comparison that still runs has a
     page, too, which names the rows that are pending.
@@ -156,15 +152,9 @@ def report(
     from hstree.experiments import results
     from hstree.report import PAGE
 
-    if folder.is_file():
-        if folder.name != results.JSON:
-            wanted = f"the folder that `hstree compare` wrote, or {results.JSON} in it"
-            raise opt.UsageError(f"{folder} is a file; give {wanted}", ctx)
-        folder = folder.parent
-    reads = [folder / name for name in (results.JSON, "runs", "trees")]
-    check_outputs(Output("-o", output, (".html", ".htm")), reads=reads)
-    comparison = results.load(folder)
+    home = folder.parent if folder.name == results.JSON else folder
+    comparison = results.load(home)
     with showing_progress():
-        page = comparison.to_html(output or folder / PAGE)
+        page = comparison.to_html(home / PAGE)
     size = page.stat().st_size / 1e6
     say(facts([("written", f"{page}, {size:.1f} MB: open it in a browser")]))

@@ -1,8 +1,8 @@
 """Commands that use a trained model, or several: predict, sample and score."""
 
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import islice, pairwise
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,21 +20,15 @@ if TYPE_CHECKING:
     from hstree._typing import Bool, Float64
     from hstree.data.corpus import Corpus
     from hstree.data.text_score import TextScore
-    from hstree.models import Ensemble, Model
 
-#: The words of a context, and the most probable next words with their probabilities.
-Answer = tuple[list[str], list[tuple[str, float]]]
-
-#: Contexts per batch, and words that are printed at once.
-BATCH, LINES = 256, 10_000
+#: Words that are printed at once.
+LINES = 10_000
 
 
 def predict(
-    ctx: typer.Context,
     model: opt.ModelFolder,
-    context: Annotated[str | None, argument(metavar='"TEXT"', help="The words before.")] = None,
+    context: Annotated[str, argument(metavar='"TEXT"', help="The words before.")],
     k: Annotated[int, option("-k", "Number of words.", "K", min=1)] = 10,
-    contexts: Annotated[str | None, option("--contexts", "Lines; - is stdin.", "FILE")] = None,
     also: opt.With = None,
     json: opt.JsonFile = None,
 ) -> None:
@@ -46,44 +40,20 @@ def predict(
     words that occur near those of TEXT.
     """
     from hstree._files import write_json
-    from hstree_cli.inputs import load_models, read_contexts, unknown_words, words_of
+    from hstree_cli.inputs import load_models, warn_of_unknown, words_of
 
-    if (context is None) == (contexts is None):
-        raise opt.UsageError("give a context, or a file of them with --contexts", ctx)
-    check_outputs(Output("--json", json), reads=[contexts, model, *(also or ())])
-    with showing_progress(not sys.stdout.isatty()):
-        loaded = load_models(model, also)
-        title = "next word" if loaded.is_language_model else "word"
-        asked = iter([words_of(context)]) if context is not None else read_contexts(contexts or "-")
-        answers: Iterable[Answer] = _answers(loaded, asked, k)
-        document: dict[str, Any] = {"k": k}
-        if json is not None:
-            answers = list(answers)
-            document["predictions"] = [
-                {
-                    "context": words,
-                    "unknown": unknown_words(words, loaded.vocabulary),
-                    "words": [{"word": word, "probability": p} for word, p in predicted],
-                }
-                for words, predicted in answers
-            ]
-        with written((json, lambda path: write_json(path, document))):
-            for words, predicted in answers:
-                lines = [(shortened(word), f"{probability:.6f}") for word, probability in predicted]
-                before = " ".join(map(shortened, words)) or "(no word)"
-                filled = table((title, "probability"), lines, (title,))
-                say(Group(Text(before, style="bold"), filled))
-
-
-def _answers(
-    model: "Model[Any] | Ensemble", contexts: Iterator[list[str]], k: int
-) -> Iterator[Answer]:
-    """Yield each context with its most probable words, a batch at a time."""
-    from hstree_cli.inputs import warn_of_unknown
-
-    while batch := list(islice(contexts, BATCH)):
-        warn_of_unknown(batch, model.vocabulary)
-        yield from zip(batch, model.predict(batch, k), strict=True)
+    check_outputs(Output("--json", json), reads=[model, *(also or ())])
+    with showing_progress():
+        loaded, words = load_models(model, also), words_of(context)
+        unknown = warn_of_unknown(words, loaded.vocabulary)
+        (predicted,) = loaded.predict([words], k)
+    answers = [{"word": word, "probability": probability} for word, probability in predicted]
+    answer = {"context": words, "unknown": unknown, "words": answers}
+    title = "next word" if loaded.is_language_model else "word"
+    lines = [(shortened(word), f"{probability:.6f}") for word, probability in predicted]
+    before = Text(" ".join(map(shortened, words)) or "(no word)", style="bold")
+    with written((json, lambda path: write_json(path, {"k": k, "predictions": [answer]}))):
+        say(Group(before, table((title, "probability"), lines, (title,))))
 
 
 def sample(
@@ -109,7 +79,7 @@ def sample(
                 f"{model} is a model {loaded.name}, which cannot write text; give a language model"
             )
         before = words_of(context)
-        warn_of_unknown([before], loaded.vocabulary)
+        warn_of_unknown(before, loaded.vocabulary)
         drawn = loaded.sample(words, before, random_state=seed)
     lines: list[list[str]] = [[]]
     for word in drawn:

@@ -65,7 +65,7 @@ COMMANDS = {
     "compare": f"compare text.txt huffman gmm kn5 {TRAINING} -o d",
     "compare by halving": "compare text.txt --minutes 2 --dim 50 -o d",
     "compare approximations": "compare text.txt approximations --seconds 20 --dim 50 -o s",
-    "report": "report compared -o p.html",
+    "report": "report compared",
     "predict": "predict model w7 -k 10",
     "predict two": "predict model --with model w7",
     "sample": "sample model --words 100000",

@@ -51,7 +51,6 @@ COMMANDS = {
     "score": "score model new.txt -o s.tsv --json s.json",
     "stats": "stats new.json --json st.json",
     "compare": f"compare new.txt huffman flat kn2 {QUICK} -o d",
-    "report": "report compared-new -o p.html",
 }
 #: Those of the short form: each writes files that belong together.
 IN_SHORT = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc", "compare")
@@ -60,7 +59,7 @@ FULL, SHORT = 200, 10
 #: Figures that are others each time: measured times, and what follows from them.
 _TIMES = re.compile("seconds|times_flat|per_second|^(steps|vectors|choice|words)$")
 #: Files that show measured times.
-_SHOW_TIMES = ("report.html", "p.html", "speeds.json")
+_SHOW_TIMES = ("report.html", "speeds.json")
 #: Arrays that are not word vectors.
 _NLLS = {"test_nll.npy", "valid_nll.npy"}
 #: What a run removes first, so that it never speaks of the files of another one.
@@ -100,7 +99,7 @@ def run(full: bool = False, seed: int = 0, *, kills: int = 0, only: Sequence[str
     wanted = kills or (FULL if full else SHORT)
     names = only or (COMMANDS if full else IN_SHORT)
     with tempfile.TemporaryDirectory(prefix="hstree-kills-") as folder:
-        inputs = _inputs(Path(folder), "report" in names)
+        inputs = _inputs(Path(folder))
         subjects = [_Subject(name, inputs, Path(folder)) for name in names]
         for number in range(wanted):
             turn, place = divmod(number, len(subjects))
@@ -109,8 +108,8 @@ def run(full: bool = False, seed: int = 0, *, kills: int = 0, only: Sequence[str
     return summary
 
 
-def _inputs(folder: Path, with_comparisons: bool) -> Path:
-    """Make what the commands read: texts over other words, their trees, a model, comparisons."""
+def _inputs(folder: Path) -> Path:
+    """Make what the commands read: texts over other words, their trees, a model."""
     inputs = folder / "inputs"
     inputs.mkdir()
     for name, n_words in (("new", 12), ("old", 9)):
@@ -119,8 +118,6 @@ def _inputs(folder: Path, with_comparisons: bool) -> Path:
         rows = np.random.default_rng(n_words).normal(size=(10 * n_words, 3))
         WordVectors([f"w{i}" for i in range(len(rows))], rows).save(inputs / f"{name}.npy")
         _must(inputs, f"build -m huffman {name}.txt -o {name}.json")
-        if with_comparisons:
-            _must(inputs, f"compare {name}.txt huffman flat kn2 {QUICK} -o compared-{name}")
     _must(inputs, f"evaluate new.json new.txt {QUICK} --save model")
     shutil.rmtree(inputs / "cache")
     return inputs

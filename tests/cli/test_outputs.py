@@ -167,9 +167,7 @@ REPLACED = [
     "stats huffman.json --json huffman.json",
     "score m corpus.txt -o corpus.txt",
     "score m corpus.txt -o x.tsv --json x.tsv",
-    "predict m --contexts corpus.txt --json hard.txt",
     "predict m w0 --with d/m --json d/m/p.json",
-    "report c -o page.html",
     # What lies inside a folder that is read, or in the folder that is written.
     "build -m 'classes vectors_file=linked.npy' corpus.txt -o alias.json --force",
     "score m corpus.txt -o m/lines.tsv",
@@ -179,7 +177,6 @@ REPLACED = [
     "evaluate huffman.json corpus.txt --save .",
     "compare corpus.txt d/tree.json -o d",
     "compare d/text.txt flat -o d",
-    "report c -o c/runs/page.html",
 ]
 
 
@@ -196,7 +193,6 @@ def test_an_input_is_never_replaced(refused, tree, corpus, tmp_path):
         (tmp_path / name).write_bytes(tree.read_bytes() if "tree" in name else b"w0\t1\n")
     for link, target in (
         ("link.txt", corpus),
-        ("page.html", "c/results.json"),
         ("alias.json", "linked.npy"),
         ("model", "m"),
     ):
@@ -222,4 +218,4 @@ def test_a_comparison_goes_on_in_its_folder_and_its_models_are_read(hstree, corp
     model = "which/runs/huffman/seed-0/model"
     for output in ("which/lines.tsv", f"{model}.tsv"):
         assert hstree("score", model, corpus, "-o", output).status == 0
-    assert hstree("report", "which", "-o", "which/page.html").status == 0
+    assert hstree("report", "which").status == 0

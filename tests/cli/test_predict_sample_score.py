@@ -54,19 +54,11 @@ def test_the_words_predicted_are_those_of_the_model(hstree, model, tmp_path):
         assert f"{probability:.6f}" in ran.out
 
 
-def test_contexts_come_a_line_each_from_a_file_or_standard_input(
-    hstree, model, other, typed, tmp_path
-):
-    assert hstree("predict", model, "--contexts", other, "--json", "file.json").status == 0
-    typed(other.read_bytes())
-    ran = hstree("predict", model, "--contexts", "-", "--json", "typed.json")
+def test_unknown_words_are_named_and_an_empty_text_begins_a_line(hstree, model, tmp_path):
+    ran = hstree("predict", model, "w0 zebra zebra", "--json", "a.json")
     assert ran.warnings == ["hstree: warning: not among the model's words, read as <unk>: 'zebra'"]
-    assert answers(tmp_path / "file.json") == answers(tmp_path / "typed.json")
-    found = answers(tmp_path / "file.json")
-    assert [answer["context"] for answer in found] == [line.split() for line in LINES]
-    assert [answer["unknown"] for answer in found] == [["zebra"], [], []]
-    alone = library.LanguageModel.load(model).predict([["w3", "w0"]])[0]
-    assert [word["word"] for word in found[2]["words"]] == [word for word, _ in alone]
+    assert answers(tmp_path / "a.json")[0]["unknown"] == ["zebra"]
+    assert "(no word)" in hstree("predict", model, "").out
 
 
 def test_a_sampled_text_ends_its_lines_at_eos(hstree, model):
@@ -149,18 +141,13 @@ def test_answers_fit_80_columns(hstree, model, other):
         assert max(map(len, ran.out.splitlines())) <= 80
 
 
-def test_what_cannot_be_asked_is_refused(refused, model, other, tmp_path):
-    refused("predict", model, status=2, saying="--contexts")
-    refused("predict", model, "w1", "--contexts", other, status=2, saying="--contexts")
+def test_what_cannot_be_asked_is_refused(refused, model, other):
+    refused("predict", model, status=2, saying='"TEXT" is missing')
     refused("predict", model, "w1", "-k", 0, status=2, saying="-k")
-    refused("predict", model, "--contexts", "missing.txt", saying="missing.txt")
     refused("sample", other, saying="other.txt holds no model")
     refused("sample", model, "--words", -1, status=2, saying="--words")
     refused("score", model, "missing.txt", saying="missing.txt")
     refused("score", model, other, "-o", "no/where.tsv", saying="no/where.tsv")
-    (tmp_path / "latin.txt").write_bytes(b"w1\n\xe9t\xe9\n")
-    refused("predict", model, "--contexts", "latin.txt", saying="latin.txt: byte 0xe9 at line 2")
-    refused("predict", model, "--contexts", "/dev/zero", saying="it is a device or a socket")
 
 
 @pytest.fixture

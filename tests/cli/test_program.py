@@ -256,7 +256,7 @@ def test_wrong_usage_says_what_to_type(refused, corpus):
         (["compare", corpus], "type `hstree compare CORPUS [ROW]... --output DIR`"),
         (
             ["predict", "m", "a", "b"],
-            'argument too many: b; type `hstree predict MODEL_DIR ["TEXT"]`',
+            'argument too many: b; type `hstree predict MODEL_DIR "TEXT"`',
         ),
         (["predict", "m", "a", "-k", "0"], "-k: it must be 1 or more"),
         (["build", corpus, "--seed", "x"], "--seed: it must be a whole number"),
