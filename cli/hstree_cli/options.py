@@ -148,14 +148,7 @@ def flag(name: str) -> str:
     return f"--{TYPED.get(name, name).replace('_', '-')}"
 
 
-def model_options(
-    model: str,
-    seed: int,
-    dim: int | None,
-    batch_size: int | None,
-    learning_rate: float | None,
-    **more: Any,
-) -> dict[str, Any]:
+def model_options(model: str, seed: int, **typed: Any) -> dict[str, Any]:
     """Return the options of `hstree.models.new_model` from ``--model`` and plain options.
 
     Those that are None were not typed. Raises OptionError for one that the model does not have.
@@ -167,8 +160,7 @@ def model_options(
     name, *pairs = typed_words(model) or [""]
     known = MODELS.get(name).options
     values = parse_options(name, known, pairs)
-    typed = {"random_state": seed, "dim": dim, "batch_size": batch_size, **more}
-    for key, value in {**typed, "learning_rate": learning_rate}.items():
+    for key, value in {"random_state": seed, **typed}.items():
         if value is not None and all(option.name != key for option in known):
             raise OptionError(f"the model {name} has no option {flag(key)}; leave it out")
         if value is not None:

@@ -86,8 +86,8 @@ def compare(
     """
     from hstree.experiments.row import parse_rows
 
-    shared = {"context": context, "dropout": dropout}
-    options = opt.model_options(model, seed, dim, batch_size, learning_rate, **shared)
+    of_step = {"batch_size": batch_size, "learning_rate": learning_rate, "dropout": dropout}
+    options = opt.model_options(model, seed, dim=dim, context=context, **of_step)
     stop = opt.stopping_rule(epochs, seconds, minutes)
     named = parse_rows(rows, options) if rows else None
     reads = [corpus, valid, test, vocabulary, *(file for row in named or () for file in row.files)]

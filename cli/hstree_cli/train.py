@@ -79,8 +79,8 @@ def evaluate(
     from hstree_cli.inputs import read_splits, refuse_options
     from hstree_cli.results import print_evaluation
 
-    shared = {"context": context, "dropout": dropout}
-    options = opt.model_options(model, seed, dim, batch_size, learning_rate, **shared)
+    of_step = {"batch_size": batch_size, "learning_rate": learning_rate, "dropout": dropout}
+    options = opt.model_options(model, seed, dim=dim, context=context, **of_step)
     stop = opt.stopping_rule(epochs, seconds)
     one, choice = Row.parse(row), opt.selection(min_count)
     if isinstance(one, TreeRow):
@@ -173,8 +173,8 @@ def bootstrap(
     from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
 
-    shared = {"context": context, "dropout": dropout}
-    options = opt.model_options(model, seed, dim, batch_size, learning_rate, **shared)
+    of_step = {"batch_size": batch_size, "learning_rate": learning_rate, "dropout": dropout}
+    options = opt.model_options(model, seed, dim=dim, context=context, **of_step)
     named = [Row.parse(text) for text in rows or ["gmm"]]
     reads = [corpus, valid, test, *(file for one in named for file in one.files)]
     check_outputs(Output("-o", output, holds=()), reads=reads)
@@ -243,7 +243,8 @@ def embed(
     from hstree_cli.inputs import read_as, read_vocabulary, refuse_options
 
     rule = {"epochs": epochs, "seconds": seconds}
-    options = opt.model_options(model, seed, dim, batch_size, learning_rate, **rule)
+    of_step = {"batch_size": batch_size, "learning_rate": learning_rate}
+    options = opt.model_options(model, seed, dim=dim, **of_step, **rule)
     kind = kind_of(options).model
     one = Row.parse(row)
     if kind.is_language_model:

@@ -1,6 +1,5 @@
 """The answer: which row to use, in one sentence, for every distance to the lowest perplexity."""
 
-import math
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,12 +36,8 @@ def offers_of(comparison: Comparison, folder: Path) -> list[Offer]:
     stored, choosable = comparison.choice, _choosable(comparison)
     if stored is None:
         return [Offer(0.0, None, sentence_of(comparison, None))]
-    # Steps of the slider at which another row is near enough.
-    lowest = comparison.row(stored.best).valid
-    steps = {math.ceil(round((row.valid / lowest - 1) / STEP, 6)) for row in choosable
-             if row.valid < math.inf and lowest < math.inf}  # fmt: skip
     choices: dict[float, Choice] = {}
-    for within in [0.0, *(STEP * n for n in sorted(steps) if 0 < STEP * n <= FURTHEST)]:
+    for within in (STEP * n for n in range(round(FURTHEST / STEP) + 1)):
         choice = results.choose(choosable, within)
         last = next(reversed(choices.values()), None)
         if choice and (last is None or choice != replace(last, within=within)):

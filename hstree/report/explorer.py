@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hstree.errors import FileFormatError, HstreeError, InputError
+from hstree.errors import FileFormatError, HstreeError
 from hstree.experiments.results import Comparison
 from hstree.report.recipe import how_made
 from hstree.tree import Tree, load
@@ -75,8 +75,8 @@ def explorer_of(comparison: Comparison, folder: Path) -> tuple[Trees | None, lis
 
 
 def pack(trees: Mapping[str, Tree]) -> Trees:
-    """Pack trees over the same words; else InputError."""
-    first, tree = next(iter(trees.items()))
+    """Pack trees over the same words."""
+    tree, *_ = trees.values()
     counted = next((tree for tree in trees.values() if tree.counts is not None), tree)
     words, counts = list(counted.labels), None
     if counted.counts is not None:
@@ -87,11 +87,6 @@ def pack(trees: Mapping[str, Tree]) -> Trees:
     number = {word: i for i, word in enumerate(words)}
     packed = []
     for name, tree in trees.items():
-        if number.keys() != set(tree.labels):
-            raise InputError(
-                f"the trees of {first!r} and {name!r} are not over the same words; compare them "
-                "again, in one comparison"
-            )
         # (V,) number of each label; (E,) child of each edge, a word as the complement of its number
         word = np.array([number[label] for label in tree.labels], np.int64)
         edges, is_label = tree.child.copy(), tree.child < 0

@@ -41,10 +41,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 def page_of(comparison: Comparison, folder: Path) -> Page:
-    """Return the page of a comparison, whose trees are in `folder`; rows without theirs have none.
-
-    Raises InputError when trees are over different words.
-    """
+    """Return the page of a comparison; rows whose trees are not in `folder` have none."""
     trees, lacking = explorer_of(comparison, folder)
     offers = offers_of(comparison, folder)
     return Page(comparison, offers, plots_of(comparison), trees, lacking)

@@ -4,10 +4,8 @@ import gzip
 import json
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 
-from hstree.errors import InputError
 from hstree.report.explorer import pack
 from hstree.tree import Tree
 from tests.strategies import trees
@@ -46,13 +44,6 @@ def test_two_trees_share_the_numbers_of_their_words():
     assert words_of(packed) == ["c", "b", "a"]
     children = [integers(entry.child).tolist() for entry in packed.trees]
     assert children == [[~2, ~1, ~0], [~0, ~2, ~1]]
-
-
-def test_trees_over_other_words_are_refused():
-    one = Tree.from_children(["a", "b"], [[~0, ~1]])
-    other = Tree.from_children(["a", "c"], [[~0, ~1]])
-    with pytest.raises(InputError, match="'one' and 'other' are not over the same words"):
-        pack({"one": one, "other": other})
 
 
 def test_a_tree_of_one_word_has_nothing_to_decide():
