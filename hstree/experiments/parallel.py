@@ -9,7 +9,7 @@ import io
 import shutil
 import socket
 import zipfile
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import fields
 from functools import partial
@@ -84,7 +84,13 @@ def jobs_done(
         return
     sources = {source: job for job in jobs for source in job.sources}
     first: list[tuple[Step, Job]] = [("vectors", job) for job in sources.values()]
-    last = [(step, job) for job in _ordered(jobs, sources, n_parallel(n_jobs))]
+
+    def order(job: Job) -> tuple[bool, bool]:
+        """Those that take long first; last those that wait for vectors, or have learned them."""
+        is_long = job.row.kind == "layer" or job.row.layer is not None  # a tree alone is fast
+        return bool(job.sources) or job in sources, not is_long
+
+    last = [(step, job) for job in sorted(jobs, key=order)]
     if is_shared:  # jobs wait for what others make
         stages = [first + [("tree", job) for job in missing] + last]
     else:
@@ -117,22 +123,6 @@ def jobs_done(
                     what = "trained" if step == "advance" else "done"
                     progress.report(f"{name}: {what}, {n_done} of {len(jobs)} jobs")
                     yield job, result
-
-
-def _ordered(jobs: list[Job], sources: Container[Job], n: int) -> list[Job]:
-    """Return jobs in the order in which n at a time end soonest: those that take long first.
-
-    Jobs that wait for vectors come when others have kept the workers busy for as long. A job that
-    learned vectors is done by then.
-    """
-    waiting = [job for job in jobs if job.sources]
-    long = [job for job in jobs if job.row.kind == "layer"]  # they have no tree, which is fast
-    long += [job for job in jobs if job.row.layer is not None and not job.sources]
-    others = [job for job in jobs if job not in {*waiting, *long}]
-    others.sort(key=lambda job: job in sources)
-    n_before = max(0, n - len(long))
-    waiting.sort(key=lambda job: job.row.layer is None)
-    return [*long, *others[:n_before], *waiting, *others[n_before:]]
 
 
 def _folders(runner: Runner, job: Job, step: Step | None = None) -> list[Path]:
