@@ -7,6 +7,7 @@ computes the mass, the leaves and the words of every branch.
 import gzip
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ from hstree.tree import Tree, load
 
 #: Words with several senses; the first that is in the vocabulary is proposed.
 _EXAMPLES = ("bank", "returns", "plant", "spring", "light", "file", "table")
+#: Bytes as gzip, the same for the same bytes.
+_zipped = partial(gzip.compress, mtime=0)
 
 
 class PackedTree(Struct, frozen=True):
@@ -99,8 +102,3 @@ def pack(trees: Mapping[str, Tree]) -> Trees:
         )
         packed.append(PackedTree(name, fan_out, child, names))
     return Trees(_zipped(json.dumps(words).encode()), counts, packed)
-
-
-def _zipped(data: bytes) -> bytes:
-    """Return bytes as gzip, the same for the same bytes."""
-    return gzip.compress(data, mtime=0)
