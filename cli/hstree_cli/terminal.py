@@ -62,8 +62,7 @@ def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
     environment variable. If `quiet` it shows no progress; if `debug` the traceback of its error.
     Warnings of the library are shown as those of the program.
     """
-    before, token = os.environ.get("OMP_NUM_THREADS"), _is_quiet.set(quiet)
-    as_python = warnings.formatwarning
+    token, as_python = _is_quiet.set(quiet), warnings.formatwarning
 
     def as_line(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> str:
         if issubclass(category, UserWarning):
@@ -85,9 +84,6 @@ def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
     finally:
         warnings.formatwarning = as_python
         _is_quiet.reset(token)
-        os.environ.pop("OMP_NUM_THREADS", None)
-        if before is not None:
-            os.environ["OMP_NUM_THREADS"] = before
 
 
 class Output(Console):
