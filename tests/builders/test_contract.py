@@ -59,7 +59,9 @@ DIVISIVE = ("gmm", "kmeans", "semantic")
 with example_plugins():
     METHODS = hstree.builders()
 CASES = [
-    pytest.param(method, options, id=" ".join([method, *(f"{k}={v}" for k, v in options.items())]))
+    pytest.param(
+        (method, options), id=" ".join([method, *(f"{k}={v}" for k, v in options.items())])
+    )
     for method in METHODS
     for options in [{}, *SETTINGS.get(method, [])]
 ]
@@ -71,7 +73,7 @@ def installed():
         yield
 
 
-every_builder = pytest.mark.parametrize(("method", "options"), CASES)
+every_builder = pytest.mark.parametrize("case", CASES)
 
 COUNTS = {
     "V = 1": [3],
@@ -146,10 +148,41 @@ def assert_keeps_the_contract(tree, given, seed):
         assert total == pytest.approx(1, rel=0, abs=1e-12)
 
 
-@every_builder
-def test_trees_of_every_special_input(method, options, tmp_path):
-    for name, given_input in inputs(method, tmp_path).items():
-        tree = hstree.build(method, given_input, **options)
+class Tasks(progress.Silent):
+    """Keeps the title, the total and what is done of every task."""
+
+    def __init__(self):
+        self.tasks = []
+
+    def start(self, title, total, unit):
+        self.tasks.append([title, total, 0.0])
+        return Running(self.tasks[-1])
+
+
+class Running(progress.Silent):
+    def __init__(self, task):
+        self.task = task
+
+    def advance(self, amount=1):
+        assert amount >= 0
+        self.task[2] += amount
+
+
+@pytest.fixture(scope="module", params=CASES)
+def built(request, tmp_path_factory):
+    """A method, its options, (input, tree) by what is special about the input, and the tasks."""
+    (method, options), sink = request.param, Tasks()
+    with progress.shown_by(sink):
+        trees = {
+            name: (of_name, hstree.build(method, of_name, **options))
+            for name, of_name in inputs(method, tmp_path_factory.mktemp("inputs")).items()
+        }
+    return method, options, trees, sink.tasks
+
+
+def test_trees_of_every_special_input(built):
+    _, _, trees, _ = built
+    for name, (given_input, tree) in trees.items():
         try:
             assert_keeps_the_contract(tree, given_input, seed=1)
         except AssertionError as error:
@@ -157,12 +190,46 @@ def test_trees_of_every_special_input(method, options, tmp_path):
             raise
 
 
+def test_the_same_twice_gives_the_same_bytes(built, tmp_path):
+    method, options, trees, _ = built
+    for given_input, tree in trees.values():
+        tree.save(tmp_path / "one.json")
+        hstree.build(method, given_input, **options).save(tmp_path / "two.json")
+        assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
+        assert hstree.load(tmp_path / "one.json").meta["method"] == method
+
+
+def test_meta_says_how_the_tree_was_made(built):
+    method, options, trees, _ = built
+    given_input, tree = trees["V = 3"]
+    meta = tree.meta
+    assert meta["method"] == method
+    every = {option.name: option.default for option in METHODS[method].options} | options
+    assert meta["random_state"] == every.pop("random_state", None)
+    every.pop("from", None)  # which the tree of a builder has not
+    if method == "wordnet":
+        every["source"] = "3.0"  # which one it was, not where it was found
+    assert meta["options"] == every
+    assert meta["hstree"] == hstree.__version__
+    assert meta["input"] == given_input.source
+    assert json.loads(json.dumps(meta)) == meta
+
+
+def test_progress_has_a_total_that_is_not_passed(built):
+    _, _, _, tasks = built
+    for title, total, done in tasks:
+        assert total is not None or title in UNKNOWN
+        assert total is None or done <= total * (1 + 1e-9) + 1e-9, title
+        assert title not in DIVISIVE or done == pytest.approx(total), title
+
+
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 @every_builder
-def test_trees_of_any_input(method, options, data, tmp_path):
+def test_trees_of_any_input(case, data, tmp_path):
+    method, options = case
     if METHODS[method].takes is WordVectors:
         n, d = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 4))
         numbers = st.sampled_from([0.0, 1.0, -1.0]) | st.floats(-1e6, 1e6, width=32)
@@ -176,17 +243,9 @@ def test_trees_of_any_input(method, options, data, tmp_path):
 
 
 @every_builder
-def test_the_same_twice_gives_the_same_bytes(method, options, tmp_path):
-    for given_input in inputs(method, tmp_path).values():
-        for name in ("one.json", "two.json"):
-            hstree.build(method, given_input, **options).save(tmp_path / name)
-        assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
-        assert hstree.load(tmp_path / "one.json").meta["method"] == method
-
-
-@every_builder
-def test_ties_in_any_order_give_the_same_lengths(method, options, tmp_path):
+def test_ties_in_any_order_give_the_same_lengths(case, tmp_path):
     """With all words alike, their order gives the same lengths, if to other words."""
+    method, options = case
     words = [f"w{i}" for i in np.random.default_rng(3).permutation(13)]
     if METHODS[method].takes is Corpus:
         # Alone on its line, a word has the same neighbours as any other.
@@ -204,22 +263,6 @@ def test_ties_in_any_order_give_the_same_lengths(method, options, tmp_path):
     after = hstree.build(method, permuted, **options)
     assert_keeps_the_contract(after, permuted, seed=4)
     assert sorted(map(sorted, code_lengths(after))) == sorted(map(sorted, code_lengths(before)))
-
-
-@every_builder
-def test_meta_says_how_the_tree_was_made(method, options, tmp_path):
-    given_input = inputs(method, tmp_path)["V = 3"]
-    meta = hstree.build(method, given_input, **options).meta
-    assert meta["method"] == method
-    every = {option.name: option.default for option in METHODS[method].options} | options
-    assert meta["random_state"] == every.pop("random_state", None)
-    every.pop("from", None)  # which the tree of a builder has not
-    if method == "wordnet":
-        every["source"] = "3.0"  # which one it was, not where it was found
-    assert meta["options"] == every
-    assert meta["hstree"] == hstree.__version__
-    assert meta["input"] == given_input.source
-    assert json.loads(json.dumps(meta)) == meta
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -241,29 +284,3 @@ def test_every_setting_is_tried_and_every_builder_works():
     assert set(SETTINGS) <= set(METHODS)
     assert not broken_builders()
     assert EOS == "<eos>"  # what `corpus_of` gets one of for every line
-
-
-@every_builder
-def test_progress_has_a_total_that_is_not_passed(method, options, tmp_path):
-    tasks = []
-
-    class Sink(progress.Silent):
-        def start(self, title, total, unit):
-            tasks.append([title, total, 0.0])
-            return Running(tasks[-1])
-
-    class Running(progress.Silent):
-        def __init__(self, task):
-            self.task = task
-
-        def advance(self, amount=1):
-            assert amount >= 0
-            self.task[2] += amount
-
-    with progress.shown_by(Sink()):
-        for given_input in inputs(method, tmp_path).values():
-            hstree.build(method, given_input, **options)
-    for title, total, done in tasks:
-        assert total is not None or title in UNKNOWN
-        assert total is None or done <= total * (1 + 1e-9) + 1e-9, title
-        assert title not in DIVISIVE or done == pytest.approx(total), title

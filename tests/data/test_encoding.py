@@ -138,8 +138,11 @@ def test_jobs_are_those_of_an_ambient_configuration(tmp_path, folder_of_parts, m
 def test_a_fault_in_a_part_is_named_by_its_place_in_the_text(tmp_path, folder_of_parts):
     with (folder_of_parts / "a.txt").open("ab") as file:
         file.write(b"\nbad \xff byte\n" + b"more lines\n" * 500)
-    with pytest.raises(InputError, match="texts: byte 0xff at line 401, byte offset"):
-        encode(open_source(folder_of_parts), cache=tmp_path / "cache", n_jobs=2)
+    with (
+        joblib.parallel_config("threading", n_jobs=2),  # processes take seconds to start
+        pytest.raises(InputError, match="texts: byte 0xff at line 401, byte offset"),
+    ):
+        encode(open_source(folder_of_parts), cache=tmp_path / "cache")
     assert contents(tmp_path / "cache") == {}
 
 
@@ -318,7 +321,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-@pytest.mark.parametrize("block", [b"\n" * (1 << 20), b"the cat sat on the mat\n" * 40_000])
+@pytest.mark.parametrize("block", [b"\n" * (1 << 19), b"the cat sat on the mat\n" * 20_000])
 def test_memory_does_not_grow_with_the_text(tmp_path, block):
     def peak_of(n_blocks):
         tracemalloc.start()
@@ -327,7 +330,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path, block):
         tracemalloc.stop()
         return peak
 
-    assert peak_of(8) - peak_of(3) < 4 << 20
+    assert peak_of(8) - peak_of(3) < 2 << 20
 
 
 @settings(max_examples=20)
