@@ -5,6 +5,7 @@ import io
 import json
 import sys
 import tarfile
+from argparse import Namespace
 from importlib.util import find_spec
 
 import numpy as np
@@ -283,6 +284,19 @@ def test_torch_perplexity_keeps_its_runs(model, monkeypatch, capsys, tmp_path):
     assert all("±" in row["test"] and row["epochs"] > 0 for row in rows)
     monkeypatch.setattr("benchmarks.torch_perplexity.train", lambda *_: pytest.fail("again"))
     assert run("torch_perplexity", monkeypatch, capsys, tmp_path, *few, *grid) == rows
+
+
+def test_torch_perplexity_encodes_all_splits_alike(tmp_path):
+    pytest.importorskip("torch", reason=needs.TORCH)
+    from benchmarks.torch_perplexity import read, streams
+
+    for part, line in (("train", "a a b"), ("valid", "b b a"), ("test", "c b a")):
+        write_lines(tmp_path / f"ptb.{part}.txt", [line] * 8 + ["<unk>"])
+    splits = read(Namespace(text=None, ptb=tmp_path, words=None))
+    words = splits.train.vocabulary.words
+    valid, test = ([words[i] for i in streams(part).flatten()[:4]] for part in splits[1:])
+    assert valid == ["b", "b", "a", "<eos>"]
+    assert test == ["<unk>", "b", "a", "<eos>"]
 
 
 def test_scale_measures_texts(monkeypatch, capsys, tmp_path):
