@@ -81,7 +81,7 @@ def _described(text: str, kinds: dict[str, Any]) -> list[RenderableType]:
     from hstree.models import config_of
 
     if text in SETS:
-        rows = [(4, row) for row in rows_of_set(text, config_of({}))]
+        rows = [(4, str(row)) for row in rows_of_set(text, config_of({}))]
         return [_entry(text, "Set of rows", [(2, SETS[text]), *rows])]
     if re.fullmatch(r"kn\d+", text):
         return [_entry(text, "N-gram model", [(2, Row.parse(text).summary)])]

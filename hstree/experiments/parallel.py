@@ -69,7 +69,7 @@ def jobs_done(
     trees = {runner.folder(job, "trees"): job for job in jobs if job.row.kind == "tree"}
     # what is built from the text alone comes first: bad options are refused before any training
     missing = [
-        job for folder, job in trees.items() if not (job.sources or (folder / BUILD).exists())
+        job for folder, job in trees.items() if not (job.row.source or (folder / BUILD).exists())
     ]
     missing = missing if step == "run" else []
     if n_parallel(n_jobs) == 1:
@@ -82,13 +82,13 @@ def jobs_done(
                 bar.advance()
                 yield job, result
         return
-    sources = {source: job for job in jobs for source in job.sources}
+    sources = {Job(job.row.source, job.seed): job for job in jobs if job.row.source}
     first: list[tuple[Step, Job]] = [("vectors", job) for job in sources.values()]
 
     def order(job: Job) -> tuple[bool, bool]:
         """Those that take long first; last those that wait for vectors, or have learned them."""
         is_long = job.row.kind == "layer" or job.row.layer is not None  # a tree alone is fast
-        return bool(job.sources) or job in sources, not is_long
+        return job.row.source is not None or job in sources, not is_long
 
     last = [(step, job) for job in sorted(jobs, key=order)]
     if is_shared:  # jobs wait for what others make
@@ -130,8 +130,8 @@ def _folders(runner: Runner, job: Job, step: Step | None = None) -> list[Path]:
     folders: dict[Step, list[Path]] = {"run": [runner.folder(job)], "vectors": [], "tree": []}
     if job.row.kind == "tree":
         folders["tree"] = [runner.folder(job, "trees")]
-    for source in job.sources:
-        kinds = "runs", "trees", "vectors"
+    if job.row.source is not None:
+        source, kinds = Job(job.row.source, job.seed), ("runs", "trees", "vectors")
         folders["vectors"] = [runner.folder(source, kind) for kind in kinds]
     if (file := runner.vectors_kept(job.row)) is not None:
         folders["vectors"].append(file.parent)
@@ -155,7 +155,8 @@ def _do(plan: _Plan, task: _Task) -> tuple[JobResult | float | None, bytes]:
         runner = Runner(splits, **plan.fields | {"home": home})
         row = Row.parse(task.row, None if task.tree is None else load(home / task.tree))
         job = Job(row, task.seed)
-        for source in job.sources:
+        if row.source is not None:
+            source = Job(row.source, task.seed)
             with locked(runner.folder(source), wait=True):
                 runner.vectors(source)
         result: JobResult | float | None = None

@@ -17,6 +17,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -56,9 +57,8 @@ SETS = {
     "trees": "Trees of seven kinds, one of them flat.",
     "approximations": "Some trees, and every output layer over the words.",
 }
-#: Endings of default rows that only language models have.
-_OF_LANGUAGE = ("ngrams", "kn5")
-#: A tree over which layers of trees that are not built yet are checked.
+#: Words and a tree over which the layers of sets, and of trees that are not built yet, are checked.
+_TWO_WORDS = Vocabulary([EOS, "a"], [1, 1])
 _SMALLEST = Tree([EOS, "a"], [0, 2], [~0, ~1])
 #: Option of builders that take vectors, in rows: a file of them, instead of a model's.
 _VECTORS_FILE = Option("vectors_file", Path, None, optional=True)
@@ -72,12 +72,6 @@ class Job(NamedTuple):
 
     row: Row
     seed: int
-
-    @property
-    def sources(self) -> list[Job]:
-        """The job that learns the vectors of the tree, if there is one."""
-        source = self.row.source
-        return [] if source is None else [Job(source, self.seed)]
 
 
 class Row:
@@ -216,7 +210,7 @@ class Row:
 
         Its layer cannot be over these words, or has no contexts from the model.
         """
-        hooks = hooks_of(self.spec(words, _SMALLEST).new(config["dim"]))
+        hooks = hooks_of(self.spec(words, _SMALLEST).new(config.get("dim", 1)))
         if hooks.needs_contexts:
             need_language_model(
                 config,
@@ -390,9 +384,7 @@ def builder_options(name: str) -> Sequence[Option]:
 def parse_rows(entries: Iterable[Row | str | Tree] | None, config: Mapping[str, Any]) -> list[Row]:
     """Return the rows of a comparison, in their order, the names of sets replaced by their rows.
 
-    None stands for `DEFAULT`; rows of a set that are there already are left out. What the model of
-    the config cannot train is left out of sets: n-gram features and models, and layers that need
-    the words before each target.
+    None stands for `DEFAULT`; rows of a set that are there already are left out.
 
     Raises OptionError when there is none, or two that are named are the same.
     """
@@ -400,13 +392,12 @@ def parse_rows(entries: Iterable[Row | str | Tree] | None, config: Mapping[str, 
         one = "tree" if isinstance(entries, Tree) else f'"{entries}"'
         raise OptionError(f"rows must be a list, also of one row: rows=[{one}]")
     if entries is None:
-        is_language_model = kind_of(config).model.is_language_model
-        entries = [row for row in DEFAULT if is_language_model or not row.endswith(_OF_LANGUAGE)]
+        entries = rows_of_set(None, config)
     rows: dict[str, Row] = {}
     named: set[str] = set()
     for entry in entries:
         if isinstance(entry, str) and entry in SETS:
-            rows |= {row.name: row for row in map(Row.parse, rows_of_set(entry, config))}
+            rows |= {row.name: row for row in rows_of_set(entry, config)}
             continue
         row = Row.parse(entry)
         if row.name in named:
@@ -418,20 +409,22 @@ def parse_rows(entries: Iterable[Row | str | Tree] | None, config: Mapping[str, 
     return list(rows.values())
 
 
-def rows_of_set(name: str, config: Mapping[str, Any]) -> list[str]:
-    """Return the rows of a set that the model of a config can train."""
-    if name == "trees":
-        return list(_TREES)
-    is_language_model = kind_of(config).model.is_language_model
-    two_words = Vocabulary([EOS, "a"], [1, 1])
-    layers = [
-        "cnn delay=32" if layer == "cnn" else layer
-        for layer, kind in LAYERS.all().items()
-        if kind.takes is Vocabulary
-        and layer != FLAT
-        and (is_language_model or not hooks_of(layer_spec(two_words, layer).new(1)).needs_contexts)
-    ]
-    return [*_SOME_TREES, *layers, FLAT]
+def rows_of_set(name: str | None, config: Mapping[str, Any]) -> list[Row]:
+    """Return the rows of a set, or of `DEFAULT`, that the model of the config can train.
+
+    Models of other things than a language cannot train n-gram features and models, and layers that
+    need the words before each target.
+    """
+    names: tuple[str, ...] = _TREES if name == "trees" else DEFAULT
+    if name == "approximations":
+        layers = [n for n, kind in LAYERS.all().items() if kind.takes is Vocabulary and n != FLAT]
+        names = (*_SOME_TREES, *("cnn delay=32" if n == "cnn" else n for n in layers), FLAT)
+    rows = []
+    for row in map(Row.parse, names):
+        with suppress(OptionError):
+            row.check(_TWO_WORDS, config)
+            rows.append(row)
+    return rows
 
 
 def need_language_model(config: Mapping[str, Any], why: str, instead: str) -> None:
