@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, TypeVar
 
 from hstree import progress
@@ -239,12 +240,6 @@ def doing_jobs(n_jobs: int | None = None, scheduler: str | None = None) -> Itera
 
 def _client(scheduler: str) -> Any:
     """Return a client of a Dask cluster whose workers have this version of hstree."""
-
-    def version() -> str:  # an inner function is sent as it is, not by the name of its module
-        from hstree._version import __version__
-
-        return __version__
-
     distributed = require("distributed", "cluster")
     try:
         client = distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)
@@ -254,7 +249,10 @@ def _client(scheduler: str) -> Any:
             f"workers with `dask worker {scheduler} --nthreads 1`"
         ) from error
     try:
-        versions = client.run(version, on_error="return")
+        # a function without a name is sent as it is, not by the name of its module
+        versions = client.run(
+            lambda: import_module("hstree._version").__version__, on_error="return"
+        )
         if not versions:
             how = f"`dask worker {scheduler} --nthreads 1`"
             raise WorkerError(f"the scheduler {scheduler} has no workers; start some with {how}")
