@@ -131,25 +131,21 @@ def vocab(
     no_unk: opt.NoUnk = False,
     lower: opt.Lower = False,
     text: opt.AsText = False,
-    vocabulary: opt.VocabularyFile = None,
 ) -> None:
     """Count the words of a corpus into a file of word<TAB>count lines.
 
-    With --vocabulary, the words of that file are counted, in its order. The
-    first line of the new file records the text and its lines, so that later
-    commands notice test lines among them.
+    The first line records the text and its lines, so that later commands notice test
+    lines among them.
     """
     from hstree.data.corpus import Corpus
-    from hstree_cli.inputs import read_vocabulary, training_split
+    from hstree_cli.inputs import training_split
 
-    check_outputs(Output("-o", output), reads=[corpus, vocabulary], force=force)
-    choice = opt.selection(min_count, max_size)
+    check_outputs(Output("-o", output), reads=[corpus], force=force)
+    choice: dict[str, Any] = {**opt.selection(min_count, max_size), "unk": not no_unk}
     with showing_progress(jobs=jobs, scheduler=scheduler):
-        words = read_vocabulary(vocabulary, **choice, no_unk=no_unk)
-        how: dict[str, Any] = {"lower": lower, "text": text, "unk": words is not None or not no_unk}
-        read = Corpus.read(corpus, vocabulary=words, **how, **choice)
+        read = Corpus.read(corpus, lower=lower, text=text, **choice)
         if train_split_only:
-            read = training_split(read, words, **choice, unk=not no_unk)
+            read = training_split(read, None, **choice)
         read.counted_vocabulary().save(output)
     say(facts([*corpus_facts(read), ("written", str(output))]))
 

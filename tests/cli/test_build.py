@@ -35,8 +35,6 @@ def test_vocab_counts_words(hstree, tmp_path):
     assert hstree("vocab", "text.txt", "--lower", "--min-count", "2").status == 0
     lines = (tmp_path / "vocab.tsv").read_text().splitlines()
     assert lines[1:] == ["<eos>\t2", "cat\t2", "the\t2", "<unk>\t1"]
-    assert hstree("vocab", "text.txt", "--vocabulary", "vocab.tsv", "-o", "v.tsv").status == 0
-    assert (tmp_path / "v.tsv").read_text().splitlines()[1:4] == ["<eos>\t2", "cat\t2", "the\t1"]
 
 
 def test_the_output_is_tree_json_and_says_what_was_built(hstree, corpus, tmp_path):

@@ -149,7 +149,6 @@ REPLACED = [
     "vocab corpus.txt -o corpus.txt --force",
     "vocab corpus.txt -o link.txt --force",
     "vocab corpus.txt -o hard.txt --force",
-    "vocab corpus.txt --vocabulary words.tsv -o words.tsv --force",
     "build -m huffman words.json -o words.json --force",
     "build -m 'classes vectors_file=words.json' corpus.txt -o words.json --force",
     "evaluate huffman.json corpus.txt --json corpus.txt",

@@ -40,9 +40,6 @@ def test_a_vocabulary_file_remembers_its_lines(done, corpus):
 def test_a_vocabulary_counted_anew_remembers_by_which_lines_it_was_chosen(done, corpus, tmp_path):
     (tmp_path / "other.txt").write_text("w1 w2\n" * 10)
     done("vocab", corpus, "--max-size", "9", "-o", "v.tsv")
-    done("vocab", "other.txt", "--vocabulary", "v.tsv", "-o", "again.tsv")
-    done("build", "-m", "huffman", "again.tsv")
-    one(done("evaluate", "tree.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
     done("build", "-m", "huffman", "other.txt", "--vocabulary", "v.tsv", "-o", "corpus.json")
     one(done("evaluate", "corpus.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
     done("build", "-m", "classes n_classes=2", "other.txt", "--vocabulary", "v.tsv", "-o", "c.json")
