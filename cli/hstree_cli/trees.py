@@ -46,10 +46,12 @@ def methods(
     A row is a builder, a builder with a layer over its tree ("gmm + ngrams"), an
     output layer over words, or an n-gram model. Options follow as key=value.
     """
+    from hstree._options import suggestion
     from hstree.builders.registry import BUILDERS
-    from hstree.experiments.row import SETS
+    from hstree.errors import OptionError
+    from hstree.experiments.row import SETS, Row, rows_of_set
     from hstree.layers import LAYERS
-    from hstree.models import MODELS
+    from hstree.models import MODELS, config_of
 
     kinds: dict[str, Any] = {
         "Builders of trees": BUILDERS,
@@ -57,8 +59,20 @@ def methods(
         "Models (--model)": MODELS,
     }
     for name in names or ():
-        for described in _described(name, kinds):
-            say(described)
+        described = [
+            _description(title, kind.get(name))
+            for title, kind in kinds.items()
+            if name in kind.names()
+        ]
+        if name in SETS:
+            rows = [(4, str(row)) for row in rows_of_set(name, config_of({}))]
+            described = [_entry(name, "Set of rows", [(2, SETS[name]), *rows])]
+        elif re.fullmatch(r"kn\d+", name):
+            described = [_entry(name, "N-gram model", [(2, Row.parse(name).summary)])]
+        elif not described:
+            hint = suggestion(name, _all_names())
+            raise OptionError(f"there is no {name!r}; {hint}`hstree methods` lists all")
+        say(Group(*described))
     if names:
         return
     for title, kind in kinds.items():
@@ -71,25 +85,6 @@ def methods(
     for kind in kinds.values():
         for reason in kind.broken().values():
             warn(reason)
-
-
-def _described(text: str, kinds: dict[str, Any]) -> list[RenderableType]:
-    """Describe all that a name stands for; OptionError if that is nothing."""
-    from hstree._options import suggestion
-    from hstree.errors import OptionError
-    from hstree.experiments.row import SETS, Row, rows_of_set
-    from hstree.models import config_of
-
-    if text in SETS:
-        rows = [(4, str(row)) for row in rows_of_set(text, config_of({}))]
-        return [_entry(text, "Set of rows", [(2, SETS[text]), *rows])]
-    if re.fullmatch(r"kn\d+", text):
-        return [_entry(text, "N-gram model", [(2, Row.parse(text).summary)])]
-    of_name = [(title, kind) for title, kind in kinds.items() if text in kind.names()]
-    if not of_name:
-        hint = suggestion(text, _all_names())
-        raise OptionError(f"there is no {text!r}; {hint}`hstree methods` lists all")
-    return [_description(title, kind.get(text)) for title, kind in of_name]
 
 
 def _description(title: str, record: Any) -> RenderableType:
@@ -179,9 +174,7 @@ def build(
     import hstree
     from hstree.builders import open_input
     from hstree.data.corpus import Corpus
-    from hstree.data.provenance import texts
     from hstree.data.vectors import WordVectors
-    from hstree.data.vocabulary import EOS
     from hstree.tree.files import ENDINGS
     from hstree_cli.inputs import read_vocabulary, refuse_options, training_split
 
@@ -211,15 +204,6 @@ def build(
     if getattr(opened, "named_by_index", False):
         rows.append(("rows", "named by index: give --labels FILE, or a .labels.tsv beside them"))
     say(facts([*rows, ("written", str(output))]))
-    read_texts = texts(tree.meta["input"])
-    if isinstance(opened, WordVectors) and read_texts and EOS not in tree.labels:
-        inputs = [input, "--vocabulary"] if chosen.takes is WordVectors else []
-        typed = ["hstree", "build", "--method", method, *inputs, "vocab.tsv", "-o", str(output)]
-        warn(
-            f"these vectors have no {EOS}, which ends every line of a text; to train on this tree, "
-            "build it over the words of the text: `hstree vocab CORPUS --train-split-only -o "
-            f"vocab.tsv`, then `{shlex.join([*typed, '--force'])}`"
-        )
 
 
 def builder_of(method: str, seed: int) -> "tuple[Builder, dict[str, Any]]":

@@ -211,3 +211,15 @@ def test_from_refuses_what_it_cannot_do_in_one_line(hstree, tmp_path, method, st
     ran = hstree("build", "-m", method, "rows.npy", "-o", "out.json", "--force")
     assert (ran.status, ran.err.count("\n")) == (status, 1)
     assert said in ran.err
+
+
+@pytest.mark.parametrize("line", ["1.5 2.5", "a 1 2 3 4 5 6", "the 5.5 6.5 of 1.5 2.5 3.5 4.5"])
+def test_numbers_in_a_text_do_not_make_it_vectors(hstree, tmp_path, line):
+    (tmp_path / "text.txt").write_text(f"{line}\n" * 20)
+    assert hstree("build", "-m", "huffman", "text.txt").status == 0
+
+
+def test_a_tree_without_eos_is_refused_with_a_text(hstree, refused, corpus, tmp_path):
+    (tmp_path / "glove.txt").write_text("w0 1.5 2\nw1 2.5 1\nw2 0.5 3\n")
+    assert hstree("build", "-m", "gmm epsilon=0.3", "glove.txt").err == ""
+    refused("evaluate", "tree.json", corpus, saying="over the words of one (vocabulary=)")
