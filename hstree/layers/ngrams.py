@@ -168,11 +168,11 @@ class FeaturePass(Pass):
 
     def add_to(self, logits: Array, item: Int64, block: Block) -> None:
         """Add the features of a block of visits of a wide node to their logits (n, k)."""
-        rows, first = block.rows, block.visits.start
-        if first not in self._visits:
-            in_range = self.layer.features.in_range(self.number[item], rows.start, rows.stop)
-            self._visits[first] = [(v, row - rows.start, index) for v, row, index in in_range]
-        for visit, branch, index in self._visits[first]:
+        first, stop = block.rows.start, block.rows.stop
+        in_range = self.layer.features.in_range(self.number[item], first, stop)
+        some = [(visit, row - first, index) for visit, row, index in in_range]
+        self._visits[block.visits.start] = some
+        for visit, branch, index in some:
             logits[visit, branch] += self.layer.feature_weight[index]
 
     def learn_from(self, error: Array, item: Int64, block: Block) -> None:

@@ -24,16 +24,12 @@ from numpy.typing import DTypeLike
 from threadpoolctl import ThreadpoolController
 
 from hstree._ragged import offsets, ranges
-from hstree._typing import Array, Bool, Int64, UInt8
+from hstree._typing import Array, Int64, UInt8
 from hstree.layers import kernels
 
 #: A narrow node with this many scores in a batch is a matrix product too.
 CROWDED = 512
-#: Scores of a wide node computed at a time.
-BLOCK_SCORES = 1 << 25
-#: Errors of a batch kept for the backward pass; beyond that they are computed twice.
-KEPT_SCORES = 1 << 28
-#: Blocks of this many scores gain from a second BLAS thread.
+#: Nodes of this many scores in a batch gain from a second BLAS thread.
 LARGE = 1 << 16
 #: The module whose import loads SciPy's BLAS, which products in compiled kernels call.
 SCIPY_BLAS = "scipy.linalg.cython_blas"
@@ -112,16 +108,13 @@ class Scratch(threading.local):
 
 @dataclass
 class Block:
-    """Some of a batch's n visits of one wide node of k children."""
+    """A batch's n visits of one wide node of k children."""
 
-    visits: slice  # in the order of their nodes
+    visits: slice  # in the order of the nodes
     decisions: slice  # of these visits
     rows: slice  # weight rows of the node
     touched: slice  # the same rows among the touched rows of the batch
-    is_first: bool  # whether these are the first of the node's visits
-    shape: tuple[int, int]  # (n, k)
-    size: int  # number of scores, n k
-    table: Array | None = None  # (n, k) probabilities; None where there is no room: made again then
+    table: Array  # (n, k) probabilities, then errors
 
 
 class WideFeatures(Protocol):
@@ -152,30 +145,54 @@ class WideNodes:
         taken: Decisions,
         features: WideFeatures | None = None,
     ) -> None:
-        self._scratch, self._weight, self._bias, self._taken = scratch, weight, bias, taken
-        self._features = features
+        self._scratch, self._weight, self._features = scratch, weight, features
         self._batch_size = len(hidden)
         self._order = order = np.argsort(taken.row, kind="stable")
         row, item = taken.row[order], taken.item[order]
         is_new = (np.diff(row, prepend=-1) != 0) | (np.diff(item, prepend=-1) != 0)
-        # (visits,) first decision of each, in the order of the nodes
+        # (visits,) first decision, item and node's first row of each, in the order of the nodes
         self._first = np.flatnonzero(is_new)
-        self.item = item[self._first]
+        self.item, row = item[self._first], row[self._first]
         # (visits, d) hidden vector of each
         shape = (len(self._first), hidden.shape[1])
         self._hidden = scratch.empty("hidden", shape, hidden.dtype)
         np.take(hidden, self.item, axis=0, out=self._hidden, mode="clip")
-        n_kept = min(int(taken.width[order[self._first]].sum()), KEPT_SCORES)
-        tables = scratch.empty("tables", (n_kept,), np.result_type(hidden, weight))
+        # (nodes,) first visit, number of visits and width of each node
+        first = np.flatnonzero(np.diff(row, prepend=-1))
+        n_visits, width = np.diff(first, append=len(row)), taken.width[order[self._first[first]]]
+        # (D,) index of the branch taken into the flat scores of the decision's block
+        visit = np.cumsum(is_new) - 1
+        in_block = np.arange(len(row)) - np.repeat(first, n_visits)
+        self._chosen = in_block[visit] * np.repeat(width, n_visits)[visit] + taken.branch[order]
+        # (nodes + 1,) touched rows of each, and its part of the scores; a slice of rows where they
+        # are consecutive, as those of a single node
+        start, table_start = offsets(width), offsets(n_visits * width)
+        self._n_touched = int(start[-1])
+        self._touched: Int64 | slice = ranges(row[first], start)
+        if row[-1] + width[-1] - row[0] == self._n_touched:
+            self._touched = slice(int(row[0]), int(row[0]) + self._n_touched)
+        tables = scratch.empty("tables", (int(table_start[-1]),), np.result_type(hidden, weight))
+        visits = [*first.tolist(), len(row)]
+        decisions = [*self._first[first].tolist(), len(is_new)]
+        places = zip(row[first].tolist(), width.tolist(), start.tolist(), strict=False)
+        self._blocks = [
+            Block(
+                slice(*visits[i : i + 2]),
+                slice(*decisions[i : i + 2]),
+                slice(node_row, node_row + k),
+                slice(slot, slot + k),
+                tables[table_start[i] : table_start[i + 1]].reshape(-1, k),
+            )
+            for i, (node_row, k, slot) in enumerate(places)
+        ]
         in_order = np.empty(len(order), weight.dtype)
-        self._blocks: list[Block] = []
-        used = 0
-        for block in _small_blocks_last(self._split(is_new)):
-            if used + block.size <= n_kept:
-                block.table = tables[used : used + block.size].reshape(block.shape)
-                used += block.size
-            in_order[block.decisions] = self._probabilities(block, block.table)[1]
-            self._blocks.append(block)
+        for block in _small_blocks_last(self._blocks):
+            table, some = block.table, block.decisions
+            np.matmul(self._hidden[block.visits], weight[block.rows].T, out=table)
+            table += bias[block.rows]
+            if features:
+                features.add_to(table, self.item[block.visits], block)
+            in_order[some] = kernels.block_probabilities(table, self._chosen[some])
         # (D,) log-probability of each decision
         self.log_prob = np.empty_like(in_order)
         self.log_prob[order] = in_order
@@ -190,9 +207,8 @@ class WideNodes:
         if share is not None:
             share = share[self._order]
         for block in _small_blocks_last(self._blocks):
-            table = self._probabilities(block)[0] if block.table is None else block.table
             # (n, k) the sums of the weighted errors of each visit's decisions
-            chosen = self._chosen[block.decisions]
+            table, chosen = block.table, self._chosen[block.decisions]
             if share is None:  # one code a label, which passes a node once
                 table.reshape(-1)[chosen] -= 1
             else:
@@ -204,14 +220,9 @@ class WideNodes:
                 np.subtract.at(table.reshape(-1), chosen, of_block)
             if self._features:
                 self._features.learn_from(table, self.item[block.visits], block)
-            rows, hidden = block.touched, self._hidden[block.visits]
             np.matmul(table, weight[block.rows], out=grad[block.visits])
-            if block.is_first:
-                np.matmul(table.T, hidden, out=grad_weight[rows])
-                np.add.reduce(table, axis=0, out=grad_bias[rows])
-            else:
-                grad_weight[rows] += table.T @ hidden
-                grad_bias[rows] += table.sum(axis=0)
+            np.matmul(table.T, self._hidden[block.visits], out=grad_weight[block.touched])
+            np.add.reduce(table, axis=0, out=grad_bias[block.touched])
         # (visits,) by item, and then as the first decisions of an item are
         place = np.full(len(self._order), -1, np.int32)
         place[self._order[self._first]] = np.arange(len(grad), dtype=np.int32)
@@ -220,66 +231,12 @@ class WideNodes:
         grad_hidden = kernels.segment_sums(grad, by_item, item_start)
         return grad_hidden, self._touched, grad_weight, grad_bias
 
-    def _probabilities(self, block: Block, out: Array | None = None) -> tuple[Array, Array]:
-        """Return the probabilities of branches (n, k), and the logarithms of those taken."""
-        rows, hidden = block.rows, self._hidden[block.visits]
-        table: Array = np.matmul(hidden, self._weight[rows].T, out=out)
-        table += self._bias[rows]
-        if self._features:
-            self._features.add_to(table, self.item[block.visits], block)
-        return table, kernels.block_probabilities(table, self._chosen[block.decisions])
-
-    def _split(self, is_new: Bool) -> Iterator[Block]:
-        """Yield the visits of each node, in several blocks where its scores are too many.
-
-        Sets the touched rows: a slice where they are consecutive, as those of a single node.
-        `is_new` tells which decisions (D,) are the first of a visit, in the order of the nodes.
-        """
-        of_visit = self._order[self._first]
-        row = self._taken.row[of_visit]
-        # (nodes,) first visit and width of each node, (nodes + 1,) its touched rows
-        first = np.flatnonzero(np.diff(row, prepend=-1))
-        width = self._taken.width[of_visit[first]]
-        start = offsets(width)
-        self._n_touched = int(start[-1])
-        self._touched: Int64 | slice
-        if row[-1] + width[-1] - row[0] == self._n_touched:
-            self._touched = slice(int(row[0]), int(row[0]) + self._n_touched)
-        else:
-            self._touched = ranges(row[first], start)
-        stop = np.append(first[1:], len(row))
-        per_block = np.maximum(1, BLOCK_SCORES // width)
-        # (visits,) place of each in its block, and number of children
-        row_in_block = np.arange(len(row)) - np.repeat(first, stop - first)
-        row_in_block %= np.repeat(per_block, stop - first)
-        k_of = np.repeat(width, stop - first)
-        # (D,) index of the branch taken into the flat scores of the decision's block
-        visit = np.cumsum(is_new) - 1
-        self._chosen = row_in_block[visit] * k_of[visit] + self._taken.branch[self._order]
-        decision = np.append(self._first, len(is_new))
-        nodes = (row[first], width, first, stop, start[:-1], per_block)
-        for node_row, k, a, b, slot, n in zip(*(array.tolist() for array in nodes), strict=True):
-            for begin in range(a, b, n):
-                end = min(begin + n, b)
-                yield Block(
-                    slice(begin, end),
-                    slice(int(decision[begin]), int(decision[end])),
-                    slice(node_row, node_row + k),
-                    slice(slot, slot + k),
-                    begin == a,
-                    (end - begin, k),
-                    (end - begin) * k,
-                )
-
 
 def _small_blocks_last(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield large blocks, then small ones while BLAS is held to one thread.
-
-    The blocks of a node stay in their order: only the last can be smaller than the others.
-    """
+    """Yield large blocks, then small ones while BLAS is held to one thread."""
     small = []
     for block in blocks:
-        if block.size >= LARGE:
+        if block.table.size >= LARGE:
             yield block
         else:
             small.append(block)

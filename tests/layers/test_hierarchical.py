@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 
 import hstree
 from hstree._ragged import offsets
-from hstree.layers import hierarchical, node_groups
+from hstree.layers import hierarchical
 from hstree.layers import top_k as search
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
@@ -30,12 +30,10 @@ def random_layer(tree, seed, *, dim=3, scale=1.0, dtype=np.float64):
 
 @contextmanager
 def wide_nodes_dense(wanted):
-    """Compute every wide node by matrix products, in small blocks, some of them twice."""
+    """Compute every node of three children or more by matrix products."""
     with pytest.MonkeyPatch.context() as patch:
         if wanted:
             patch.setattr(hierarchical, "NARROW", 2)
-            patch.setattr(node_groups, "BLOCK_SCORES", 5)
-            patch.setattr(node_groups, "KEPT_SCORES", 12)
         yield
 
 

@@ -81,7 +81,7 @@ def test_the_codes_of_an_item_share_the_scores_of_a_node():
     taken = Decisions(item, np.full(6, 3), branch, np.full(6, 40))
     nodes = WideNodes(Scratch(), weight, bias, hidden, taken)
     assert nodes._hidden.shape == (3, 4)
-    assert sum(block.size for block in nodes._blocks) == 3 * 40
+    assert [block.table.shape for block in nodes._blocks] == [(3, 40)]
     probability = softmax(hidden @ weight[3:43].T + bias[3:43], axis=1)
     np.testing.assert_allclose(nodes.log_prob, np.log(probability[item, branch]))
     error = probability * np.array([1.0, 0.6, 0.75])[:, None]
