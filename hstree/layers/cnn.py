@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Annotated, Any
 
 import numpy as np
@@ -55,7 +54,7 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
     widest : int
         Filters have widths from 1 to this number of characters.
     rank : int
-        Rank of the part of the output vectors that is not tied to the spelling; 0 for none.
+        Rank of the part of the output vectors that is not tied to the spelling.
     delay : int
         Batches of training in one update of the network.
 
@@ -78,7 +77,7 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         characters: Annotated[int, Range(1)] = 16,
         filters: Annotated[int, Range(1)] = 25,
         widest: Annotated[int, Range(1, 256)] = 5,
-        rank: Annotated[int, Range(0)] = 16,
+        rank: Annotated[int, Range(1)] = 16,
         delay: Annotated[int, Range(1)] = 1,
     ) -> None:
         OutputLayer.__init__(self, len(vocabulary), dim)
@@ -99,12 +98,10 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         self._scale = self.bias.dtype.type(self._n_features**-0.5)
         #: the network's parameters, and those of the correction
         self._network: dict[str, Array] = {k: array.astype(dtype) for k, array in arrays.items()}
-        self._correction: dict[str, Array] = {}
-        if rank > 0:
-            self._correction = {
-                "correction": np.zeros((self.n_labels, rank), dtype),
-                "basis": (draw((rank, dim)) / rank**0.5).astype(dtype),
-            }
+        self._correction: dict[str, Array] = {
+            "correction": np.zeros((self.n_labels, rank), dtype),
+            "basis": (draw((rank, dim)) / rank**0.5).astype(dtype),
+        }
         self.period = delay
         #: batches since the network's last update, and the sum of their gradients
         self._waiting = np.zeros((), np.int64)
@@ -130,9 +127,8 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         """
         features, kept = self._features(), self._kept_weight
         if kept is None or kept[0] is not features or not _equal(self._correction, kept[1]):
-            weight = features.spelled
-            if self._correction:
-                weight = weight + self._correction["correction"] @ self._correction["basis"]
+            correction = self._correction["correction"] @ self._correction["basis"]
+            weight = features.spelled + correction
             kept = self._kept_weight = features, _copies(self._correction), weight
         return kept[2]
 
@@ -152,10 +148,11 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         log_z, *sums = self.log_z_gradients(hidden, np.ones_like)
         logits = self.target_logits(hidden, targets, sums)
         grad_hidden, grad_weight, grad_bias = sums
-        gradients = {"bias": grad_bias}
-        if self._correction:
-            gradients["correction"] = grad_weight @ self._correction["basis"].T
-            gradients["basis"] = self._correction["correction"].T @ grad_weight
+        gradients = {
+            "bias": grad_bias,
+            "correction": grad_weight @ self._correction["basis"].T,
+            "basis": self._correction["correction"].T @ grad_weight,
+        }
         self._grad_spelled += grad_weight
         self._waiting += 1
         if self._waiting >= self.period:
@@ -229,78 +226,56 @@ def _equal(arrays: dict[str, Array], others: dict[str, Array]) -> bool:
     return all(np.array_equal(array, others[name]) for name, array in arrays.items())
 
 
-@dataclass(frozen=True)
-class _Level:
-    """Prefixes of one length; n of them."""
-
-    parent: Int64  # (n,) the prefix without its last character, in the level before
-    last: Int64  # (n,) its last character
-    gram: dict[int, Int64]  # (n,) its last characters as an n-gram, by their number
-    words: Int64  # (m,) words that end here
-    prefix: Int64  # (m,) the prefix that each is
-
-
 class _Spelling:
-    """Characters of words: their distinct n-grams, and the prefix tree of all words.
+    """Characters of words: their distinct n-grams, and those of all words, place by place.
 
     A word has a mark before and after it, and is filled up to `widest` characters with marks after.
     """
 
     n_characters: int  # distinct characters with the two marks
     ngrams: dict[int, Int64]  # (U, n) distinct n-grams of each width n as numbers of characters
-    levels: list[_Level]  # prefixes of 1, 2, ... characters
+    words: Int64  # (V,) the words, the longest first
+    #: numbers of the n-grams of each width n that end in the n-th place, the next and so on, of
+    #: those of `words` that are so long
+    places: dict[int, list[Int64]]
 
     def __init__(self, words: Sequence[str], widest: int) -> None:
-        text = "".join(words).encode("utf-32-le", "surrogatepass")
+        length = np.array([len(word) for word in words])
+        self.words = np.argsort(-length, kind="stable")
+        length = length[self.words]
+        text = "".join(words[i] for i in self.words.tolist()).encode("utf-32-le", "surrogatepass")
         known, character = np.unique(np.frombuffer(text, np.uint32), return_inverse=True)
         self.n_characters = len(known) + 2
-        start = offsets(np.array([len(word) for word in words]))
-        length = np.diff(start)
+        start = offsets(length)[:-1]
         n_places = np.maximum(length + 2, widest)
-        self.levels = []
-        prefix = np.zeros(len(words), np.int64)  # prefix of each word in the level before
-        alive = np.arange(len(words))  # words that are not shorter
-        for place in range(int(n_places.max())):
-            # (words alive,) character in this place
-            last = np.full(len(alive), END if place else BEGIN)
-            inside = (place > 0) & (place <= length[alive])
-            last[inside] = character[start[alive[inside]] + place - 1] + 2
-            key, here = np.unique(prefix[alive] * self.n_characters + last, return_inverse=True)
-            prefix[alive] = here
-            ends = n_places[alive] == place + 1
-            parent, last = np.divmod(key, self.n_characters)
-            self.levels.append(_Level(parent, last, {}, alive[ends], here[ends]))
-            alive = alive[~ends]
-        self.ngrams = {1: np.arange(self.n_characters)[:, None]}
-        for level in self.levels:
-            level.gram[1] = level.last
+        characters = [np.full(len(words), BEGIN)]
+        for place in range(1, int(n_places.max())):
+            here = np.full(np.count_nonzero(n_places > place), END)
+            inside = np.count_nonzero(length >= place)
+            here[:inside] = character[start[:inside] + place - 1] + 2
+            characters.append(here)
+        self.ngrams, self.places = {1: np.arange(self.n_characters)[:, None]}, {1: characters}
         for n in range(2, widest + 1):
-            # of each level, its n-grams as an (n-1)-gram and a character; then their numbers
-            keys = [
-                before.gram[n - 1][level.parent] * self.n_characters + level.last
-                for before, level in pairwise(self.levels[n - 2 :])
-            ]
+            # of each place, its n-grams as an (n-1)-gram and a character; then their numbers
+            ends = zip(self.places[n - 1], characters[n - 1 :], strict=False)
+            keys = [before[: len(last)] * self.n_characters + last for before, last in ends]
             distinct, number = np.unique(np.concatenate(keys), return_inverse=True)
             shorter, last = np.divmod(distinct, self.n_characters)
             self.ngrams[n] = np.column_stack([self.ngrams[n - 1][shorter], last])
-            bounds = np.cumsum([len(key) for key in keys])[:-1]
-            for level, numbers in zip(self.levels[n - 1 :], np.split(number, bounds), strict=True):
-                level.gram[n] = numbers
+            self.places[n] = np.split(number, np.cumsum([len(key) for key in keys])[:-1])
 
     def largest(self, n: int, values: Array, out: Array, source: Int32) -> None:
         """Write the largest values along each word (V, filters), and the n-grams that have them.
 
         `values` (U, filters) are those of each n-gram.
         """
-        # (prefixes of a level, filters) largest value so far, and its n-gram
-        best, best_gram = values[:0], source[:0]
-        for level in self.levels[n - 1 :]:
-            new, gram = values.take(level.gram[n], 0), level.gram[n].astype(np.int32)[:, None]
-            if not len(best):
-                best, best_gram = new, np.repeat(gram, values.shape[1], axis=1)
-            else:
-                best, best_gram = best.take(level.parent, 0), best_gram.take(level.parent, 0)
-                best_gram = np.where(new > best, gram, best_gram)
-                np.maximum(best, new, out=best)
-            out[level.words] = best[level.prefix]
-            source[level.words] = best_gram[level.prefix]
+        first, *others = self.places[n]
+        # (V, filters) largest value so far of each word, the longest first, and its n-gram
+        best = values.take(first, 0)
+        best_gram = np.repeat(first.astype(np.int32)[:, None], values.shape[1], axis=1)
+        for ngram in others:
+            new, some = values.take(ngram, 0), slice(len(ngram))
+            is_larger = new > best[some]
+            best_gram[some] = np.where(is_larger, ngram.astype(np.int32)[:, None], best_gram[some])
+            np.maximum(best[some], new, out=best[some])
+        out[self.words], source[self.words] = best, best_gram
