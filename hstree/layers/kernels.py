@@ -145,15 +145,6 @@ def touched_rows(row: Integer, n_rows: int) -> tuple[Int64, Int32]:
     return touched, slot_of_row[row]
 
 
-def segment_sums(values: Array, index: Integer, start: Int64) -> Array:
-    """Sum rows of `values` (P, d): result s of (S, d) is over ``index[start[s]:start[s + 1]]``."""
-    ones = np.ones(len(index), values.dtype)
-    shape = (len(start) - 1, len(values))
-    S = scipy.sparse.csr_array((ones, index, start.astype(np.int32)), shape=shape)
-    total: Array = S @ values
-    return total
-
-
 def sum_by_word(contexts: Integer, vectors: Array, n_words: int) -> tuple[Int64, Array]:
     """Return the words (w,) that occur in contexts (B, n), and the sums (w, d) of their vectors.
 

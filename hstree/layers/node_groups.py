@@ -223,12 +223,7 @@ class WideNodes:
             np.matmul(table, weight[block.rows], out=grad[block.visits])
             np.matmul(table.T, self._hidden[block.visits], out=grad_weight[block.touched])
             np.add.reduce(table, axis=0, out=grad_bias[block.touched])
-        # (visits,) by item, and then as the first decisions of an item are
-        place = np.full(len(self._order), -1, np.int32)
-        place[self._order[self._first]] = np.arange(len(grad), dtype=np.int32)
-        by_item = place[place >= 0]
-        item_start = offsets(np.bincount(self.item, minlength=self._batch_size))
-        grad_hidden = kernels.segment_sums(grad, by_item, item_start)
+        grad_hidden = kernels.slot_sums(grad, self.item, self._batch_size)
         return grad_hidden, self._touched, grad_weight, grad_bias
 
 

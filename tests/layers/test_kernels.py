@@ -87,10 +87,7 @@ def test_logits_of_pairs_and_their_gradients(dtype, monkeypatch):
     np.testing.assert_allclose(grad_bias, G.sum(axis=0)[touched], **close(dtype))
 
 
-def test_touched_rows_and_sums_over_segments():
+def test_touched_rows_are_numbered():
     touched, slot = kernels.touched_rows(np.array([[6, 1], [1, 3]]), 8)
     assert touched.tolist() == [1, 3, 6]
     assert slot.tolist() == [[2, 0], [0, 1]]
-    values = np.arange(6.0).reshape(3, 2)
-    sums = kernels.segment_sums(values, np.array([2, 0, 0]), np.array([0, 2, 2, 3]))
-    assert sums.tolist() == [[4, 6], [0, 0], [0, 1]]
