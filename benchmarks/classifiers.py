@@ -31,7 +31,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +45,6 @@ from benchmarks import table
 from benchmarks.fresh import in_fork
 from hstree._typing import Array
 from hstree.data.multilabel import read_multilabel, write_multilabel
-from hstree.formats.nested import from_nested
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
 
 #: Words of a planted text; share of them that are of its topic; words of a topic, of which a
@@ -240,19 +238,6 @@ def planted(n_classes: int, n_train: int, n_test: int = 2000) -> Data:
     return Data(X[:n_train], y[:n_train], X[n_train:], y[n_train:])
 
 
-def nested(names: Sequence[str], depth: int = 1) -> Any:
-    """Lists of sorted names that share their first parts between dots; one name is itself.
-
-    >>> nested(["alt.atheism", "rec.autos", "rec.sport.baseball", "rec.sport.hockey"])
-    ['alt.atheism', ['rec.autos', ['rec.sport.baseball', 'rec.sport.hockey']]]
-    """
-    if len(names) == 1:
-        return names[0]
-    parts = groupby(names, key=lambda name: name.split(".")[:depth])
-    branches = [nested(list(part), depth + 1) for _, part in parts]
-    return branches if len(branches) > 1 else branches[0]
-
-
 def by_scikit_learn(make: Callable[[Data, dict[str, float]], Any]) -> Fit:
     """Return the fit of an estimator, which `make` makes of the data and of C, if given."""
 
@@ -297,7 +282,11 @@ def sgd(data: Data, C: dict[str, float]) -> Any:
 def taxonomy(data: Data, C: dict[str, float]) -> Any:
     """Return the classifier on the tree of the classes' names."""
     number = {name: str(i) for i, name in enumerate(data.names)}
-    tree = from_nested(nested(data.names))
+    parts = [name.split(".") for name in data.names]
+    # levels of each name: alt, alt.atheism
+    tree = hstree.Tree.from_taxonomy(
+        [[".".join(of[: i + 1]) for i in range(len(of))] for of in parts]
+    )
     labels = [number[label] for label in tree.labels]
     return HierarchicalSoftmaxClassifier(
         tree=hstree.Tree(labels, tree.child_start, tree.child), **C

@@ -16,12 +16,8 @@ ROWS = (
     "huffman",
     "gmm",
     "classes cluster_by=frequency",
-    "classes cluster_by=sqrt-frequency",
     "classes cluster_by=vectors",
-    "classes cluster_by=adaptive",
     "classes",
-    "classes levels=3",
-    "classes binary=true",
     "classes cluster_by=brown",
     "flat",
 )

@@ -23,18 +23,14 @@ ROWS = (
     *(
         f"wordnet{senses}{binarise}"
         for senses in ("", " senses=all")
-        for binarise in ("", " binarise=huffman", " binarise=none")
+        for binarise in ("", " binarise=none")
     ),
     "gmm",
     "gmm epsilon=0.4 trees=4",
     "classes",
-    "classes levels=3",
-    "classes binary=true",
     "classes cluster_by=brown",
     "classes cluster_by=frequency",
-    "classes cluster_by=sqrt-frequency",
     "classes cluster_by=vectors",
-    "classes cluster_by=adaptive",
     "flat",
     "kn3",
 )

@@ -33,10 +33,7 @@ def read_vocabulary(file: Path | None, **selection: Any) -> Vocabulary | None:
     if file is None:
         return None
     refuse_options("--vocabulary chooses the words already", **selection)
-    words = Vocabulary.from_file(file)
-    if columns := words.source.get("columns"):
-        warn(f"{file}: {columns}", kind="")
-    return words
+    return Vocabulary.from_file(file)
 
 
 def training_split(corpus: Corpus, vocabulary: Vocabulary | None, **selection: Any) -> Corpus:

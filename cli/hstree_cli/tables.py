@@ -147,8 +147,6 @@ def input_facts(tree: Tree) -> Facts:
             case None, str(sha256):
                 name += f", sha256 {sha256[:16]}"
         rows.append(("built from", name))
-        if isinstance(columns := source.get("columns"), str):
-            rows.append(("columns", columns))
         if isinstance(without := source.get("words_without_vector"), int):
             tokens = source.get("tokens_without_vector")
             share = f", {tokens:.2%} of the tokens" if isinstance(tokens, float) else ""

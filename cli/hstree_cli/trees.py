@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 INPUT_HELP = (
-    "A corpus, words with counts (.tsv, .csv, .parquet) or vectors (.npy, .vec, .bin, GloVe .txt), "
+    "A corpus, words with counts (.tsv, .csv) or vectors (.npy, .vec, .bin, GloVe .txt), "
     "as the method needs."
 )
 TREE_HELP = "The tree: .json, .json.gz or .npz."
@@ -300,9 +300,9 @@ def convert(
 
     Formats and their extensions: tree (.json, .json.gz, .npz), dot (.dot, .gv),
     graphml (.graphml), newick (.nwk, .newick), brown (.paths), napkinxc
-    (.napkinxc), linkage (.npy), nested (.nested.json), taxonomy (.csv, .tsv:
-    columns parent and child, or one a level). dot is only written, taxonomy only
-    read. What OUT cannot hold is refused, or named as not kept.
+    (.napkinxc), linkage (.npy), taxonomy (.csv, .tsv: columns parent and child,
+    or one a level). dot is only written, taxonomy only read. What OUT cannot hold
+    is refused, or named as not kept.
     """
     from hstree import formats
 

@@ -1,6 +1,6 @@
 """Complete trees, every level full but the last: the baseline for trees that use counts."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 
@@ -12,28 +12,21 @@ from hstree.tree import Tree
 
 
 @checked_options
-def balanced(
-    vocabulary: Vocabulary,
-    *,
-    order: Literal["frequency", "file"] = "frequency",
-    arity: Annotated[int, Range(2)] = 2,
-) -> Tree:
-    """Complete tree over the words, by frequency or in the order of the file.
+def balanced(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> Tree:
+    """Complete tree over the words, the most frequent first.
 
     Parameters
     ----------
     vocabulary : Vocabulary
-    order : {"frequency", "file"}
-        Order of the leaves. frequency: the most frequent word first, ties in the order of the
-        vocabulary. file: in the order of the vocabulary.
     arity : int
         Number of children of each node.
 
     Returns
     -------
     Tree
-        Code lengths differ by at most one; the first words have the shorter ones.
-        Nodes are numbered level by level. O(V log V).
+        Leaves are by frequency, ties in the order of the vocabulary. Code lengths differ by at
+        most one; the first words have the shorter ones. Nodes are numbered level by level.
+        O(V log V).
 
     Examples
     --------
@@ -41,8 +34,6 @@ def balanced(
     >>> tree.child.tolist()  # b comes first, with the short code
     [-2, 1, -3, -1]
     """
-    if order == "file":
-        return complete_tree(vocabulary, np.arange(len(vocabulary)), arity)
     return complete_tree(vocabulary, np.argsort(-vocabulary.counts, kind="stable"), arity)
 
 

@@ -25,18 +25,16 @@ def _x_log_x(x):
 def move_words(counts: Any, words: Int64, rows: int) -> tuple[float, int]:
     """Twin of `bigrams.move_words`: sums are added in its order."""
     pairs = counts.start, counts.context, counts.count, counts.x_log_x
-    classes = counts.table, counts.of_class, counts.of_word, counts.class_of, counts.size
-    moved: tuple[float, int] = _move_words(
-        words, pairs, classes, counts.price, counts.least_gain, rows
-    )
+    classes = counts.table, counts.of_class, counts.of_word, counts.class_of
+    moved: tuple[float, int] = _move_words(words, pairs, classes, counts.least_gain, rows)
     return moved
 
 
 @jit_exact
-def _move_words(words, pairs, classes, price, least, rows):
+def _move_words(words, pairs, classes, least, rows):
     """Move words; return the gain, and how many moved."""
     start, context, count, x_log_x = pairs
-    table, of_class, of_word, class_of, size = classes
+    table, of_class, of_word, class_of = classes
     n_classes = len(of_class)
     gain, part = np.empty(n_classes), np.empty(n_classes)
     total, moves = 0.0, 0
@@ -45,10 +43,8 @@ def _move_words(words, pairs, classes, price, least, rows):
         for p in range(start[word], start[word + 1]):
             table[context[p], present] -= count[p]
         of_class[present] -= n
-        size[present] -= 1
         for c in range(n_classes):
             gain[c] = _x_log_x(of_class[c]) - _x_log_x(of_class[c] + n)
-            gain[c] -= price * (n * (size[c] + 1) + of_class[c])
         for first in range(start[word], start[word + 1], rows):
             part[:] = 0
             for p in range(first, min(first + rows, start[word + 1])):
@@ -75,7 +71,6 @@ def _move_words(words, pairs, classes, price, least, rows):
         for p in range(start[word], start[word + 1]):
             table[context[p], best] += count[p]
         of_class[best] += n
-        size[best] += 1
         class_of[word] = best
     return total, moves
 
@@ -172,7 +167,7 @@ def _spread(X, rows, square, second):
 
 
 @jit
-def _maximise(light, light_spread, total, mass, spread, shared_variance, mean):
+def _maximise(light, light_spread, total, mass, spread, mean):
     """M-step: write the mean of the lighter component, return the terms of the log-odds of a row.
 
     These are a constant, and the factors of its square and of its dot product with the mean.
@@ -188,9 +183,6 @@ def _maximise(light, light_spread, total, mass, spread, shared_variance, mean):
         mean_square += np.float64(mean[j]) * np.float64(mean[j])
     light_variance = max(light_spread / light - mean_square, 0.0) / d
     heavy_variance = max((spread - light_spread) / heavy - ratio**2 * mean_square, 0.0) / d
-    if shared_variance:
-        light_variance = (light * light_variance + heavy * heavy_variance) / mass
-        heavy_variance = light_variance
     light_precision = 1 / (light_variance + least)
     heavy_precision = 1 / (heavy_variance + least)
     constant = math.log(ratio) + d / 2 * math.log(light_precision / heavy_precision)
@@ -221,7 +213,7 @@ def _expect(X, rows, square, terms, mean, sign, is_last, odds, piece, total):
     return light, light_spread
 
 
-def log_odds(nodes: Nodes, X: Array, second: Bool, iterations: int, shared_variance: bool) -> Any:
+def log_odds(nodes: Nodes, X: Array, second: Bool, iterations: int) -> Any:
     """Twin of `gmm.log_odds`; ends, without a result, when it is to stop.
 
     The rows of one large node are shared by threads, in parts that do not depend on their number.
@@ -229,12 +221,12 @@ def log_odds(nodes: Nodes, X: Array, second: Bool, iterations: int, shared_varia
     if not takes(X):
         return NotImplemented
     if len(nodes.size) == 1 and len(X) >= MANY:
-        return _log_odds_of_large(X, second, iterations, shared_variance)
-    return _log_odds(nodes.start, X, second, iterations, shared_variance, stop_flag.get())
+        return _log_odds_of_large(X, second, iterations)
+    return _log_odds(nodes.start, X, second, iterations, stop_flag.get())
 
 
 @jit
-def _log_odds(start, X, second, iterations, shared_variance, stop):
+def _log_odds(start, X, second, iterations, stop):
     n, d = X.shape
     odds, square = np.where(second, np.inf, -np.inf), np.empty(n)
     # sums over the rows of the lighter component: of the present piece, and of all before it
@@ -249,7 +241,7 @@ def _log_odds(start, X, second, iterations, shared_variance, stop):
         for round in range(iterations + 1):
             if stop[0]:
                 return odds
-            terms = _maximise(light, light_spread, total, mass, spread, shared_variance, mean)
+            terms = _maximise(light, light_spread, total, mass, spread, mean)
             is_last = round == iterations
             light, light_spread = _expect(
                 X, rows, square, terms, mean, sign, is_last, odds, piece, total
@@ -261,7 +253,7 @@ def _log_odds(start, X, second, iterations, shared_variance, stop):
     return odds
 
 
-def _log_odds_of_large(X: Array, second: Bool, iterations: int, shared_variance: bool) -> Float64:
+def _log_odds_of_large(X: Array, second: Bool, iterations: int) -> Float64:
     """Return what `_log_odds` does for one node; every pass over its rows is in threads."""
     n, d = X.shape
     starts = range(0, n, PART)
@@ -287,7 +279,7 @@ def _log_odds_of_large(X: Array, second: Bool, iterations: int, shared_variance:
         if stop[0]:
             return odds
         total = totals.sum(axis=0)
-        terms = _maximise(light, light_spread, total, mass, spread, shared_variance, mean)
+        terms = _maximise(light, light_spread, total, mass, spread, mean)
         is_last = round == iterations
         light, light_spread = of_parts(_expect, lights, terms, mean, sign, is_last, odds)
         if light > mass / 2:

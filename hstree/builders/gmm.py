@@ -44,7 +44,6 @@ def gmm(
     epsilon: Annotated[float, Range(0, 0.5)] = 0.0,
     trees: Annotated[int, Range(1, 65536)] = 1,
     iterations: Annotated[int, Range(1)] = 10,
-    shared_variance: bool = False,
     max_codes: Annotated[int, Range(1)] = 64,
     random_state: RandomState = 0,
     n_jobs: int | None = None,
@@ -66,8 +65,6 @@ def gmm(
         Number of trees, from as many random starts, side by side under one root.
     iterations : int
         Rounds of EM for each node.
-    shared_variance : bool
-        Use one variance for both components of a node.
     max_codes : int
         Maximum number of codes of a word in each tree.
     random_state : int
@@ -109,7 +106,7 @@ def gmm(
     if epsilon > 0 and split == "balanced":
         reason = "needs split 'adaptive'; a balanced split doubles no word"
         raise OptionError.about("epsilon", reason)
-    splitter = Mixtures(split, epsilon, iterations, shared_variance, max_codes)
+    splitter = Mixtures(split, epsilon, iterations, max_codes)
     seeds = np.random.SeedSequence(random_state).spawn(trees)
     divided = divide_vectors("gmm", vectors, splitter, seeds, n_jobs=n_jobs)
     bounded = np.logical_or.reduce([tree.bounded for tree in divided])
@@ -126,7 +123,6 @@ class Mixtures:
     split: str
     epsilon: float
     iterations: int
-    shared_variance: bool
     max_codes: int
     arity, max_leaves = 2, 0
 
@@ -142,8 +138,7 @@ class Mixtures:
             nodes = Nodes(start)
             X = centred_rows(vectors, words, nodes, scale)
             half = split_in_order(nodes, drawn) == 1
-            odds = log_odds(nodes, X, half, self.iterations, self.shared_variance)
-            return self._branches(nodes, odds, X)
+            return self._branches(nodes, log_odds(nodes, X, half, self.iterations), X)
 
         return split
 
@@ -175,7 +170,7 @@ class Mixtures:
         """Return the log-odds of the components of a mixture of the rows, as scores."""
         nodes, X, scale, centre = centred(rows)
         half = split_in_order(nodes, self.drawn(rng, len(rows))) == 1
-        odds = log_odds(nodes, X, half, self.iterations, self.shared_variance)
+        odds = log_odds(nodes, X, half, self.iterations)
         # (2,) and (2, d): mass, mean and variance of both components
         share = np.stack([expit(-odds), expit(odds)])
         mass = np.maximum(share.sum(axis=1), LEAST_SHARE * len(X))
@@ -183,8 +178,6 @@ class Mixtures:
         square = np.vecdot(X, X).astype(np.float64)
         mean_square = np.vecdot(mean, mean).astype(np.float64)
         variance = np.maximum(share @ square / mass - mean_square, 0) / X.shape[1]
-        if self.shared_variance:
-            variance[:] = mass @ variance / mass.sum()
         floor = VARIANCE_FLOOR * square.sum() / X.size
         precision = 1 / (variance + max(floor, LEAST_VARIANCE))
         log_density = np.log(mass) + (X.shape[1] * np.log(precision) - precision * mean_square) / 2
@@ -203,9 +196,7 @@ class Mixtures:
 
 
 @twin
-def log_odds(
-    nodes: Nodes, X: Floating, second: Bool, iterations: int, shared_variance: bool
-) -> Float64:
+def log_odds(nodes: Nodes, X: Floating, second: Bool, iterations: int) -> Float64:
     """Fit a mixture of two spherical Gaussians to each node by EM; return the log-odds of its rows.
 
     These are ``log P(second | row) - log P(first | row)`` (n,), finite where X is; their `expit` is
@@ -234,9 +225,6 @@ def log_odds(
         light_spread = nodes.total(share * square)
         light_variance = np.maximum(light_spread / light - mean_square, 0) / d
         heavy_variance = np.maximum((spread - light_spread) / heavy - ratio**2 * mean_square, 0) / d
-        if shared_variance:
-            light_variance = (light * light_variance + heavy * heavy_variance) / mass
-            heavy_variance = light_variance
         light_precision = 1 / (light_variance + least_variance)
         heavy_precision = 1 / (heavy_variance + least_variance)
         # E-step: log-odds (n,) of the lighter component, a quadratic in the row.

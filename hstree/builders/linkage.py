@@ -15,7 +15,7 @@ from hstree._options import checked_options
 from hstree._text import duration
 from hstree._typing import Float64, Int64, refuse_masked
 from hstree.data.vectors import WordVectors
-from hstree.errors import InputError, OptionError
+from hstree.errors import InputError
 from hstree.tree import Tree
 from hstree.tree.order import reorder
 
@@ -27,23 +27,19 @@ SECONDS = 23 / 20_000**2
 APART = 3_000
 
 Criterion = Literal["ward", "average", "complete", "single", "weighted", "centroid", "median"]
-Metric = Literal["euclidean", "cosine", "cityblock", "chebyshev", "correlation", "sqeuclidean"]
 
 
 @checked_options
-def linkage(
-    vectors: WordVectors, *, criterion: Criterion = "ward", metric: Metric = "euclidean"
-) -> Tree:
+def linkage(vectors: WordVectors, *, criterion: Criterion = "ward") -> Tree:
     """Merge the two nearest clusters of words, again and again.
 
     Parameters
     ----------
     vectors : WordVectors
-        At most 20,000 words, since all their distances are held in memory.
+        At most 20,000 words, since all their distances, Euclidean ones, are held in memory. For
+        those of directions, scale the vectors to length one.
     criterion : {"ward", "average", "complete", "single", "weighted", "centroid", "median"}
         Distance of two clusters: the `method` of ``scipy.cluster.hierarchy.linkage``.
-    metric : {"euclidean", "cosine", "cityblock", "chebyshev", "correlation", "sqeuclidean"}
-        Distance of two words. Ward, centroid and median need Euclidean.
 
     Returns
     -------
@@ -52,10 +48,8 @@ def linkage(
 
     Raises
     ------
-    OptionError
-        When criterion and metric do not go together.
     InputError
-        When there are too many words, or the metric is undefined for their vectors.
+        When there are too many words.
 
     Notes
     -----
@@ -68,27 +62,15 @@ def linkage(
        nearest-neighbour chain, the minimum spanning tree and the generic algorithm.
     """
     n_words = len(vectors.labels)
-    if criterion in ("centroid", "median", "ward") and metric != "euclidean":
-        raise OptionError.about(
-            "criterion",
-            f"{criterion!r} needs the metric 'euclidean', not {metric!r}; take criterion "
-            "'average' or 'complete' with this metric",
-        )
     if n_words > MAX_LABELS:
         raise InputError(
             f"linkage holds all distances between words, {n_words**2 * 8 / 1e9:,.0f} GB for these "
             f"{n_words:,}, and would take {duration(SECONDS * n_words**2)} or more; the limit is "
             f"{MAX_LABELS:,} words: take kmeans or gmm, which need neither, or fewer words"
         )
-    cluster, n_jobs = partial(merges_of, criterion, metric), 2 if n_words > APART else 1
-    try:
-        with progress.task("linkage"):
-            [(_, merges)] = parallel(cluster, [vectors.vectors.astype(np.float64)], n_jobs)
-    except ValueError as error:
-        raise InputError(
-            f"the {metric} distances of these vectors cannot be clustered ({error}); "
-            "with zero vectors, or constant ones, take metric 'euclidean'"
-        ) from error
+    cluster, n_jobs = partial(merges_of, criterion), 2 if n_words > APART else 1
+    with progress.task("linkage"):
+        [(_, merges)] = parallel(cluster, [vectors.vectors.astype(np.float64)], n_jobs)
     return tree_from_linkage(merges, vectors.labels, vectors.counts)
 
 
@@ -165,6 +147,6 @@ def _checked_merges(merges: ArrayLike, n_labels: int) -> Int64:
     return pair
 
 
-def merges_of(criterion: Criterion, metric: Metric, X: Float64) -> Float64:
-    """Return the linkage matrix (n - 1, 4) of rows (n, d); ValueError for infinite distances."""
-    return hierarchy.linkage(pdist(X, metric), criterion) if len(X) > 1 else np.empty((0, 4))
+def merges_of(criterion: Criterion, X: Float64) -> Float64:
+    """Return the linkage matrix (n - 1, 4) of rows (n, d)."""
+    return hierarchy.linkage(pdist(X), criterion) if len(X) > 1 else np.empty((0, 4))

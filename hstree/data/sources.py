@@ -46,11 +46,14 @@ _KINDS = (
     "nltk:NAME or builtin:python"
 )
 _VECTORS = ("word vectors", "vectors are for builders such as gmm and kmeans")
-_TABLE = "a vocabulary or a table"
 _BESIDE = "a vocabulary, or words with counts, is given beside the corpus"
 #: Endings of files that are not texts: what they are, and what to do with them.
 _NOT_TEXTS = {
-    **dict.fromkeys((".tsv", ".csv", ".parquet"), (_TABLE, _BESIDE)),
+    **dict.fromkeys((".tsv", ".csv"), ("a vocabulary or a table", _BESIDE)),
+    ".parquet": (
+        "a Parquet table",
+        "one of its columns, as pandas reads it, is a corpus or counts",
+    ),
     **dict.fromkeys((".vec", ".npy", ".bin"), _VECTORS),
     **dict.fromkeys((".json", ".npz"), ("a tree", "trees are for `hstree.load`")),
     ".paths": ("words' paths in a tree", "`hstree.formats.read` makes a tree of them"),

@@ -204,8 +204,7 @@ class Vocabulary:
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
         r"""Read ``word<TAB>count`` lines (UTF-8) in the order of the file; empty ones are skipped.
 
-        ``.csv``, ``.tsv`` and ``.parquet`` (with pyarrow) may have titles and other columns;
-        `source` then says which ones are the words and the counts.
+        ``.csv`` and ``.tsv`` may have titles, and then other columns too (docs/formats.md).
 
         A count may be zero, but not all of them. The first line may record the texts that the words
         were counted on, which `source` then names. Raises InputError when the file cannot be read
@@ -216,8 +215,6 @@ class Vocabulary:
             vocabulary = cls(content.words, content.counts)
         if not vocabulary.counts.any():
             raise InputError(f"{content.path}: every count is zero; give how often words occur")
-        if content.columns:
-            vocabulary.source["columns"] = content.columns
         if content.record is not None:
             vocabulary.source["texts"] = content.record["texts"]
         return vocabulary

@@ -31,8 +31,7 @@ from hstree._files import (
     replacing,
     table_rows,
 )
-from hstree._plugins import require
-from hstree._text import one_line, quoted
+from hstree._text import quoted
 from hstree._typing import Int64
 from hstree.data.provenance import Text, texts
 from hstree.errors import InputError
@@ -43,8 +42,7 @@ LABELS = ".labels.tsv"
 MAX_HEADER = 1 << 20
 _MARK = "# hstree\t{"
 _COUNT = re.compile(r"[0-9]{1,19}")  # nineteen digits hold every int64
-#: What a field of a table begins with that is a number and no title.
-_NUMBER = re.compile(r"\s*[-+.]?[0-9]")
+#: Titles of the columns of a table, in any case of letters.
 _WORD_TITLES = ("word", "words", "term", "token", "label", "item", "name", "type")
 _COUNT_TITLES = ("count", "counts", "frequency", "freq", "n", "occurrences")
 _STORABLE = re.compile(r"[^\0\t\n\r\ud800-\udfff]+")
@@ -57,7 +55,6 @@ class WordList(NamedTuple):
     words: list[str]
     counts: Any  # int64 array, or None where lines have no counts
     record: dict[str, Any] | None  # of the first line; None without one
-    columns: str = ""  # of a table: which columns are the words and the counts
 
 
 def read_lines(path: str | os.PathLike[str], what: str = "") -> list[tuple[int, str]]:
@@ -67,70 +64,45 @@ def read_lines(path: str | os.PathLike[str], what: str = "") -> list[tuple[int, 
 
 
 def read_counts(path: str | os.PathLike[str]) -> WordList:
-    """Read words with counts: a vocabulary, or a table (.csv, .tsv, .parquet) with such columns.
+    """Read words with counts: a vocabulary, or a table (.csv, .tsv) with such columns.
 
-    A ``.tsv`` whose first line has no titles is a vocabulary. Raises InputError when the file
-    cannot be read as that; the message names the line.
+    These are titled so, or the only two, words first. A ``.tsv`` without such titles is a
+    vocabulary. Raises InputError when the file cannot be read as that; the message names the line.
     """
     name = os.fspath(path)
-    if name.lower().endswith(".parquet"):
-        pq = require("pyarrow.parquet", "parquet")
-        try:
-            with explained(f"read the counts {name}"), open_regular(path) as file:
-                table = pq.read_table(file)
-            columns = [map(str, column.to_pylist()) for column in table.columns]
-        except (ValueError, TypeError, MemoryError) as error:
-            raise InputError(f"{name} is not a readable Parquet file: {one_line(error)}") from error
-        rows = list(enumerate(map(list, zip(*columns, strict=True)), start=1))
-        return _word_columns(name, table.column_names, rows)
     ending = next((e for e in (".csv", ".tsv") if e in Path(name.lower()).suffixes[-2:]), "")
     text = read_text(path, "the vocabulary") if ending else ""
-    first, _, rest = text.partition("\n")
-    is_record = first.startswith(_MARK)
-    has_titles = "\t" in first and rest and not any(map(_NUMBER.match, first.split("\t")))
-    if not ending or (ending == ".tsv" and (is_record or not has_titles)):
+    if ending != ".csv" and _titled_columns(text.partition("\n")[0].split("\t")) is None:
         return read_words(path, "the vocabulary", counted=True)
     with naming(name):
         rows = table_rows(text, "\t" if ending == ".tsv" else "")
     if not rows:
         raise InputError(f"{name}: the file is empty; give lines of a word and its count")
-    titles = [] if any(map(_NUMBER.match, rows[0][1])) else rows.pop(0)[1]
-    return _word_columns(name, titles, rows)
-
-
-def _word_columns(name: str, titles: list[str], rows: list[tuple[int, list[str]]]) -> WordList:
-    """Take the columns of words and counts: those titled so, else the only ones that can be it."""
-    if not rows:
-        raise InputError(f"{name}: no line with a word and its count")
-    width = len(titles or rows[0][1])
-    if odd := next((row for row in rows if len(row[1]) != width), None):
-        raise unexpected(name, odd[0], f"{width} columns", ", ".join(odd[1]))
-    plain = [title.strip().lower() for title in titles]
-    words = [i for i, title in enumerate(plain) if title in _WORD_TITLES][:1]
-    counts = [i for i, title in enumerate(plain) if title in _COUNT_TITLES][:1]
-    left = [i for i in range(width) if i not in words + counts]
-    whole = [i for i in left if all(_COUNT.fullmatch(row[i]) for _, row in rows)]
-    if width == 2 and len(whole) != 1:  # both have whole numbers, or none
-        whole = left[-1:]
-    counts = counts or whole
-    words = words or [i for i in left if i not in whole] or [i for i in left if i not in counts]
-    if len(words) != 1 or len(counts) != 1:
+    width, titled = len(rows[0][1]), _titled_columns(rows[0][1])
+    if titled is None and width != 2:
         raise InputError(
-            f"{name}: which of its {width} columns are words and counts is not plain; keep these "
-            "two alone, or name them word and count in the first line"
+            f"{name}: which of its {width} columns are words and counts is not plain; name them "
+            "word and count in the first line, or keep these two alone, the words first"
         )
-    word, count = words[0], counts[0]
-    for number, row in rows:
-        if not row[word] or not _COUNT.fullmatch(row[count]):
-            raise unexpected(name, number, "a word and a whole number", ", ".join(row))
-    columns = [f"column {i + 1}" + (f" ({titles[i]})" if titles else "") for i in (word, count)]
-    return WordList(
-        name,
-        [row[word] for _, row in rows],
-        counts_array(name, [int(row[count]) for _, row in rows]),
-        None,
-        f"words from {columns[0]}, counts from {columns[1]}",
+    word, count = titled or (0, 1)
+    form = "a word and a whole number" + ("" if titled else ", or titles such as word and count")
+    words, counts = [], []
+    for number, row in rows[titled is not None :]:
+        if len(row) != width or not row[word] or not _COUNT.fullmatch(row[count]):
+            raise unexpected(name, number, form, ", ".join(row))
+        words.append(row[word])
+        counts.append(int(row[count]))
+    return WordList(name, words, counts_array(name, counts), None)
+
+
+def _titled_columns(titles: Sequence[str]) -> tuple[int, int] | None:
+    """Return the first columns that are called as words and as counts; None without both."""
+    plain = [title.strip().lower() for title in titles]
+    word, count = (
+        next((i for i, title in enumerate(plain) if title in some), None)
+        for some in (_WORD_TITLES, _COUNT_TITLES)
     )
+    return None if word is None or count is None else (word, count)
 
 
 def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False) -> WordList:

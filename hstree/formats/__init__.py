@@ -13,7 +13,7 @@ from hstree._files import read_regular
 from hstree._version import __version__
 from hstree.data.word_files import LABELS, texts_of_file
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
-from hstree.formats import brown, dot, linkage, napkinxc, nested, networkx, newick, taxonomy
+from hstree.formats import brown, dot, linkage, napkinxc, networkx, newick, taxonomy
 from hstree.formats.base import CONTENT, Format
 from hstree.tree import Tree
 from hstree.tree import load as load_tree
@@ -28,7 +28,7 @@ FORMATS = {
     each.name: each
     for each in (
         *(_TREE, dot.FORMAT, networkx.FORMAT, newick.FORMAT, brown.FORMAT),
-        *(napkinxc.FORMAT, linkage.FORMAT, nested.FORMAT, taxonomy.FORMAT),
+        *(napkinxc.FORMAT, linkage.FORMAT, taxonomy.FORMAT),
     )
 }
 
@@ -144,8 +144,7 @@ def format_of(path: Path, name: str | None = None) -> Format:
             raise OptionError(f"no format {name!r}; there are {', '.join(FORMATS)}")
         return FORMATS[name]
     endings = {ending: each for each in FORMATS.values() for ending in each.endings}
-    fitting = filter(path.name.endswith, endings)
-    ending = max(fitting, key=len, default=None)  # .nested.json, not .json
+    ending = next(filter(path.name.endswith, endings), None)
     if ending is None:
         known = ", ".join(sorted(endings))
         raise OptionError(f"the ending of {path} says no format; it may be {known}, or name one")

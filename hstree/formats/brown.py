@@ -3,20 +3,20 @@ r"""Brown clustering's ``paths``: lines of ``bits<TAB>word<TAB>count``.
 Binary trees with one code per label: bit 0 is a first child, 1 a second. Names and the numbers of
 nodes are dropped. A tree without counts is written with zeros, and only zeros are read as no
 counts. Words with the same bits, as in Brown clusters, become a Huffman tree whose root is named by
-the bits; the method `classes` with `classes_file` does the same over a corpus.
+the bits.
 """
 
+import re
 from collections.abc import Iterator
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
 
-from hstree.builders.word_classes.class_file import read_classes
 from hstree.builders.word_classes.clustering import class_members
 from hstree.builders.word_classes.tree_shape import class_shapes, graft, huffman_shape, prefix_shape
-from hstree.data.word_files import counts_array
+from hstree.data.word_files import counts_array, read_lines, unexpected
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_quotable, write_lines
 from hstree.tree import Tree
@@ -24,6 +24,7 @@ from hstree.tree.paths import path_batches
 
 #: Maximum number of bits in a file, a byte each.
 MAX_BITS = 1 << 30
+_LINE = re.compile(r"([01]*)\t([^\t]+)\t([0-9]{1,19})")
 
 
 def _lines(tree: Tree) -> Iterator[str]:
@@ -35,21 +36,33 @@ def _lines(tree: Tree) -> Iterator[str]:
 
 
 def _read(path: Path, labels: Path | None) -> Tree:
-    classes = read_classes(path)
-    if not classes.is_paths:
-        raise InputError(
-            f"{path} has lines of a word and a class, which are not a tree; give the bits of Brown "
-            "clustering, or build with the method classes and its option classes_file"
-        )
-    counts = counts_array(path, classes.counts)
-    strings = sorted(set(classes.class_of.values()))
+    bits_of: dict[str, str] = {}
+    numbers: list[int] = []
+    for number, line in read_lines(path, "the paths"):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            form = "bits of 0 and 1, a tab, a word, a tab and a count"
+            raise unexpected(path, number, form, line)
+        if match[2] in bits_of:
+            raise unexpected(path, number, "a word that no line before has", line)
+        bits_of[match[2]] = match[1]
+        numbers.append(int(match[3]))
+    if not bits_of:
+        raise InputError(f"{path}: no line in it; give lines of bits, a word and its count")
+    counts = counts_array(path, numbers)
+    strings = sorted(set(bits_of.values()))
+    for before, after in pairwise(strings):
+        if after.startswith(before):
+            raise InputError(
+                f"{path}: the bit string {before!r} is a prefix of {after!r}, so the code is not "
+                "prefix-free; give the paths as the clustering wrote them"
+            )
     index = {bits: i for i, bits in enumerate(strings)}
     # (V,) index of each word's bit string
-    class_of = np.array([index[bits] for bits in classes.class_of.values()], np.int64)
+    class_of = np.array([index[bits] for bits in bits_of.values()], np.int64)
     groups = class_members(class_of, np.argsort(-counts, kind="stable"))
     nodes = class_shapes(groups, counts, huffman_shape, strings)
-    words = list(classes.class_of)
-    return graft(prefix_shape(strings), nodes).tree(words, counts if counts.any() else None)
+    return graft(prefix_shape(strings), nodes).tree(list(bits_of), counts if counts.any() else None)
 
 
 FORMAT = Format("brown", (".paths",), ("counts", "order"), partial(write_lines, _lines), _read)

@@ -1,28 +1,24 @@
-"""Paths of bits, as other toolkits describe binary trees: the nodes and the branch at each.
+"""Paths of bits, gensim's and word2vec's `point` and `code`: the nodes and the branch at each.
 
-gensim's and word2vec's `point` and `code`, Paddle's `path_table` and `path_code`. They hold binary
-trees with one code per label.
+They hold binary trees with one code per label.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hstree._ragged import batches, offsets, segment_ids
+from hstree._ragged import batches, offsets
 from hstree._typing import Int64, UInt8
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
 from hstree.tree.order import from_edges
 from hstree.tree.tree import Tree
 
-T = TypeVar("T", bound=np.generic)
-
-#: Maximum number of entries of a padded table, and of decisions of `paths_of`: 1 GB of int64.
-LARGEST_TABLE = 1 << 27
+#: Maximum number of decisions of `paths_of`: 1 GB of int64.
+MOST_DECISIONS = 1 << 27
 #: Number of decisions of a batch of `path_batches`.
 _BATCH = 1 << 20
 
@@ -37,24 +33,21 @@ class Paths:
     >>> paths = paths_of(tree)
     >>> [point.tolist() for point in paths.point], [code.tolist() for code in paths.code]
     ([[0], [0, 1], [0, 1]], [[0], [1, 0], [1, 1]])
-    >>> paths.path_table.tolist(), paths.path_code.tolist()
-    ([[0, -1], [1, 0], [1, 0]], [[1, -1], [1, 0], [0, 0]])
     """
 
     start: Int64  #: (L + 1,), offsets of the labels in `node` and `bit`
     node: Int64  #: (D,), nodes that decide, from the root down, which are also their weight rows
     bit: UInt8  #: (D,), 0 for a node's first child, 1 for its second, as in word2vec
-    num_classes: int  #: number of inner nodes; the argument of Paddle's loss for a custom tree
 
     @property
     def point(self) -> list[NDArray[np.uint32]]:
         """Nodes of each label's path, from the root: gensim's `point`."""
-        return self._per_label(self.node.astype(np.uint32))
+        return np.split(self.node.astype(np.uint32), self.start[1:-1])
 
     @property
     def code(self) -> list[UInt8]:
         """Bits of each label, from the root, 0 for a first child: gensim's `code`."""
-        return self._per_label(self.bit)
+        return np.split(self.bit, self.start[1:-1])
 
     @property
     def strings(self) -> list[str]:
@@ -62,76 +55,14 @@ class Paths:
         text = (self.bit + ord("0")).tobytes().decode("ascii")
         return [text[a:b] for a, b in pairwise(self.start.tolist())]
 
-    @property
-    def path_table(self) -> Int64:
-        """int64 array (L, longest): the nodes from the leaf up to the root, padded with -1.
 
-        Paddle's ``hsigmoid_loss`` takes one row per sample: that of its label. Raises InputError
-        when the table would have more than 2**27 entries.
-        """
-        return self._padded(self.node)
+def paths_of(tree: Tree) -> Paths:
+    """Return the paths of all labels of a tree in O(D) for D decisions.
 
-    @property
-    def path_code(self) -> Int64:
-        """int64 array (L, longest): 1 for a first child, 0 for a second, padded with -1.
-
-        Paddle's loss is ``sum(log(1 + exp(z)) - code * z)`` over a path, so that code 1, with
-        probability ``sigmoid(z)``, is hstree's first child, and both have the same weights. Paddle
-        adds log 2 for each entry of padding. Raises InputError as `path_table`.
-        """
-        return self._padded(1 - self.bit.astype(np.int64))
-
-    def _per_label(self, value: NDArray[T]) -> list[NDArray[T]]:
-        """Split an array (D,) into those of the labels; `np.split` would make one of no labels."""
-        return np.split(value, self.start[1:-1]) if len(self.start) > 1 else []
-
-    def _padded(self, value: Int64) -> Int64:
-        """Return an array (D,) as a table (L, longest), with each path from its end."""
-        length = np.diff(self.start)  # (L,)
-        shape = len(length), int(length.max(initial=0))
-        if shape[0] * shape[1] > LARGEST_TABLE:
-            raise InputError(
-                f"a table of {shape[0]} labels by {shape[1]} decisions would be too large; "
-                "take the paths of a batch of labels: paths_of(tree, labels)"
-            )
-        table = np.full(shape, -1, np.int64)
-        row = segment_ids(self.start)  # (D,) label of each decision
-        table[row, self.start[row + 1] - 1 - np.arange(len(value))] = value
-        return table
-
-
-def paths_of(tree: Tree, labels: ArrayLike | None = None) -> Paths:
-    """Return the paths of a tree's labels in O(D) for D decisions.
-
-    Parameters
-    ----------
-    tree : Tree
-        Binary, with one code per label. V = 1 has one path, without a decision.
-    labels : array_like of int (L,), optional
-        Label ids, which may repeat (default: all).
-
-    Raises
-    ------
-    InputError
-        When the tree has a wide node or a label with several codes, a label id is unknown, or the
-        paths have more than 2**27 decisions.
+    Raises InputError when the tree has a wide node or a label with several codes, or the paths have
+    more than 2**27 decisions. V = 1 has one path, without a decision.
     """
-    check_binary(tree, "a path of bits")
-    ids = np.arange(tree.n_labels) if labels is None else np.asarray(labels)
-    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-        raise InputError(f"labels must be a vector of label ids, not {ids.dtype} {ids.shape}")
-    if ids.size and (ids.min() < 0 or ids.max() >= tree.n_labels):
-        raise InputError(f"labels must be ids from 0 to {tree.n_labels - 1}")
-    ids = ids.astype(np.int64)
-    codes = Codes(tree, cache_limit=0)
-    # a label has one code, or none where V = 1
-    n_decisions = int(codes.length[ids].sum()) if tree.n_nodes else 0
-    if n_decisions > LARGEST_TABLE:
-        raise InputError(
-            f"the paths have {n_decisions:,} decisions, more than {LARGEST_TABLE:,}; "
-            "take a batch of labels at a time, or a shallower tree"
-        )
-    return _paths(codes, ids)
+    return _paths(_checked_codes(tree, "a path of bits", MOST_DECISIONS), 0, tree.n_labels)
 
 
 def path_batches(tree: Tree, what: str, limit: int) -> Iterator[Paths]:
@@ -141,16 +72,21 @@ def path_batches(tree: Tree, what: str, limit: int) -> Iterator[Paths]:
     of all labels. Raises InputError when the tree is not binary with one code per label, or has
     more decisions.
     """
+    codes = _checked_codes(tree, what, limit)
+    start = offsets(codes.length)[codes.label_start]  # (V + 1,) of the labels in all decisions
+    for first, stop in batches(start, _BATCH):
+        yield _paths(codes, first, stop)
+
+
+def _checked_codes(tree: Tree, what: str, limit: int) -> Codes:
     check_binary(tree, what)
     codes = Codes(tree, cache_limit=0)
-    start = offsets(codes.length)[codes.label_start]  # (V + 1,) of the labels in all decisions
-    if start[-1] > limit:
+    if codes.n_decisions > limit:
         raise InputError(
-            f"the codes have {start[-1]:,} decisions, too many for {what}, which writes out each; "
-            "graphml, newick, nested, linkage and napkinxc hold such trees"
+            f"the codes have {codes.n_decisions:,} decisions, too many for {what}, which writes "
+            "out each; graphml, newick, linkage and napkinxc hold such trees"
         )
-    for first, stop in batches(start, _BATCH):
-        yield _paths(codes, np.arange(first, stop))
+    return codes
 
 
 def check_binary(tree: Tree, what: str) -> None:
@@ -175,12 +111,12 @@ def check_single_codes(tree: Tree, what: str, remedy: str = "build a tree with o
         )
 
 
-def _paths(codes: Codes, labels: Int64) -> Paths:
-    """Return the paths of the labels of a binary tree with one code per label."""
-    taken = codes.expand(labels)
+def _paths(codes: Codes, first: int, stop: int) -> Paths:
+    """Return the paths of some labels of a binary tree with one code per label."""
+    taken = codes.expand(np.arange(first, stop))
     bit = (taken.edge & 1).astype(np.uint8)  # the edges of node n are 2n and 2n + 1
     start = taken.decision_start[taken.code_start]
-    return Paths(start, taken.edge >> 1, bit, codes.tree.n_nodes)
+    return Paths(start, taken.edge >> 1, bit)
 
 
 def tree_of_paths(

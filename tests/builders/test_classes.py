@@ -14,19 +14,13 @@ from hstree.builders.word_classes.bigrams import (
     exchange,
     merge_by_information,
 )
-from hstree.builders.word_classes.clustering import adaptive_boundaries
-from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError, OptionError
-from hstree.tree.statistics import tree_statistics
 from tests.builders.label_sets import label_sets, sets_by_name
 from tests.builders.oracle import code_lengths
-from tests.shared_data import shared
 from tests.strategies import children_of
 from tests.texts import corpus_of
-
-METHODS = ["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
 
 
 @pytest.fixture
@@ -64,23 +58,14 @@ def test_two_levels_of_about_the_square_root(corpus):
     assert tree.names[1:] == tuple(name for name in tree.names if name)
 
 
-def test_three_levels_of_about_the_cube_root(corpus):
-    tree = classes(corpus, levels=3)
-    assert tree.fan_out[0] == 4
-    assert tree.depth.max() == 2
-    assert tree.meta["classes"]["number"] > 10
-
-
 def test_exchange_says_more_of_the_next_word_than_bins_do(corpus):
     by_method = {
         method: classes(corpus, cluster_by=method).meta["classes"]
-        for method in METHODS
-        if method[0] != "v"
+        for method in ("exchange", "brown", "frequency")
     }
     perplexity = {method: of["bigram_perplexity"] for method, of in by_method.items()}
     assert perplexity["exchange"] == perplexity["brown"]
     assert perplexity["exchange"] < perplexity["frequency"]
-    assert perplexity["exchange"] < perplexity["sqrt-frequency"]
     fell = by_method["exchange"]["perplexity_by_sweep"]
     assert fell[-1] == perplexity["exchange"]
     assert fell == sorted(fell, reverse=True)
@@ -95,18 +80,9 @@ def test_the_perplexity_is_that_of_the_tree(corpus):
     assert tree.meta["classes"]["bigram_perplexity"] == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_binary_makes_every_node_a_decision_of_two(corpus, vectors, method):
-    more = {"vectors_file": vectors} if method == "vectors" else {}
-    tree = classes(corpus, cluster_by=method, binary=True, **more)
-    assert set(tree.fan_out.tolist()) == {2}
-    assert all(len(lengths) == 1 for lengths in code_lengths(tree))
-
-
-def test_binary_keeps_the_classes(corpus):
-    wide, brown = classes(corpus), classes(corpus, cluster_by="brown")
-    for tree in (classes(corpus, binary=True), brown):
-        assert sets_by_name(tree) == sets_by_name(wide)
+def test_brown_keeps_the_classes_in_a_binary_tree(corpus):
+    brown = classes(corpus, cluster_by="brown")
+    assert sets_by_name(brown) == sets_by_name(classes(corpus))
     assert set(brown.fan_out.tolist()) == {2}
 
 
@@ -127,14 +103,11 @@ def test_brown_merges_by_the_pairs_of_classes(corpus):
 
 
 def test_frequency_bins_hold_the_words_in_their_order(corpus):
-    for method in ("frequency", "sqrt-frequency"):
-        tree = classes(corpus, cluster_by=method, n_classes=6)
-        ids = [
-            word
-            for of_class in classes_of(tree)
-            for word in sorted(map(tree.labels.index, of_class))
-        ]
-        assert ids == list(range(len(corpus.vocabulary)))
+    tree = classes(corpus, cluster_by="frequency", n_classes=6)
+    ids = [
+        word for of_class in classes_of(tree) for word in sorted(map(tree.labels.index, of_class))
+    ]
+    assert ids == list(range(len(corpus.vocabulary)))
 
 
 def test_vectors_part_by_what_is_near_and_bin_the_others(corpus, vectors):
@@ -146,70 +119,6 @@ def test_vectors_part_by_what_is_near_and_bin_the_others(corpus, vectors):
     assert tree.meta["classes"]["words_without_vector"] == 3
     one = classes(corpus, cluster_by="vectors", vectors_file=vectors, n_classes=1)
     assert one.n_nodes == 1
-    deep = classes(corpus, cluster_by="vectors", vectors_file=vectors, levels=3)
-    assert deep.depth.max() == 2
-
-
-def test_adaptive_clusters_are_those_of_the_boundaries(tmp_path):
-    counts = np.sort(np.r_[[4000] * 4, [40] * 60, [1] * 1500])[::-1]
-    line = " ".join(f"w{i:04}" for i, n in enumerate(counts) for _ in range(n))
-    corpus = corpus_of(tmp_path, [line])
-    boundaries = adaptive_boundaries(np.sort(corpus.counts)[::-1])
-    assert len(boundaries) > 2
-    sizes = [1] * boundaries[0] + np.diff(boundaries).tolist()
-    tree = classes(corpus, cluster_by="adaptive")
-    assert [len(part) for part in classes_of(tree)] == sizes
-    about = tree.meta["classes"]
-    assert (about["head"], about["number"]) == (boundaries[0], len(boundaries) - 1)
-    assert tree.names[1:] == tuple(f"cluster {i}" for i in range(about["number"]))
-
-
-def test_a_file_of_classes(tmp_path):
-    corpus = corpus_of(tmp_path, ["the cat saw the dog", "a dog saw red", "the end"])
-    path = tmp_path / "classes.tsv"
-    path.write_text("cat\tanimal\ndog\tanimal\nsaw\tverb\nthe\tthe\na\tthe\nhorse\tanimal\n")
-    tree = classes(corpus, classes_file=path)
-    # By their most frequent words: the line end, "the" (as often, and later), "dog", "saw".
-    assert classes_of(tree) == [{EOS, "red", "end"}, {"the", "a"}, {"dog", "cat"}, {"saw"}]
-    assert tree.names == (None, "without class", "the", "animal")
-    about = tree.meta["classes"]
-    assert (about["by"], about["number"]) == ("file", 4)
-    assert (about["words_without_class"], about["words_left_out"]) == (3, 1)
-    binary = classes(corpus, classes_file=path, binary=True)
-    assert set(binary.fan_out.tolist()) == {2}
-
-
-def test_bit_strings_become_the_tree_above(tmp_path):
-    corpus = corpus_of(tmp_path, ["the cat saw the dog", "a dog saw red cat", "horse"])
-    path = tmp_path / "paths"
-    path.write_text(
-        "00\tcat\t2\n00\tdog\t2\n00\thorse\t1\n0110\tthe\t2\n0111\ta\t1\n010\tcow\t1\n1\tsaw\t2\n"
-    )
-    tree = classes(corpus, classes_file=path)
-    # cow is not in the text, so that its bit decides nothing; the line end and red have no bits.
-    code = dict(zip(tree.labels, code_lengths(tree), strict=True))
-    assert code["saw"] == [2]
-    assert code["the"] == code["a"] == [4]
-    assert sorted(code[word] for word in ("cat", "dog", "horse")) == [[4], [5], [5]]
-    assert code[EOS] == code["red"] == [2]
-    assert set(tree.fan_out.tolist()) == {2}
-    assert {"00", "without class"} == set(filter(None, tree.names))
-
-
-@pytest.mark.parametrize("n", [50, 1000])
-def test_real_brown_clusters_keep_their_bits(n):
-    paths, text = shared(f"brown-clusters/ptb-c{n}.paths.gz"), shared("ptb/ptb.valid.txt")
-    tree = hstree.build("classes", Corpus.read(text), classes_file=paths)
-    about = tree.meta["classes"]
-    n_words = tree.n_labels
-    assert about["words_without_class"] == 1  # <eos>
-    assert about["words_left_out"] == 9999 - (n_words - 1)
-    assert set(tree.fan_out.tolist()) == {2}
-    lengths = [length for (length,) in code_lengths(tree)]
-    assert lengths[tree.labels.index(EOS)] == 1
-    assert sum(2.0**-length for length in lengths) == pytest.approx(1, abs=1e-12)
-    assert tree.meta["options"]["classes_file"] == paths.name
-    assert "classes_file" in tree.meta["input"]["files"]
 
 
 @pytest.mark.parametrize("words", [[EOS], [EOS, "a"], [EOS, "a", "b"]])
@@ -220,7 +129,7 @@ def test_vectors_of_few_words_make_a_tree(tmp_path, words):
     assert tree.n_labels == len(words) == len(code_lengths(tree))
 
 
-@pytest.mark.parametrize("method", ["exchange", "brown", "frequency", "sqrt-frequency", "adaptive"])
+@pytest.mark.parametrize("method", ["exchange", "brown", "frequency"])
 def test_words_that_the_text_lacks_are_placed(tmp_path, method):
     words = Vocabulary([f"w{i}" for i in range(20)], [1] * 20)
     corpus = corpus_of(tmp_path, ["w3 w4 w3 zz w5"], vocabulary=words)
@@ -239,9 +148,6 @@ def test_as_many_classes_as_words_is_the_flat_tree(corpus):
 
 
 def test_files_that_have_none_of_the_words_are_refused(corpus, tmp_path):
-    (tmp_path / "other.tsv").write_text("chien\tanimal\n")
-    with pytest.raises(InputError, match=r"none of the 61 words.*'chien'"):
-        classes(corpus, classes_file=tmp_path / "other.tsv")
     WordVectors(["chien"], [[1.0]]).save(tmp_path / "other.npy")
     with pytest.raises(InputError, match=r"none of the vocabulary's 61 words.*'chien'"):
         classes(corpus, cluster_by="vectors", vectors_file=tmp_path / "other.npy")
@@ -257,7 +163,7 @@ def words_by_count(corpus):
     return [corpus.vocabulary.words[i] for i in order]
 
 
-@pytest.mark.parametrize("method", ["exchange", "frequency", "sqrt-frequency", "vectors"])
+@pytest.mark.parametrize("method", ["exchange", "frequency", "vectors"])
 def test_a_short_list_is_under_the_root_beside_the_classes_of_the_others(corpus, vectors, method):
     more = {"vectors_file": vectors} if method == "vectors" else {}
     tree = classes(corpus, cluster_by=method, short_list=20, n_classes=6, **more)
@@ -281,29 +187,11 @@ def test_a_short_list_leaves_the_classes_of_the_others_to_their_own_bigrams(corp
     assert len(set(zip(of_others, expected.class_of.tolist(), strict=True))) == len(groups) == 5
 
 
-def test_a_short_list_beside_browns_tree_and_a_file(corpus, tmp_path):
-    for tree in (
-        classes(corpus, cluster_by="brown", short_list=10),
-        classes(corpus, levels=3, short_list=10),
-        classes(corpus, short_list=10, classes_file=write_halves(tmp_path)),
-    ):
-        under_root = [tree.labels[~child] for child in children_of(tree)[0] if child < 0]
-        assert under_root == words_by_count(corpus)[:10]
-        assert all(len(lengths) == 1 for lengths in code_lengths(tree))
-
-
-def write_halves(folder):
-    file = folder / "halves.tsv"
-    file.write_text("".join(f"w{i}\t{'odd' if i % 2 else 'even'}\n" for i in range(50)))
-    return file
-
-
-def test_the_file_of_a_short_list_counts_what_both_lack(corpus, tmp_path):
-    tree = classes(corpus, short_list=10, classes_file=write_halves(tmp_path))
-    others = words_by_count(corpus)[10:]
-    lacking = [word for word in others if word == EOS or int(word[1:]) >= 50]
-    assert tree.meta["classes"]["words_without_class"] == len(lacking)
-    assert tree.meta["classes"]["words_left_out"] == 0
+def test_a_short_list_beside_browns_tree(corpus):
+    tree = classes(corpus, cluster_by="brown", short_list=10)
+    under_root = [tree.labels[~child] for child in children_of(tree)[0] if child < 0]
+    assert under_root == words_by_count(corpus)[:10]
+    assert all(len(lengths) == 1 for lengths in code_lengths(tree))
 
 
 @pytest.mark.parametrize("method", ["exchange", "vectors", "brown"])
@@ -330,33 +218,14 @@ def subtree(tree, node):
     return [tree.labels[~c] if c < 0 else subtree(tree, c) for c in children[node]]
 
 
-def test_a_price_buys_fewer_scores_with_perplexity(corpus):
-    by_price = [classes(corpus, price=price) for price in (0, 0.01, 0.1, 10)]
-    scores = [tree_statistics(tree).scores_per_target for tree in by_price]
-    perplexity = [tree.meta["classes"]["bigram_perplexity"] for tree in by_price]
-    assert scores == sorted(scores, reverse=True)
-    assert scores[-1] < scores[0]
-    assert perplexity[-1] > perplexity[0]
-    for tree in by_price:
-        assert tree.meta["classes"]["perplexity_by_sweep"][-1] == pytest.approx(
-            tree.meta["classes"]["bigram_perplexity"], abs=1e-4
-        )
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"n_classes": 62}, "n_classes is 62, more than the 61 words"),
         ({"cluster_by": "vectors"}, "cluster_by 'vectors' needs vectors_file"),
         ({"vectors_file": "v.npy"}, "vectors_file is for cluster_by 'vectors'"),
-        ({"cluster_by": "brown", "classes_file": "c.tsv"}, "drop cluster_by 'brown'"),
-        ({"classes_file": "c.tsv", "n_classes": 3}, "n_classes does not go with a file"),
-        ({"cluster_by": "brown", "levels": 3}, "levels 3 does not go with cluster_by 'brown'"),
         ({"short_list": 61}, "short_list is 61, which leaves none of the 61 words"),
-        ({"short_list": 5, "cluster_by": "adaptive"}, "short_list does not go with"),
-        ({"trees": 2, "cluster_by": "frequency"}, "trees is 2, and cluster_by 'frequency' gives"),
-        ({"trees": 2, "classes_file": "c.tsv"}, "trees is 2, and a file of classes gives"),
-        ({"price": 0.1, "cluster_by": "frequency"}, "price is for cluster_by 'exchange'"),
+        ({"trees": 2, "cluster_by": "frequency"}, "trees is 2, and 'frequency' gives"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(corpus, options, message):

@@ -69,11 +69,6 @@ def test_equally_frequent_words_stay_in_the_vocabularys_order():
     assert leaves(tree) == [*range(0, 100, 2), *range(1, 100, 2)]
 
 
-def test_file_order_keeps_the_vocabularys_order():
-    vocabulary = Vocabulary(list("abcdef"), [1, 9, 9, 4, 0, 5])
-    assert leaves(balanced(vocabulary, order="file")) == [0, 1, 2, 3, 4, 5]
-
-
 def test_random_trees_have_the_shape_of_complete_ones():
     vocabulary = Vocabulary([str(i) for i in range(37)], range(37))
     for arity in (2, 5):

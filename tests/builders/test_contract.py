@@ -26,28 +26,24 @@ from tests.plugins import example_plugins
 #: Options to try beside the defaults.
 SETTINGS = {
     "random": [{"random_state": 7}, {"arity": 4}],
-    "balanced": [{"order": "file"}, {"arity": 3}],
+    "balanced": [{"arity": 3}],
     "huffman": [{"arity": 3}, {"arity": 5}],
     "gmm": [
         {"split": "balanced"},
         {"epsilon": 0.25},
         {"epsilon": 0.5, "max_codes": 5},
         {"epsilon": 0.4, "trees": 3},
-        {"shared_variance": True, "trees": 2, "random_state": 5},
+        {"trees": 2, "random_state": 5},
     ],
     "kmeans": [{"balanced": True}, {"arity": 3}, {"arity": 3, "balanced": True}],
     "endings": [{"arity": 3}],
-    "linkage": [{"criterion": "average"}, {"criterion": "single", "metric": "cityblock"}],
+    "linkage": [{"criterion": "average"}, {"criterion": "single"}],
     "semantic": [{"iterations": 1}],
-    "wordnet": [{"senses": "all"}, {"binarise": "huffman"}, {"binarise": "none"}],
+    "wordnet": [{"senses": "all"}, {"binarise": "none"}],
     "classes": [
-        {"levels": 3},
-        {"binary": True},
         {"n_classes": 1},
         {"cluster_by": "brown"},
-        {"cluster_by": "frequency", "levels": 3, "binary": True},
-        {"cluster_by": "sqrt-frequency"},
-        {"cluster_by": "adaptive"},
+        {"cluster_by": "frequency"},
     ],
 }
 

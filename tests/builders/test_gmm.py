@@ -1,4 +1,4 @@
-"""Trees of mixtures of Gaussians, and the mixtures, held to scikit-learn's and the textbook's."""
+"""Trees of mixtures of Gaussians, and the mixtures, held to scikit-learn's."""
 
 import math
 from itertools import pairwise
@@ -6,7 +6,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.special import expit
-from scipy.stats import norm
 
 from hstree._compiled import backend, limited_threads, numpy_alone
 from hstree.builders.gmm import VARIANCE_FLOOR, gmm, log_odds
@@ -32,7 +31,7 @@ def planted(seed):
     return centre[cluster] + 0.05 * rng.standard_normal((len(cluster), 12)), cluster
 
 
-@pytest.mark.parametrize("options", [{}, {"epsilon": 0.25}, {"shared_variance": True}])
+@pytest.mark.parametrize("options", [{}, {"epsilon": 0.25}])
 @pytest.mark.parametrize("seed", range(5))
 def test_planted_clusters_come_back_as_subtrees(seed, options):
     X, cluster = planted(seed)
@@ -73,9 +72,8 @@ def test_balanced_orders_words_whose_responsibilities_are_saturated():
     line = np.concatenate([np.arange(30), 1000 + np.arange(70)])[:, None]
     shuffled = np.random.default_rng(0).permutation(100)
     lower = named(np.flatnonzero(shuffled < 50))
-    options = {"split": "balanced", "shared_variance": True, "iterations": 300}
     for seed in range(4):  # a start names the components either way round
-        tree = gmm(words(line[shuffled]), random_state=seed, **options)
+        tree = gmm(words(line[shuffled]), random_state=seed, split="balanced", iterations=300)
         assert lower in child_sets(tree, 0)
 
 
@@ -85,7 +83,7 @@ def mean_codes(tree):
 
 def test_words_are_doubled_only_for_epsilon():
     X = words(normal(400, 3))
-    for options in ({}, {"split": "balanced"}, {"shared_variance": True}):
+    for options in ({}, {"split": "balanced"}):
         tree = gmm(X, **options)
         assert (tree.codes_per_label == 1).all()
         assert "max_codes_reached" not in tree.meta
@@ -172,25 +170,10 @@ def two_clouds(rng, n, d):
     return 10 + second * 1.5 / np.sqrt(d) + rng.standard_normal((n, d)) * np.where(second, 1, 0.7)
 
 
-def fit(X, start, second, dtype=np.float64, iterations=10, shared_variance=False):
+def fit(X, start, second, dtype=np.float64, iterations=10):
     nodes = Nodes(np.asarray(start))
     X = centred_rows(X.astype(dtype), np.arange(len(X)), nodes, 1.0)
-    return log_odds(nodes, X, second, iterations, shared_variance)
-
-
-def plain_em(X, second, iterations):
-    """The textbook's EM for two spherical Gaussians of one variance, one density at a time."""
-    floor = VARIANCE_FLOOR * X.var(axis=0).mean()
-    r = np.stack([~second, second], axis=1).astype(float)
-    for _ in range(iterations + 1):
-        mass = r.sum(axis=0)
-        mean = r.T @ X / mass[:, None]
-        square = ((X[:, None] - mean) ** 2).sum(axis=2)
-        scale = np.sqrt((r * square).sum() / X.size + floor)
-        log_p = np.log(mass / mass.sum()) + norm.logpdf(X[:, None], mean, scale).sum(2)
-        odds = log_p[:, 1] - log_p[:, 0]
-        r = np.stack([expit(-odds), expit(odds)], axis=1)
-    return odds
+    return log_odds(nodes, X, second, iterations)
 
 
 @pytest.mark.parametrize("n", [4, 7, 50, 400])
@@ -206,13 +189,6 @@ def test_agrees_with_scikit_learn_from_the_same_start(n, d, iterations):
     )
     single = fit(X, [0, n], second, iterations=iterations, dtype=np.float32)
     np.testing.assert_allclose(expit(single), expected, rtol=0, atol=1e-4)
-
-
-def test_agrees_with_the_textbook_when_variances_are_shared():
-    rng = np.random.default_rng(1)
-    X, second = two_clouds(rng, 60, 3), rng.permutation(60) < 30
-    ours = fit(X, [0, 60], second, iterations=7, shared_variance=True)
-    np.testing.assert_allclose(ours, plain_em(X, second, 7), rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -258,17 +234,15 @@ def test_stays_finite_without_a_warning(X, second, dtype):
     assert np.isfinite(odds).all()
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_compiled_mixtures_are_those_of_numpy(shared):
+def test_compiled_mixtures_are_those_of_numpy():
     pytest.importorskip("numba", reason=NUMBA)
     rng = np.random.default_rng(3)
     start = np.array([0, 30, 90, 700, 10_000])
     X = np.concatenate([two_clouds(rng, n, 12) for n in np.diff(start)])
     second = rng.random(len(X)) < np.repeat([0.5, 0.2, 0.9, 0.6], np.diff(start))
-    given = {"dtype": np.float32, "shared_variance": shared}
-    compiled = fit(X, start, second, **given)
+    compiled = fit(X, start, second, np.float32)
     with numpy_alone():
-        reference = fit(X, start, second, **given)
+        reference = fit(X, start, second, np.float32)
     assert not np.array_equal(compiled, reference)  # summed in another order
     np.testing.assert_allclose(compiled, reference, rtol=1e-3, atol=1e-3)
 

@@ -9,7 +9,7 @@ from sklearn.cluster import AgglomerativeClustering
 
 from hstree.builders import linkage as module
 from hstree.builders.linkage import Criterion, linkage, tree_from_linkage
-from hstree.errors import InputError, OptionError
+from hstree.errors import InputError
 from tests.builders.label_sets import child_sets, label_sets
 from tests.builders.vectors import normal, words
 
@@ -55,13 +55,6 @@ def test_scikit_learn_s_clusterings_become_trees():
     model = AgglomerativeClustering(n_clusters=1, linkage="average").fit(X)
     tree = tree_from_linkage(model.children_, words(X).labels)
     assert set(label_sets(tree)) == set(label_sets(linkage(words(X), criterion="average")))
-
-
-def test_the_metric_is_used():
-    X = words(np.array([[1, 0], [100, 1], [1, 1.1], [2, 2]], np.float32))
-    nearest = frozenset(["w0", "w1"])
-    assert nearest in label_sets(linkage(X, criterion="average", metric="cosine"))
-    assert nearest not in label_sets(linkage(X, criterion="average"))
 
 
 def test_a_chain_is_no_problem():
@@ -115,13 +108,6 @@ def test_too_many_words_are_refused_with_the_limit(monkeypatch):
     assert linkage(words(normal(10, 2))).n_nodes == 9
     with pytest.raises(InputError, match="limit is 10 words"):
         linkage(words(normal(11, 2)))
-
-
-def test_what_does_not_go_together_is_refused():
-    with pytest.raises(OptionError, match="'ward' needs the metric 'euclidean'"):
-        linkage(words(normal(5, 2)), metric="cosine")
-    with pytest.raises(InputError, match="cosine"):
-        linkage(words(np.zeros((4, 2))), criterion="average", metric="cosine")
 
 
 @pytest.mark.parametrize("criterion", get_args(Criterion))

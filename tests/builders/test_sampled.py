@@ -16,7 +16,7 @@ CASES = [
     ("gmm", {}),
     ("gmm", {"split": "balanced"}),
     ("gmm", {"epsilon": 0.3, "max_codes": 3}),
-    ("gmm", {"trees": 2, "shared_variance": True}),
+    ("gmm", {"trees": 2}),
     ("kmeans", {}),
     ("kmeans", {"arity": 3, "balanced": True}),
     ("kmeans", {"arity": 5}),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.builders.wordnet import builder, built_in
+from hstree.builders.wordnet import builder, built_in, lookup
 from hstree.builders.wordnet.builder import OUTSIDE, tfidf_vectors
 from hstree.builders.wordnet.lookup import lemmas_of, look_up
 from hstree.builders.wordnet.taxonomy import POS
@@ -32,7 +32,7 @@ LINES = [
 ] * 3
 NOUNS = {"dogs", "cat", "puppy", "toy", "decoy", "animal", "pet", "canine", "pups"}
 OTHERS = {"the", "and", "a", "42", "<eos>"}
-BINARISE = ["tfidf", "huffman", "none"]
+BINARISE = ["tfidf", "none"]
 
 
 @pytest.fixture
@@ -86,9 +86,10 @@ def test_meta_says_what_wordnet_has_of_the_words(tmp_path, small):
     }
 
 
-def test_max_senses_bounds_the_codes(tmp_path, small):
+def test_the_number_of_senses_bounds_the_codes(tmp_path, small, monkeypatch):
+    monkeypatch.setattr(lookup, "MAX_SENSES", 2)
     corpus = corpus_of(tmp_path, LINES)
-    tree = hstree.build("wordnet", corpus, source=small, senses="all", max_senses=2)
+    tree = hstree.build("wordnet", corpus, source=small, senses="all")
     assert max(map(len, code_lengths(tree))) == 2
     assert tree.meta["coverage"]["senses_unused"] == 1
 
@@ -145,7 +146,7 @@ def test_the_wordnet_in_the_wheel():
 
 def test_words_find_their_first_sense_in_the_real_wordnet():
     words = ["dogs", "was", "geese", "quickly", "Better", "the", "<unk>"]
-    found = look_up(words, built_in(), "first", 8)
+    found = look_up(words, built_in(), "first")
     names = [built_in().names[synset] for synset in found.synset]
     assert names == ["dog.n.01", "be.v.01", "goose.n.01", "quickly.r.01", "good.a.01"]
     assert found.word.tolist() == [0, 1, 2, 3, 4]

@@ -43,9 +43,9 @@ BUILDS = {
     ),
     "fewer.npy": ("linkage", "linkage criterion=centroid"),
     "text.txt": (
-        *("wordnet", "classes", "classes levels=3", "classes cluster_by=brown n_classes=500"),
+        *("wordnet", "classes", "classes cluster_by=brown n_classes=500"),
         "classes cluster_by=vectors vectors_file=vectors.npy",
-        *("classes cluster_by=adaptive", "classes cluster_by=frequency binary=true"),
+        "classes cluster_by=frequency",
     ),
 }
 COMMANDS = {

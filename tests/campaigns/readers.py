@@ -11,7 +11,6 @@ import numpy as np
 
 from hstree import formats
 from hstree.builders.random import random as random_tree
-from hstree.builders.word_classes.class_file import read_classes
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError
@@ -151,11 +150,6 @@ def _check_vocabulary(found: Vocabulary) -> None:
     assert len(found.words) == len(set(found.words)) == len(found.counts) > 0
 
 
-def _check_classes(found) -> None:
-    assert found.class_of
-    assert len(found.counts) in (0, len(found.class_of))
-
-
 def _check_model(found) -> None:
     tensors = [found.context_model.embedding, found.layer.weight, found.layer.bias]
     assert all(np.isfinite(tensor).all() for tensor in tensors)
@@ -170,7 +164,6 @@ _LEVELS = ("kind,name\nit,a\nit,the\nof,of\n", "a\tb\tc\na\tb\td\ne\n")
 _PARENTS = ("parent,child\n,thing\nthing,cat\nthing,'dog'\n", '"a, b";c\nc;d\nc;e\n')
 
 _TWO = (BINARY, BARE)
-_CLASSES = ("the\tDET\na\tDET\ncat\tN\ndog\tN\n", _PATHS, _SHARED)
 _COUNTED = ("".join(map("{}\t{}\n".format, WORDS, COUNTS)), "a\t1\r\nb\t0\r\n")
 _LINKAGE = _of_trees("z.npy", "z.labels.tsv", trees=_TWO, format="linkage")
 _NAPKINXC = _of_trees("t.napkinxc", "t.labels.tsv", trees=(BINARY, WIDE))
@@ -191,11 +184,9 @@ READERS = {
         ("word2vec binary", 60, _vectors("v.bin"), _VECTORS),
         ("GloVe", 60, _text("g.txt", _GLOVE), _VECTORS),
         ("vocabulary", 80, _text("w.tsv", *_COUNTED), (Vocabulary.from_file, _check_vocabulary)),
-        ("classes", 60, _text("c.tsv", *_CLASSES), (read_classes, _check_classes)),
         ("linkage", 50, _LINKAGE, _FROM_LINKAGE),
-        ("brown", 30, _text("t.paths", _PATHS, _SHARED), _TREE),
+        ("brown", 60, _text("t.paths", _PATHS, _SHARED), _TREE),
         ("napkinxc", 30, _NAPKINXC, _TREE),
-        ("nested", 50, _of_trees("t.nested.json"), _TREE),
         ("graphml", 20, _GRAPHML, _TREE),
         ("newick", 20, _of_trees("t.nwk", trees=(BINARY, BARE, WIDE)), _TREE),
         ("taxonomy", 20, _text("t.csv", *_LEVELS, *_PARENTS), _TREE),

@@ -160,7 +160,7 @@ def test_missing_inputs(refused):
 def test_a_table_of_counts_is_a_vocabulary_and_no_text(hstree, refused, tmp_path):
     (tmp_path / "items.csv").write_text("item,count\nsku 1,60\nsku 2,5\n")
     ran = hstree("build", "-m", "huffman", "items.csv")
-    assert "words from column 1 (item), counts from column 2 (count)" in ran.out
+    assert ran.status == 0
     assert built(tmp_path / "tree.json").labels == ("sku 1", "sku 2")
     refused("vocab", "items.csv", saying="looks like a vocabulary or a table (.csv)")
     assert hstree("vocab", "items.csv", "--text").status == 0

@@ -1,7 +1,5 @@
 """`convert`: by endings and by name, what is said, and what is refused."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -31,9 +29,8 @@ def test_there_and_back(name, ending, hstree, tree, tmp_path):
 def test_formats_by_name(hstree, tree, tmp_path):
     assert hstree("convert", tree, "tree.txt", "--to", "dot").status == 0
     assert (tmp_path / "tree.txt").read_text().startswith("digraph tree {")
-    assert hstree("convert", tree, "lists.json", "--to", "nested").status == 0
-    assert isinstance(json.loads((tmp_path / "lists.json").read_text()), list)
-    assert hstree("convert", "lists.json", "again.json", "--from", "nested").status == 0
+    assert hstree("convert", tree, "brackets", "--to", "newick").status == 0
+    assert hstree("convert", "brackets", "again.json", "--from", "newick").status == 0
     assert sorted(load(tmp_path / "again.json").labels) == sorted(load(tree).labels)
 
 
@@ -79,6 +76,5 @@ def test_what_cannot_be_is_one_line(refused, tree, tmp_path):
     said = "--labels is not for tree files"
     refused("convert", tree, "x.npz", "--labels", "w", status=2, saying=said)
     refused("convert", tree, "no/x.dot", saying="cannot write no/x.dot")
-    (tmp_path / "bad.nested.json").write_text('["a",\n3]')
-    said = "bad.nested.json: child 1 of node 0 is of type int"
-    refused("convert", "bad.nested.json", "x.json", saying=said)
+    (tmp_path / "bad.nwk").write_text("(a,b")
+    refused("convert", "bad.nwk", "x.json", saying="bad.nwk: Newick: more brackets are opened")

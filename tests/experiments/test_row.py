@@ -72,10 +72,10 @@ def test_options_are_written_without_defaults_in_their_order():
 
 
 def test_a_row_has_what_its_kind_has():
-    row = Row.parse("2 x classes levels=3 + ngrams words=3")
+    row = Row.parse("2 x classes n_classes=3 + ngrams words=3")
     assert (row.kind, row.method, row.layer, row.models) == ("tree", "classes", "ngrams words=3", 2)
-    assert str(row.single) == "classes levels=3 + ngrams words=3"
-    assert str(row.single.tree_row) == "classes levels=3"
+    assert str(row.single) == "classes n_classes=3 + ngrams words=3"
+    assert str(row.single.tree_row) == "classes n_classes=3"
     layer, ngram = Row.parse("sampled samples=7"), Row.parse("kn3")
     assert (layer.kind, layer.options["samples"]) == ("layer", 7)
     assert (ngram.kind, ngram.is_trained) == ("ngram", False)

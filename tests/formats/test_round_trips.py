@@ -94,10 +94,10 @@ def test_what_a_format_keeps_comes_back(name, tmp_path):
 
 
 def test_what_came_from_a_file_says_from_which(tmp_path):
-    (tmp_path / "a.nested.json").write_text('["a", "b"]')
-    meta = formats.read(tmp_path / "a.nested.json").meta
-    assert meta["method"] == "nested"
-    assert meta["input"]["name"] == "a.nested.json"
+    (tmp_path / "a.nwk").write_text("(a,b);")
+    meta = formats.read(tmp_path / "a.nwk").meta
+    assert meta["method"] == "newick"
+    assert meta["input"]["name"] == "a.nwk"
     assert len(meta["input"]["sha256"]) == 64
 
 
@@ -108,7 +108,7 @@ def test_losses_are_named(tmp_path):
     lost = ["the counts", "the order of labels", "the numbers of nodes", "how the tree was made"]
     assert formats.losses(tree, "t.newick") == lost
     assert formats.losses(tree, "t.graphml") == ["how the tree was made"]
-    assert formats.losses(Tree(["a"], [0], []), "t.nested.json") == []
+    assert formats.losses(Tree(["a"], [0], []), "t.nwk") == []
 
 
 @pytest.mark.parametrize("name", ONE_CODE)

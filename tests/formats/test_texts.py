@@ -11,11 +11,9 @@ from hstree import formats
 from hstree.builders.linkage import tree_from_linkage
 from hstree.errors import InputError
 from hstree.formats.linkage import to_linkage
-from hstree.formats.nested import MAX_DEPTH, from_nested, to_nested
 from hstree.formats.newick import newick
 from hstree.tree import Tree
 from hstree.tree.paths import paths_of
-from tests.chains import chain
 from tests.shared_data import shared
 from tests.strategies import trees
 
@@ -24,68 +22,6 @@ BINARY = trees(several_codes=False, wide=False, plain_labels=True)
 
 def bits(tree):
     return dict(zip(tree.labels, paths_of(tree).strings, strict=True))
-
-
-# nested lists
-
-
-def test_nested_lists():
-    tree = from_nested([["the", "of"], ("cat", ["dog", "the"], "eel")])
-    assert tree.labels == ("the", "of", "cat", "dog", "eel")
-    assert tree.child.tolist() == [1, 2, ~0, ~1, ~2, 3, ~4, ~3, ~0]
-    assert from_nested("only").labels == ("only",)
-    assert to_nested(tree) == '[["the","of"],["cat",["dog","the"],"eel"]]'
-
-
-@pytest.mark.parametrize(
-    ("lists", "saying"),
-    [
-        ([], "the whole is a list of 0"),
-        (["a", ["b"]], "child 1 of node 0 is a list of 1"),
-        (["a", 3], "child 1 of node 0 is of type int"),
-        ({"a": 1}, "the whole is of type dict"),
-    ],
-)
-def test_what_is_no_nested_list(lists, saying):
-    with pytest.raises(InputError, match=saying):
-        from_nested(lists)
-
-
-def test_a_list_in_itself_ends():
-    lists = ["a", "b"]
-    lists.append(lists)
-    with pytest.raises(InputError, match="child 2 of node 0 is a list that occurs elsewhere too"):
-        from_nested(lists)
-
-
-@pytest.mark.parametrize(
-    ("text", "saying"),
-    [
-        ("", "line 1: Expecting value; nested lists are strings in lists of two or more"),
-        ('["a",\n "b"', "line 2: Expecting ',' delimiter"),
-        ('["a",\n\n 3]', "child 1 of node 0 is of type int"),
-        ('["a", 1' + "0" * 5000 + "]", "Exceeds the limit"),
-        ("[" * 100_000, "lists nested too deep"),
-    ],
-)
-def test_bad_nested_files_name_the_line(text, saying, tmp_path):
-    path = tmp_path / "x.nested.json"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        formats.read(path)
-    assert str(caught.value).startswith(str(path))
-    assert saying in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_nested_lists_as_deep_as_the_limit(tmp_path):
-    path = tmp_path / "x.nested.json"
-    tree = chain(MAX_DEPTH + 1)
-    formats.write(tree, path)
-    assert formats.read(path).child.tolist() == tree.child.tolist()
-    with pytest.raises(InputError, match=f"has {MAX_DEPTH + 1} levels, and nested lists are read"):
-        formats.write(chain(MAX_DEPTH + 2), tmp_path / "y.nested.json")
-    assert not (tmp_path / "y.nested.json").exists()
 
 
 # Brown
@@ -111,13 +47,25 @@ def test_real_brown_paths(tmp_path):
     assert (again.counts == tree.counts).all()
 
 
-def test_classes_are_no_paths(tmp_path):
-    (tmp_path / "x.paths").write_text("cat\tanimal\ndog\tanimal\n")
-    with pytest.raises(InputError, match="lines of a word and a class, which are not a tree"):
-        formats.read(tmp_path / "x.paths")
-    (tmp_path / "x.paths").write_text("0\tcat\t9999999999999999999\n1\tdog\t1\n")
-    with pytest.raises(InputError, match=r"a count is above 2\*\*63 - 1"):
-        formats.read(tmp_path / "x.paths")
+@pytest.mark.parametrize(
+    ("text", "saying"),
+    [
+        ("", "no line in it"),
+        ("cat\tanimal\ndog\tanimal\n", "line 1: expected bits of 0 and 1, a tab, a word"),
+        ("01\tcat\t5\n02\tdog\t3\n", "line 2: expected bits of 0 and 1"),
+        ("01\t\t3\n", "line 1"),
+        ("0\tcat\t1\n\n1\tcat\t1\n", "line 3: expected a word that no line before has"),
+        ("01\tcat\t5\n011\tdog\t3\n", "'01' is a prefix of '011'"),
+        ("0\tcat\t9999999999999999999\n1\tdog\t1\n", "a count is above 2**63 - 1"),
+    ],
+)
+def test_bad_paths_name_the_line(text, saying, tmp_path):
+    path = tmp_path / "x.paths"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        formats.read(path)
+    assert str(caught.value).startswith(str(path))
+    assert saying in str(caught.value)
 
 
 # napkinXC

@@ -4,14 +4,12 @@ import gzip
 import json
 import os
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hstree import LanguageModel, Tree, WordVectors, formats
 from hstree._files import ALWAYS, MAX_RATIO
-from hstree.builders.word_classes.class_file import read_classes
 from hstree.errors import HstreeError, InputError
 from hstree.models import load_model
 from hstree.tree import load
@@ -70,7 +68,6 @@ def test_no_file_of_a_model_may_be_a_pipe(tmp_path, name):
     ("name", "read"),
     [
         ("tree.json.gz", load),
-        ("classes.gz", lambda path: read_classes(Path(path))),
         ("tree.paths.gz", lambda path: formats.read(path, "brown")),
         ("vectors.vec.gz", WordVectors.read),
     ],

@@ -41,7 +41,7 @@ _INPUTS: dict[type, tuple[str, str]] = {
         "GloVe), or train some with `hstree.CBOW`",
     ),
 }
-_COUNT_EXTENSIONS = (".tsv", ".csv", ".parquet")
+_COUNT_EXTENSIONS = (".tsv", ".csv")
 _VECTOR_EXTENSIONS = tuple(
     f"{kind}{packed}" for kind in (".npy", ".bin", ".vec") for packed in ("", *UNPACK)
 )
@@ -123,7 +123,7 @@ def open_input(
     ----------
     source : str or path
         A file of vectors for a builder that takes vectors; a corpus for one that takes a corpus.
-        For one that takes a vocabulary, the extension decides: `.tsv`, `.csv` and `.parquet` are
+        For one that takes a vocabulary, the extension decides: `.tsv` and `.csv` are
         words with counts; `.npy`, `.bin` and `.vec` are vectors; anything else is a corpus.
     method : Builder
     vocabulary : Vocabulary, optional

@@ -1,6 +1,5 @@
 """Bigram counts, and classes of words by them: predictive exchange and Brown's merging."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,7 +104,6 @@ def exchange(
     n_classes: int,
     tolerance: float = 0.0,
     rng: np.random.Generator | None = None,
-    price: float = 0.0,
 ) -> Exchanged:
     """Cluster words by predictive exchange: move one word at a time while the likelihood rises.
 
@@ -118,13 +116,11 @@ def exchange(
     The log-likelihood is that of `bigram_perplexity`, the factorisation of a two-level class tree
     with the previous word as the context. The start deals the words to the classes in turn, the
     most frequent first (ties in their order), or in an order that `rng` draws. Each sweep takes
-    the words by frequency and moves each to the class where the objective gains most: of equal
-    classes its present one, then the first. The objective is the log-likelihood, less `price` for
-    each score that the words of the pairs need in their classes, ``sum_c N(c) size(c)``, as [3]_
-    trade speed for likelihood. A move must gain more than 1e-12 N ln N for the N pairs, the size of
-    rounding errors. The last sweep is the first that lowers ``exp(-objective / N)``, without a
-    price the perplexity, by less than the share `tolerance` of it, or that moves nothing; with a
-    tolerance of 0, no move of a single word improves the result.
+    the words by frequency and moves each to the class where the likelihood gains most: of equal
+    classes its present one, then the first. A move must gain more than 1e-12 N ln N for the N
+    pairs, the size of rounding errors. The last sweep is the first that lowers the perplexity by
+    less than the share `tolerance` of it, or that moves nothing; with a tolerance of 0, no move of
+    a single word improves the result.
 
     With N(v, c) the pairs of v and a word of class c, the log-likelihood is
     ``sum_vc N(v, c) ln N(v, c) - sum_c N(c) ln N(c)`` and a constant, so that a move of w
@@ -138,8 +134,6 @@ def exchange(
        language modelling", Eurospeech 1993.
     .. [2] J. Uszkoreit and T. Brants, "Distributed Word Clustering for Large Scale Class-Based
        Language Modeling in Machine Translation", ACL 2008.
-    .. [3] G. Zweig and K. Makarychev, "Speed regularization and optimality in word classing",
-       ICASSP 2013.
     """
     of_word = bigrams.sum(axis=0)
     order = np.argsort(-of_word, kind="stable")
@@ -154,13 +148,12 @@ def exchange(
     # words in blocks, by the table entries that they are compared with
     entries = offsets((np.diff(bigrams.indptr)[order] + 1) * n_classes)
     blocks = list(batches(entries, _ENTRIES_AT_ONCE))
-    counts = _Counts(bigrams, class_of, n_classes, 1e-12 * n_pairs * np.log(n_pairs), price)
-    # costs, exp(-objective / N), and perplexities, before and after each sweep
-    costs, perplexities = [first * counts.price_factor()], [first]
+    counts = _Counts(bigrams, class_of, n_classes, 1e-12 * n_pairs * np.log(n_pairs))
+    perplexities = [first]  # before and after each sweep
     moves, shown = 0, 0.0
     with progress.task("classes by exchange", total=1) as task:
-        while len(costs) == 1 or costs[-1] <= (1 - tolerance) * costs[-2]:
-            sweep, moved, gained = len(costs), 0, 0.0
+        while len(perplexities) == 1 or perplexities[-1] <= (1 - tolerance) * perplexities[-2]:
+            sweep, moved, gained = len(perplexities), 0, 0.0
             for start, stop in blocks:
                 gain, n_moved = move_words(counts, order[start:stop], counts.rows_at_once)
                 moved, gained = moved + n_moved, gained + gain
@@ -168,12 +161,10 @@ def exchange(
                 done = 1 - 1 / sweep + entries[stop] / entries[-1] / (sweep * (sweep + 1))
                 task.advance(done - shown)
                 shown = done
-                cost = costs[-1] * float(np.exp(-gained / n_pairs))
-                perplexity = cost / counts.price_factor()
+                perplexity = perplexities[-1] * float(np.exp(-gained / n_pairs))
                 task.note(f"sweep {sweep}, {moves + moved:,} moves, perplexity {perplexity:.2f}")
             if not moved:
                 break
-            costs.append(cost)
             perplexities.append(perplexity)
             moves += moved
     perplexities[-1] = bigram_perplexity(bigrams, class_of) or first  # without rounding
@@ -181,15 +172,14 @@ def exchange(
 
 
 class _Counts:
-    """Counts N(v, c) and N(c), and the sizes of classes, updated as words move."""
+    """Counts N(v, c) and N(c), updated as words move."""
 
     def __init__(
-        self, bigrams: csc_array, class_of: Int64, n_classes: int, least: float, price: float
+        self, bigrams: csc_array, class_of: Int64, n_classes: int, least_gain: float
     ) -> None:
         of_context, self.of_word = bigrams.sum(axis=1), bigrams.sum(axis=0)
-        self.class_of, self.least_gain, self.price = class_of, least, price
+        self.class_of, self.least_gain = class_of, least_gain
         self.rows_at_once = max(1, _BLOCK_ENTRIES // n_classes)
-        self.size = np.bincount(class_of, minlength=n_classes)
         repeated = csc_array(bigrams[of_context > 1])
         self.start = repeated.indptr
         self.context = repeated.indices.astype(np.intp)
@@ -201,11 +191,6 @@ class _Counts:
         # N(v, c)
         self.table: Integer = class_sums(repeated, class_of, n_classes).astype(dtype).toarray()
 
-    def price_factor(self) -> float:
-        """Return ``exp(price x scores)``, for the mean number of scores within a class."""
-        scores = float(self.of_class @ self.size) / float(self.of_class.sum())
-        return math.exp(self.price * scores)
-
     def move(self, word: int) -> float:
         """Move a word to its best class; return the gain, 0 if it stays."""
         here = slice(self.start[word], self.start[word + 1])
@@ -213,7 +198,6 @@ class _Counts:
         # Take the word out, so that all classes compare alike.
         self.table[context, present] -= count
         self.of_class[present] -= self.of_word[word]
-        self.size[present] -= 1
         gain = self._gains(context, count, self.of_word[word])
         best = int(np.argmax(gain))
         gained = float(gain[best] - gain[present])
@@ -221,14 +205,12 @@ class _Counts:
             best, gained = present, 0.0
         self.table[context, best] += count
         self.of_class[best] += self.of_word[word]
-        self.size[best] += 1
         self.class_of[word] = best
         return gained
 
     def _gains(self, context: NDArray[np.intp], count: Int64, n: int) -> Float64:
-        """Return what a word adds to the objective in each class (C,), up to a constant."""
+        """Return what a word adds to the log-likelihood in each class (C,), up to a constant."""
         gain = x_log_x(self.of_class) - x_log_x(self.of_class + n)
-        gain -= self.price * (n * (self.size + 1) + self.of_class)
         for start in range(0, len(context), self.rows_at_once):
             some = slice(start, start + self.rows_at_once)
             block = self.table.take(context[some], axis=0).astype(np.intp)

@@ -4,16 +4,14 @@ A shape has no labels and is not checked; the `Tree` made of it is.
 """
 
 from bisect import bisect_left
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass, replace
-from itertools import count, pairwise
 
 import numpy as np
 
 from hstree._ragged import offsets
 from hstree._typing import Int64
-from hstree.builders.word_classes.clustering import class_members
 from hstree.tree import Tree
 from hstree.tree.huffman_code import merge_order
 
@@ -39,13 +37,9 @@ class Shape:
         )
 
 
-#: Makes the node over some children from their weights: wide, or a Huffman tree.
-Arrange = Callable[[Int64], Shape]
-
-
-def wide(n_leaves: int) -> Shape:
-    """Return one node with all leaves under it; of one leaf, that alone."""
-    if n_leaves == 1:
+def wide(items: Sized) -> Shape:
+    """Return one node with a leaf for each item; of one item, the leaf alone."""
+    if (n_leaves := len(items)) == 1:
         return _shape(np.empty(0, np.int64), np.empty(0, np.int64), 1)
     return _shape(np.array([n_leaves]), ~np.arange(n_leaves), n_leaves)
 
@@ -89,11 +83,11 @@ def prefix_shape(strings: Sequence[str]) -> Shape:
     return _shape(np.full(len(children), 2), child, len(strings))
 
 
-def graft(top: Shape, below: Sequence[Shape], name: str | None = None) -> Shape:
+def graft(top: Shape, below: Sequence[Shape]) -> Shape:
     """Replace the leaves of a shape by shapes; a shape without a node leaves a leaf.
 
-    The nodes are those of `top`, its root named `name`, then those of each shape below, so that
-    children are numbered after their parents if they were before. Leaves are concatenated.
+    The nodes are those of `top`, then those of each shape below, so that children are numbered
+    after their parents if they were before. Leaves are concatenated.
     """
     first_node = len(top.fan_out) + offsets(np.array([len(s.fan_out) for s in below]))
     first_leaf = offsets(np.array([len(shape.leaves) for shape in below]))
@@ -107,8 +101,6 @@ def graft(top: Shape, below: Sequence[Shape], name: str | None = None) -> Shape:
         for shape, node, leaf in zip(below, first_node, first_leaf, strict=False)
     ]
     names = (*top.names, *(node for shape in below for node in shape.names))
-    if name is not None and names:
-        names = (name, *names[1:])
     return Shape(
         np.concatenate([top.fan_out, *(shape.fan_out for shape in below)]),
         np.concatenate([in_top, *moved]),
@@ -118,43 +110,21 @@ def graft(top: Shape, below: Sequence[Shape], name: str | None = None) -> Shape:
 
 
 def class_shapes(
-    classes: Sequence[Int64], counts: Int64, arrange: Arrange, names: Sequence[str]
+    classes: Sequence[Int64],
+    counts: Int64,
+    arrange: Callable[[Int64], Shape],
+    names: Sequence[str],
 ) -> list[Shape]:
-    """Return the shape over the words of each class, its root named."""
+    """Return the shape over the words of each class, its root named.
+
+    `arrange` makes it of their counts: `wide`, or a Huffman tree.
+    """
     shapes = []
     for words, name in zip(classes, names, strict=False):
         shape = arrange(counts[words])
         shapes.append(
             replace(shape, leaves=words, names=(name, *shape.names[1:])[: len(shape.names)])
         )
-    return shapes
-
-
-def nested_shapes(
-    counts: Int64, by_frequency: Int64, nested: Sequence[Int64], arrange: Arrange
-) -> list[Shape]:
-    """Return the shape of each class of `clustering.nested_classes`.
-
-    They are named "class 3", and "class 3.0" within it.
-    """
-    members = class_members(nested[-1], by_frequency)
-    first = np.array([words[0] for words in members])
-    mass = np.array([counts[words].sum() for words in members])
-    names = [[f"class {number}" for number in range(int(nested[0].max()) + 1)]]
-    for coarse, fine in pairwise(nested):
-        above = np.empty(int(fine.max()) + 1, np.int64)  # (classes,) class one level up
-        above[fine] = coarse
-        within = defaultdict[int, Iterator[int]](count)
-        names.append([f"{names[-1][parent]}.{next(within[parent])}" for parent in above.tolist()])
-    shapes = class_shapes(members, counts, arrange, names[-1])
-    for coarse, of_level in zip(nested[-2::-1], names[-2::-1], strict=True):
-        groups = class_members(coarse[first], np.arange(len(first)))
-        shapes = [
-            graft(arrange(mass[group]), [shapes[i] for i in group], name)
-            for group, name in zip(groups, of_level, strict=True)
-        ]
-        first = np.array([first[group[0]] for group in groups])
-        mass = np.array([mass[group].sum() for group in groups])
     return shapes
 
 

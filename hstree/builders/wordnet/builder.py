@@ -11,10 +11,8 @@ from scipy.sparse import csr_array
 
 from hstree import progress
 from hstree._options import RandomState, Range, checked_options
-from hstree._ragged import offsets
 from hstree._typing import Float64, Floating, Int64
 from hstree.builders.flat import flat
-from hstree.builders.huffman import huffman_tree
 from hstree.builders.kmeans import Means
 from hstree.builders.semantic import semantic
 from hstree.builders.shared.divisive import divide
@@ -27,7 +25,6 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
-from hstree.tree.huffman_code import merge_order
 from hstree.tree.order import by_level, reorder
 
 #: Name of the node above the words outside WordNet.
@@ -42,8 +39,7 @@ def wordnet(
     corpus: Corpus,
     *,
     senses: Literal["first", "all"] = "first",
-    max_senses: Annotated[int, Range(1)] = 8,
-    binarise: Literal["tfidf", "huffman", "none"] = "tfidf",
+    binarise: Literal["tfidf", "none"] = "tfidf",
     block: Annotated[int, Range(1)] = 500,
     source: str = "builtin",
     random_state: RandomState = 0,
@@ -55,13 +51,12 @@ def wordnet(
     corpus : Corpus
         Words, counts, and the text for tf-idf.
     senses : {"first", "all"}
-        Senses of each word to use: the most frequent one, so one code; or all, one code each.
-    max_senses : int
-        Maximum number of senses of a word with "all": the most frequent ones.
-    binarise : {"tfidf", "huffman", "none"}
-        How to split nodes of more than two children: by repeated two-means on tf-idf vectors, by
-        Huffman over their counts, or not. Words outside WordNet form a tree with Huffman's code
-        lengths and similar words together, a Huffman tree, or one wide node.
+        Senses of each word to use: the most frequent one, so one code; or all, one code each, of
+        the eight most frequent ones.
+    binarise : {"tfidf", "none"}
+        How to split nodes of more than two children: by repeated two-means on tf-idf vectors, or
+        not. Words outside WordNet form a tree with Huffman's code lengths and similar words
+        together, or one wide node.
     block : int
         Number of tokens of a document for tf-idf.
     source : str
@@ -105,7 +100,7 @@ def wordnet(
     with progress.task("reading WordNet"):
         taxonomy = open_taxonomy(source)
     words, counts = np.array(corpus.vocabulary.words, object), corpus.counts
-    synsets = look_up(corpus.vocabulary.words, taxonomy, senses, max_senses)
+    synsets = look_up(corpus.vocabulary.words, taxonomy, senses)
     inside, outside = np.flatnonzero(synsets.n_senses), np.flatnonzero(synsets.n_senses == 0)
     vectors = None
     if binarise == "tfidf":
@@ -117,14 +112,12 @@ def wordnet(
         tree = wide_tree(
             hierarchy, taxonomy, of_word, synsets.synset, words[inside].tolist(), counts[inside]
         )
-        if binarise == "huffman":
-            tree = binarise_huffman(tree, counts[inside])
-        elif vectors is not None:
+        if vectors is not None:
             tree = binarise_two_means(tree, vectors[inside], random_state=random_state)
         trees.append(tree)
     if outside.size:
         of_outside = None if vectors is None else vectors[outside]
-        trees.append(_outside(words[outside].tolist(), counts[outside], binarise, of_outside))
+        trees.append(_outside(words[outside].tolist(), counts[outside], of_outside))
     joined = join_under_root(trees, corpus.vocabulary.words, counts=counts)
     coverage = _coverage(synsets, taxonomy, counts, hierarchy)
     # The version instead of the source: the same WordNet is the same input.
@@ -133,12 +126,10 @@ def wordnet(
     return joined.with_meta({"options": options, "wordnet": which, "coverage": coverage})
 
 
-def _outside(words: Sequence[str], counts: Int64, binarise: str, vectors: Float64 | None) -> Tree:
+def _outside(words: Sequence[str], counts: Int64, vectors: Float64 | None) -> Tree:
     """Return the tree of the words outside WordNet, its root named."""
-    if binarise == "none" or len(words) < 2:
+    if vectors is None or len(words) < 2:
         tree = flat(Vocabulary(words, counts))
-    elif vectors is None:
-        tree = huffman_tree(words, counts)
     else:
         tree = semantic(WordVectors(words, normalised(vectors), counts=counts))
     names = [OUTSIDE] + [None] * (tree.n_nodes - 1) if tree.n_nodes else None
@@ -166,32 +157,6 @@ def _coverage(
         "edges_cut": hierarchy.edges_cut,
         "synsets_on_cycles": hierarchy.in_cycles,
     }
-
-
-def binarise_huffman(tree: Tree, counts: Int64) -> Tree:
-    """Replace each node of more than two children by a Huffman tree over them.
-
-    The weights are the sums of the counts (V,) below each child; a label with several codes shares
-    its count among them, rounded up. The result has the names of `tree` on the nodes that it had.
-    Nodes of two children keep their order.
-    """
-    if tree.n_nodes == 0:
-        return tree
-    weight = tree.sum_up(-(-counts // tree.codes_per_label))  # (E,) counts below each edge
-    first = offsets(tree.fan_out - 1)
-    child = np.empty((first[-1], 2), np.int64)
-    is_pair = tree.fan_out == 2
-    child[first[:-1][is_pair]] = ~(tree.child_start[:-1][is_pair, None] + np.arange(2))
-    with progress.task("splitting nodes", total=tree.n_nodes, unit="nodes") as task:
-        for node in np.flatnonzero(~is_pair).tolist():
-            start, stop = tree.child_start[node], tree.child_start[node + 1]
-            n = stop - start
-            item = merge_order(weight[start:stop])[0][::-1]  # the last merge is the root
-            child[first[node] : first[node + 1]] = np.where(
-                item < n, ~(start + item), first[node] + n - 2 - (item - n)
-            )
-            task.advance()
-    return _assembled(tree, offsets(np.full(len(child), 2)), child.ravel(), first[:-1])
 
 
 def binarise_two_means(

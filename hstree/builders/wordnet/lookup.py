@@ -33,6 +33,8 @@ must shall should will would ought cannot not
 """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 
+#: Maximum number of synsets of a word.
+MAX_SENSES = 8
 #: Part of speech -> endings and their replacements, in the order of morphy(7WN).
 _ENDINGS = {
     "n": [
@@ -58,15 +60,15 @@ class WordSynsets(NamedTuple):
 
 
 def look_up(
-    words: Sequence[str], taxonomy: Taxonomy, senses: Literal["first", "all"], max_senses: int
+    words: Sequence[str], taxonomy: Taxonomy, senses: Literal["first", "all"]
 ) -> WordSynsets:
-    """Look up words, in lower case; take the first or all synsets of each, up to `max_senses`.
+    """Look up words, in lower case; take the first or all synsets of each, up to `MAX_SENSES`.
 
     A sense is likelier the more often WordNet's tagged texts have it; of equal counts, the word
     itself comes before morphy's lemmas, then nouns, verbs, adjectives, adverbs, then the lower
     sense number. About 30,000 words per second.
     """
-    limit = 1 if senses == "first" else max_senses
+    limit = 1 if senses == "first" else MAX_SENSES
     word, synset = [], []
     n_senses, lemmatised = np.zeros(len(words), np.int64), np.zeros(len(words), bool)
     for number, text in enumerate(words):

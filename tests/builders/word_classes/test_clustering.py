@@ -1,51 +1,22 @@
-import itertools
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from hstree.builders.word_classes import clustering
 from hstree.builders.word_classes.clustering import (
-    CLUSTER_COST,
-    adaptive_boundaries,
     class_members,
     equal_mass_bins,
     kmeans_clusters,
-    nested_classes,
-    number_classes,
 )
 
 BY_FREQUENCY = np.array([2, 0, 1, 5, 4, 3, 6, 7])
 
 
-def test_classes_are_numbered_by_their_most_frequent_words():
-    class_of = number_classes(np.array([7, 7, 9, 9, 3, 3, 3, 3]), BY_FREQUENCY)
-    assert class_of.tolist() == [1, 1, 0, 0, 2, 2, 2, 2]
-    assert [words.tolist() for words in class_members(class_of, BY_FREQUENCY)] == [
-        [2, 3],
-        [0, 1],
-        [5, 4, 6, 7],
-    ]
-
-
-def test_levels_part_what_the_level_above_parted():
-    asked = []
-
-    def every_other(words, n):
-        asked.append((len(words), n))
-        return np.arange(len(words)) % n
-
-    coarse, fine = nested_classes(np.arange(64), every_other, 3)
-    assert asked == [(64, 4)] + [(16, 4)] * 4
-    assert coarse.tolist() == [word % 4 for word in range(64)]
-    assert len(set(zip(coarse.tolist(), fine.tolist(), strict=True))) == 16 == fine.max() + 1
-    asked.clear()
-    nested_classes(np.arange(64), every_other, 3, 16)
-    assert asked == [(64, 16)] + [(4, 2)] * 16
-    (only,) = nested_classes(np.arange(1), every_other, 2)
-    assert only.tolist() == [0]
+def test_members_of_a_class_stay_in_their_order():
+    members = class_members(np.array([1, 1, 0, 0, 2, 2, 2, 2]), BY_FREQUENCY)
+    assert [words.tolist() for words in members] == [[2, 3], [0, 1], [5, 4, 6, 7]]
 
 
 def by_rnnlm(mass, n_bins):
@@ -74,44 +45,6 @@ def test_bins_are_those_of_rnnlm(mass, n_bins):
 def test_without_mass_the_bins_are_of_even_size():
     assert equal_mass_bins(np.zeros(6), 3).tolist() == [0, 0, 0, 1, 1, 2]
     assert equal_mass_bins(np.array([5]), 1).tolist() == [0]
-
-
-def cost(counts, boundaries):
-    total = sum(counts)
-    return boundaries[0] + sum(
-        CLUSTER_COST + (b - a) * sum(counts[a:b]) / total for a, b in itertools.pairwise(boundaries)
-    )
-
-
-@settings(max_examples=40)
-@given(st.lists(st.integers(0, 5) | st.integers(0, 10**6), min_size=1, max_size=11).filter(any))
-def test_no_other_clusters_cost_less(drawn):
-    """Against every choice of boundaries; small clusters pay only where they cost little."""
-    counts = sorted(drawn, reverse=True)
-    n = len(counts)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clustering, "CLUSTER_COST", 1.5)
-        patch.setitem(globals(), "CLUSTER_COST", 1.5)
-        found = adaptive_boundaries(np.array(counts)).tolist()
-        every = ([*inner, n] for k in range(n + 1) for inner in itertools.combinations(range(n), k))
-        assert cost(counts, found) == pytest.approx(min(cost(counts, b) for b in every))
-
-
-def test_few_words_are_all_head():
-    assert adaptive_boundaries(np.array([3, 2, 1])).tolist() == [3]
-    assert adaptive_boundaries(np.array([7])).tolist() == [1]
-    assert adaptive_boundaries(np.zeros(4, int)).tolist() == [4]
-
-
-def test_boundaries_one_per_cent_apart_cost_hardly_more():
-    counts = (10**6 / np.arange(1, 4001)).astype(int)
-    near = adaptive_boundaries(counts).tolist()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clustering, "EVERY_RANK", 4000)
-        best = adaptive_boundaries(counts).tolist()
-    assert cost(counts, best) <= cost(counts, near) <= 1.001 * cost(counts, best)
-    assert near[-1] == 4000
-    assert 0 < near[0] < 400
 
 
 def same_parts(a, b):

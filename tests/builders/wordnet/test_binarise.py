@@ -1,39 +1,14 @@
-"""Splits of wide nodes by Huffman or by vectors; labels stay under their nodes."""
+"""Splits of wide nodes by vectors; labels stay under their nodes."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.builders.wordnet.builder import binarise_huffman, binarise_two_means
+from hstree.builders.wordnet.builder import binarise_two_means
 from hstree.tree import Tree
 from tests.builders.label_sets import label_sets, sets_by_name
-from tests.builders.oracle import code_lengths, shortest_by_heap
-
-WIDE = Tree.from_children(
-    ["a", "b", "c", "d", "e", "f", "g"],
-    [[1, ~0, ~1, 2], [~2, ~3, ~4], [~5, ~6]],
-    counts=[8, 4, 2, 2, 1, 5, 5],
-    names=["root", "one", "two"],
-)
-
-
-def test_huffman_splits_each_node_on_its_own():
-    tree = binarise_huffman(WIDE, WIDE.counts)
-    assert (tree.fan_out == 2).all()
-    assert sets_by_name(tree) == sets_by_name(WIDE)
-    assert tree.counts.tolist() == WIDE.counts.tolist()
-    # Over the root's children, 5, 8, 4 and 10 words: 4 + 5, 8 + 9, 10 + 17. Below: 1 + 2, 2 + 3.
-    lengths = dict(zip(tree.labels, code_lengths(tree), strict=True))
-    assert lengths == {"a": [2], "b": [3], "c": [5], "d": [4], "e": [5], "f": [2], "g": [2]}
-
-
-@given(st.lists(st.integers(0, 9), min_size=2, max_size=7))
-def test_huffman_over_one_node_is_the_best(counts):
-    wide = Tree([f"w{i}" for i in range(len(counts))], [0, len(counts)], ~np.arange(len(counts)))
-    tree = binarise_huffman(wide, np.array(counts))
-    cost = sum(c * n for c, (n,) in zip(counts, code_lengths(tree), strict=True))
-    assert cost == shortest_by_heap(counts, 2)
+from tests.builders.oracle import code_lengths
 
 
 def test_two_means_puts_together_what_points_the_same_way():
@@ -84,16 +59,12 @@ def wide_trees(draw):
     return Tree.from_children(labels, children, names=[f"n{i}" for i in range(n_nodes)])
 
 
-@pytest.mark.parametrize("how", ["huffman", "two-means", "alike"])
+@pytest.mark.parametrize("spread", [0, 1])
 @given(wide=wide_trees(), seed=st.integers(0, 3))
-def test_any_tree_stays_what_it_is(how, wide, seed):
-    rng = np.random.default_rng(seed)
-    if how == "huffman":
-        tree = binarise_huffman(wide, rng.integers(0, 5, wide.n_labels))
-    else:
-        vectors = rng.normal(size=(wide.n_labels, 3)) * (how == "two-means")
-        tree = binarise_two_means(wide, vectors, random_state=seed)
-        assert tree == binarise_two_means(wide, vectors, random_state=seed)
+def test_any_tree_stays_what_it_is(spread, wide, seed):
+    vectors = spread * np.random.default_rng(seed).normal(size=(wide.n_labels, 3))
+    tree = binarise_two_means(wide, vectors, random_state=seed)
+    assert tree == binarise_two_means(wide, vectors, random_state=seed)
     assert (tree.fan_out == 2).all()
     assert tree.labels == wide.labels
     assert sets_by_name(tree) == sets_by_name(wide)
@@ -102,5 +73,4 @@ def test_any_tree_stays_what_it_is(how, wide, seed):
 
 def test_a_single_label_stays_alone():
     one = Tree(["a"], [0], [])
-    assert binarise_huffman(one, np.array([3])) == one
     assert binarise_two_means(one, np.ones((1, 2))) == one

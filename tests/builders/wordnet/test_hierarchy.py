@@ -17,7 +17,7 @@ SMALL = taxonomy_of(SYNSETS)
 
 def resolved(words, counts=None, senses="first", taxonomy=SMALL):
     counts = np.ones(len(words), np.int64) if counts is None else np.array(counts)
-    found = look_up(words, taxonomy, senses, 8)
+    found = look_up(words, taxonomy, senses)
     assert (found.n_senses > 0).all()
     hierarchy = resolve(taxonomy, found.word, found.synset, counts)
     tree = wide_tree(hierarchy, taxonomy, found.word, found.synset, words, counts)

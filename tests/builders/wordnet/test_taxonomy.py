@@ -77,7 +77,7 @@ def test_a_broken_table_is_refused(text):
 def test_an_empty_table_is_a_wordnet_without_a_word():
     empty = taxonomy_of([])
     assert len(empty) == 0
-    assert look_up(["dog"], empty, "all", 3).n_senses.tolist() == [0]
+    assert look_up(["dog"], empty, "all").n_senses.tolist() == [0]
 
 
 @pytest.mark.parametrize(
@@ -103,16 +103,14 @@ def test_morphy(word, pos, lemmas):
 
 def test_the_first_sense_is_the_one_tagged_most():
     words = ["cat", "Cats", "xyzzy", "toy", "<unk>", "dogs"]
-    first = look_up(words, SMALL, "first", 8)
+    first = look_up(words, SMALL, "first")
     assert first.word.tolist() == [0, 1, 3, 5]
     assert first.synset.tolist() == [3, 3, 8, 5]
     assert first.n_senses.tolist() == [3, 3, 0, 1, 0, 1]
     assert first.lemmatised.tolist() == [False, True, False, False, False, True]
-    every = look_up(words, SMALL, "all", 8)
+    every = look_up(words, SMALL, "all")
     assert every.word.tolist() == [0, 0, 0, 1, 1, 1, 3, 5]
     assert every.synset.tolist()[:3] == [3, 10, 8]  # tagged 3, 2 and 1 times
-    two = look_up(words, SMALL, "all", 2)
-    assert two.synset.tolist() == [3, 10, 3, 10, 8, 5]
 
 
 def test_nltk_without_its_wordnet_says_how_to_get_it(tmp_path):
@@ -133,7 +131,7 @@ except InputError as error:
 
 def test_function_words_are_outside_wordnet_in_any_case():
     words = ["It", "it", "HE", "at", "a", "I", "can", "between", "was", "helium", "dog", "bank"]
-    found = look_up(words, open_taxonomy("builtin"), "first", 8)
+    found = look_up(words, open_taxonomy("builtin"), "first")
     inside = [word for word, n in zip(words, found.n_senses, strict=True) if n]
     assert inside == ["was", "helium", "dog", "bank"]
     assert [words[i] for i in found.word] == inside
@@ -142,6 +140,6 @@ def test_function_words_are_outside_wordnet_in_any_case():
 def test_a_single_letter_is_no_element_or_unit():
     """Neither the Penn Treebank's N, which is any number, nor an initial."""
     words = ["N", "n", "B", "k", "x", "2", "is", "nitrogen"]
-    found = look_up(words, open_taxonomy("builtin"), "all", 8)
+    found = look_up(words, open_taxonomy("builtin"), "all")
     inside = [word for word, n in zip(words, found.n_senses, strict=True) if n]
     assert inside == ["2", "is", "nitrogen"]
