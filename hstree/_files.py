@@ -7,35 +7,27 @@ what a killed one left there.
 """
 
 import bz2
-import csv
 import errno
 import gzip
 import hashlib
 import json
 import lzma
-import math
 import os
-import re
 import shutil
 import stat
 import sys
 import tempfile
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
-from io import BufferedReader, StringIO
+from io import BufferedReader
 from pathlib import Path
 from reprlib import repr as brief
-from typing import IO, Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn
 from uuid import uuid4
 
-import numpy as np
-
 from hstree._plugins import require
-from hstree._typing import Array
-from hstree.errors import FileFormatError, HstreeError, InputError
+from hstree.errors import FileFormatError, HstreeError, InputError, explained
 
 try:
     import fcntl
@@ -58,46 +50,8 @@ UNPACK: dict[str, Callable[..., Any]] = {
     ".zst": lambda file: require(_ZSTANDARD, "zstd").open(file),
 }
 PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
-NPY_MAGIC = np.lib.format.MAGIC_PREFIX
 #: Prefix and suffix of temporary names; folder of complete files that are still to be moved.
 PREFIX, SUFFIX, _COMPLETE = ".hstree-", ".tmp", ".hstree-new"
-
-
-@contextmanager
-def explained(
-    action: str, error: type[HstreeError] = InputError, remedy: str = ""
-) -> Iterator[None]:
-    """Raise an `OSError` of the body as one line: "cannot {action}: {reason}; {remedy}"."""
-    try:
-        yield
-    except OSError as caught:
-        end = f"; {remedy}" if remedy else ""
-        reason = caught.strerror or str(caught)
-        if isinstance(caught, FileNotFoundError) and caught.filename:
-            reason = missing(caught.filename)
-        elif isinstance(caught, IsADirectoryError):
-            reason = "it is a folder"
-        raise error(f"cannot {action}: {reason}{end}") from caught
-
-
-def missing(path: str | os.PathLike[str]) -> str:
-    """Say that there is no such file, or which folder is missing; name the file that is meant."""
-    folder, name = os.path.split(os.fspath(path))
-    if folder and not os.path.isdir(folder):
-        return f"there is no folder {folder}"
-    with suppress(OSError):
-        if close := get_close_matches(name, os.listdir(folder or "."), n=1):
-            return f"there is no such file; did you mean {os.path.join(folder, close[0])}?"
-    return "there is no such file"
-
-
-@contextmanager
-def naming(path: object) -> Iterator[None]:
-    """Put the name of a file before the message of an `InputError` of the body."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
 
 
 def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
@@ -130,20 +84,6 @@ def read_text(path: str | os.PathLike[str], what: str = "") -> str:
     r"""Read UTF-8 text, unpacked, without a byte order mark, line ends as ``\n``; InputError."""
     data = read_regular(path, what=what, unpack=True).removeprefix(BYTE_ORDER_MARK)
     return strict_text(data, os.fspath(path)).replace("\r\n", "\n")
-
-
-def table_rows(text: str, delimiter: str = "") -> list[tuple[int, list[str]]]:
-    """Return the rows of a table that hold something, with their lines; InputError for bad quotes.
-
-    By default, what separates cells is most frequent in the first line, outside quotes.
-    """
-    first = re.sub('"[^"]*"', "", text.partition("\n")[0])
-    delimiter = delimiter or max(",;\t|", key=first.count)
-    lines = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        return [(lines.line_num, row) for row in lines if any(cell.strip() for cell in row)]
-    except csv.Error as error:
-        raise InputError(f"line {lines.line_num}: {error}; mend the quotes") from error
 
 
 def strict_text(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> str:
@@ -211,12 +151,8 @@ def parse_json(data: bytes, remedy: str) -> dict[str, Any]:
     """Parse one JSON object, strictly; FileFormatError continues the name of the file."""
     if not data:
         raise FileFormatError(f"is empty; {remedy}")
-    if data.startswith(BYTE_ORDER_MARK):
-        raise FileFormatError("begins with a byte order mark, which JSON has none of; remove it")
     try:
-        document = json.loads(
-            data.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant
-        )
+        document = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         reason, _, _ = str(error).partition(";")  # behind it, how to set a limit of Python's
         if isinstance(error, RecursionError):
@@ -225,14 +161,6 @@ def parse_json(data: bytes, remedy: str) -> dict[str, Any]:
     if type(document) is not dict:
         raise FileFormatError(f"holds {brief(document)}, not a JSON object")
     return document
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise FileFormatError(f"has the key {brief(twice)} twice in one object")
-    return values
 
 
 def _refuse_constant(constant: str) -> NoReturn:
@@ -250,48 +178,6 @@ def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Non
 def hash_of(document: Mapping[str, Any]) -> str:
     """Return the sha256 of an object of JSON values, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
-
-
-def write_array(file: IO[bytes], array: Array) -> None:
-    """Write a C-contiguous array as ``.npy``; unlike `numpy.save`, say when the disk is full."""
-    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-    file.write(array.data)
-
-
-def read_array(file: IO[bytes], size: int, *, mapped_above: float = math.inf) -> Array:
-    """Read a ``.npy`` of real numbers from a file of `size` bytes, open at its beginning.
-
-    An array of more than `mapped_above` rows stays in the file, as a `numpy.memmap`.
-
-    Nothing is allocated before the announced size is found right. FileFormatError names no file.
-    """
-    try:
-        first, later = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
-        readers = {(1, 0): first, (2, 0): later, (3, 0): later}
-        shape, is_fortran, dtype = readers[np.lib.format.read_magic(file)](file)
-        if len(shape) > 32 or min(shape, default=0) < 0:
-            raise ValueError("a shape that no array has")
-    except Exception as error:  # a damaged header raises errors of many kinds
-        remedy = "it is not a readable .npy file; write one with numpy.save"
-        raise FileFormatError(remedy) from error
-    if dtype.hasobject:
-        what = "Python objects, which are never loaded"
-        raise FileFormatError(f"it holds {what}; save numbers (float32)")
-    if dtype.kind not in "iuf" or dtype.itemsize > 8:
-        raise FileFormatError(f"it holds {dtype.str!r}, not real numbers of up to 64 bits")
-    expected, available = math.prod(shape) * dtype.itemsize, size - file.tell()
-    if expected < available:
-        wrong = f"its header announces {expected} bytes of numbers and {available} follow"
-        raise FileFormatError(f"{wrong}; make or fetch it again")
-    # An axis may be longer than the file where another one is 0.
-    fits = expected == available and max(shape, default=0) <= size
-    if fits and shape and shape[0] > mapped_above:
-        order: Any = "F" if is_fortran else "C"
-        return np.memmap(file, dtype, "r", file.tell(), shape, order)
-    data = file.read(expected) if fits else b""
-    if not fits or len(data) < expected:
-        raise FileFormatError("it ends too early; make or fetch it again")
-    return np.frombuffer(data, dtype).reshape(shape, order="F" if is_fortran else "C")
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
@@ -342,9 +228,7 @@ def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
         for new in new_files.iterdir():
             with new.open("rb+") as file:
                 os.fsync(file.fileno())
-            if (old := resolved(home / new.name)).exists():
-                shutil.copymode(old, new)
-        new_files.chmod(home.stat().st_mode & 0o777)
+            resolved(home / new.name)  # which refuses a folder
         complete = home / _COMPLETE
         for ready in (complete, new_files):  # first those that a killed process left
             with suppress(FileNotFoundError):

@@ -6,6 +6,11 @@ prints it as it is. Any other exception that escapes is a bug.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+
 
 class HstreeError(Exception):
     """Base of every error that hstree raises on purpose."""
@@ -63,3 +68,40 @@ class PluginError(HstreeError):
 
 class MissingExtraError(HstreeError, ImportError):
     """An optional package is not installed; the message gives the command that installs it."""
+
+
+@contextmanager
+def explained(
+    action: str, error: type[HstreeError] = InputError, remedy: str = ""
+) -> Iterator[None]:
+    """Raise an `OSError` of the body as one line: "cannot {action}: {reason}; {remedy}"."""
+    try:
+        yield
+    except OSError as caught:
+        end = f"; {remedy}" if remedy else ""
+        reason = caught.strerror or str(caught)
+        if isinstance(caught, FileNotFoundError) and caught.filename:
+            reason = missing(caught.filename)
+        elif isinstance(caught, IsADirectoryError):
+            reason = "it is a folder"
+        raise error(f"cannot {action}: {reason}{end}") from caught
+
+
+def missing(path: str | os.PathLike[str]) -> str:
+    """Say that there is no such file, or which folder is missing; name the file that is meant."""
+    folder, name = os.path.split(os.fspath(path))
+    if folder and not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    with suppress(OSError):
+        if close := get_close_matches(name, os.listdir(folder or "."), n=1):
+            return f"there is no such file; did you mean {os.path.join(folder, close[0])}?"
+    return "there is no such file"
+
+
+@contextmanager
+def naming(path: object) -> Iterator[None]:
+    """Put the name of a file before the message of an `InputError` of the body."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error

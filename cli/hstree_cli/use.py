@@ -111,9 +111,10 @@ def score(
     """
     import numpy as np
 
-    from hstree._files import explained, replacing, write_json
+    from hstree._files import replacing, write_json
     from hstree.data.splits import read_before
     from hstree.data.text_score import TextScore
+    from hstree.errors import explained
     from hstree_cli.inputs import load_models, read_as
 
     reads = [file, model, *(also or ())]

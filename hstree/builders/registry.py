@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hstree._files import explained, open_regular, recorded_name
+from hstree._files import open_regular, recorded_name
 from hstree._jobs import doing_jobs
 from hstree._options import effective
 from hstree._plugins import PACKAGE, Registry, titled
@@ -32,7 +32,14 @@ from hstree.data.provenance import Text, texts
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.word_files import texts_of_file
-from hstree.errors import FileFormatError, InputError, MissingExtraError, OptionError, PluginError
+from hstree.errors import (
+    FileFormatError,
+    InputError,
+    MissingExtraError,
+    OptionError,
+    PluginError,
+    explained,
+)
 from hstree.tree import Tree, load
 from hstree.tree.files import dump_meta
 

@@ -20,18 +20,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from hstree import progress
-from hstree._files import (
-    BYTE_ORDER_MARK,
-    UNPACK,
-    explained,
-    open_regular,
-    recorded_name,
-    unpacking_errors,
-)
+from hstree._files import BYTE_ORDER_MARK, UNPACK, open_regular, recorded_name, unpacking_errors
 from hstree._text import named_error, plural
 from hstree.data.builtin import PythonDocs
 from hstree.data.vector_files import numbers_per_word
-from hstree.errors import InputError
+from hstree.errors import InputError, explained
 
 BLOCK_BYTES = 1 << 20
 #: Bytes of a part of a large text, which one job encodes.

@@ -22,19 +22,11 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
-from hstree._files import (
-    PACKED,
-    Unpacked,
-    cache_folder,
-    explained,
-    make_folder,
-    open_regular,
-    read_array,
-    replacing,
-)
+from hstree._files import PACKED, Unpacked, cache_folder, make_folder, open_regular, replacing
 from hstree._ragged import offsets
 from hstree._typing import Array, Float32, Int64
-from hstree.errors import FileFormatError, InputError
+from hstree.errors import FileFormatError, InputError, explained
+from hstree.tree.npy import read_array
 
 #: Rows above which vectors stay in their files, and upper nodes of trees are split by samples.
 LARGE = 2_000_000

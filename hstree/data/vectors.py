@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from hstree._files import NPY_MAGIC, explained, naming, open_regular, write_array
+from hstree._files import open_regular
 from hstree._text import quoted
 from hstree._typing import Array, Float32, Int64, refuse_masked
 from hstree.data.arrays import as_array, as_words, index_of
@@ -31,7 +31,8 @@ from hstree.data.vector_files import (
 )
 from hstree.data.vocabulary import checked_counts
 from hstree.data.word_files import read_labels, replacing_with_labels
-from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.errors import FileFormatError, InputError, OptionError, explained, naming
+from hstree.tree.npy import write_array
 from hstree.tree.row_numbers import RowNumbers, as_labels
 
 #: Number of words from which counts of V, V - 1, ..., 1 are taken for made up by gensim.
@@ -194,7 +195,8 @@ class WordVectors:
         is_npy = is_folder = os.path.isdir(name)
         if not is_folder:
             with explained(f"read the vectors {name}"), open_regular(name) as file:
-                is_npy = file.read(len(NPY_MAGIC)) == NPY_MAGIC or name.endswith(".npy")
+                magic = np.lib.format.MAGIC_PREFIX
+                is_npy = file.read(len(magic)) == magic or name.endswith(".npy")
         if not is_npy:
             if labels is not None:
                 raise OptionError.about("labels", f"is for .npy; {name} holds its words itself")

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hstree._files import BYTE_ORDER_MARK, naming, replacing
+from hstree._files import BYTE_ORDER_MARK, replacing
 from hstree._text import quoted
 from hstree._typing import Int32, Int64
 from hstree.data.arrays import as_array, as_words, index_of
 from hstree.data.provenance import texts
 from hstree.data.word_files import read_counts, word_lines
-from hstree.errors import InputError, OptionError
+from hstree.errors import InputError, OptionError, naming
 from hstree.tree.row_numbers import RowNumbers, as_labels
 
 #: The word that replaces every word outside the vocabulary.

@@ -22,19 +22,12 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from hstree._files import (
-    BYTE_ORDER_MARK,
-    explained,
-    naming,
-    open_regular,
-    read_text,
-    replacing,
-    table_rows,
-)
+from hstree._files import BYTE_ORDER_MARK, open_regular, read_text, replacing
 from hstree._text import quoted
 from hstree._typing import Int64
 from hstree.data.provenance import Text, texts
-from hstree.errors import InputError
+from hstree.errors import InputError, explained, naming
+from hstree.tree.outlines import table_rows
 
 #: Suffix of the labels file that belongs to a file.
 LABELS = ".labels.tsv"

@@ -27,7 +27,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._compiled import kernels, n_threads
-from hstree._files import explained, hash_of, make_folder, read_regular, replacing
+from hstree._files import hash_of, make_folder, read_regular, replacing
 from hstree._options import Option, RandomState
 from hstree._text import one_line
 from hstree._version import __version__
@@ -37,7 +37,7 @@ from hstree.data.splits import SPLITS, Split, Splits, overlap, read_before
 from hstree.data.text_score import TextScore, perplexity
 from hstree.data.vector_files import read_npy
 from hstree.data.vectors import WordVectors
-from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
+from hstree.errors import FileFormatError, HstreeError, InputError, OptionError, explained
 from hstree.experiments import results
 from hstree.experiments.results import Comparison, Epochs, Halving, JobResult, Steps, Stop
 from hstree.experiments.row import Job, Row, parse_rows

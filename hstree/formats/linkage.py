@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from hstree._files import naming, write_array
 from hstree._typing import Float64
 from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vector_files import read_npy
+from hstree.errors import naming
 from hstree.formats.base import Format, labels_for, replacing_labelled
 from hstree.tree import Tree
+from hstree.tree.npy import write_array
 from hstree.tree.paths import check_binary
 
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hstree._files import naming
 from hstree._typing import Int64
 from hstree.data.word_files import read_lines, unexpected
-from hstree.errors import InputError
+from hstree.errors import InputError, naming
 from hstree.formats.base import Format, labels_for, replacing_labelled
 from hstree.tree import Tree
 from hstree.tree.order import from_edges

@@ -19,22 +19,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hstree import progress
-from hstree._files import (
-    explained,
-    largest_unpacked,
-    open_regular,
-    parse_json,
-    read_array,
-    read_regular,
-    replacing,
-    write_array,
-)
+from hstree._files import largest_unpacked, open_regular, parse_json, read_regular, replacing
 from hstree._ragged import offsets
 from hstree._text import one_line
 from hstree._typing import Array, Int64
-from hstree.errors import FileFormatError
+from hstree.errors import FileFormatError, explained
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.content import Content, unpack
+from hstree.tree.npy import read_array, write_array
 
 #: Maximum nesting of lists and objects in a tree's meta, so that recursive functions on them
 #: (Python's `repr` and `json` too) end.

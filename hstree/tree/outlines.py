@@ -4,12 +4,13 @@ Items of nested mappings, level columns, node objects, Newick and cluster chains
 where they stand; those of parents, edges and graphs by their names.
 """
 
+import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import StringIO
 from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 
-from hstree._files import table_rows
 from hstree._text import quoted
 from hstree.errors import InputError
 
@@ -165,6 +166,20 @@ def of_table(rows: Rows, titles: Sequence[str]) -> Outline:
             "parents and children alone"
         )
     return of_levels(rows)
+
+
+def table_rows(text: str, delimiter: str = "") -> list[tuple[int, list[str]]]:
+    """Return the rows of a table that hold something, with their lines; InputError for bad quotes.
+
+    By default, what separates cells is most frequent in the first line, outside quotes.
+    """
+    first = re.sub('"[^"]*"', "", text.partition("\n")[0])
+    delimiter = delimiter or max(",;\t|", key=first.count)
+    lines = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        return [(lines.line_num, row) for row in lines if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise InputError(f"line {lines.line_num}: {error}; mend the quotes") from error
 
 
 def of_csv(text: str) -> Outline:

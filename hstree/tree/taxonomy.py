@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from hstree._files import naming, read_text
+from hstree._files import read_text
 from hstree._text import quoted
 from hstree._typing import Bool, Int64
 from hstree._version import __version__
-from hstree.errors import InputError, OptionError
+from hstree.errors import InputError, OptionError, naming
 from hstree.tree import outlines
 from hstree.tree.content import COLLAPSED, Content
 from hstree.tree.order import from_edges, sum_to_root

@@ -36,13 +36,12 @@ def test_how_deep_values_may_be_nested(wrap):
 
 BAD = [
     (b"", "is empty; fix it"),
-    (b"\xef\xbb\xbf{}", "byte order mark"),
+    (b"\xef\xbb\xbf{}", "is not JSON: .*BOM"),
     (b'{"a": "\xff"}', "is not JSON: .*utf-8.* in position 7: .*; fix it"),
     (b'{"a": 1', "is not JSON: .*line 1 column 8 .*; fix it"),
     (b"[" * 10_000, "nested too deep; fix it"),
     (b'{"a": %s}' % (b"9" * 5000), "is not JSON: .* 5000 digits; fix it"),
     (b"[1]", r"holds \[1\], not a JSON object"),
-    (b'{"a": {"b": 1, "b": 1}}', "has the key 'b' twice"),
     (b'{"a": NaN}', "holds NaN"),
     (b'{"a": -Infinity}', "holds -Infinity"),
 ]

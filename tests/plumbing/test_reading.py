@@ -101,19 +101,13 @@ def test_no_tree_is_written_that_would_not_be_read(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_key_that_occurs_twice_is_named_quickly(tmp_path):
-    keys = "".join(f'"k{i}": 0, ' for i in range(60_000))
-    (tmp_path / "t.json").write_text(f'{{{keys} "k59999": 1}}')
-    assert "the key 'k59999' twice" in refused(load, tmp_path / "t.json")
-
-
 def test_entities_of_xml_are_refused(tmp_path):
     bomb = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">'
     bomb += "".join(
         f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdef", "bcdefg", strict=True)
     )
     (tmp_path / "t.graphml").write_text(f"{bomb}]><graphml>&g;</graphml>")
-    assert "defines entities" in refused(formats.read, tmp_path / "t.graphml")
+    assert "amplification" in refused(formats.read, tmp_path / "t.graphml")
 
 
 @pytest.mark.usefixtures("model")

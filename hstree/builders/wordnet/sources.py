@@ -8,9 +8,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from hstree._files import Unpacked, explained, open_regular, strict_text
+from hstree._files import Unpacked, open_regular, strict_text
 from hstree.builders.wordnet.taxonomy import POS, TableSynset, Taxonomy, table_text
-from hstree.errors import InputError
+from hstree.errors import InputError, explained
 
 _EXCEPTIONS = {"n": "noun.exc", "v": "verb.exc", "a": "adj.exc", "r": "adv.exc"}
 _KIND_OF_KEY = dict(zip("12345", "nvars", strict=True))
