@@ -76,23 +76,6 @@ def _move_words(words, pairs, classes, least, rows):
 
 
 @jit_exact
-def by_branch(word, start, branch, arity):
-    """Twin of `divisive._by_branch`: sorts by counting."""
-    sorted_words, size = np.empty_like(word), np.zeros((len(start) - 1) * arity, np.int64)
-    for s in range(len(start) - 1):
-        of_node = size[s * arity : (s + 1) * arity]
-        for i in range(start[s], start[s + 1]):
-            of_node[branch[i]] += 1
-    place = np.cumsum(size) - size  # of the next word of each branch
-    for s in range(len(start) - 1):
-        of_node = place[s * arity : (s + 1) * arity]
-        for i in range(start[s], start[s + 1]):
-            sorted_words[of_node[branch[i]]] = word[i]
-            of_node[branch[i]] += 1
-    return sorted_words, size
-
-
-@jit_exact
 def centre(rows, start, share):
     """Centre the rows of each node at their mean, in place, as `nodes.centred_rows` does."""
     mean = np.empty(rows.shape[1], np.float32)

@@ -10,7 +10,6 @@ from hstree.builders.shared import divisive
 from hstree.builders.shared.divisive import _double, divide
 from hstree.builders.shared.nodes import Nodes, scale_of, split_in_order, split_stuck
 from hstree.tree import Tree
-from tests.needs import NUMBA
 
 
 def tree_of(n, split, **options):
@@ -46,17 +45,6 @@ def test_the_first_leaves_of_a_word_are_doubled():
     item, _ = _double(word, np.full(200, -1), n_codes, 5, np.zeros(50, bool))
     assert np.flatnonzero(np.bincount(item) == 2).tolist() == list(range(50))
     assert (n_codes == 5).all()
-
-
-def test_compiled_code_sorts_words_as_numpy_does(monkeypatch):
-    pytest.importorskip("numba", reason=NUMBA)
-    random = np.random.default_rng(0)
-    start = np.r_[0, np.unique(random.integers(1, 5000, 300)), 5000]
-    level = random.permutation(5000), start, random.integers(0, 3, 5000), 3
-    expected = divisive._by_branch(*level)
-    monkeypatch.setattr(divisive, "MANY", 0)
-    for array, wanted in zip(divisive._by_branch(*level), expected, strict=True):
-        assert np.array_equal(array, wanted)
 
 
 @settings(max_examples=100, deadline=None)

@@ -22,7 +22,7 @@ def read(tmp_path, name, content):
         ("a.csv", "item,count\nsku 1,60\nb,5\n"),
         ("a.csv", "sku 1,60\nb,5\n"),
         ("a.CSV", "sku 1;60\r\nb;5\r\n"),
-        ("a.csv", '"item, or sku, or";"count"\nsku 1;60\nb;5\n'),
+        ("a.csv", '"item";"count, or, how often";"n"\nsku 1;0;60\nb;1;5\n'),
         ("a.csv", '\ufeff"sku 1","60"\n"b","5"\n'),
         ("a.csv", ",n,item\n0,60,sku 1\n1,5,b\n"),
         ("a.csv", "price,item,count\n1.5,sku 1,60\n2.5,b,5\n"),
@@ -44,7 +44,7 @@ def test_words_that_are_numbers_stand_before_their_counts(tmp_path):
     ("content", "message"),
     [
         ("", "the file is empty"),
-        ("item,count\n", "no line with a word and its count"),
+        ("item,count\n", "a vocabulary without a word"),
         ("a,60\nb,1.5\n", r"a\.csv, line 2: expected a word and a whole number"),
         ("a,60\n,5\n", "line 2: expected a word and a whole number"),
         ("a,60\nb\n", "line 2: expected a word and a whole number"),

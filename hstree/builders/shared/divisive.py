@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hstree._compiled import backend, in_threads
+from hstree._compiled import in_threads
 from hstree._ragged import batches, offsets, segment_ids
 from hstree._typing import Bool, Int64
-from hstree.builders.shared.nodes import MANY
 from hstree.progress import Task
 
 #: Rows of one block; with 100 float32 per row they stay in a core's cache.
@@ -82,7 +81,9 @@ def divide(
             word = word[item]
             start = np.searchsorted(item, start)
         # (children,) words and number of words of each child; a leaf has one, else it is a node
-        word, size = _by_branch(word, start, branch, widest)
+        group = segment_ids(start) * widest + branch
+        size = np.bincount(group, minlength=(len(start) - 1) * widest)
+        word = word[np.argsort(group, kind="stable")]
         is_child = size > 0
         fan_outs.append(is_child.reshape(-1, widest).sum(axis=1))
         size = size[is_child]
@@ -95,19 +96,6 @@ def divide(
         word = word[np.repeat(inner, size)]
         start = offsets(size[inner])
     return DividedTree(offsets(np.concatenate(fan_outs)), np.concatenate(children), bounded)
-
-
-def _by_branch(word: Int64, start: Int64, branch: Int64, widest: int) -> tuple[Int64, Int64]:
-    """Sort the words (n,) of each node by branch; return them, and how many each branch has.
-
-    The latter are (S * widest,), by node and branch. Words of a branch stay in their order.
-    """
-    if len(word) >= MANY and (module := backend("builders")) is not None:
-        result: tuple[Int64, Int64] = module.by_branch(word, start, branch, widest)
-        return result
-    group = segment_ids(start) * widest + branch
-    size = np.bincount(group, minlength=(len(start) - 1) * widest)
-    return word[np.argsort(group, kind="stable")], size
 
 
 def _split_level(
