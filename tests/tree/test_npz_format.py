@@ -81,8 +81,8 @@ def test_zips_that_are_no_npz_are_refused(tmp_path):
         assert "is not a sound .npz" in refusal(path, FileFormatError)
     for content, says in (
         ([b"not an array"], "broken member 'child': it is not a readable .npy"),
-        ([huge], "broken member 'child': it ends too early"),
-        ([npy[:-1]], "broken member 'child': it ends too early"),
+        ([huge], "broken member 'child': its header announces an array"),
+        ([npy[:-1]], "broken member 'child': its header announces an array"),
         ([npy, npy], "has the member 'child' twice"),
     ):
         with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings():
