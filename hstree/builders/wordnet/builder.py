@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 from threading import Thread
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -17,10 +17,9 @@ from hstree.builders.kmeans import Means
 from hstree.builders.semantic import semantic
 from hstree.builders.shared.divisive import divide
 from hstree.builders.shared.join import join_under_root
-from hstree.builders.wordnet.hierarchy import Hierarchy, resolve, wide_tree
-from hstree.builders.wordnet.lookup import WordSynsets, look_up
+from hstree.builders.wordnet.hierarchy import resolve, wide_tree
+from hstree.builders.wordnet.lookup import look_up
 from hstree.builders.wordnet.sources import open_taxonomy
-from hstree.builders.wordnet.taxonomy import POS, Taxonomy
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -69,9 +68,7 @@ def wordnet(
     -------
     Tree
         Nodes have the names of synsets ("dog.n.01"); those that binarisation adds have none.
-        meta["wordnet"] identifies the WordNet. meta["coverage"] counts the words in it (by part of
-        speech, found by another form, with several senses), the senses not used, and the is-a
-        edges in and not in the tree.
+        meta["wordnet"] identifies the WordNet, meta["coverage"] counts the words in it.
 
     Raises
     ------
@@ -101,14 +98,15 @@ def wordnet(
         taxonomy = open_taxonomy(source)
     words, counts = np.array(corpus.vocabulary.words, object), corpus.counts
     synsets = look_up(corpus.vocabulary.words, taxonomy, senses)
-    inside, outside = np.flatnonzero(synsets.n_senses), np.flatnonzero(synsets.n_senses == 0)
+    is_inside = synsets.n_senses > 0
+    inside, outside = np.flatnonzero(is_inside), np.flatnonzero(~is_inside)
     vectors = None
     if binarise == "tfidf":
         vectors = tfidf_vectors(corpus, np.arange(len(words)), block, random_state=random_state)
     trees = []
     of_word = np.searchsorted(inside, synsets.word)
-    hierarchy = resolve(taxonomy, of_word, synsets.synset, counts[inside])
     if inside.size:
+        hierarchy = resolve(taxonomy, of_word, synsets.synset, counts[inside])
         tree = wide_tree(
             hierarchy, taxonomy, of_word, synsets.synset, words[inside].tolist(), counts[inside]
         )
@@ -119,7 +117,12 @@ def wordnet(
         of_outside = None if vectors is None else vectors[outside]
         trees.append(_outside(words[outside].tolist(), counts[outside], of_outside))
     joined = join_under_root(trees, corpus.vocabulary.words, counts=counts)
-    coverage = _coverage(synsets, taxonomy, counts, hierarchy)
+    tokens = int(counts.sum())
+    coverage = {
+        "words": len(words),
+        "words_in_wordnet": inside.size,
+        "tokens_in_wordnet": int(counts[inside].sum()) / tokens if tokens else None,
+    }
     # The version instead of the source: the same WordNet is the same input.
     options = {"source": taxonomy.version}
     which = {"version": taxonomy.version, "synsets": len(taxonomy), "sha256": taxonomy.sha256}
@@ -134,29 +137,6 @@ def _outside(words: Sequence[str], counts: Int64, vectors: Float64 | None) -> Tr
         tree = semantic(WordVectors(words, normalised(vectors), counts=counts))
     names = [OUTSIDE] + [None] * (tree.n_nodes - 1) if tree.n_nodes else None
     return Tree(tree.labels, tree.child_start, tree.child, counts=counts, names=names)
-
-
-def _coverage(
-    synsets: WordSynsets, taxonomy: Taxonomy, counts: Int64, hierarchy: Hierarchy
-) -> dict[str, Any]:
-    """Count the words in WordNet, their senses and the edges of the hierarchy."""
-    is_inside = synsets.n_senses > 0
-    first = synsets.synset[np.flatnonzero(np.diff(synsets.word, prepend=-1))]
-    as_pos = [taxonomy.pos[synset] for synset in first.tolist()]
-    tokens = int(counts.sum())
-    return {
-        "words": len(is_inside),
-        "words_in_wordnet": int(is_inside.sum()),
-        "tokens_in_wordnet": int(counts[is_inside].sum()) / tokens if tokens else None,
-        "by_part_of_speech": {pos: as_pos.count(pos) for pos in POS},
-        "lemmatised": int(synsets.lemmatised.sum()),
-        "multi_sense": int((synsets.n_senses > 1).sum()),
-        "senses_unused": int(synsets.n_senses.sum()) - len(synsets.word),
-        "synsets": len(hierarchy.synset),
-        "edges": hierarchy.edges,
-        "edges_cut": hierarchy.edges_cut,
-        "synsets_on_cycles": hierarchy.in_cycles,
-    }
 
 
 def binarise_two_means(

@@ -26,9 +26,6 @@ class Hierarchy(NamedTuple):
 
     synset: Int64  # (n,) ascending
     parent: Int64  # (n,) index of each parent in `synset`, -1 for a root
-    edges: int  # number of is-a edges among them,
-    edges_cut: int  # and of those not in the tree
-    in_cycles: int  # number of synsets on cycles
 
 
 def resolve(taxonomy: Taxonomy, word: Int64, synset: Int64, counts: Int64) -> Hierarchy:
@@ -71,13 +68,7 @@ def resolve(taxonomy: Taxonomy, word: Int64, synset: Int64, counts: Int64) -> Hi
     for at in np.flatnonzero(cyclic).tolist():  # none in WordNet itself
         above = parent[start[at] : start[at + 1]].tolist()
         kept[at] = next((up for up in above if not _leads_to(up, at, kept)), -1)
-    return Hierarchy(
-        needed,
-        kept,
-        edges=len(child),
-        edges_cut=len(child) - int(np.count_nonzero(kept >= 0)),
-        in_cycles=int(cyclic.sum()),
-    )
+    return Hierarchy(needed, kept)
 
 
 def wide_tree(

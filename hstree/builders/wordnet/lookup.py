@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from hstree._typing import Bool, Int64
+from hstree._typing import Int64
 from hstree.builders.wordnet.taxonomy import POS, Taxonomy
 
 #: Determiners, pronouns, prepositions, conjunctions and auxiliaries.
@@ -56,7 +56,6 @@ class WordSynsets(NamedTuple):
     word: Int64  # (P,)
     synset: Int64  # (P,)
     n_senses: Int64  # (V,) number of synsets in WordNet, listed here or not
-    lemmatised: Bool  # (V,) whether the likeliest sense is that of another form ("dog" for "dogs")
 
 
 def look_up(
@@ -70,7 +69,7 @@ def look_up(
     """
     limit = 1 if senses == "first" else MAX_SENSES
     word, synset = [], []
-    n_senses, lemmatised = np.zeros(len(words), np.int64), np.zeros(len(words), bool)
+    n_senses = np.zeros(len(words), np.int64)
     for number, text in enumerate(words):
         lower = text.lower()
         if lower in FUNCTION_WORDS or (len(lower) == 1 and lower.isalpha()):
@@ -86,10 +85,9 @@ def look_up(
         ranked.sort()
         synsets = list(dict.fromkeys(synset for *_, synset in ranked))
         n_senses[number] = len(synsets)
-        lemmatised[number] = ranked[0][1]
         word += [number] * len(synsets[:limit])
         synset += synsets[:limit]
-    return WordSynsets(np.array(word, np.int64), np.array(synset, np.int64), n_senses, lemmatised)
+    return WordSynsets(np.array(word, np.int64), np.array(synset, np.int64), n_senses)
 
 
 def lemmas_of(word: str, pos: str, taxonomy: Taxonomy) -> list[str]:

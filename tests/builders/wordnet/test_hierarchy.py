@@ -112,8 +112,6 @@ def test_any_graph_becomes_a_tree_by_the_rule(graph):
     synset, parent = hierarchy.synset.tolist(), hierarchy.parent.tolist()
     weight = {s: sum(count_of[w] for w in words_below(synsets, words, s)) for s in synset}
     assert set(synset) == {i for i in range(len(synsets)) if words_below(synsets, words, i)}
-    assert hierarchy.edges == sum(len(synsets[s].parents) for s in synset)
-    assert hierarchy.edges_cut == hierarchy.edges - sum(p >= 0 for p in parent)
     parent_of = {s: synset[p] for s, p in zip(synset, parent, strict=True) if p >= 0}
     for s in synset:
         ranked = sorted(dict(synsets[s].parents), key=lambda p: (-weight[p], p))

@@ -107,7 +107,6 @@ def test_the_first_sense_is_the_one_tagged_most():
     assert first.word.tolist() == [0, 1, 3, 5]
     assert first.synset.tolist() == [3, 3, 8, 5]
     assert first.n_senses.tolist() == [3, 3, 0, 1, 0, 1]
-    assert first.lemmatised.tolist() == [False, True, False, False, False, True]
     every = look_up(words, SMALL, "all")
     assert every.word.tolist() == [0, 0, 0, 1, 1, 1, 3, 5]
     assert every.synset.tolist()[:3] == [3, 10, 8]  # tagged 3, 2 and 1 times
