@@ -358,19 +358,11 @@ def _opened(entry: Path, name: str, lower: bool) -> EncodedText | None:
         about = json.loads(about_path.read_bytes())
         ids = np.asarray(np.load(ids_path, mmap_mode="r"))
         line_start = np.asarray(np.load(start_path, mmap_mode="r"))
-        # Ends of some lines, the last one among them; they are read, which maps no pages.
-        ends = line_start[:0:-1][:: len(line_start) // 8 | 1].tolist()
         counts = np.frombuffer(base64.b64decode(about["counts"]), _START).astype(np.int64)
         types = about["types"].split(" ")
-        dtype = dtype_of(len(types))
-        fit = (about["format"], ids.dtype, line_start.dtype) == (_FORMAT, dtype, _START)
-        fit = fit and ids.shape == (counts.sum(),) == (ends[0],) and len(counts) == len(types)
-        fit = fit and line_start[0] == 0
-        with ids_path.open("rb") as file:
-            for end in ends:
-                file.seek((end - 1 - len(ids)) * dtype.itemsize, os.SEEK_END)
-                # That of `_EOS_TYPE`.
-                fit = fit and file.read(dtype.itemsize) == bytes(dtype.itemsize)
+        formats = about["format"], ids.dtype, line_start.dtype
+        fit = formats == (_FORMAT, dtype_of(len(types)), _START) and len(counts) == len(types)
+        fit = fit and ids.shape == (counts.sum(),) == (line_start[-1],)
         sha256, versions = about["sha256"], about["versions"]
     except Exception:  # damaged files raise many kinds; the text is encoded again
         return None

@@ -6,7 +6,6 @@ import itertools
 import multiprocessing
 import os
 import re
-import shutil
 import tracemalloc
 from itertools import pairwise
 
@@ -250,17 +249,6 @@ def test_after_a_kill_between_the_renames_the_text_is_encoded_again(
     monkeypatch.undo()
     assert said_back(encode(source, cache=tmp_path)) == [["a", "b"], ["c", "d", "e"]] * 50
     assert len(contents(tmp_path)) == 3
-
-
-@pytest.mark.parametrize("other", [b"a b\n" * 50, b"c a b\nd e\n" * 50])
-@pytest.mark.parametrize("ending", ["ids.npy", "line_start.npy"])
-def test_an_array_of_another_text_is_made_anew(tmp_path, ending, other):
-    source = Given([b"a b\nc d e\n" * 50])
-    encode(source, cache=tmp_path)
-    encode(Given([other]), cache=tmp_path / "other")
-    (path,), (wrong,) = tmp_path.glob(f"*.{ending}"), (tmp_path / "other").glob(f"*.{ending}")
-    shutil.copy(wrong, path)
-    assert said_back(encode(source, cache=tmp_path)) == [["a", "b"], ["c", "d", "e"]] * 50
 
 
 def test_a_temporary_folder_replaces_one_that_cannot_be_used(tmp_path):
