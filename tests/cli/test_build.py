@@ -44,7 +44,7 @@ def test_the_output_is_tree_json_and_says_what_was_built(hstree, corpus, tmp_pat
     assert "tree.json" in ran.out
     tree = built(tmp_path / "tree.json")
     assert tree.meta["method"] == "balanced"
-    assert tree.meta["options"] == {"order": "frequency", "arity": 2}
+    assert tree.meta["options"] == {"arity": 2}
     assert tree.meta["input"]["lines"] == [0, 200]
 
 
@@ -59,8 +59,9 @@ def test_the_text_is_named_with_its_packages_and_hash(hstree, corpus):
 
 
 def test_options_of_the_method_reach_it(hstree, corpus, tmp_path):
-    hstree("build", "--method=balanced order=file arity=3", corpus)
-    assert built(tmp_path / "tree.json").meta["options"] == {"order": "file", "arity": 3}
+    hstree("build", "--method=classes n_classes=3 tolerance=0", corpus)
+    options = built(tmp_path / "tree.json").meta["options"]
+    assert (options["n_classes"], options["tolerance"]) == (3, 0)
     hstree("build", corpus, "--seed", "7", "--force", "-m", "random")
     assert built(tmp_path / "tree.json").meta["random_state"] == 7
     (tmp_path / "tree.json").rename(tmp_path / "first.json")
