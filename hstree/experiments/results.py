@@ -173,12 +173,14 @@ class Steps(Figures, frozen=True):
 class JobResult(Figures, frozen=True):
     """Figures of one finished job, as ``result.json`` of its folder holds them.
 
-    An n-gram model has no seed and no epochs; its parameters are its distinct n-grams. Figures that
-    are not finite numbers are None. `train` is the perplexity of the first `SAMPLE` training
-    tokens, where it was asked for; `seen` names the test lines that were read before, if any.
+    `files` has the sha256 of the files of nll beside it. An n-gram model has no seed and no epochs;
+    its parameters are its distinct n-grams. Figures that are not finite numbers are None. `train`
+    is the perplexity of the first `SAMPLE` training tokens, where it was asked for; `seen` names
+    the test lines that were read before, if any.
     """
 
     key: str
+    files: dict[str, str]
     row: str
     seed: Count | None
     perplexity: Annotated[dict[Scored, Positive | None], _ALL_THREE]

@@ -34,8 +34,7 @@ from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
 from hstree.data.splits import SPLITS, Split, Splits, overlap, read_before
-from hstree.data.text_score import TextScore, perplexity
-from hstree.data.vector_files import read_npy
+from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, HstreeError, InputError, OptionError, explained
 from hstree.experiments import results
@@ -510,20 +509,10 @@ class Runner:
                 return None
             if result.seed is not None:
                 load_model(folder / MODEL)
-            for split, name in NLL.items():
-                nll, reported = read_npy(os.fspath(folder / name)), result.perplexity[split]
-                n_tokens = len(getattr(self.splits, split))
-                if nll.dtype != np.float64 or nll.shape != (n_tokens,):
-                    raise FileFormatError(
-                        f"{folder / name} is damaged: it has not one number for each of the "
-                        f"{n_tokens:,} tokens"
-                    )
-                of_file = perplexity(float(nll.sum()), len(nll))
-                if reported is not None and not math.isclose(of_file, reported, rel_tol=1e-6):
-                    raise FileFormatError(
-                        f"{folder / name} is damaged: it gives a perplexity of {of_file}, not "
-                        f"{reported}"
-                    )
+            for name in NLL.values():
+                digest = hashlib.sha256(read_regular(folder / name)).hexdigest()
+                if digest != result.files.get(name):
+                    raise FileFormatError(f"{folder / name} is not the file that was written")
         except (HstreeError, OSError) as error:
             warnings.warn(f"{error}".rstrip("; ") + "; the job is done anew", stacklevel=2)
             return None
@@ -542,9 +531,12 @@ class Runner:
         `made_from` are records of what the model was made from; see `read_before`.
         """
         (folder / RESULT).unlink(missing_ok=True)
+        files = {}
         for split, score in scores.items():
-            with replacing(folder / NLL[split]) as file:
+            path = folder / NLL[split]
+            with replacing(path) as file:
                 np.save(file, np.asarray(score.of_tokens), allow_pickle=False)
+            files[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
         test = scores["test"]
         of_splits: dict[results.Scored, float] = {
             "valid": scores["valid"].perplexity,
@@ -558,6 +550,7 @@ class Runner:
             finite = {name: z if math.isfinite(z) else None for name, z in of_layer.items()}
             figures["log_normaliser"] = results.NormaliserFigures(**finite)
         result = JobResult(
+            files=files,
             perplexity={name: p if math.isfinite(p) else None for name, p in of_splits.items()},
             seen=read_before(
                 splits.test,

@@ -1,6 +1,5 @@
 """Comparison of rows: figures, what is kept, what is refused."""
 
-import io
 import re
 import shutil
 
@@ -248,11 +247,9 @@ RUN, TREE, VECTORS = "runs/gmm/seed-0", "trees/gmm/seed-0", "vectors/random/seed
 DAMAGE = [
     (f"{RUN}/model/weights.safetensors", lambda data: data[:-9] + b"123456789"),
     (f"{RUN}/model/config.json", lambda data: b"[" * 100_000),
-    (f"{RUN}/result.json", lambda data: b'{"a":' * 100_000),
     (f"{RUN}/result.json", lambda data: re.sub(rb'(?<="perplexity": )\{[^}]*}', b"{}", data)),
     (f"{RUN}/result.json", lambda data: data.replace(b'"training":', b'"training": 1e400, "x":')),
     (f"{RUN}/test_nll.npy", lambda data: data[:-8]),
-    (f"{RUN}/test_nll.npy", lambda data: npy(np.tile(np.load(io.BytesIO(data)), 2))),
     (f"{RUN}/valid_nll.npy", lambda data: data[:-8] + bytes(8)),
     ("runs/kn2/test_nll.npy", None),
     (f"{TREE}/tree.json", lambda data: data[:50]),
@@ -265,13 +262,6 @@ DAMAGE = [
 #: What is said of damage, by the first part of the file's name.
 SAID = {"runs": "the job is done anew", "results.json": "its rows are left out"}
 SAID |= dict.fromkeys(("trees", "vectors"), "made anew")
-
-
-def npy(array):
-    """Return an array as the bytes of a file."""
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
 
 
 @pytest.fixture(scope="module")
