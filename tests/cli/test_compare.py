@@ -120,6 +120,7 @@ def test_a_tree_that_saw_the_test_lines_is_called_out(compare, hstree, corpus):
         (("-m", "flat"), 2, "no option -m; type `hstree compare CORPUS [ROW]... --output DIR`"),
         (("hufman",), 2, "there is no row 'hufman'"),
         (("flat", "--seeds", "0"), 2, "--seeds"),
+        (("flat", "--seed", 2**32 - 1, "--seeds", 2), 2, "4294967295"),
         (("flat", "--jobs", "0"), 2, "--jobs is 0; it must be 1 or more, or -1 for all cores"),
         (("flat", "--dropout", "1"), 2, "dropout"),
         (("flat", "--epochs", "1", "--minutes", "1"), 2, "different rules"),

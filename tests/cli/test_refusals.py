@@ -69,8 +69,3 @@ def test_a_seed_out_of_range_is_refused_by_every_command(refused, tree, corpus):
     ):
         refused(*command, "--seed", -1, status=2, saying="--seed: it must be 0 or more")
         refused(*command, "--seed", TOO_LARGE, status=2, saying="random_state is 4294967296")
-
-
-def test_the_last_random_state_of_a_comparison_is_in_range_too(refused, corpus):
-    command = ["compare", corpus, "flat", "--seed", 2**32 - 1, "--seeds", 2, "-o", "d"]
-    refused(*command, status=2, saying="4294967295")
