@@ -37,6 +37,8 @@ VARIABLE = "HSTREE_FAST"
 OLDEST = "0.61"
 #: What compiled sums may do that Python's may not: add in another order, and round once less.
 FAST_MATH = {"reassoc", "contract", "nsz", "arcp"}
+#: A function for callers in C, which nobody is, would be compiled beside that for Python.
+OPTIONS = {"error_model": "numpy", "no_cfunc_wrapper": True}
 #: Numbers that are not parted, so that vectorised loops begin at the same places.
 STEP = 64
 
@@ -92,7 +94,7 @@ def takes(*arrays: Array) -> bool:
 
 
 def jit(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
-    """Compile a function when it is first called; it runs without the lock of the interpreter.
+    """Compile a function when Python first calls it; it runs without the lock of the interpreter.
 
     Its machine code is kept, and a damaged file of it, or a full disk, is no fault.
     """
@@ -100,8 +102,8 @@ def jit(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
     of_others, folder = numba.config.CACHE_DIR, _folder()
     numba.config.CACHE_DIR = str(folder or "")
     try:
-        options = {"nogil": True, "error_model": "numpy", "forceinline": True}
-        compiled: Any = numba.njit(function, cache=folder is not None, fastmath=fastmath, **options)
+        options = {"nogil": True, "cache": folder is not None, "fastmath": fastmath, **OPTIONS}
+        compiled: Any = numba.njit(function, **options)
     finally:
         numba.config.CACHE_DIR = of_others
     cache, compile_ = compiled._cache, compiled._compiler.compile
@@ -136,8 +138,20 @@ def _say_once() -> None:
     progress.say("compiling kernels, once for this machine: up to half a minute")
 
 
-#: Compiles a function as `jit` does, but with the sums of Python, in its order.
+def inlined(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
+    """Make a function part of the compiled functions that call it; Python calls it as it is.
+
+    Each of them compiles it anew with what it calls, so that a chain of such functions takes long.
+    """
+    extending = import_module("numba.extending")
+    options = {"forceinline": True, "fastmath": fastmath, **OPTIONS}
+    result: F = extending.register_jitable(**options)(function)
+    return result
+
+
+#: Compile as `jit` and `inlined` do, but with the sums of Python, in its order.
 jit_exact = functools.partial(jit, fastmath=set())
+inlined_exact = functools.partial(inlined, fastmath=set())
 
 
 @functools.cache

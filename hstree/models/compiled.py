@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hstree._compiled import in_parts, jit, takes
+from hstree._compiled import in_parts, inlined, jit, takes
 from hstree._ragged import offsets
 from hstree._typing import Array, Float32, Float64, Int32, Int64, Integer
 from hstree.layers.base import OutputLayer
@@ -21,23 +21,16 @@ from hstree.layers.compiled.arithmetic import (
     add_rows,
     check_shape,
     checked_ids,
+    clear,
     dot_rows,
     exp,
     group,
     log1p,
 )
-from hstree.layers.compiled.passes import (
-    TreePass,
-    add_wide,
-    new_buffers,
-    pass_in_threads,
-    pass_of_batch,
-    pass_of_items,
-    tree_pass,
-    wide_gradient,
-)
-from hstree.layers.compiled.plans import PARTS, Plan
+from hstree.layers.compiled.passes import Forward, TreePass, add_wide, tree_pass, wide_gradient
+from hstree.layers.compiled.plans import NO_WIDE, PARTS, Plan
 from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.node_groups import ONE_BLAS_THREAD
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.compiled import TINY32, adagrad_row
 from hstree.training.sgd import DampedSGD
@@ -45,7 +38,7 @@ from hstree.training.sgd import DampedSGD
 # Sums over windows, each vector times that of its position.
 
 
-@jit
+@inlined
 def add_window(embedding, position, words, total):
     """Add the vectors of words (n,), each times that of its position, to `total` (d,)."""
     n = len(words)
@@ -68,11 +61,11 @@ def add_window(embedding, position, words, total):
 @jit
 def _window_sum(embedding, position, contexts, hidden):
     for b in range(len(contexts)):
-        hidden[b] = 0
+        clear(hidden[b])
         add_window(embedding, position, contexts[b], hidden[b])
 
 
-@jit
+@inlined
 def add_places(embedding, position, grad_hidden, word, place, grad, grad_position):
     """Add the gradients through the places of a word, each b n + i, to those of both."""
     n, d = position.shape
@@ -84,14 +77,11 @@ def add_places(embedding, position, grad_hidden, word, place, grad, grad_positio
 
 
 @jit
-def _window_sum_backward(embedding, position, contexts, grad_hidden, slot_of):
-    words, start, place = group(contexts.ravel(), slot_of)
-    grad_words = np.zeros((len(words), embedding.shape[1]), np.float32)
-    grad_position = np.zeros(position.shape, np.float32)
+def _window_sum_backward(embedding, position, words, start, place, grad_hidden, grads):
+    grad_words, grad_position = grads
     for w in range(len(words)):
         places = place[start[w] : start[w + 1]]
         add_places(embedding, position, grad_hidden, words[w], places, grad_words[w], grad_position)
-    return words, grad_words, grad_position
 
 
 def window_sum(embedding: Array, position: Array, contexts: Integer) -> Any:
@@ -114,7 +104,10 @@ def window_sum_backward(
     ids = checked_ids(contexts, len(embedding))
     check_shape("contexts", ids.shape, (len(ids), len(position)))
     check_shape("gradients", grad_hidden.shape, (len(ids), embedding.shape[1]))
-    return _window_sum_backward(embedding, position, ids, grad_hidden, SLOTS.of(len(embedding)))
+    words, *places = group(ids.ravel(), SLOTS.of(len(embedding)))
+    grads = np.zeros((len(words), embedding.shape[1]), np.float32), np.zeros_like(position)
+    _window_sum_backward(embedding, position, words, *places, grad_hidden, grads)
+    return words, *grads
 
 
 # The log-bilinear model.
@@ -153,19 +146,7 @@ class Moves(NamedTuple):
     tokens: int  # trained on so far
 
 
-@jit
-def _begin(words, keep, plan):
-    """Return the hidden vectors, with dropout, and buffers for a pass of the tree."""
-    embedding, position = words
-    hidden = np.zeros(keep.shape, np.float32)
-    for b in range(len(hidden)):
-        add_window(embedding, position, plan.contexts[b], hidden[b])
-        for j in range(hidden.shape[1]):
-            hidden[b, j] *= keep[b, j]
-    return hidden, new_buffers(hidden, plan.tree, True)
-
-
-@jit
+@inlined
 def _owed(decayed, row, decay, tokens):
     """Return the weight decay that a row owes for the tokens since it was last touched."""
     if decay == 0:
@@ -175,7 +156,7 @@ def _owed(decayed, row, decay, tokens):
     return owed
 
 
-@jit
+@inlined
 def _update_node(nodes, sums, row, grad, grad_bias, moves):
     """Update the weights and the bias of a row."""
     weight, bias = nodes
@@ -186,10 +167,11 @@ def _update_node(nodes, sums, row, grad, grad_bias, moves):
 
 
 @jit
-def _update_wide(first, stop, nodes, sums, hidden, plan, buffers, moves):
+def _update_wide(first, stop, nodes, sums, hidden, wide, of_code, of_visits, moves):
     """Update weight rows of wide nodes, and write gradients through them, of some parts."""
-    for piece in range(plan.wide.row_parts[first], plan.wide.row_parts[stop]):
-        row, of_weight, of_bias = wide_gradient(piece, nodes[0], hidden, plan, buffers)
+    for piece in range(wide.row_parts[first], wide.row_parts[stop]):
+        of_piece = wide_gradient(piece, nodes[0], hidden, wide, of_code, of_visits)
+        row, of_weight, of_bias = of_piece
         for j in range(len(of_bias)):
             _update_node(nodes, sums, row + j, of_weight[j], of_bias[j], moves)
 
@@ -197,14 +179,17 @@ def _update_wide(first, stop, nodes, sums, hidden, plan, buffers, moves):
 @jit
 def _update_narrow(nodes, sums, hidden, by_row, error, moves):
     """Update the weight rows of narrow nodes."""
-    grad, error = np.empty(hidden.shape[1], np.float32), error[by_row.score]
-    for i in range(len(by_row.rows)):
-        grad[:] = 0
-        add_rows(hidden, by_row.item, error, by_row.start[i], by_row.start[i + 1], grad)
+    rows, start, score, item = by_row
+    grad, error_of_row = np.empty(hidden.shape[1], np.float32), np.empty(len(score), np.float32)
+    for p in range(len(score)):
+        error_of_row[p] = error[score[p]]
+    for i in range(len(rows)):
+        clear(grad)
+        add_rows(hidden, item, error_of_row, start[i], start[i + 1], grad)
         grad_bias = ZERO
-        for p in range(by_row.start[i], by_row.start[i + 1]):
-            grad_bias += error[p]
-        _update_node(nodes, sums, by_row.rows[i], grad, grad_bias, moves)
+        for p in range(start[i], start[i + 1]):
+            grad_bias += error_of_row[p]
+        _update_node(nodes, sums, rows[i], grad, grad_bias, moves)
 
 
 @jit
@@ -213,34 +198,12 @@ def _update_words(words, sums, by_word, grad_hidden, moves):
     grad, grad_position = np.empty(position.shape[1], np.float32), np.zeros_like(position)
     for w in range(len(by_word.words)):
         word, places = by_word.words[w], by_word.place[by_word.start[w] : by_word.start[w + 1]]
-        grad[:] = 0
+        clear(grad)
         add_places(embedding, position, grad_hidden, word, places, grad, grad_position)
         owed = _owed(sums.decayed, word, moves.decay_of_words, moves.tokens)
         adagrad_row(embedding, sums.squares, word, grad, moves.rate, owed)
     for i in range(len(position)):
         adagrad_row(position, sums.squares_of_more, i, grad_position[i], moves.rate, ZERO)
-
-
-@jit
-def _finish(words, nodes, sums, keep, hidden, plan, buffers, moves):
-    """Update all but the rows of wide nodes; return the loss of the batch."""
-    of_words, of_nodes = sums
-    _update_narrow(nodes, of_nodes, hidden, plan.tree.by_row, buffers.error, moves)
-    add_wide(plan.tree, buffers)
-    grad_hidden = buffers.grad_hidden
-    for b in range(len(keep)):
-        for j in range(keep.shape[1]):
-            grad_hidden[b, j] *= keep[b, j]
-    _update_words(words, of_words, plan.by_word, grad_hidden, moves)
-    return buffers.losses.sum()
-
-
-@jit
-def _narrow_step(words, nodes, sums, keep, plan, moves):
-    """Do a whole step over a tree without wide nodes; return the loss of the batch."""
-    hidden, buffers = _begin(words, keep, plan)
-    pass_of_items(nodes[0], nodes[1], hidden, plan.tree, buffers)
-    return _finish(words, nodes, sums, keep, hidden, plan, buffers, moves)
 
 
 # word2vec: hidden vectors are means over windows, steps are those of damped gradient descent.
@@ -266,8 +229,8 @@ class WindowPlan(NamedTuple):
 
 
 @jit
-def _plan_windows(contexts, slot_of):
-    """Return the words of contexts (P, n), -1 left out; no words, no weights."""
+def _words_of(contexts):
+    """Return the words of contexts (P, n), -1 left out: offsets, words, shares and predictions."""
     n_items, n = contexts.shape
     start, word = np.zeros(n_items + 1, np.int64), np.empty(n_items * n, np.int32)
     item, share = np.empty(n_items * n, np.int32), np.empty(n_items * n, np.float32)
@@ -280,17 +243,16 @@ def _plan_windows(contexts, slot_of):
         start[b + 1] = p
         for q in range(start[b], p):
             share[q] = np.float32(1) / np.float32(p - start[b])
-    words, word_start, place = group(word[:p], slot_of)
-    return Windows(start, word[:p], share[:p], words, word_start, item[place], share[place])
+    return start, word[:p], share[:p], item[:p]
 
 
-@jit
+@inlined
 def _damped(rate, s):
     """Return ``rate (1 - exp(-s)) / s``."""
     return np.float32(rate * -np.expm1(-s) / s) if s > 0 else np.float32(rate)
 
 
-@jit
+@inlined
 def _squared_length(vector):
     total = ZERO
     for j in range(len(vector)):
@@ -298,60 +260,83 @@ def _squared_length(vector):
     return np.float64(total)
 
 
-@jit
+@inlined
 def _descend(values, rate, grad):
     for j in range(len(grad)):
         values[j] -= rate * grad[j]
 
 
 @jit
-def _window_step(parameters, curvatures, plan, rate):
-    """Train on a batch; return the losses of its predictions."""
-    embedding, weight, bias = parameters
-    of_words, of_nodes, of_biases = curvatures
-    # taken out of the plan once: numba counts references to the arrays that a field holds
-    start, word, share, words, word_start, item_of_word, share_of_item = plan.windows
-    rows, row_start, score, item = plan.tree.by_row
-    wide = plan.tree.wide
-    n_items, d = len(start) - 1, embedding.shape[1]
-    hidden, squares = np.zeros((n_items, d), np.float32), 0.0
-    for b in range(n_items):
+def _means(embedding, start, word, share, hidden):
+    """Write the means of windows (P, d); return the sums of squares of these and of the shares."""
+    squares = 0.0
+    for b in range(len(hidden)):
+        clear(hidden[b])
         add_rows(embedding, word, share, start[b], start[b + 1], hidden[b])
         squares += _squared_length(hidden[b])
-    shares = _squared_length(share)
-    buffers = new_buffers(hidden, plan.tree, True)
-    pass_of_batch(weight, bias, hidden, plan.tree, buffers)
-    curvature = 0.0  # of a prediction along its hidden vector, over the touched rows
-    for row in rows:
-        curvature += of_nodes[row] * _squared_length(weight[row])
-    for i in range(len(wide.rows)):
-        for row in range(wide.rows[i], wide.rows[i] + wide.width[i]):
-            curvature += of_nodes[row] * _squared_length(weight[row])
-    grad, error = np.empty(d, np.float32), buffers.error[score]
+    return squares, _squared_length(share)
+
+
+class Scales(NamedTuple):
+    """How far a batch of CBOW or skip-gram moves the output layer."""
+
+    rate: float
+    squares: float  # of all hidden vectors
+    predictions: int
+
+
+@inlined
+def _descend_node(nodes, curvatures, row, grad, grad_bias, scales):
+    """Move a weight row and its bias; return the row's curvature along itself before that."""
+    weight, bias = nodes
+    rate, squares, predictions = scales
+    of_row = curvatures[0][row]
+    curvature = of_row * _squared_length(weight[row])
+    _descend(weight[row], _damped(rate, rate * squares * of_row), grad)
+    bias[row] -= _damped(rate, rate * predictions * curvatures[1][row]) * grad_bias
+    return curvature
+
+
+@jit
+def _descend_narrow(nodes, curvatures, hidden, by_row, error, scales):
+    """Move the weight rows of narrow nodes; return the sum of their curvatures."""
+    rows, start, score, item = by_row
+    grad, error_of_row = np.empty(hidden.shape[1], np.float32), np.empty(len(score), np.float32)
+    for p in range(len(score)):
+        error_of_row[p] = error[score[p]]
+    curvature = 0.0
     for i in range(len(rows)):
-        row, begin, end = rows[i], row_start[i], row_start[i + 1]
-        grad[:] = 0
-        add_rows(hidden, item, error, begin, end, grad)
-        _descend(weight[row], _damped(rate, rate * squares * of_nodes[row]), grad)
+        clear(grad)
+        add_rows(hidden, item, error_of_row, start[i], start[i + 1], grad)
         of_bias = ZERO
-        for p in range(begin, end):
-            of_bias += error[p]
-        bias[row] -= _damped(rate, rate * n_items * of_biases[row]) * of_bias
+        for p in range(start[i], start[i + 1]):
+            of_bias += error_of_row[p]
+        curvature += _descend_node(nodes, curvatures, rows[i], grad, of_bias, scales)
+    return curvature
+
+
+@jit
+def _descend_wide(nodes, curvatures, hidden, wide, of_code, of_visits, scales, curvature):
+    """Move the weight rows of wide nodes; return `curvature` and the sum of theirs."""
     for piece in range(len(wide.row_pieces)):
-        first, grad_weight, grad_bias = wide_gradient(piece, weight, hidden, plan.tree, buffers)
-        for j in range(len(grad_bias)):
-            row = first + j
-            _descend(weight[row], _damped(rate, rate * squares * of_nodes[row]), grad_weight[j])
-            bias[row] -= _damped(rate, rate * n_items * of_biases[row]) * grad_bias[j]
-    add_wide(plan.tree, buffers)
-    grad_hidden = buffers.grad_hidden
+        of_piece = wide_gradient(piece, nodes[0], hidden, wide, of_code, of_visits)
+        row, of_weight, of_bias = of_piece
+        for j in range(len(of_bias)):
+            of_row = row + j, of_weight[j], of_bias[j]
+            curvature += _descend_node(nodes, curvatures, *of_row, scales)
+    return curvature
+
+
+@jit
+def _descend_words(embedding, curvature, windows, grad_hidden, rate, scale):
+    """Move the vectors of words."""
+    _, _, _, words, start, item, share = windows
+    grad = np.empty(embedding.shape[1], np.float32)
     for w in range(len(words)):
-        grad[:] = 0
-        begin, end = word_start[w], word_start[w + 1]
-        add_rows(grad_hidden, item_of_word, share_of_item, begin, end, grad)
-        scale = rate * shares * curvature * of_words[words[w]]
-        _descend(embedding[words[w]], _damped(rate, scale), grad)
-    return buffers.losses
+        clear(grad)
+        add_rows(grad_hidden, item, share, start[w], start[w + 1], grad)
+        of_word = _damped(rate, scale * curvature[words[w]])
+        _descend(embedding[words[w]], of_word, grad)
 
 
 # Word by word: each moves the weights before the next one.
@@ -370,7 +355,7 @@ def label_paths(layer: HierarchicalSoftmax) -> Paths:
     return offsets(length), row, sign, np.empty(int(length.max(initial=0)), np.float32)
 
 
-@jit
+@inlined
 def _drawn(state):
     """Return the next state of a random generator of 64 bits, not 0 (Marsaglia 2003)."""
     state ^= state << np.uint64(13)
@@ -379,7 +364,7 @@ def _drawn(state):
     return state
 
 
-@jit
+@inlined
 def _decide(nodes, path, first, stop, hidden, rate):
     """Write `rate` times the move against the error of each decision of a path; return its loss."""
     weight, bias = nodes
@@ -395,7 +380,7 @@ def _decide(nodes, path, first, stop, hidden, rate):
     return loss
 
 
-@jit
+@inlined
 def _factor(kept, p):
     """Return a factor of `_move_nodes`."""
     if kept is None:  # decided when it is compiled
@@ -403,7 +388,7 @@ def _factor(kept, p):
     return kept[p]
 
 
-@jit
+@inlined
 def _move_nodes(weight, rows, hidden, move, kept, step, grad):
     """Add some rows, times `move`, to `grad` (d,); then scale them and add `step` times `hidden`.
 
@@ -433,7 +418,7 @@ def _move_nodes(weight, rows, hidden, move, kept, step, grad):
             weight[a, j] = kept_a * of_a + step_a * hidden[j]
 
 
-@jit
+@inlined
 def _predict(nodes, path, first, stop, hidden, rate, grad):
     """Move the nodes of a path by a prediction; return its loss.
 
@@ -490,15 +475,15 @@ def _train_lines(text, windows, paths, parameters, rate, seed):
                 for c in range(left, right):
                     if c != i:
                         word = np.uint64(ids[c])
-                        grad[:] = 0
+                        clear(grad)
                         of_word = embedding[word]
                         loss += _predict(nodes, path, begin, end, of_word, rate, grad)
                         for j in range(d):
                             of_word[j] += grad[j]
                 total += loss / n_words
                 continue
-            mean[:] = 0
-            grad[:] = 0
+            clear(mean)
+            clear(grad)
             share = ONE / np.float32(max(1, n_words))
             for c in range(left, right):
                 if c != i:
@@ -516,7 +501,7 @@ def _train_lines(text, windows, paths, parameters, rate, seed):
     return total
 
 
-@jit
+@inlined
 def _drop_out(state, rate, keep):
     """Draw the scale of each element of a hidden vector (d,): 0 with a probability of `rate`."""
     scale, least = np.float32(1 / (1 - rate)), np.uint32(rate * 2.0**32)
@@ -547,8 +532,8 @@ def _train_positions(batch, paths, words, nodes, sums, moves, dropout, state):
         tokens = n_before + b + 1
         state = _drawn(state)
         _drop_out(state, dropout, keep)
-        hidden[:] = 0
-        grad[:] = 0
+        clear(hidden)
+        clear(grad)
         add_window(embedding, position, contexts[b], hidden)
         square = ZERO
         for j in range(d):
@@ -590,14 +575,31 @@ class WindowStep(NamedTuple):
         """Return what a step needs to know of predictions, which depends on no parameter."""
         embedding, weight, _ = self.parameters
         ids = checked_ids(contexts, len(embedding), -1)
-        windows = _plan_windows(ids, SLOTS.of(len(embedding)))
+        start, word, share, item = _words_of(ids)
+        words, word_start, place = group(word, SLOTS.of(len(embedding)))
+        windows = Windows(start, word, share, words, word_start, item[place], share[place])
         return WindowPlan(windows, self.tree.plan(targets, len(weight)))
 
     def __call__(self, plan: WindowPlan, learning_rate: float) -> Float64:
         """Train on a batch; return the losses of its predictions."""
-        rate = float(learning_rate)
-        with self.tree.one_thread:
-            losses: Float64 = _window_step(self.parameters, self.curvatures, plan, rate)
+        embedding, weight, bias = self.parameters
+        of_words, *curvatures = self.curvatures
+        windows, by_row, wide = plan.windows, plan.tree.by_row, plan.tree.wide
+        rate, n_items = float(learning_rate), len(windows.start) - 1
+        hidden = np.empty((n_items, embedding.shape[1]), np.float32)
+        squares, shares = _means(embedding, *windows[:3], hidden)
+        forward = Forward.of(weight, bias, hidden, plan.tree)
+        losses, error, _, of_code, grad_hidden = forward.of_items
+        nodes, scales = (weight, bias), Scales(rate, squares, n_items)
+        of_nodes = nodes, tuple(curvatures), hidden
+        # of a prediction along its hidden vector, over the touched rows
+        curvature = _descend_narrow(*of_nodes, by_row, error, scales)
+        if wide is not NO_WIDE:
+            of_wide = wide, of_code, forward.of_visits
+            with ONE_BLAS_THREAD:
+                curvature = _descend_wide(*of_nodes, *of_wide, scales, curvature)
+            add_wide(wide, forward.of_visits, grad_hidden)
+        _descend_words(embedding, of_words, windows, grad_hidden, rate, rate * shares * curvature)
         return losses
 
 
@@ -636,19 +638,23 @@ class LogBilinearStep(NamedTuple):
 
         `keep` (B, d) is the scale of each element of the hidden vectors.
         """
-        tree, words, nodes, sums, decays = self
+        _, words, nodes, sums, decays = self
         moves = Moves(np.float32(learning_rate), *decays, tokens)
-        loss: float
-        if tree.is_narrow:
-            loss = _narrow_step(words, nodes, sums, keep, plan, moves)
-            return loss
-        hidden, buffers = _begin(words, keep, plan)
-        with tree.one_thread:
-            pass_in_threads(*nodes, hidden, plan.tree, buffers)
-            of_nodes = nodes, sums[1], hidden, plan.tree, buffers, moves
-            in_parts(PARTS, _update_wide, *of_nodes, step=1)
-        loss = _finish(words, nodes, sums, keep, hidden, plan, buffers, moves)
-        return loss
+        hidden = np.empty(keep.shape, np.float32)
+        _window_sum(*words, plan.contexts, hidden)
+        hidden *= keep
+        forward = Forward.of(*nodes, hidden, plan.tree)
+        losses, error, _, of_code, grad_hidden = forward.of_items
+        of_nodes, wide = (nodes, sums[1], hidden), plan.tree.wide
+        if wide is not NO_WIDE:
+            of_wide = wide, of_code, forward.of_visits, moves
+            with ONE_BLAS_THREAD:
+                in_parts(PARTS, _update_wide, *of_nodes, *of_wide, step=1)
+            add_wide(wide, forward.of_visits, grad_hidden)
+        _update_narrow(*of_nodes, plan.tree.by_row, error, moves)
+        grad_hidden *= keep
+        _update_words(words, sums[0], plan.by_word, grad_hidden, moves)
+        return float(losses.sum())
 
 
 class WordByWordStep(NamedTuple):

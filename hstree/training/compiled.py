@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._compiled import in_parts, jit, takes
+from hstree._compiled import in_parts, inlined, jit, takes
 from hstree._typing import Array, Int64
 from hstree.layers.compiled.arithmetic import ONE, ZERO, check_shape, exp
 from hstree.training.adagrad import MOVED, TINY
@@ -13,7 +13,7 @@ from hstree.training.adagrad import MOVED, TINY
 TINY32 = np.float32(TINY)
 
 
-@jit
+@inlined
 def adagrad_row(parameter, squares, row, grad, learning_rate, owed):
     """Step of Adagrad for one row, which first shrinks by the weight decay that it owes."""
     values = parameter[row]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._compiled import jit, takes
+from hstree._compiled import inlined, jit, takes
 from hstree._typing import Array, Int32, Integer
 
 ZERO, ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
@@ -22,7 +22,7 @@ _LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(np.log(2) - 0.69335937
 # Functions of one number, without branches and calls, so that loops over them are vectorised.
 
 
-@jit
+@inlined
 def exp(x):
     """Return exp(x) for x of at most 88, within 1e-7 of it; 0 below -87.
 
@@ -44,7 +44,7 @@ def exp(x):
     return ZERO if is_zero else p * power
 
 
-@jit
+@inlined
 def log1p(x):
     """Return log(1 + x) for x from 0 to 1: ``2 artanh(t)`` with ``t = x / (2 + x)``, by series."""
     t = x / (_TWO + x)
@@ -80,17 +80,20 @@ def group(ids, slot_of):
     for g in range(n):
         slot_of[values[g]] = -1
         start[g + 1] += start[g]
-    following = start[:n].copy()
+    # each group's offset moves on with its places, from where the one before it ends
     for p in range(len(ids)):
-        place[following[slot[p]]] = p
-        following[slot[p]] += 1
+        place[start[slot[p]]] = p
+        start[slot[p]] += 1
+    for g in range(n, 0, -1):
+        start[g] = start[g - 1]
+    start[0] = 0
     return values[:n], start[: n + 1], place
 
 
 # Sums over rows of a matrix, four at a time: each number of the vector is read once for the four.
 
 
-@jit
+@inlined
 def dot(matrix, row, vector):
     """Return ``matrix[row] @ vector``."""
     total = ZERO
@@ -99,7 +102,14 @@ def dot(matrix, row, vector):
     return total
 
 
-@jit
+@inlined
+def clear(vector):
+    """Make all numbers of a vector zero; a loop, since slices take numba long to compile."""
+    for j in range(len(vector)):
+        vector[j] = 0
+
+
+@inlined
 def dot_rows(matrix, bias, row, first, stop, vector, out):
     """Write ``matrix[row] @ vector + bias[row]`` for the rows from `first` to `stop`."""
     of_four = stop - (stop - first) % 4
@@ -120,7 +130,7 @@ def dot_rows(matrix, bias, row, first, stop, vector, out):
         out[p] = dot(matrix, a, vector) + bias[a]
 
 
-@jit
+@inlined
 def add_rows(matrix, row, scale, first, stop, total):
     """Add ``scale @ matrix[row]`` to `total` (d,), for the rows from `first` to `stop`."""
     of_four = stop - (stop - first) % 4

@@ -3,29 +3,28 @@
 Matrix products of wide nodes run on one BLAS thread: results would depend on their number.
 """
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  what products here call: `ONE_BLAS_THREAD` holds it
 
-from hstree._compiled import in_parts, jit, n_threads, takes
+from hstree._compiled import STEP, in_parts, inlined, jit, takes
+from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Float32, Float64, Int32, Integer
 from hstree.layers.base import Gradients, ParameterGradient
 from hstree.layers.compiled.arithmetic import (
     ONE,
-    SLOTS,
     ZERO,
     add_rows,
     check_shape,
     checked_ids,
+    clear,
     dot_rows,
     exp,
-    group,
     log1p,
 )
-from hstree.layers.compiled.plans import PARTS, Plan, TreeCodes, lay_out
+from hstree.layers.compiled.plans import NO_WIDE, PARTS, Plan, TreeCodes, lay_out
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.ngram_features import Features
 from hstree.layers.node_groups import ONE_BLAS_THREAD
@@ -41,48 +40,30 @@ MANY_ITEMS = 2048
 MOST_SCORES = 1 << 26
 
 
-class Buffers(NamedTuple):
-    """What a pass writes."""
+class OfItems(NamedTuple):
+    """What a pass writes of items, and of their scores at narrow nodes."""
 
     losses: Float64  # (B,)
-    error: Float32  # (S,) logits, then errors, of scores at narrow nodes
+    error: Float32  # (S,) logits, then errors, of scores
     log_prob: Float32  # (S,) log-probability of a decision at the first of its scores, 0 elsewhere
     #: (C,) log-probability of each code's decisions at wide nodes, then the share of the code in
     #: the probability of its target
     of_code: Float64
     grad_hidden: Float32  # (B, d); without gradients, no rows
-    wide_log_prob: Float64  # (D,) of decisions at wide nodes
-    probability: Float32  # of all branches of visited wide nodes, at `WideNodes.score_start`
-    grad_visits: Float32  # (n, d) gradients of hidden vectors by each piece of a wide node's rows
 
 
-@jit
-def new_buffers(hidden, plan, with_gradients):
-    """Return buffers for the pass of a batch."""
-    n_scores, d = len(plan.scores.row), hidden.shape[1]
-    pieces, start = plan.wide.row_pieces, plan.wide.start
-    n = n_visits = 0
-    if with_gradients:
-        n = len(hidden)
-    if with_gradients and len(pieces) > 0:
-        node = pieces[-1, 0]
-        n_visits = pieces[-1, 3] + start[node + 1] - start[node]
-    return Buffers(
-        np.empty(len(hidden)),
-        np.empty(n_scores, np.float32),
-        np.empty(n_scores, np.float32),
-        np.zeros(len(plan.scores.code_start) - 1),
-        np.empty((n, d), np.float32),
-        np.empty(len(plan.wide.code)),
-        np.empty(plan.wide.score_start[-1], np.float32),
-        np.empty((n_visits, d), np.float32),
-    )
+class OfVisits(NamedTuple):
+    """What a pass writes of visits of wide nodes."""
+
+    log_prob: Float64  # (D,) of decisions
+    probability: Float32  # of all branches, at `WideNodes.score_start`
+    grad: Float32  # (n, d) gradients of hidden vectors by each piece of a node's rows
 
 
 # Narrow nodes.
 
 
-@jit
+@inlined
 def _decide(logits, sign, width, branch, log_prob):
     """Turn logits (S,) into errors, in place, and write the log-probabilities (S,) of decisions."""
     # two loops: LLVM vectorises each, but not both in one
@@ -118,7 +99,7 @@ def _decide(logits, sign, width, branch, log_prob):
         s += k
 
 
-@jit
+@inlined
 def _share_codes(log_prob, code_start, first, stop, error, of_code):
     """Return the loss of an item of codes `first` to `stop`; scale their errors by their shares."""
     for c in range(first, stop):
@@ -128,10 +109,12 @@ def _share_codes(log_prob, code_start, first, stop, error, of_code):
         loss = -of_code[first]
         of_code[first] = 1
         return loss
-    largest = of_code[first]
+    largest, total = of_code[first], 0.0
     for c in range(first + 1, stop):
         largest = max(largest, of_code[c])
-    loss = -largest - np.log(np.exp(of_code[first:stop] - largest).sum())
+    for c in range(first, stop):
+        total += np.exp(of_code[c] - largest)
+    loss = -largest - np.log(total)
     for c in range(first, stop):
         of_code[c] = np.exp(of_code[c] + loss)
         share = np.float32(of_code[c])
@@ -141,84 +124,69 @@ def _share_codes(log_prob, code_start, first, stop, error, of_code):
 
 
 @jit
-def _block(weight, bias, hidden, first, stop, scores, features, of_items):
-    """Write the losses of some items, errors of their scores, and the gradients if wanted."""
+def _pass_of_items(first, stop, weight, bias, hidden, scores, features, of_items):
+    """Write losses, shares of codes, errors at narrow nodes, and the gradients through these."""
+    # taken out of the plan once: numba counts references to the arrays that a field holds
     item_start, code_start, row, sign, width, branch = scores
     feature_start, feature, feature_weight = features
     losses, error, log_prob, of_code, grad_hidden = of_items
-    for b in range(first, stop):
-        begin, end = code_start[item_start[b]], code_start[item_start[b + 1]]
-        dot_rows(weight, bias, row, begin, end, hidden[b], error)
-        for s in range(begin, end if len(feature_weight) > 0 else begin):
-            for p in range(feature_start[s], feature_start[s + 1]):
-                error[s] += feature_weight[feature[p]]
-    some = slice(code_start[item_start[first]], code_start[item_start[stop]])
-    _decide(error[some], sign[some], width[some], branch[some], log_prob[some])
-    for b in range(first, stop):
-        losses[b] = _share_codes(
-            log_prob, code_start, item_start[b], item_start[b + 1], error, of_code
-        )
-        if len(grad_hidden) > 0:
-            grad_hidden[b] = 0
-            begin, end = code_start[item_start[b]], code_start[item_start[b + 1]]
-            add_rows(weight, row, error, begin, end, grad_hidden[b])
-
-
-@jit
-def _some_items(first, stop, weight, bias, hidden, plan, buffers):
-    """Do `_block` for the items from `first` to `stop`."""
-    # taken out of the plan once: numba counts references to the arrays that a field holds
-    scores, features = plan.scores, plan.features
-    losses, error, log_prob, of_code, grad_hidden, _, _, _ = buffers
-    of_items = losses, error, log_prob, of_code, grad_hidden
-    for a in range(first, stop, BLOCK):
-        last = min(a + BLOCK, stop)
-        _block(weight, bias, hidden, a, last, scores, features, of_items)
-
-
-@jit
-def pass_of_items(weight, bias, hidden, plan, buffers):
-    """Write losses, shares of codes, errors at narrow nodes, and the gradients through these."""
-    for d in range(len(plan.wide.code)):
-        buffers.of_code[plan.wide.code[d]] += buffers.wide_log_prob[d]
-    _some_items(0, len(hidden), weight, bias, hidden, plan, buffers)
+    for begin in range(first, stop, BLOCK):
+        end = min(begin + BLOCK, stop)
+        for b in range(begin, end):
+            s, t = code_start[item_start[b]], code_start[item_start[b + 1]]
+            dot_rows(weight, bias, row, s, t, hidden[b], error)
+            for i in range(s, t if len(feature_start) > 0 else s):
+                for p in range(feature_start[i], feature_start[i + 1]):
+                    error[i] += feature_weight[feature[p]]
+        some = slice(code_start[item_start[begin]], code_start[item_start[end]])
+        _decide(error[some], sign[some], width[some], branch[some], log_prob[some])
+        for b in range(begin, end):
+            c, d = item_start[b], item_start[b + 1]
+            losses[b] = _share_codes(log_prob, code_start, c, d, error, of_code)
+            if len(grad_hidden) > 0:
+                clear(grad_hidden[b])
+                add_rows(weight, row, error, code_start[c], code_start[d], grad_hidden[b])
 
 
 @jit
 def _some_rows(first, stop, hidden, by_row, error, grad_weight, grad_bias):
     """Write the gradients of the rows of narrow nodes from `first` to `stop`."""
+    _, row_start, score, item = by_row
+    error_of_row = np.empty(row_start[stop] - row_start[first], np.float32)
+    for p in range(len(error_of_row)):
+        error_of_row[p] = error[score[row_start[first] + p]]
+    items = item[row_start[first] : row_start[stop]]
     for i in range(first, stop):
-        grad_weight[i] = 0
-        grad_bias[i] = 0
-        begin, end = by_row.start[i], by_row.start[i + 1]
-        of_row = error[by_row.score[begin:end]]
-        for p in range(end - begin):
-            grad_bias[i] += of_row[p]
-        add_rows(hidden, by_row.item[begin:end], of_row, 0, end - begin, grad_weight[i])
+        begin, end = row_start[i] - row_start[first], row_start[i + 1] - row_start[first]
+        of_bias = ZERO
+        for p in range(begin, end):
+            of_bias += error_of_row[p]
+        grad_bias[i] = of_bias
+        clear(grad_weight[i])
+        add_rows(hidden, items, error_of_row, begin, end, grad_weight[i])
 
 
 # Wide nodes.
 
 
 @jit
-def _pass_of_visits(first, stop, weight, bias, hidden, plan, buffers):
+def _pass_of_visits(first, stop, weight, bias, hidden, wide, features, of_visits):
     """Write log-probabilities of decisions and probabilities of branches, for some parts."""
-    wide, features, log_prob = plan.wide, plan.wide_features, buffers.wide_log_prob
+    log_prob, probability, _ = of_visits
+    ends, feature_row, feature_weight = features
     for piece in range(wide.parts[first], wide.parts[stop]):
         i, begin = wide.pieces[piece, 0], wide.pieces[piece, 1]
         n, k = wide.pieces[piece, 2] - begin, wide.width[i]
         of_node = slice(wide.rows[i], wide.rows[i] + k)
         # (n, k) logits, then probabilities
         place = wide.score_start[i] + begin * k
-        table = buffers.probability[place : place + n * k].reshape(n, k)
+        table = probability[place : place + n * k].reshape(n, k)
         begin += wide.start[i]
         np.dot(hidden[wide.item[begin : begin + n]], weight[of_node].T, table)
-        if len(features.weight) > 0:
-            for p in range(n):
-                for j in range(features.ranges.shape[1]):
-                    ends = features.ranges[begin + p, j]
-                    for f in range(ends[0], ends[1]):
-                        table[p, features.row[f] - wide.rows[i]] += features.weight[f]
+        for p in range(n if len(ends) > 0 else 0):
+            for j in range(ends.shape[1]):
+                for f in range(ends[begin + p, j, 0], ends[begin + p, j, 1]):
+                    table[p, feature_row[f] - wide.rows[i]] += feature_weight[f]
         for p in range(n):
             logits, of_bias = table[p], bias[of_node]
             largest = np.float32(-np.inf)
@@ -241,20 +209,7 @@ def _pass_of_visits(first, stop, weight, bias, hidden, plan, buffers):
                 logits[j] *= scale
 
 
-@jit
-def pass_of_batch(weight, bias, hidden, plan, buffers):
-    """Do a whole forward pass, and the gradients through narrow nodes, in this thread."""
-    _pass_of_visits(0, PARTS, weight, bias, hidden, plan, buffers)
-    pass_of_items(weight, bias, hidden, plan, buffers)
-
-
-def pass_in_threads(weight: Array, bias: Array, hidden: Array, plan: Plan, buffers: Any) -> None:
-    """Do what `pass_of_batch` does, the pieces of wide nodes in threads."""
-    in_parts(PARTS, _pass_of_visits, weight, bias, hidden, plan, buffers, step=1)
-    pass_of_items(weight, bias, hidden, plan, buffers)
-
-
-@jit
+@inlined
 def _share(wide, v, of_code):
     """Return the sum of the shares of the codes that a visit is of."""
     share = 0.0
@@ -263,16 +218,15 @@ def _share(wide, v, of_code):
     return share
 
 
-@jit
-def wide_gradient(piece, weight, hidden, plan, buffers):
-    """Compute the gradients of some rows of a wide node, and write those of its items to buffers.
+@inlined
+def wide_gradient(piece, weight, hidden, wide, of_code, of_visits):
+    """Compute the gradients of some rows of a wide node, and write those of its visits.
 
     Returns the first of the rows, their gradients (r, d), and those of their biases (r,).
     """
-    wide, of_code = plan.wide, buffers.of_code
     i, first, stop, place = wide.row_pieces[piece]
     begin, n, k = wide.start[i], wide.start[i + 1] - wide.start[i], wide.width[i]
-    table = buffers.probability[wide.score_start[i] : wide.score_start[i + 1]].reshape(n, k)
+    table = of_visits.probability[wide.score_start[i] : wide.score_start[i + 1]].reshape(n, k)
     # (n, r) errors of the decisions of each visit, scaled by the shares of their codes: their sums
     scaled, grad_bias = np.empty((n, stop - first), np.float32), np.zeros(stop - first, np.float32)
     for p in range(n):
@@ -285,91 +239,130 @@ def wide_gradient(piece, weight, hidden, plan, buffers):
         for j in range(stop - first):
             grad_bias[j] += scaled[p, j]
     row = wide.rows[i] + first
-    np.dot(scaled, weight[row : row + stop - first], buffers.grad_visits[place : place + n])
+    np.dot(scaled, weight[row : row + stop - first], of_visits.grad[place : place + n])
     return row, np.dot(scaled.T, hidden[wide.item[begin : begin + n]]), grad_bias
 
 
 @jit
-def add_wide(plan, buffers):
+def _wide_rows(weight, hidden, wide, of_code, of_visits, grad_weight, grad_bias):
+    """Write the gradients of the rows of wide nodes, one node's after the other's."""
+    n = 0
+    for piece in range(len(wide.row_pieces)):
+        _, of_weight, of_bias = wide_gradient(piece, weight, hidden, wide, of_code, of_visits)
+        for i in range(len(of_bias)):
+            grad_bias[n] = of_bias[i]
+            for j in range(of_weight.shape[1]):
+                grad_weight[n, j] = of_weight[i, j]
+            n += 1
+
+
+@jit
+def add_wide(wide, of_visits, grad_hidden):
     """Add the gradients of items through wide nodes, which `wide_gradient` wrote."""
-    wide, grad_hidden = plan.wide, buffers.grad_hidden
     for piece in range(len(wide.row_pieces)):
         i, place = wide.row_pieces[piece, 0], wide.row_pieces[piece, 3]
         for p in range(wide.start[i + 1] - wide.start[i]):
             b = wide.item[wide.start[i] + p]
             for j in range(grad_hidden.shape[1]):
-                grad_hidden[b, j] += buffers.grad_visits[place + p, j]
+                grad_hidden[b, j] += of_visits.grad[place + p, j]
+
+
+# Features.
 
 
 @jit
-def _feature_gradients(plan, buffers, slot_of):
-    """Return the features of a batch, and the gradient with respect to the weight of each."""
-    features, wide_features, wide = plan.features, plan.wide_features, plan.wide
-    ranges, of_code = wide_features.ranges, buffers.of_code
-    n = len(features.feature)
-    for v in range(len(ranges)):
-        for i in range(ranges.shape[1]):
-            n += ranges[v, i, 1] - ranges[v, i, 0]
-    index, errors = np.empty(n, np.int64), np.empty(n, np.float32)
+def _feature_errors(error, feature_start, ends, feature_row, wide, of_code, probability, errors):
+    """Write the error (P,) of each feature of a batch: those of scores, and then of visits."""
     n = 0
-    for s in range(len(features.start) - 1):
-        for p in range(features.start[s], features.start[s + 1]):
-            index[n], errors[n] = features.feature[p], buffers.error[s]
+    for s in range(len(feature_start) - 1):
+        for _ in range(feature_start[s], feature_start[s + 1]):
+            errors[n] = error[s]
             n += 1
-    for node in range(len(wide.rows) if len(ranges) > 0 else 0):
+    for node in range(len(wide.rows) if len(ends) > 0 else 0):
         for v in range(wide.start[node], wide.start[node + 1]):
             place = wide.score_start[node] + (v - wide.start[node]) * wide.width[node]
             of_visit = np.float32(_share(wide, v, of_code))
-            for i in range(ranges.shape[1]):
-                for f in range(ranges[v, i, 0], ranges[v, i, 1]):
-                    j = wide_features.row[f] - wide.rows[node]
-                    index[n], errors[n] = f, of_visit * buffers.probability[place + j]
+            for i in range(ends.shape[1]):
+                for f in range(ends[v, i, 0], ends[v, i, 1]):
+                    j = feature_row[f] - wide.rows[node]
+                    errors[n] = of_visit * probability[place + j]
                     for d in range(wide.decision_start[v], wide.decision_start[v + 1]):
                         if wide.branch[d] == j:
                             errors[n] -= np.float32(of_code[wide.code[d]])
                     n += 1
-    distinct, first, place = group(index, slot_of)
-    sums = np.zeros(len(distinct), np.float32)
-    for g in range(len(distinct)):
-        for p in range(first[g], first[g + 1]):
-            sums[g] += errors[place[p]]
-    return distinct, sums
 
 
 @jit
-def _gradients(weight, bias, hidden, plan, slot_of):
-    """Return losses and gradients: hidden, rows, weights, biases; features, and their gradient."""
-    by_row, wide, buffers = plan.by_row, plan.wide, new_buffers(hidden, plan, True)
-    pass_of_batch(weight, bias, hidden, plan, buffers)
-    features, grad_features = _feature_gradients(plan, buffers, slot_of)
-    first = len(by_row.rows)
-    n_rows = first + wide.width.sum()
-    rows = np.empty(n_rows, np.int64)
-    rows[:first] = by_row.rows
-    grad_weight = np.empty((n_rows, hidden.shape[1]), np.float32)
-    grad_bias = np.empty(n_rows, np.float32)
-    _some_rows(0, first, hidden, by_row, buffers.error, grad_weight, grad_bias)
-    for piece in range(len(wide.row_pieces)):
-        row, of_weight, of_bias = wide_gradient(piece, weight, hidden, plan, buffers)
-        some = slice(first, first + len(of_bias))
-        rows[some] = np.arange(row, row + len(of_bias))
-        grad_weight[some], grad_bias[some] = of_weight, of_bias
-        first += len(of_bias)
-    add_wide(plan, buffers)
-    grad_hidden = buffers.grad_hidden
-    return buffers.losses, grad_hidden, rows, grad_weight, grad_bias, features, grad_features
+def _sums_of_groups(values, start, place, sums):
+    for g in range(len(sums)):
+        total = ZERO
+        for p in range(start[g], start[g + 1]):
+            total += values[place[p]]
+        sums[g] = total
 
 
-@jit
-def _losses(weight, bias, hidden, targets, codes, features, slot_of, with_gradients):
-    """Return the losses of a batch over a tree without wide nodes.
+class Forward(NamedTuple):
+    """A batch whose losses are known, and what its gradients are computed from."""
 
-    `with_gradients` is False: for a constant, numba would compile all of this anew.
-    """
-    plan = lay_out(targets, codes, features, slot_of, with_gradients)
-    buffers = new_buffers(hidden, plan, with_gradients)
-    pass_of_items(weight, bias, hidden, plan, buffers)
-    return buffers.losses
+    weight: Array
+    bias: Array
+    hidden: Array  # (B, d)
+    plan: Plan
+    of_items: OfItems
+    of_visits: OfVisits
+
+    @classmethod
+    def of(
+        cls, weight: Array, bias: Array, hidden: Array, plan: Plan, *, with_gradients: bool = True
+    ) -> "Forward":
+        """Do the forward pass of a batch, and the gradients through narrow nodes.
+
+        Threads share the pieces of wide nodes, and the items of a large batch: each writes what
+        does not depend on others.
+        """
+        scores, wide = plan.scores, plan.wide
+        n, d = hidden.shape
+        rows = (n, d) if with_gradients else (0, d)
+        n_scores, n_codes = len(scores.row), len(scores.code_start) - 1
+        of_items = OfItems(
+            np.empty(n),
+            np.empty(n_scores, np.float32),
+            np.empty(n_scores, np.float32),
+            np.zeros(n_codes),
+            np.empty(rows, np.float32),
+        )
+        n_visits = 0
+        if with_gradients and len(wide.row_pieces):
+            node, _, _, before = wide.row_pieces[-1]
+            n_visits = before + wide.start[node + 1] - wide.start[node]
+        of_visits = OfVisits(
+            np.empty(len(wide.code)),
+            np.empty(wide.score_start[-1], np.float32),
+            np.empty((n_visits, d), np.float32),
+        )
+        if wide is not NO_WIDE:
+            of_wide = wide, plan.wide_features, of_visits
+            with ONE_BLAS_THREAD:
+                in_parts(PARTS, _pass_of_visits, weight, bias, hidden, *of_wide, step=1)
+            np.add.at(of_items.of_code, wide.code, of_visits.log_prob)
+        arrays = weight, bias, hidden, scores, plan.features, of_items
+        in_parts(n, _pass_of_items, *arrays, step=STEP if n >= MANY_ITEMS else max(1, n))
+        return cls(weight, bias, hidden, plan, of_items, of_visits)
+
+    def feature_gradient(self) -> Array:
+        """Return the gradient with respect to the weights of `ByFeature.feature`."""
+        features, ends, by_feature = (
+            self.plan.features,
+            self.plan.wide_features,
+            self.plan.by_feature,
+        )
+        errors = np.empty(len(by_feature.place), np.float32)
+        of_scores = self.of_items.error, features.start
+        of_nodes = self.plan.wide, self.of_items.of_code, self.of_visits.probability
+        _feature_errors(*of_scores, ends.ends, ends.row, *of_nodes, errors)
+        sums = np.empty(len(by_feature.feature), np.float32)
+        _sums_of_groups(errors, by_feature.start, by_feature.place, sums)
+        return sums
 
 
 class TreePass:
@@ -386,10 +379,6 @@ class TreePass:
         self.codes = TreeCodes(codes.label_start, codes.leaf_edge, edges)
         #: whether no node is wide
         self.is_narrow = int(tree.fan_out.max()) <= NARROW
-        #: limits the threads of BLAS where there is anything for it to do
-        self.one_thread: AbstractContextManager[object] = (
-            nullcontext() if self.is_narrow else ONE_BLAS_THREAD
-        )
         # (N,) scores of each node and those above it, then (V,) of each label
         scores = sum_to_root(np.where(tree.fan_out == 2, 1, tree.fan_out), tree.parent)
         of_codes = scores[tree.edge_node[codes.leaf_edge]]
@@ -408,9 +397,10 @@ class TreePass:
     ) -> Plan:
         """Return the plan of a batch for a tree of `n_rows` weight rows."""
         ids = checked_ids(targets, len(self.codes.label_start) - 1)
-        table = checked_features(features, len(ids))
-        plan: Plan = lay_out(ids, self.codes, table, SLOTS.of(n_rows), with_rows)
-        return plan
+        if features is not None:
+            features = checked_features(features, len(ids))
+        has_wide = not self.is_narrow
+        return lay_out(ids, self.codes, features, n_rows, has_wide=has_wide, with_rows=with_rows)
 
 
 def checked_features(features: Features | None, n_items: int) -> Features:
@@ -423,20 +413,6 @@ def checked_features(features: Features | None, n_items: int) -> Features:
     if number.size and not -1 <= number.min() <= number.max() < len(context_start) - 1:
         raise IndexError(f"numbers of contexts must be from -1 to {len(context_start) - 2}")
     return features
-
-
-def _gradients_in_threads(weight: Array, bias: Array, hidden: Array, plan: Plan) -> Any:
-    """Return what `_gradients` does for a tree without wide nodes and features, in threads.
-
-    Items, and then rows, do not depend on each other: the result is the same.
-    """
-    by_row, buffers = plan.by_row, new_buffers(hidden, plan, True)
-    grad_weight = np.empty((len(by_row.rows), hidden.shape[1]), np.float32)
-    grad_bias = np.empty(len(by_row.rows), np.float32)
-    in_parts(len(hidden), _some_items, weight, bias, hidden, plan, buffers)
-    in_parts(len(by_row.rows), _some_rows, hidden, by_row, buffers.error, grad_weight, grad_bias)
-    none = by_row.rows[:0], grad_bias[:0]
-    return buffers.losses, buffers.grad_hidden, by_row.rows, grad_weight, grad_bias, *none
 
 
 # The twins of functions of `hstree.layers.hierarchical`.
@@ -464,15 +440,8 @@ def batch_nll(layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> An
     weight, bias = layer.weight, layer.bias
     check_shape("targets", np.shape(targets), (len(hidden),))
     check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
-    if of_tree.is_narrow:
-        ids = checked_ids(targets, layer.n_labels)
-        table, slot_of = checked_features(layer.bound, len(ids)), SLOTS.of(len(weight))
-        return _losses(weight, bias, hidden, ids, of_tree.codes, table, slot_of, False)
     plan = of_tree.plan(targets, len(weight), layer.bound, with_rows=False)
-    buffers: Buffers = new_buffers(hidden, plan, False)
-    with of_tree.one_thread:
-        pass_in_threads(weight, bias, hidden, plan, buffers)
-    return buffers.losses
+    return Forward.of(weight, bias, hidden, plan, with_gradients=False).of_items.losses
 
 
 def batch_loss(layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> Any:
@@ -483,17 +452,25 @@ def batch_loss(layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> A
     check_shape("targets", np.shape(targets), (len(hidden),))
     check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
     plan = of_tree.plan(targets, len(weight), features)
-    if of_tree.is_narrow and features is None and len(hidden) >= MANY_ITEMS and n_threads() > 1:
-        result = _gradients_in_threads(weight, bias, hidden, plan)
-    else:
-        slots = SLOTS.of(0 if features is None else len(features[3]))
-        with of_tree.one_thread:
-            result = _gradients(weight, bias, hidden, plan, slots)
-    losses, grad_hidden, rows, grad_weight, grad_bias, index, values = result
+    forward = Forward.of(weight, bias, hidden, plan)
+    losses, error, _, of_code, grad_hidden = forward.of_items
+    by_row, wide, n = plan.by_row, plan.wide, len(plan.by_row.rows)
+    of_wide = wide.rows, offsets(wide.width)
+    rows = np.concatenate([by_row.rows, ranges(*of_wide)])
+    grad_weight = np.empty((len(rows), hidden.shape[1]), np.float32)
+    grad_bias = np.empty(len(rows), np.float32)
+    step = STEP if len(hidden) >= MANY_ITEMS else max(1, n)
+    in_parts(n, _some_rows, hidden, by_row, error, grad_weight, grad_bias, step=step)
+    if wide is not NO_WIDE:
+        of_visits, gradients = forward.of_visits, (grad_weight[n:], grad_bias[n:])
+        with ONE_BLAS_THREAD:
+            _wide_rows(weight, hidden, wide, of_code, of_visits, *gradients)
+        add_wide(wide, of_visits, grad_hidden)
     parameters = [
         ParameterGradient("node_weight", rows, grad_weight),
         ParameterGradient("node_bias", rows, grad_bias),
     ]
     if features is not None:
+        index, values = plan.by_feature.feature, forward.feature_gradient()
         parameters.append(ParameterGradient("feature_weight", index, values))
     return losses, Gradients(grad_hidden, parameters)

@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._compiled import jit
+from hstree._compiled import inlined, jit
+from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Float32, Int32, Int64
-from hstree.layers.compiled.arithmetic import group
+from hstree.layers.compiled.arithmetic import SLOTS, group
+from hstree.layers.ngram_features import Features
 from hstree.tree.weight_rows import NARROW
 
 #: Least work at a wide node that is a piece by itself: visits of its scores, rows of its gradients.
@@ -78,18 +80,26 @@ class WideNodes(NamedTuple):
 class FeaturesOfScores(NamedTuple):
     """Features that are added to scores at narrow nodes."""
 
-    start: Int64  # (S + 1,) offsets of the scores in `feature`
-    feature: Int64  # (P,) features, as indices into all
-    weight: Array  # (F,) weights of all features; none where no score has any
+    start: Int64  # (S + 1,) offsets of the scores in `feature`; empty where no score has any
+    feature: Int32  # (P,) features, as indices into all
+    weight: Array  # (F,) weights of all features
 
 
 class FeaturesOfVisits(NamedTuple):
     """Features that are added to scores of wide nodes."""
 
     #: (V, n, 2) first and last of the features of each visit, by the lengths of its contexts
-    ranges: Int64
+    ends: Int64
     row: Int32  # (F,) weight rows of all features
     weight: Array  # (F,) their weights
+
+
+class ByFeature(NamedTuple):
+    """The features of a batch: those of scores, and then those of visits."""
+
+    feature: Int64  # (G,) the features that occur, each once
+    start: Int64  # (G + 1,) offsets of the features in `place`
+    place: Int32  # (P,) where each occurs, ascending
 
 
 class Plan(NamedTuple):
@@ -100,11 +110,56 @@ class Plan(NamedTuple):
     wide: WideNodes
     features: FeaturesOfScores
     wide_features: FeaturesOfVisits
+    by_feature: ByFeature
+
+
+_NONE, _OF_NONE, _NONE32 = np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int32)
+_NO_PARTS, _NO_PIECES = np.zeros(PARTS + 1, np.int64), np.empty((0, 4), np.int64)
+_NO_WEIGHT = np.empty(0, np.float32)
+#: What a plan has in the place of what its tree or its layer has not, and nothing is compiled for.
+NO_ROWS = Rows(_NONE, _OF_NONE, _NONE32, _NONE32)
+NO_WIDE = WideNodes(
+    *(_NONE, _NONE, _OF_NONE, _OF_NONE, _NONE32, _OF_NONE, _NONE32, _NONE32),
+    *(_NO_PIECES, _NO_PIECES, _NO_PARTS, _NO_PARTS),
+)
+NO_FEATURES = (
+    FeaturesOfScores(_NONE, _NONE32, _NO_WEIGHT),
+    FeaturesOfVisits(np.empty((0, 0, 2), np.int64), _NONE32, _NO_WEIGHT),
+    ByFeature(_NONE, _OF_NONE, _NONE32),
+)
+
+
+def lay_out(
+    targets: Int32,
+    codes: TreeCodes,
+    features: Features | None,
+    n_rows: int,
+    *,
+    has_wide: bool,
+    with_rows: bool,
+) -> Plan:
+    """Return the plan of a batch's targets in a tree of `n_rows` weight rows.
+
+    `has_wide` is whether the tree has wide nodes. What gradients need is there only `with_rows`.
+    """
+    scores, item, decisions = _lay_out(targets, codes)
+    by_row, wide, of_features = NO_ROWS, NO_WIDE, NO_FEATURES
+    if with_rows:
+        rows, start, score = group(scores.row, SLOTS.of(n_rows))
+        by_row = Rows(rows, start, score, item[score])
+    if has_wide:
+        wide = _by_node(decisions, *group(decisions[0], SLOTS.of(n_rows)))
+    if features is not None:
+        of_features = _of_features(scores, wide, features, with_rows)
+    return Plan(scores, by_row, wide, *of_features)
 
 
 @jit
-def lay_out(targets, codes, features, slot_of, with_rows):
-    """Return the plan of a batch's targets; weight rows only `with_rows`, which gradients need."""
+def _lay_out(targets, codes):
+    """Return the scores of targets, their items, and the decisions (5, D) at wide nodes.
+
+    A decision has the first row and the number of children of its node, its code, item and branch.
+    """
     label_start, leaf_edge, edges = codes
     n_codes = n_scores = n_wide = 0
     for target in targets:
@@ -121,9 +176,8 @@ def lay_out(targets, codes, features, slot_of, with_rows):
     item_start = np.empty(len(targets) + 1, np.int64)
     code_start = np.empty(n_codes + 1, np.int64)
     row, item = np.empty(n_scores, np.int32), np.empty(n_scores, np.int32)
-    sign = np.zeros(n_scores, np.float32)
-    width, branch = np.zeros(n_scores, np.int32), np.zeros(n_scores, np.int32)
-    # of each decision at a wide node: its first row, number of children, code, item and branch
+    sign = np.empty(n_scores, np.float32)
+    width, branch = np.empty(n_scores, np.int32), np.empty(n_scores, np.int32)
     wide = np.empty((5, n_wide), np.int32)
     c = s = w = 0
     for b in range(len(targets)):
@@ -132,55 +186,51 @@ def lay_out(targets, codes, features, slot_of, with_rows):
             code_start[c] = s
             edge = leaf_edge[code]
             while edge >= 0:
-                first, k = edges[edge, 1], edges[edge, 3]
+                first, k, taken = edges[edge, 1], edges[edge, 3], edges[edge, 2]
+                edge = edges[edge, 0]
                 if k > NARROW:
                     wide[0, w], wide[1, w], wide[2, w] = first, k, c
-                    wide[3, w], wide[4, w] = b, edges[edge, 2]
+                    wide[3, w], wide[4, w] = b, taken
                     w += 1
-                    k = 0
-                elif k == 2:
-                    sign[s] = 1 - 2 * edges[edge, 2]
-                    k = 1
-                else:
-                    width[s], branch[s] = k, edges[edge, 2]
-                for r in range(first, first + k):
-                    row[s], item[s] = r, b
+                    continue
+                is_binary = k == 2
+                for i in range(1 if is_binary else k):
+                    row[s], item[s] = first + i, b
+                    sign[s] = 1 - 2 * taken if is_binary else 0
+                    width[s] = k if i == 0 and not is_binary else 0
+                    branch[s] = taken if i == 0 and not is_binary else 0
                     s += 1
-                edge = edges[edge, 0]
             c += 1
     item_start[len(targets)], code_start[n_codes] = n_codes, n_scores
-    rows, row_start, score = group(row[: n_scores if with_rows else 0], slot_of)
-    of_codes = Scores(item_start, code_start, row, sign, width, branch)
-    of_nodes = _by_node(wide, slot_of)
-    return Plan(
-        of_codes,
-        Rows(rows, row_start, score, item[score]),
-        of_nodes,
-        _features_of_scores(of_codes, features),
-        _features_of_visits(of_nodes, features),
-    )
+    return Scores(item_start, code_start, row, sign, width, branch), item, wide
 
 
 @jit
-def _by_node(wide, slot_of):
-    """Group decisions (5, D) by their nodes, and those of a node by their items, which ascend."""
-    nodes, of_decisions, decision = group(wide[0], slot_of)
-    width = wide[1][decision[of_decisions[:-1]]].astype(np.int64)
-    item = wide[3][decision]
-    start, score_start = np.zeros(len(nodes) + 1, np.int64), np.zeros(len(nodes) + 1, np.int64)
-    n_visits = np.empty(len(nodes), np.int64)
-    visited, decision_start = np.empty(len(item), np.int32), np.empty(len(item) + 1, np.int64)
+def _by_node(wide, nodes, of_decisions, decision):
+    """Group decisions (5, D) by their nodes, and those of a node by their items, which ascend.
+
+    `nodes`, `of_decisions` and `decision` are what `group` returns for their nodes' first rows.
+    """
+    n_nodes, n_decisions = len(nodes), len(decision)
+    width = np.empty(n_nodes, np.int64)
+    code, branch = np.empty(n_decisions, np.int32), np.empty(n_decisions, np.int32)
+    start, score_start = np.zeros(n_nodes + 1, np.int64), np.zeros(n_nodes + 1, np.int64)
+    n_visits = np.empty(n_nodes, np.int64)
+    visited, decision_start = np.empty(n_decisions, np.int32), np.empty(n_decisions + 1, np.int64)
     n = 0
-    for i in range(len(nodes)):
+    for i in range(n_nodes):
+        item = np.int32(-1)
         for d in range(of_decisions[i], of_decisions[i + 1]):
-            if d == of_decisions[i] or item[d] != item[d - 1]:
-                visited[n], decision_start[n] = item[d], d
+            place = decision[d]
+            width[i], code[d], branch[d] = wide[1, place], wide[2, place], wide[4, place]
+            if wide[3, place] != item:
+                item = wide[3, place]
+                visited[n], decision_start[n] = item, d
                 n += 1
         start[i + 1], n_visits[i] = n, n - start[i]
         score_start[i + 1] = score_start[i] + n_visits[i] * width[i]
-    decision_start[n] = len(item)
+    decision_start[n] = n_decisions
     pieces, row_pieces = _pieces(n_visits, start, VISITS), _pieces(width, start, ROWS)
-    # loops: products of arrays take numba seconds to compile
     work, row_work = np.empty(len(pieces), np.int64), np.empty(len(row_pieces), np.int64)
     for p in range(len(pieces)):
         work[p] = (pieces[p, 2] - pieces[p, 1]) * width[pieces[p, 0]]
@@ -194,8 +244,8 @@ def _by_node(wide, slot_of):
         score_start,
         visited[:n],
         decision_start[: n + 1],
-        wide[2][decision],
-        wide[4][decision],
+        code,
+        branch,
         pieces,
         row_pieces,
         _even_parts(work),
@@ -203,7 +253,7 @@ def _by_node(wide, slot_of):
     )
 
 
-@jit
+@inlined
 def _pieces(length, start, least):
     """Cut the lengths (N,) of wide nodes into eighths, or into pieces of `least` if that is more.
 
@@ -225,7 +275,7 @@ def _pieces(length, start, least):
     return pieces
 
 
-@jit
+@inlined
 def _even_parts(work):
     """Cut pieces into parts of about the same work (n,), in order; return offsets (PARTS + 1,)."""
     offsets = np.zeros(PARTS + 1, np.int64)
@@ -244,7 +294,24 @@ def _even_parts(work):
 # Direct features: weights that are added where an item's contexts have some (`NgramFeatures`).
 
 
-@jit
+def _of_features(
+    scores: Scores, wide: WideNodes, features: Features, with_rows: bool
+) -> tuple[FeaturesOfScores, FeaturesOfVisits, ByFeature]:
+    """Return the features of a batch; by feature only `with_rows`."""
+    weight, (_, of_visits, by_feature) = features[3], NO_FEATURES
+    start, feature = _features_of_scores(scores, features)
+    of_scores = FeaturesOfScores(start, feature, weight)
+    if wide is not NO_WIDE:
+        of_visits = FeaturesOfVisits(_features_of_visits(wide, features), features[2], weight)
+    if with_rows:
+        first, stop = of_visits.ends.reshape(-1, 2).T
+        of_scores_and_visits = of_scores.feature, ranges(first, offsets(stop - first))
+        occurring = np.concatenate(of_scores_and_visits).astype(np.int32)
+        by_feature = ByFeature(*group(occurring, SLOTS.of(len(weight))))
+    return of_scores, of_visits, by_feature
+
+
+@inlined
 def first_from(row, begin, end, wanted):
     """Return the first place from `begin` to `end` whose row is `wanted` or more, else `end`."""
     while begin < end:
@@ -258,12 +325,11 @@ def first_from(row, begin, end, wanted):
 
 @jit
 def _features_of_scores(scores, features):
-    number, context_start, feature_row, weight = features
+    """Return the offsets (S + 1,) of scores at narrow nodes among their features, and these."""
+    number, context_start, feature_row, _ = features
     n_lengths, n = number.shape[1], 0
-    if n_lengths == 0:
-        return FeaturesOfScores(np.empty(0, np.int64), np.empty(0, np.int64), weight[:0])
     start = np.empty(len(scores.row) + 1, np.int64)
-    index = np.empty(len(scores.row) * n_lengths, np.int64)
+    index = np.empty(len(scores.row) * n_lengths, np.int32)
     for b in range(len(scores.item_start) - 1):
         first, stop = scores.item_start[b], scores.item_start[b + 1]
         for s in range(scores.code_start[first], scores.code_start[stop]):
@@ -277,16 +343,15 @@ def _features_of_scores(scores, features):
                         index[n] = f
                         n += 1
     start[len(scores.row)] = n
-    return FeaturesOfScores(start, index[:n], weight)
+    return start, index[:n]
 
 
 @jit
 def _features_of_visits(wide, features):
-    number, context_start, feature_row, weight = features
+    """Return the ends (V, n, 2) of the features of visits of wide nodes, by the lengths."""
+    number, context_start, feature_row, _ = features
     n_lengths = number.shape[1]
-    if n_lengths == 0:
-        return FeaturesOfVisits(np.empty((0, 0, 2), np.int64), feature_row[:0], weight[:0])
-    ranges = np.zeros((len(wide.item), n_lengths, 2), np.int64)
+    ends = np.zeros((len(wide.item), n_lengths, 2), np.int64)
     for node in range(len(wide.rows)):
         row = wide.rows[node]
         for v in range(wide.start[node], wide.start[node + 1]):
@@ -295,6 +360,6 @@ def _features_of_visits(wide, features):
                 if context >= 0:
                     end = context_start[context + 1]
                     first = first_from(feature_row, context_start[context], end, row)
-                    ranges[v, i, 0] = first
-                    ranges[v, i, 1] = first_from(feature_row, first, end, row + wide.width[node])
-    return FeaturesOfVisits(ranges, feature_row, weight)
+                    ends[v, i, 0] = first
+                    ends[v, i, 1] = first_from(feature_row, first, end, row + wide.width[node])
+    return ends

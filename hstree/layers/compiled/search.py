@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._compiled import in_parts, jit, jit_exact, takes
+from hstree._compiled import in_parts, inlined, inlined_exact, jit, jit_exact, takes
 from hstree._typing import Array, Float64
 from hstree.layers.compiled.arithmetic import check_shape, dot
 from hstree.layers.compiled.passes import checked_features, tree_pass
@@ -53,7 +53,7 @@ def _log_prob_items(first, stop, logits, child_start, children, row_start, singl
                 _arrive(children[begin + i], log_prob, path, of_item, single)
 
 
-@jit_exact
+@inlined_exact
 def _arrive(child, log_prob, path, of_item, single):
     """Note the log-probability of the path to a child, or add it to that of a label."""
     if child >= 0:
@@ -86,7 +86,7 @@ def log_prob_of_items(layer: HierarchicalSoftmax, hidden: Array, some: slice) ->
 # The most probable labels.
 
 
-@jit
+@inlined
 def _push(cost, child, n, new_cost, new_child):
     """Add an entry to a heap of n, whose least cost is first."""
     at = n
@@ -97,7 +97,7 @@ def _push(cost, child, n, new_cost, new_child):
     cost[at], child[at] = new_cost, new_child
 
 
-@jit
+@inlined
 def _pop(cost, child, n):
     """Take the first entry out of a heap of n; return it."""
     first_cost, first_child = cost[0], child[0]
@@ -115,12 +115,12 @@ def _pop(cost, child, n):
     return first_cost, first_child
 
 
-@jit
+@inlined
 def _is_apart(cost, higher):
     return higher - cost > TIE * max(1.0, higher)
 
 
-@jit
+@inlined
 def _logits(model, hidden, row, width, features, scores):
     """Return the logits of a node's rows: of the one of two branches, or of all; in `scores`.
 
@@ -141,7 +141,7 @@ def _logits(model, hidden, row, width, features, scores):
     return logits
 
 
-@jit
+@inlined
 def _label_cost(model, hidden, tree, codes, features, scores, reached, label):
     """Return the cost of a label, its probability summed over its codes, and the edges scored.
 
@@ -173,7 +173,7 @@ def _label_cost(model, hidden, tree, codes, features, scores, reached, label):
     return total, spent
 
 
-@jit
+@inlined
 def _search(model, hidden, k, tree, codes, patience, features, known, labels, values):
     """Write the k most probable labels of a hidden vector; return whether patience sufficed.
 
