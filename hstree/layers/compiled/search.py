@@ -11,7 +11,7 @@ from hstree.layers.compiled.passes import checked_features, tree_pass
 from hstree.layers.compiled.plans import first_from
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.ngram_features import Features
-from hstree.layers.top_k import COMPILED_PATIENCE, LEAST_PATIENCE, TIE
+from hstree.layers.top_k import COMPILED_PATIENCE, LEAST_PATIENCE, TIE, BatchTopK
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 
@@ -121,147 +121,138 @@ def _is_apart(cost, higher):
 
 
 @inlined
-def _logits(model, hidden, row, width, features, scores):
-    """Return the logits of a node's rows: of the one of two branches, or of all; in `scores`.
+def _branches(model, hidden, row, width, features, scores):
+    """Write the costs of a node's branches to `scores`, less what they share, which is returned.
 
     `features` are the numbers (n,) of an item's contexts, and what `Features` has beside them.
     """
     weight, bias = model
-    number, (context_start, feature_row, feature_weight) = features
-    logits = scores[: 1 if width == 2 else width]
-    for i in range(len(logits)):
-        logits[i] = dot(weight, row + i, hidden) + bias[row + i]
+    number, context_start, feature_row, feature_weight = features
+    n_rows = 1 if width == 2 else width
+    for i in range(n_rows):
+        scores[i] = dot(weight, row + i, hidden) + bias[row + i]
     for context in number:
         if context >= 0:
             end = context_start[context + 1]
             f = first_from(feature_row, context_start[context], end, row)
-            while f < end and feature_row[f] < row + len(logits):
-                logits[feature_row[f] - row] += feature_weight[f]
+            while f < end and feature_row[f] < row + n_rows:
+                scores[feature_row[f] - row] += feature_weight[f]
                 f += 1
-    return logits
+    if width == 2:
+        z = scores[0]
+        scores[0], scores[1] = max(-z, 0.0), max(z, 0.0)
+        return np.log1p(np.exp(-abs(z)))
+    largest, total = scores[0], 0.0
+    for i in range(1, width):
+        largest = max(largest, scores[i])
+    for i in range(width):
+        total += np.exp(scores[i] - largest)
+        scores[i] = -scores[i]
+    return np.log(total) + largest
 
 
 @inlined
-def _label_cost(model, hidden, tree, codes, features, scores, reached, label):
+def _label_cost(model, hidden, tree, codes, features, known, label):
     """Return the cost of a label, its probability summed over its codes, and the edges scored.
 
-    `reached` (N,) has the costs of the paths to the nodes that are known, -1 for others.
+    `known` are scores, the costs (N,) of the paths to the nodes that are known, -1 for others, and
+    room for the edges of a code.
     """
     child_start, children, row_start = tree
     label_start, leaf_edge, parent_edge, edge_node = codes
+    scores, reached, below = known
     total, spent = np.inf, 0
-    for edge in leaf_edge[label_start[label] : label_start[label + 1]]:
-        below = [edge]  # edges from the leaf up to a node that is known
-        while reached[edge_node[below[-1]]] < 0:
-            below.append(parent_edge[below[-1]])
-        cost = reached[edge_node[below[-1]]]
-        while len(below) > 0:
-            edge = below.pop()
-            node = edge_node[edge]
-            branch, width = edge - child_start[node], child_start[node + 1] - child_start[node]
-            logits = _logits(model, hidden, row_start[node], width, features, scores)
+    for code in range(label_start[label], label_start[label + 1]):
+        edge, n = leaf_edge[code], 0
+        below[0] = edge  # edges from the leaf up to a node that is known
+        while reached[edge_node[edge]] < 0:
+            edge = parent_edge[edge]
+            n += 1
+            below[n] = edge
+        cost = reached[edge_node[edge]]
+        for i in range(n, -1, -1):
+            edge = below[i]
+            node = np.int64(edge_node[edge])  # of the type that nodes of the heap have
+            width = child_start[node + 1] - child_start[node]
+            shared = _branches(model, hidden, row_start[node], width, features, scores)
+            cost += shared + scores[edge - child_start[node]]
             spent += width
-            if width == 2:
-                z = -logits[0] if branch == 0 else logits[0]
-                cost += max(z, 0.0) + np.log1p(np.exp(-abs(z)))
-            else:
-                largest = logits.max()
-                cost += np.log(np.exp(logits - largest).sum()) + largest - logits[branch]
             if children[edge] >= 0:
                 reached[children[edge]] = cost
         total = min(total, cost) - np.log1p(np.exp(-abs(total - cost)))
     return total, spent
 
 
-@inlined
-def _search(model, hidden, k, tree, codes, patience, features, known, labels, values):
-    """Write the k most probable labels of a hidden vector; return whether patience sufficed.
-
-    Where labels have several codes, one is scored when its first code leaves the heap; `codes` and
-    `known`, the costs of nodes and which labels were scored, are empty where each label has one.
-    """
-    child_start, children, row_start = tree
-    reached, is_met = known
-    reached[:], is_met[:] = -1.0, False
-    most_codes = np.diff(codes[0]).max() if len(is_met) else 1
-    cost, child = np.empty(patience + 1), np.empty(patience + 1, np.int64)
-    best, label = np.empty(patience + 1), np.empty(patience + 1, np.int64)
-    scores = np.empty(patience)
-    cost[0], child[0] = 0.0, 0
-    n, n_best, left_over, spent = 1, 0, 1.0, 0
-    while n > 0:
-        if n_best >= k:
-            last = k
-            while last < n_best and not _is_apart(best[last - 1], best[last]):
-                last += 1
-            by_mass = -np.log(max(left_over, 0.0) + MASS_MARGIN)
-            least = max(cost[0] - np.log(most_codes), by_mass)
-            if _is_apart(best[k - 1], least) and _is_apart(best[last - 1], least):
-                break
-        path, node = _pop(cost, child, n)
-        n -= 1
-        if node < 0:
-            if len(is_met):
-                if is_met[~node]:
-                    continue
-                is_met[~node] = True
-                arrays = features, scores, reached
-                path, n_scored = _label_cost(model, hidden, tree, codes, *arrays, ~node)
-                spent += n_scored
-            at = n_best
-            while at > 0 and best[at - 1] > path:
-                best[at], label[at] = best[at - 1], label[at - 1]
-                at -= 1
-            best[at], label[at] = path, ~node
-            n_best += 1
-            left_over -= np.exp(-path)
-            continue
-        if len(reached):
-            reached[node] = path
-        first, width = child_start[node], child_start[node + 1] - child_start[node]
-        spent += width
-        if spent > patience:
-            return False
-        logits = _logits(model, hidden, row_start[node], width, features, scores)
-        if width == 2:
-            likelier = path + np.log1p(np.exp(-abs(logits[0])))
-            _push(cost, child, n, likelier + max(-logits[0], 0.0), children[first])
-            _push(cost, child, n + 1, likelier + max(logits[0], 0.0), children[first + 1])
-            n += 2
-            continue
-        largest = logits.max()
-        log_z = np.log(np.exp(logits - largest).sum()) + largest
-        for i in range(width):
-            _push(cost, child, n, path + log_z - logits[i], children[first + i])
-            n += 1
-    # labels that tie are in the order of their ids; only whole groups of ties are sorted
-    first = 0
-    while first < k:
-        stop = first + 1
-        while stop < n_best and not _is_apart(best[stop - 1], best[stop]):
-            stop += 1
-        order = np.argsort(label[first:stop])
-        for i in range(first, min(stop, k)):
-            labels[i], values[i] = label[first + order[i - first]], -best[first + order[i - first]]
-        first = stop
-    return True
-
-
 @jit
-def _search_all(model, hidden, k, tree, codes, patience, features):
+def _search(model, hidden, features, tree, codes, most_codes, patience, rooms, found):
+    """Write the k most probable labels of hidden vectors, and for which patience sufficed.
+
+    Where labels have several codes, one is scored when its first code leaves the heap; `codes`, the
+    costs `reached` of nodes and which labels were scored are empty where each label has one.
+    """
     number, context_start, feature_row, feature_weight = features
-    labels, values = np.empty((len(hidden), k), np.int64), np.empty((len(hidden), k))
-    is_done = np.empty(len(hidden), np.bool_)
-    table = context_start, feature_row, feature_weight
-    several = len(codes[0]) > 0
-    known = (
-        np.empty(len(tree[0]) - 1 if several else 0),
-        np.empty(len(codes[0]) - 1 if several else 0, np.bool_),
-    )
+    child_start, children, row_start = tree
+    scores, cost, child, best, label, reached, is_met, below = rooms
+    labels, values, is_done = found
+    k = labels.shape[1]
     for b in range(len(hidden)):
-        of_item = patience, (number[b], table), known, labels[b], values[b]
-        is_done[b] = _search(model, hidden[b], k, tree, codes, *of_item)
-    return labels, values, is_done
+        table = number[b], context_start, feature_row, feature_weight
+        for i in range(len(reached)):
+            reached[i] = -1
+        for i in range(len(is_met)):
+            is_met[i] = False
+        cost[0], child[0], is_done[b] = 0.0, 0, True
+        n, n_best, left_over, spent = 1, 0, 1.0, 0
+        while n > 0:
+            if n_best >= k:
+                last = k
+                while last < n_best and not _is_apart(best[last - 1], best[last]):
+                    last += 1
+                by_mass = -np.log(max(left_over, 0.0) + MASS_MARGIN)
+                least = max(cost[0] - np.log(most_codes), by_mass)
+                if _is_apart(best[k - 1], least) and _is_apart(best[last - 1], least):
+                    break
+            path, node = _pop(cost, child, n)
+            n -= 1
+            if node < 0:
+                if len(is_met) > 0:
+                    if is_met[~node]:
+                        continue
+                    is_met[~node] = True
+                    known = scores, reached, below
+                    path, n_scored = _label_cost(model, hidden[b], tree, codes, table, known, ~node)
+                    spent += n_scored
+                at = n_best
+                while at > 0 and best[at - 1] > path:
+                    best[at], label[at] = best[at - 1], label[at - 1]
+                    at -= 1
+                best[at], label[at] = path, ~node
+                n_best += 1
+                left_over -= np.exp(-path)
+                continue
+            if len(reached) > 0:
+                reached[node] = path
+            first, width = child_start[node], child_start[node + 1] - child_start[node]
+            spent += width
+            if spent > patience:
+                is_done[b] = False
+                break
+            total = path + _branches(model, hidden[b], row_start[node], width, table, scores)
+            for i in range(width):
+                _push(cost, child, n, total + scores[i], children[first + i])
+                n += 1
+        # labels that tie are in the order of their ids; only whole groups of ties are sorted
+        first = 0
+        while first < k and is_done[b]:
+            stop = first + 1
+            while stop < n_best and not _is_apart(best[stop - 1], best[stop]):
+                stop += 1
+            for i in range(first, stop):
+                _push(cost, child, i - first, np.float64(label[i]), i)
+            for i in range(first, min(stop, k)):
+                _, place = _pop(cost, child, stop - i)
+                labels[b, i], values[b, i] = label[place], -best[place]
+            first = stop
 
 
 def search_all(
@@ -274,8 +265,19 @@ def search_all(
     check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
     arrays, n_edges = (tree.child_start, tree.child, tree.row_start), len(tree.child)
     patience = int(np.clip(LEAST_PATIENCE + COMPILED_PATIENCE * n_edges, 0, n_edges))
-    n_used = 0 if tree.has_single_codes else None  # all of each array, or nothing
-    all_codes = codes.label_start, codes.leaf_edge, codes.parent_edge, tree.edge_node
-    of_codes = tuple(array[:n_used] for array in all_codes)
+    of_codes = codes.label_start, codes.leaf_edge, codes.parent_edge, tree.edge_node
+    n_nodes, n_labels, most_codes, n_scores = 0, 0, 1, patience
+    if tree.has_single_codes:
+        of_codes = tuple(array[:0] for array in of_codes)
+    else:
+        n_nodes, n_labels, n_scores = tree.n_nodes, tree.n_labels, n_edges
+        most_codes = int(np.diff(codes.label_start).max())
+    n = patience + 1
+    heaps = np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64)
+    known = np.empty(n_nodes), np.empty(n_labels, np.bool_), np.empty(n_nodes + 1, np.int64)
+    rooms = np.empty(n_scores), *heaps, *known
+    found = BatchTopK.empty(len(hidden), k)
     table = checked_features(features, len(hidden))
-    return _search_all((weight, bias), hidden, k, arrays, of_codes, patience, table)
+    model = weight, bias
+    _search(model, hidden, table, arrays, of_codes, most_codes, patience, rooms, tuple(found))
+    return found
