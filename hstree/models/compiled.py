@@ -104,9 +104,9 @@ def window_sum_backward(
     ids = checked_ids(contexts, len(embedding))
     check_shape("contexts", ids.shape, (len(ids), len(position)))
     check_shape("gradients", grad_hidden.shape, (len(ids), embedding.shape[1]))
-    words, *places = group(ids.ravel(), SLOTS.of(len(embedding)))
+    words, start, place = group(ids.ravel(), SLOTS.of(len(embedding)))
     grads = np.zeros((len(words), embedding.shape[1]), np.float32), np.zeros_like(position)
-    _window_sum_backward(embedding, position, words, *places, grad_hidden, grads)
+    _window_sum_backward(embedding, position, words, start, place, grad_hidden, grads)
     return words, *grads
 
 

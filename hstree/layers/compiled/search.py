@@ -265,11 +265,11 @@ def search_all(
     check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
     arrays, n_edges = (tree.child_start, tree.child, tree.row_start), len(tree.child)
     patience = int(np.clip(LEAST_PATIENCE + COMPILED_PATIENCE * n_edges, 0, n_edges))
-    of_codes = codes.label_start, codes.leaf_edge, codes.parent_edge, tree.edge_node
+    n_used = 0 if tree.has_single_codes else None  # all of each array, or nothing
+    all_codes = codes.label_start, codes.leaf_edge, codes.parent_edge, tree.edge_node
+    of_codes = tuple(array[:n_used] for array in all_codes)
     n_nodes, n_labels, most_codes, n_scores = 0, 0, 1, patience
-    if tree.has_single_codes:
-        of_codes = tuple(array[:0] for array in of_codes)
-    else:
+    if not tree.has_single_codes:
         n_nodes, n_labels, n_scores = tree.n_nodes, tree.n_labels, n_edges
         most_codes = int(np.diff(codes.label_start).max())
     n = patience + 1
