@@ -192,16 +192,16 @@ def test_the_most_probable_labels_are_those_of_a_full_sort(tree, seed, scale):
 
 
 def test_a_label_has_another_code_at_a_node_wider_than_a_search_is_long():
-    n, rng = 600, Random(0)
-    deep = random_children(rng, n, wide=False)
-    children = [[1, 2], [~i for i in range(n)]]
-    children += [[c + 2 if c >= 0 else c for c in below] for below in deep]
-    layer, hidden, _ = drawn(Tree.from_children([f"w{i}" for i in range(n)], children), items=5)
-    layer.bias[0] = -4  # the second branch, below which a search goes on
-    labels, values = layer.top_k(hidden, 3)
-    log_prob = layer.log_prob(hidden)
-    np.testing.assert_array_equal(labels, np.argsort(-log_prob, axis=1)[:, :3])
-    np.testing.assert_allclose(values, np.take_along_axis(log_prob, labels, axis=1), rtol=1e-5)
+    n = 600
+    chain = [[~i, i + 3] for i in range(n - 2)] + [[~(n - 2), ~(n - 1)]]
+    children = [[1, 2], [~i for i in reversed(range(n))], *chain]
+    layer, hidden, _ = drawn(Tree.from_children([f"w{i}" for i in range(n)], children), items=2)
+    layer.weight[:], layer.bias[:] = 0, 0
+    # the root, the last branch of its first child, and the first branch of the other, of one label
+    layer.bias[[0, n, n + 1]] = -1, 8, 5
+    labels, values = layer.top_k(hidden, 1)
+    assert labels.tolist() == [[0], [0]]
+    np.testing.assert_allclose(values[:, 0], layer.log_prob(hidden)[:, 0], rtol=1e-6)
 
 
 def test_a_search_that_becomes_long_gives_way_to_a_dense_pass():
