@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree import progress
@@ -47,7 +47,6 @@ def test_the_first_leaves_of_a_word_are_doubled():
     assert (n_codes == 5).all()
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 30), st.integers(0, 2**32 - 1))
 def test_any_split_gives_a_tree_within_its_bound(n, max_codes, block, seed):
     random = np.random.default_rng(seed)
@@ -70,7 +69,6 @@ def test_any_split_gives_a_tree_within_its_bound(n, max_codes, block, seed):
     assert (tree.codes_per_label[bounded] == max_codes).all()
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=9), min_size=1),
     st.integers(2, 5),

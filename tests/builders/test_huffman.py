@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree.builders.huffman import huffman, huffman_tree
@@ -22,7 +22,6 @@ def vocabulary(counts):
 counted = st.lists(st.integers(0, 30) | st.integers(0, 10**9), min_size=2, max_size=60).filter(any)
 
 
-@settings(max_examples=100, deadline=None)
 @given(counted, st.integers(2, 7))
 def test_any_counts_against_a_heap(counts, arity):
     tree = huffman(vocabulary(counts), arity=arity)
@@ -31,7 +30,6 @@ def test_any_counts_against_a_heap(counts, arity):
     assert 2 <= tree.fan_out[-1] <= arity
 
 
-@settings(max_examples=50, deadline=None)
 @given(counted, st.randoms(use_true_random=False), st.integers(2, 4))
 def test_the_order_of_the_words_changes_no_code_length(counts, random, arity):
     def lengths(order):
@@ -45,7 +43,6 @@ def test_the_order_of_the_words_changes_no_code_length(counts, random, arity):
     assert lengths(order) == before
 
 
-@settings(max_examples=50, deadline=None)
 @given(counted)
 def test_heavier_nodes_have_lower_numbers_and_lighter_children_come_first(counts):
     tree = huffman(vocabulary(counts))

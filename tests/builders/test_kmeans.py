@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
@@ -79,7 +79,6 @@ def test_an_empty_cluster_keeps_its_centre():
     assert [centre.tolist() for centre in centres] == [[[2.0], [7.0]], [[9.0], [5.0]]]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(2, 6), st.lists(st.integers(1, 15), min_size=1, max_size=6), st.integers(0, 99))
 def test_even_split_peel_the_nearest_words_off(k, sizes, seed):
     nodes = Nodes(np.cumsum([0, *sizes]))

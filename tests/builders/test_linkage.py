@@ -2,7 +2,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster import hierarchy
 from sklearn.cluster import AgglomerativeClustering
@@ -36,7 +36,6 @@ def linkages(draw):
     return np.array(merges).reshape(-1, 2), [f"w{i}" for i in range(n)]
 
 
-@settings(max_examples=100, deadline=None)
 @given(linkages(), st.sampled_from([np.int32, np.int64, np.float64]))
 def test_every_merge_is_a_node_and_the_order_of_children_is_kept(drawn, dtype):
     merges, labels = drawn

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree.builders.huffman import huffman_tree
@@ -26,7 +26,6 @@ def huffman_of(vectors):
 counted = st.lists(st.integers(0, 30) | st.integers(0, 10**9), min_size=1, max_size=60)
 
 
-@settings(max_examples=100, deadline=None)
 @given(counted, st.integers(1, 4), st.integers(0, 99), st.sampled_from([0.0, 1.0, 1e-18, 1e18]))
 def test_every_word_keeps_the_length_that_huffman_gives_it(counts, d, seed, size):
     vectors = words(size * normal(len(counts), d, seed), counts=counts)
@@ -72,7 +71,6 @@ def nodes_with_shares(draw):
     return lengths
 
 
-@settings(max_examples=200, deadline=None)
 @given(nodes_with_shares(), st.integers(0, 99), st.booleans())
 def test_a_half_is_filled_in_order_and_to_the_brim(lengths, seed, exact):
     start = np.cumsum([0, *map(len, lengths)])

@@ -2,7 +2,7 @@
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hstree import formats
 from hstree.errors import InputError, TreeError
@@ -12,7 +12,6 @@ from tests.strategies import trees
 
 
 @given(trees())
-@settings(max_examples=40)
 def test_trees_come_back_from_graphs(tree):
     graph = to_networkx(tree)
     assert nx.is_directed_acyclic_graph(graph)

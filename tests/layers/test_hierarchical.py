@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
@@ -59,7 +59,6 @@ def oracle_log_prob(layer, hidden):
 
 
 @given(trees(plain_labels=True), st.integers(0, 99), st.sampled_from([0.0, 1.0, 30.0, 1e3]))
-@settings(deadline=None, max_examples=80)
 def test_log_prob_is_the_walk_down_the_tree_and_sums_to_one(tree, seed, scale):
     layer, rng = random_layer(tree, seed, scale=scale)
     hidden = rng.standard_normal((3, 3))
@@ -70,7 +69,6 @@ def test_log_prob_is_the_walk_down_the_tree_and_sums_to_one(tree, seed, scale):
 
 
 @given(trees(plain_labels=True), st.integers(0, 99), st.booleans())
-@settings(deadline=None, max_examples=60)
 def test_nll_is_minus_log_prob_of_the_target(tree, seed, all_dense):
     with wide_nodes_dense(all_dense):
         layer, rng = random_layer(tree, seed)
@@ -83,7 +81,6 @@ def test_nll_is_minus_log_prob_of_the_target(tree, seed, all_dense):
 
 
 @given(trees(plain_labels=True), st.integers(0, 99), st.booleans())
-@settings(deadline=None, max_examples=60)
 def test_gradients_agree_with_finite_differences(tree, seed, all_dense):
     with wide_nodes_dense(all_dense):
         layer, rng = random_layer(tree, seed)
@@ -119,7 +116,6 @@ def top_k_with(patience, layer, hidden, k):
     st.sampled_from([0.1, 5.0, 30.0]),
     patiences,
 )
-@settings(deadline=None, max_examples=50)
 def test_top_k_is_the_head_of_a_full_sort(tree, seed, k, scale, patience):
     layer, rng = random_layer(tree, seed, scale=scale)
     hidden = rng.standard_normal((3, 3))
@@ -133,7 +129,6 @@ def test_top_k_is_the_head_of_a_full_sort(tree, seed, k, scale, patience):
 
 
 @given(trees(plain_labels=True), st.data(), st.integers(1, 30), patiences)
-@settings(deadline=None, max_examples=50)
 def test_equal_counts_tie_by_label_whatever_the_tree(tree, data, k, patience):
     n = tree.n_labels
     counts = data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n) | st.just([1] * n))
@@ -145,7 +140,6 @@ def test_equal_counts_tie_by_label_whatever_the_tree(tree, data, k, patience):
 
 
 @given(trees(plain_labels=True), st.integers(1, 30))
-@settings(deadline=None, max_examples=60)
 def test_search_and_full_sort_agree_on_float32_biases(tree, k):
     layer = HierarchicalSoftmax(tree, 2, counts=np.ones(tree.n_labels, int))
     hidden = np.ones((1, 2), np.float32)

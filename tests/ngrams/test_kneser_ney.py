@@ -73,7 +73,6 @@ def test_modified_smoothing_is_that_of_the_formulas(tmp_path, order, sentences):
     np.testing.assert_allclose(model.nll(seen), brute_nll(brute, test), rtol=1e-10)
 
 
-@settings(max_examples=50)
 @given(
     lines=line_lists,
     test=line_lists,

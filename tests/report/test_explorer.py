@@ -4,7 +4,7 @@ import gzip
 import json
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from hstree.report.explorer import pack
 from hstree.tree import Tree
@@ -20,7 +20,6 @@ def integers(data):
     return np.ascontiguousarray(planes.T).view("<i4").ravel()
 
 
-@settings(max_examples=40)
 @given(trees())
 def test_a_tree_comes_back(tree):
     packed = pack({"tree": tree})

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hstree.tree.branches import Branches
 from tests.strategies import children_of, trees
@@ -17,7 +17,6 @@ def leaves_under(children, child):
 
 
 @given(trees())
-@settings(max_examples=100, deadline=None)
 def test_words_leaves_and_shares(tree):
     children = children_of(tree)
     counts = [1] * tree.n_labels if tree.counts is None else tree.counts.tolist()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree.errors import FileFormatError
@@ -20,7 +20,6 @@ from tests.strategies import children_of, trees
 from tests.tree.documents import DOCUMENT, TREE, refusal
 
 
-@settings(max_examples=60)
 @given(tree=trees(max_labels=10) | st.just(TREE))
 def test_every_tree_comes_back_from_every_ending_and_gives_the_same_bytes(tmp_path_factory, tree):
     folder = tmp_path_factory.getbasetemp()

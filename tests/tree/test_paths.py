@@ -17,7 +17,6 @@ binary_trees = trees(several_codes=False, wide=False)
 
 
 @given(binary_trees)
-@settings(max_examples=30)
 def test_paths_are_the_codes(tree):
     paths = paths_of(tree)
     for label, (point, code) in enumerate(zip(paths.point, paths.code, strict=True)):
@@ -51,7 +50,6 @@ def test_batches_are_the_whole():
 
 
 @given(binary_trees, st.integers(0, 5), st.booleans(), st.randoms(use_true_random=False))
-@settings(max_examples=30)
 def test_trees_come_back_from_their_paths_whatever_the_numbers(tree, first, descending, random):
     paths = paths_of(tree)
     called = np.arange(first, first + 3 * tree.n_nodes, 3)[:: -1 if descending else 1]

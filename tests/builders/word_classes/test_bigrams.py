@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
@@ -102,7 +102,6 @@ def test_perplexity_is_that_of_the_definition(seed, n_words, n_pairs, n_classes)
     assert found == pytest.approx(perplexity(pairs, class_of.tolist()), rel=1e-12)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 999), st.integers(1, 9), st.integers(1, 80), st.data())
 def test_no_single_move_helps_and_the_perplexity_is_that_of_the_definition(
     seed, n_words, n_pairs, data
@@ -191,7 +190,6 @@ def test_progress_tells_the_perplexity():
     )
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 999), st.integers(1, 8), st.integers(2, 60))
 def test_each_merge_loses_least_mutual_information(seed, n, n_pairs):
     pairs = drawn_pairs(seed, n, n_pairs)
