@@ -42,14 +42,13 @@ MAX_RATIO, ALWAYS = 16, 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: Part of the standard library from Python 3.14 on.
 _ZSTANDARD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-#: Endings of packed files, with what unpacks an open one, and with what they begin with.
+#: Endings of packed files, with what unpacks an open one.
 UNPACK: dict[str, Callable[..., Any]] = {
     ".gz": gzip.open,
     ".xz": lzma.open,
     ".bz2": bz2.open,
     ".zst": lambda file: require(_ZSTANDARD, "zstd").open(file),
 }
-PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
 #: Prefix and suffix of temporary names; folder of complete files that are still to be moved.
 PREFIX, SUFFIX, _COMPLETE = ".hstree-", ".tmp", ".hstree-new"
 

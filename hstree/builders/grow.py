@@ -79,7 +79,7 @@ def grow(tree: Tree, words: Words) -> Tree:
     elif isinstance(words, Corpus):
         words = words.counted_vocabulary()
     elif isinstance(words, Mapping):
-        words = Vocabulary.from_dict(words)
+        words = Vocabulary.of(words)
     id_of = {label: i for i, label in enumerate(tree.labels)}
     if isinstance(words, WordVectors | Vocabulary):
         labels = words.labels if isinstance(words, WordVectors) else words.words

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
-from hstree._files import PACKED, Unpacked, cache_folder, make_folder, open_regular, replacing
+from hstree._files import UNPACK, Unpacked, cache_folder, make_folder, open_regular, replacing
 from hstree._ragged import offsets
 from hstree._typing import Array, Float32, Int64
 from hstree.errors import FileFormatError, InputError, explained
@@ -165,8 +165,8 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
         open_regular(name) as raw,
         progress.task(f"reading {name}", os.fstat(raw.fileno()).st_size, "bytes") as task,
     ):
-        ending = next((end for mark, end in PACKED.items() if raw.peek().startswith(mark)), None)
-        stream = Unpacked(raw, ending) if ending else raw
+        ending = Path(name).suffix
+        stream = Unpacked(raw, ending) if ending in UNPACK else raw
 
         def read_block() -> bytes:
             before = raw.tell()

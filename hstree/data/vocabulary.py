@@ -161,20 +161,6 @@ class Vocabulary:
         return cls(*ranked(chosen, np.append(n, [n_of[EOS], *rest])), source=source)
 
     @classmethod
-    def from_dict(cls, counts: Mapping[Any, int]) -> Vocabulary:
-        """Make a vocabulary of words and their counts, such as a `Counter`, in its order.
-
-        Raises InputError when there is no word, a word is neither text nor a whole number, or a
-        count is not a whole number, zero or more.
-
-        Examples
-        --------
-        >>> Vocabulary.from_dict({"cat": 2, "the": 7})
-        Vocabulary(2 words, 9 tokens)
-        """
-        return cls(list(counts), list(counts.values()))
-
-    @classmethod
     def of(cls, counts: Any, labels: Any = None) -> Vocabulary:
         """Make a vocabulary of counts as a program has them.
 
@@ -192,9 +178,9 @@ class Vocabulary:
         """
         if isinstance(counts, Vocabulary):
             return counts if labels is None else cls(labels, counts.counts)
-        if isinstance(counts, Mapping):
-            return cls.from_dict(counts) if labels is None else cls(labels, counts)
-        if labels is None:
+        if labels is None and isinstance(counts, Mapping):
+            labels = list(counts)
+        elif labels is None:
             index = index_of(counts)
             counts = as_array(counts, "counts")
             labels = RowNumbers(counts.size) if index is None else index

@@ -133,7 +133,7 @@ def test_wide_nodes_are_refused_where_binary_fits(name, tmp_path):
     [
         *(("brown", label) for label in ("a\tb", "a\n", "", "a\rb", "\0")),
         *(("newick", "a\nb"), ("newick", ""), ("napkinxc", "a\tb"), ("linkage", "")),
-        *(("dot", "a\0"), ("dot", "a\rb"), ("graphml", "\x1b"), ("graphml", "\ufffe")),
+        *(("dot", "a\0"), ("dot", "a\rb"), ("graphml", "a\rb"), ("graphml", "\ufffe")),
     ],
 )
 def test_labels_that_cannot_be_quoted_are_refused(name, label, tmp_path):
