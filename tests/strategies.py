@@ -22,27 +22,33 @@ json_values = st.recursive(
 
 
 @st.composite
-def trees(draw, *, max_labels=24, several_codes=True, wide=True, plain_labels=False):
+def trees(
+    draw, *, max_labels=24, several_codes=True, wide=True, plain_labels=False, only_codes=False
+):
     """Draw a valid tree: any shape and numbering that the rules allow, V = 1 included.
 
     `wide` allows nodes with more than two children; `several_codes` allows labels with more than
-    one code. Both are only allowed, not promised. `plain_labels` names the labels w0, w1, ...
+    one code. Both are only allowed, not promised. `plain_labels` names the labels w0, w1, ...;
+    `only_codes` does so, too, and draws neither names nor meta, which takes most of the time.
     """
     n_labels = draw(st.integers(1, max_labels))
     random = draw(st.randoms(use_true_random=False))
     extra = draw(st.integers(0, n_labels)) if several_codes and n_labels > 1 else 0
     children = random_children(random, n_labels, wide=wide, extra_codes=extra)
     labels = [f"w{i}" for i in range(n_labels)]
-    if not plain_labels:
+    if not (plain_labels or only_codes):
         labels = draw(st.lists(texts, min_size=n_labels, max_size=n_labels, unique=True))
     some_counts = st.lists(
         st.integers(0, 9) | st.integers(0, 2**63 - 1), min_size=n_labels, max_size=n_labels
     )
+    counts = draw(st.none() | some_counts)
+    if only_codes:
+        return Tree.from_children(labels, children, counts=counts)
     some_names = st.lists(st.none() | texts, min_size=len(children), max_size=len(children))
     return Tree.from_children(
         labels,
         children,
-        counts=draw(st.none() | some_counts),
+        counts=counts,
         names=draw(st.none() | some_names),
         meta=draw(st.dictionaries(texts, json_values, max_size=2)),
     )

@@ -57,7 +57,7 @@ def test_equals_the_numpy_layer(tree, sparse, dtype, tolerance):
     check_same(tree, sparse, dtype, tolerance)
 
 
-@given(trees(plain_labels=True), st.booleans(), st.sampled_from([2, 4, 32]), st.integers(1, 99))
+@given(trees(only_codes=True), st.booleans(), st.sampled_from([2, 4, 32]), st.integers(1, 99))
 @settings(max_examples=40)
 def test_equals_the_numpy_layer_on_any_tree(tree, sparse, narrow, product):
     with pytest.MonkeyPatch.context() as patch:

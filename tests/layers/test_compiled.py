@@ -64,7 +64,7 @@ def check_tree(tree, seed, **sizes):
 
 
 #: Trees of any shape, and some with wide nodes.
-ANY = trees(plain_labels=True) | st.builds(wide_tree, st.integers(0, 2).map(np.random.default_rng))
+ANY = trees(only_codes=True) | st.builds(wide_tree, st.integers(0, 2).map(np.random.default_rng))
 
 
 @given(ANY, st.integers(0, 99))
@@ -73,7 +73,7 @@ def test_trees_have_the_losses_and_gradients_of_numpy(tree, seed):
     check_tree(tree, seed)
 
 
-@given(trees(plain_labels=True), st.integers(0, 99), st.sampled_from([0.1, 1.0, 30.0]))
+@given(trees(only_codes=True), st.integers(0, 99), st.sampled_from([0.1, 1.0, 30.0]))
 @settings(deadline=None, max_examples=40)
 def test_all_labels_have_the_log_probabilities_of_numpy(tree, seed, scale):
     check_log_prob(tree, seed, scale)
@@ -167,7 +167,7 @@ def test_a_batch_of_too_many_scores_is_left_to_numpy(monkeypatch):
 
 
 @given(
-    trees(plain_labels=True, max_labels=60),
+    trees(only_codes=True, max_labels=60),
     st.integers(0, 99),
     st.sampled_from([0.0, 0.3, 30.0]),
 )

@@ -58,7 +58,7 @@ def oracle_log_prob(layer, hidden):
     return np.array([np.logaddexp.reduce(of_label) for of_label in codes])
 
 
-@given(trees(plain_labels=True), st.integers(0, 99), st.sampled_from([0.0, 1.0, 30.0, 1e3]))
+@given(trees(only_codes=True), st.integers(0, 99), st.sampled_from([0.0, 1.0, 30.0, 1e3]))
 def test_log_prob_is_the_walk_down_the_tree_and_sums_to_one(tree, seed, scale):
     layer, rng = random_layer(tree, seed, scale=scale)
     hidden = rng.standard_normal((3, 3))
@@ -68,7 +68,7 @@ def test_log_prob_is_the_walk_down_the_tree_and_sums_to_one(tree, seed, scale):
     assert np.exp(log_prob).sum(axis=1) == pytest.approx(np.ones(3), abs=1e-12)
 
 
-@given(trees(plain_labels=True), st.integers(0, 99), st.booleans())
+@given(trees(only_codes=True), st.integers(0, 99), st.booleans())
 def test_nll_is_minus_log_prob_of_the_target(tree, seed, all_dense):
     with wide_nodes_dense(all_dense):
         layer, rng = random_layer(tree, seed)
@@ -80,7 +80,7 @@ def test_nll_is_minus_log_prob_of_the_target(tree, seed, all_dense):
         np.testing.assert_allclose(losses, layer.nll(hidden, targets), rtol=1e-12, atol=1e-12)
 
 
-@given(trees(plain_labels=True), st.integers(0, 99), st.booleans())
+@given(trees(only_codes=True), st.integers(0, 99), st.booleans())
 def test_gradients_agree_with_finite_differences(tree, seed, all_dense):
     with wide_nodes_dense(all_dense):
         layer, rng = random_layer(tree, seed)
@@ -110,7 +110,7 @@ def top_k_with(patience, layer, hidden, k):
 
 
 @given(
-    trees(plain_labels=True),
+    trees(only_codes=True),
     st.integers(0, 99),
     st.integers(1, 30),
     st.sampled_from([0.1, 5.0, 30.0]),
@@ -128,7 +128,7 @@ def test_top_k_is_the_head_of_a_full_sort(tree, seed, k, scale, patience):
     assert all(len(set(row)) == len(row) for row in labels.tolist())
 
 
-@given(trees(plain_labels=True), st.data(), st.integers(1, 30), patiences)
+@given(trees(only_codes=True), st.data(), st.integers(1, 30), patiences)
 def test_equal_counts_tie_by_label_whatever_the_tree(tree, data, k, patience):
     n = tree.n_labels
     counts = data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n) | st.just([1] * n))
@@ -139,7 +139,7 @@ def test_equal_counts_tie_by_label_whatever_the_tree(tree, data, k, patience):
     np.testing.assert_allclose(np.exp(log_prob[0]), np.array(counts)[expected] / sum(counts))
 
 
-@given(trees(plain_labels=True), st.integers(1, 30))
+@given(trees(only_codes=True), st.integers(1, 30))
 def test_search_and_full_sort_agree_on_float32_biases(tree, k):
     layer = HierarchicalSoftmax(tree, 2, counts=np.ones(tree.n_labels, int))
     hidden = np.ones((1, 2), np.float32)

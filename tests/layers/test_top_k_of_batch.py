@@ -23,7 +23,7 @@ def searched(layer, hidden, k, *, margin=1e-9, patience=np.inf):
     )
 
 
-@given(trees(plain_labels=True), st.integers(0, 99), st.data())
+@given(trees(only_codes=True), st.integers(0, 99), st.data())
 def test_answers_are_the_head_of_a_full_sort(tree, seed, data):
     layer, rng = random_layer(tree, seed, scale=data.draw(st.sampled_from([0.1, 5.0])))
     if tree.n_nodes == 0 or not tree.has_single_codes:

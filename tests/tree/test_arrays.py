@@ -14,7 +14,7 @@ from tests.strategies import children_of, trees
 THREE = [[~0, 1], [~1, ~2]]
 
 
-@given(trees())
+@given(trees(only_codes=True))
 def test_nodes_know_their_edge_parent_depth_and_level(tree):
     assert tree.parent.tolist()[:1] == tree.node_edge.tolist()[:1] == [-1][: tree.n_nodes]
     for node in range(1, tree.n_nodes):
@@ -25,7 +25,7 @@ def test_nodes_know_their_edge_parent_depth_and_level(tree):
     assert by_level == sorted(range(tree.n_nodes), key=lambda node: (tree.depth[node], node))
 
 
-@given(trees())
+@given(trees(only_codes=True))
 def test_edges_know_their_node_its_rows_and_the_edge_before(tree):
     assert np.diff(tree.row_start).tolist() == [1 if k == 2 else k for k in tree.fan_out]
     for edge, (node, branch) in enumerate(zip(tree.edge_node, tree.edge_branch, strict=True)):
@@ -39,7 +39,7 @@ def test_edges_know_their_node_its_rows_and_the_edge_before(tree):
         assert np.diff(level.edge_start).tolist() == [len(of_node) for of_node in edges]
 
 
-@given(trees())
+@given(trees(only_codes=True))
 def test_sums_up_and_down_agree_with_a_walk(tree):
     of_label = np.arange(2 * tree.n_labels).reshape(-1, 2) ** 2
     above = -np.arange(len(tree.child))

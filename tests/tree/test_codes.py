@@ -38,7 +38,7 @@ def spelled(codes, batch):
     return [paths[a:b] for a, b in pairwise(expansion.code_start)]
 
 
-@given(trees())
+@given(trees(only_codes=True))
 def test_codes_are_those_of_a_recursive_walk(tree):
     codes, expected = Codes(tree), codes_by_recursion(tree)
     assert spelled(codes, range(tree.n_labels)) == list(expected.values())
@@ -48,7 +48,7 @@ def test_codes_are_those_of_a_recursive_walk(tree):
     assert codes.n_decisions == sum(len(code) for of in expected.values() for code in of)
 
 
-@given(trees(), st.data())
+@given(trees(only_codes=True), st.data())
 def test_a_batch_is_its_labels_one_after_the_other_cached_or_not(tree, data):
     batch = data.draw(st.lists(st.integers(0, tree.n_labels - 1), max_size=8))
     expected = codes_by_recursion(tree)
@@ -66,7 +66,7 @@ def test_a_chain_of_100_000_labels():
     assert expansion.edge[n - 1] == 0
 
 
-@given(trees())
+@given(trees(only_codes=True))
 def test_nodes_have_the_codes_that_lead_to_them(tree):
     labels = list(codes_by_recursion(tree).values())
     to_node = [[[]]][: tree.n_nodes]

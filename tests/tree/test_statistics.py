@@ -27,7 +27,7 @@ def scores_one_by_one(tree):
     return scores
 
 
-@given(trees())
+@given(trees(only_codes=True))
 def test_figures_are_those_of_the_codes_one_by_one(tree):
     codes = codes_by_recursion(tree)
     stats = tree.stats()
@@ -62,7 +62,7 @@ def test_the_codes_of_a_label_share_the_scores_of_wide_nodes():
     assert tree.stats().scores_per_target == pytest.approx(np.mean(scores), rel=1e-9)
 
 
-@given(trees(several_codes=False, wide=False))
+@given(trees(several_codes=False, wide=False, only_codes=True))
 def test_no_binary_tree_with_one_code_a_label_beats_the_huffman_length(tree):
     stats = tree.stats()
     if stats.length_weighted is not None:
