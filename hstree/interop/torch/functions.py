@@ -74,27 +74,27 @@ class Part(NamedTuple):
 class Products:
     """Parts of consecutive decisions, each a product on views of hidden vectors and weights.
 
-    What is of all children is flat, (sum of count * width,), part after part.
+    What is of all children is flat, (sum of number * width,), part after part.
     """
 
     def __init__(self, parts: list[Part]) -> None:
         self.parts = parts
         self.decision = slice(parts[0].first, parts[-1].first + parts[-1].number)
-        self._counts = [part.number for part in parts]
+        self._numbers = [part.number for part in parts]
 
     def _matrices(self, flat: Tensor) -> Iterator[Tensor]:
-        """Yield the parts of what is of all children, (count, width)."""
+        """Yield the parts of what is of all children, (number, width)."""
         sizes = [part.number * part.width for part in self.parts]
         for part, values in zip(self.parts, torch.split(flat, sizes), strict=True):
             yield values.view(part.number, part.width)
 
-    def log_prob(self, inputs: Inputs, vectors: Tensor) -> Tensor:
+    def log_prob(self, inputs: Inputs) -> Tensor:
         """Return the log-probabilities of the children, from sorted hidden vectors."""
-        weight, bias, *_ = inputs
+        weight, bias, vectors, _ = inputs
         dtype = torch.promote_types(weight.dtype, torch.float32)
         size = sum(part.number * part.width for part in self.parts)
         flat = torch.empty(size, dtype=dtype, device=weight.device)
-        some = torch.split(vectors[self.decision], self._counts)
+        some = torch.split(vectors[self.decision], self._numbers)
         for part, hidden, out in zip(self.parts, some, self._matrices(flat), strict=True):
             row, width = part.row, part.width
             of_rows = bias.narrow(0, row, width), hidden, weight.narrow(0, row, width).T
@@ -115,60 +115,49 @@ class Products:
         return torch.cat([torch.multinomial(m, 1, generator=generator)[:, 0] for m in matrices])
 
     def differentiate(
-        self,
-        log_prob: Tensor,
-        share: Tensor,
-        decisions: Decisions,
-        inputs: Inputs,
-        vectors: Tensor,
-        gradients: tuple[Tensor, Tensor, Tensor],
+        self, log_prob: Tensor, share: Tensor, decisions: Decisions, inputs: Inputs, into: Inputs
     ) -> None:
         """Write the gradients of weight rows, biases and sorted hidden vectors."""
-        weight, (by_row, by_bias, by_item) = inputs.weight, gradients
+        weight, _, vectors, _ = inputs
         errors = log_prob.exp()
         errors[self._taken(decisions)] -= 1
         of_decisions = (
-            torch.split(each[self.decision], self._counts)
-            for each in (-share[:, None], vectors, by_item)
+            torch.split(each[self.decision], self._numbers)
+            for each in (-share[:, None], vectors, into.hidden)
         )
-        matrices = self._matrices(errors)
-        for part, error, factor, hidden, out in zip(
-            self.parts, matrices, *of_decisions, strict=True
-        ):
+        parts = zip(self.parts, self._matrices(errors), *of_decisions, strict=True)
+        for part, error, factor, hidden, by_item in parts:
             error = error.mul_(factor).to(weight.dtype)
-            torch.mm(error, weight.narrow(0, part.row, part.width), out=out)
-            of_rows, of_bias = (a.narrow(0, part.place, part.width) for a in (by_row, by_bias))
-            of_rows.addmm_(error.T, hidden, beta=int(part.goes_on))
-            if part.goes_on:
-                of_bias += error.sum(0)
-            else:
-                torch.sum(error, 0, out=of_bias)
+            torch.mm(error, weight.narrow(0, part.row, part.width), out=by_item)
+            by_row, by_bias = (a.narrow(0, part.place, part.width) for a in into[:2])
+            by_row.addmm_(error.T, hidden, beta=int(part.goes_on))
+            by_bias += error.sum(0)
 
 
 class Tiles:
     """A batched product: n nodes of up to K children, with up to T decisions each.
 
-    `row`, `width`, `first`, `count` and `place` (n,) are as of `Part`. What is of all children is
+    `first`, `number`, `row`, `width` and `place` (n,) are as of `Part`. What is of all children is
     padded to (n, T, K), by the last decision and the last row of each node.
     """
 
     def __init__(
-        self, first: Tensor, count: Tensor, row: Tensor, width: Tensor, place: Tensor
+        self, first: Tensor, number: Tensor, row: Tensor, width: Tensor, place: Tensor
     ) -> None:
         slot, branch = (
-            torch.arange(int(size.max()), device=row.device)[None] for size in (count, width)
+            torch.arange(int(size.max()), device=row.device)[None] for size in (number, width)
         )
-        count, width = count[:, None], width[:, None]
+        number, width = number[:, None], width[:, None]
         # (n, T) bool and (n, K) bool, whether it is a decision and a child
-        self._is_decision, self._is_child = slot < count, branch < width
+        self._is_decision, self._is_child = slot < number, branch < width
         child = torch.minimum(branch, width - 1)
         self._row, self._place = row[:, None] + child, (place[:, None] + branch)[self._is_child]
-        self._padded = first[:, None] + torch.minimum(slot, count - 1)
+        self._padded = first[:, None] + torch.minimum(slot, number - 1)
         self.decision = self._padded[self._is_decision]
 
-    def log_prob(self, inputs: Inputs, vectors: Tensor) -> Tensor:
+    def log_prob(self, inputs: Inputs) -> Tensor:
         """Return the log-probabilities of the children, from sorted hidden vectors."""
-        weight, bias, *_ = inputs
+        weight, bias, vectors, _ = inputs
         rows = _take(weight, self._row).transpose(1, 2)
         logits = torch.baddbmm(bias[self._row][:, None], _take(vectors, self._padded), rows)
         logits.masked_fill_(~self._is_child[:, None], -torch.inf)
@@ -185,26 +174,20 @@ class Tiles:
         return drawn.view(self._padded.shape)[self._is_decision]
 
     def differentiate(
-        self,
-        log_prob: Tensor,
-        share: Tensor,
-        decisions: Decisions,
-        inputs: Inputs,
-        vectors: Tensor,
-        gradients: tuple[Tensor, Tensor, Tensor],
+        self, log_prob: Tensor, share: Tensor, decisions: Decisions, inputs: Inputs, into: Inputs
     ) -> None:
         """Write the gradients of weight rows, biases and sorted hidden vectors."""
-        weight, (by_row, by_bias, by_item) = inputs.weight, gradients
+        weight, _, vectors, _ = inputs
         # (n, T, 1) weight of each decision in the loss, (n, T, K) errors
         part = (share[self._padded] * self._is_decision)[..., None]
         errors = log_prob.exp().mul_(-part)
         errors.scatter_add_(2, decisions.branch[self._padded][..., None], part)
         errors = errors.to(weight.dtype)
-        by_item[self.decision] = torch.bmm(errors, _take(weight, self._row))[self._is_decision]
-        of_rows = torch.bmm(errors.transpose(1, 2), _take(vectors, self._padded))
-        by_row[self._place], by_bias[self._place] = (
-            each[self._is_child] for each in (of_rows, errors.sum(1))
-        )
+        by_item = torch.bmm(errors, _take(weight, self._row))
+        by_row = torch.bmm(errors.transpose(1, 2), _take(vectors, self._padded))
+        into.hidden[self.decision] = by_item[self._is_decision]
+        into.weight[self._place] = by_row[self._is_child]
+        into.bias[self._place] = errors.sum(1)[self._is_child]
 
 
 def _take(values: Tensor, index: Tensor) -> Tensor:
@@ -432,9 +415,9 @@ def _branch_log_prob(
     item, row, width, _ = decisions
     dtype, kept = torch.promote_types(inputs.weight.dtype, torch.float32), []
     log_prob = torch.empty(len(order), dtype=dtype, device=order.device)
-    vectors = inputs.hidden.index_select(0, item)
-    for product in split(row, width, row, vectors.shape[1]):
-        of_children = product.log_prob(inputs, vectors)
+    inputs = inputs._replace(hidden=inputs.hidden.index_select(0, item))
+    for product in split(row, width, row, inputs.hidden.shape[1]):
+        of_children = product.log_prob(inputs)
         log_prob[order[product.decision]] = product.of_branches(of_children, decisions)
         if keep:
             kept.append(of_children)
@@ -474,14 +457,13 @@ def _gradients(
     grad_weight.index_copy_(0, place[: len(touched)], by_weight)
     grad_bias.index_copy_(0, place[: len(touched)], by_bias)
     if share is not None and len(row):
-        vectors, share = hidden.index_select(0, item), share[order]
-        by_items = torch.empty_like(vectors)
-        gradients = grad_weight, grad_bias, by_items
-        products = split(row, width, place[len(touched) :][slot], vectors.shape[1])
+        inputs, share = inputs._replace(hidden=hidden.index_select(0, item)), share[order]
+        into = Inputs(grad_weight, grad_bias, torch.empty_like(inputs.hidden))
+        products = split(row, width, place[len(touched) :][slot], hidden.shape[1])
         for number, product in enumerate(products):
-            log_prob = kept[number] if kept else product.log_prob(inputs, vectors)
-            product.differentiate(log_prob, share, decisions, inputs, vectors, gradients)
-        grad_hidden.add_(_weighted_sums(by_items, torch.argsort(order), bounds, None))
+            log_prob = kept[number] if kept else product.log_prob(inputs)
+            product.differentiate(log_prob, share, decisions, inputs, into)
+        grad_hidden.add_(_weighted_sums(into.hidden, torch.argsort(order), bounds, None))
     if rows is not None:
         grads = grad_weight, grad_bias
         grad_weight, grad_bias = (row_gradient(rows, each, len(weight)) for each in grads)

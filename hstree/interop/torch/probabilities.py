@@ -205,10 +205,9 @@ def sample(index: TreeIndex, inputs: Inputs, generator: torch.Generator | None) 
         branch[two] = (uniform.log() >= logsigmoid(logits.double())).long()
         more = (width > 2).nonzero()[:, 0]
         more = more[torch.argsort(row[more], stable=True)]
-        vectors, drawn = hidden[item[more]], torch.empty_like(more)
+        of_more, drawn = inputs._replace(hidden=hidden[item[more]]), torch.empty_like(more)
         for product in split(row[more], width[more], row[more], hidden.shape[1]):
-            log_prob = product.log_prob(inputs, vectors)
-            drawn[product.decision] = product.draw(log_prob, generator)
+            drawn[product.decision] = product.draw(product.log_prob(of_more), generator)
         branch[more] = drawn
         child = index.child[first + branch]
         arrived = child < 0
