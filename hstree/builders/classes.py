@@ -126,12 +126,12 @@ def classes(
 
     by_frequency = np.argsort(-counts, kind="stable")
     listed, others = by_frequency[:short_list], by_frequency[short_list:]
-    n = n_classes or max(1, round(len(others) ** 0.5))
-    bigrams, notes = bigram_counts(corpus), dict[str, Any]()
+    n, notes = n_classes or max(1, round(len(others) ** 0.5)), dict[str, Any]()
     vectors = None if vectors_file is None else WordVectors.read(vectors_file)
     if vectors is not None:
         row = vector_rows(corpus.vocabulary, vectors)  # (V,)
         notes["words_without_vector"] = int(np.count_nonzero(row < 0))
+    bigrams = bigram_counts(corpus)
 
     def classes_of_others(seed: Seed) -> Int64:
         if vectors is not None:
@@ -158,10 +158,7 @@ def classes(
         arrange = huffman_shape if cluster_by == "brown" else wide
         shapes = class_shapes(members, counts, arrange, names)
         if cluster_by == "brown":
-            by_class = class_sums(bigrams[:, others], class_of[others], len(members))
-            pairs = class_sums(csc_array(by_class[others].T), class_of[others], len(members))
-            merges = merge_by_information(pairs.toarray().T)
-            shapes = [graft(merged_shape(merges, len(members)), shapes)]
+            shapes = [_merged(bigrams, others, class_of[others], shapes)]
         built.append(_joined([*words, *shapes]))
         numbers.append(class_of)
     class_of = numbers[0]
@@ -176,6 +173,14 @@ def classes(
     if short_list:
         about["short_list"] = short_list
     return _joined(built).tree(corpus.vocabulary.words, counts, classes=about | notes)
+
+
+def _merged(bigrams: csc_array, words: Int64, class_of: Int64, shapes: Sequence[Shape]) -> Shape:
+    """Merge the classes (W,) of words bottom-up, by mutual information; each has a shape."""
+    n = len(shapes)
+    by_class = class_sums(bigrams[:, words], class_of, n)
+    pairs = class_sums(csc_array(by_class[words].T), class_of, n).T  # (n, n) by previous and next
+    return graft(merged_shape(merge_by_information(pairs.toarray()), n), shapes)
 
 
 def _joined(children: Sequence[Shape]) -> Shape:
