@@ -80,10 +80,10 @@ def test_the_plan_lists_jobs_and_trains_nothing(compare, tmp_path):
 
 def test_the_time_may_be_bounded_instead_of_the_epochs(hstree, corpus):
     arguments = ("compare", corpus, "huffman", "flat", "--dim", "4", "-o", "c")
-    assert hstree(*arguments, "--seconds", "1").status == 0
-    assert results.load("c").stop == library.Seconds(seconds=1.0)
-    assert hstree(*arguments, "--minutes", "0.1", "--force").status == 0
-    assert results.load("c").stop == library.Halving(minutes=0.1)
+    assert hstree(*arguments, "--seconds", "0.2").status == 0
+    assert results.load("c").stop == library.Seconds(seconds=0.2)
+    assert hstree(*arguments, "--minutes", "0.05", "--force").status == 0
+    assert results.load("c").stop == library.Halving(minutes=0.05)
 
 
 def test_the_words_of_a_tree_are_taken_where_nothing_else_chooses_them(compare, tree):

@@ -15,12 +15,12 @@ ROWS = (
 
 
 @pytest.fixture(scope="package")
-def splits(tmp_path_factory):
+def splits(tmp_path_factory, short_turns):
     return Splits.of(corpus_of(tmp_path_factory.mktemp("text"), markov_lines(2_500, 0)[0]))
 
 
 @pytest.fixture(scope="package")
-def compared(splits, tmp_path_factory, short_turns):
+def compared(splits, tmp_path_factory):
     """The comparison of all kinds of rows, with two seeds; tests must not change its folder."""
     home = tmp_path_factory.mktemp("compared")
     stop = hstree.Epochs(2)
