@@ -30,10 +30,15 @@ from hstree.layers.compiled.arithmetic import (
 from hstree.layers.compiled.passes import Forward, TreePass, add_wide, tree_pass, wide_gradient
 from hstree.layers.compiled.plans import NO_WIDE, PARTS, Plan
 from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.hooks import hooks_of
+from hstree.layers.ngrams import NgramSoftmax
 from hstree.layers.node_groups import ONE_BLAS_THREAD
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.compiled import TINY32, adagrad_row
 from hstree.training.sgd import DampedSGD
+
+#: Layers that have a step of the log-bilinear model; those that inherit from them may add to it.
+STEPPED = (HierarchicalSoftmax, NgramSoftmax)
 
 # Sums over windows, each vector times that of its position.
 
@@ -624,12 +629,16 @@ class LogBilinearStep(NamedTuple):
     nodes: tuple[Array, Array]  # vectors of nodes, and biases
     sums: tuple[Sums, Sums]  # of words, and of nodes
     decays: tuple[float, float]  # weight decay of words, and of nodes
+    layer: HierarchicalSoftmax
+    features: RowAdagrad | None  # of n-grams, where the layer has some
 
     def plan(self, contexts: Integer, targets: Integer) -> LogBilinearPlan:
         """Return what a step needs to know of a batch, which depends on no parameter."""
         ids = checked_ids(contexts, len(self.words[0]))
         by_word = ByWord(*group(ids.ravel(), SLOTS.of(len(self.words[0]))))
-        return LogBilinearPlan(ids, by_word, self.tree.plan(targets, len(self.nodes[0])))
+        after: Any = hooks_of(self.layer).in_context(ids)
+        plan = self.tree.plan(targets, len(self.nodes[0]), after.bound)
+        return LogBilinearPlan(ids, by_word, plan)
 
     def __call__(
         self, plan: LogBilinearPlan, keep: Array, learning_rate: float, tokens: int
@@ -638,7 +647,7 @@ class LogBilinearStep(NamedTuple):
 
         `keep` (B, d) is the scale of each element of the hidden vectors.
         """
-        _, words, nodes, sums, decays = self
+        _, words, nodes, sums, decays, _, features = self
         moves = Moves(np.float32(learning_rate), *decays, tokens)
         hidden = np.empty(keep.shape, np.float32)
         _window_sum(*words, plan.contexts, hidden)
@@ -652,6 +661,9 @@ class LogBilinearStep(NamedTuple):
                 in_parts(PARTS, _update_wide, *of_nodes, *of_wide, step=1)
             add_wide(wide, forward.of_visits, grad_hidden)
         _update_narrow(*of_nodes, plan.tree.by_row, error, moves)
+        if features is not None:
+            gradient = forward.feature_gradient()
+            features.step(plan.tree.by_feature.feature, gradient, learning_rate, tokens)
         grad_hidden *= keep
         _update_words(words, sums[0], plan.by_word, grad_hidden, moves)
         return float(losses.sum())
@@ -694,11 +706,13 @@ def log_bilinear_step(
 
     With `dropout`, that of training word by word, for a binary tree of one code a word.
     """
-    if type(layer) is not HierarchicalSoftmax or position.parameter.ndim > 2:
+    if not isinstance(layer, HierarchicalSoftmax) or type(layer) not in STEPPED:
+        return None
+    if position.parameter.ndim > 2:
         return None
     if (tree := tree_pass(layer, n_items, embedding.parameter)) is None:
         return None
-    weight, bias = of_layer
+    weight, bias, *features = of_layer
     arrays = (
         (embedding.parameter, position.parameter),
         (weight.parameter, bias.parameter),
@@ -710,4 +724,4 @@ def log_bilinear_step(
     )
     if dropout is not None:
         return WordByWordStep(label_paths(layer), *arrays, dropout)
-    return LogBilinearStep(tree, *arrays)
+    return LogBilinearStep(tree, *arrays, layer, features[0] if features else None)

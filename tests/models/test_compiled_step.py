@@ -10,6 +10,8 @@ from hstree._compiled import numpy_alone
 from hstree.builders import build
 from hstree.builders.shared.join import join_under_root
 from hstree.data.vocabulary import Vocabulary
+from hstree.layers.hooks import hooks_of
+from hstree.layers.registry import TREE_LAYER, layer_spec
 from hstree.models.cbow import CBOW
 from hstree.models.lbl import LanguageModel
 from hstree.models.skipgram import SkipGram
@@ -59,17 +61,29 @@ def tree(kind, corpus):
 KINDS = ["huffman", "balanced", "forest", "shared list", "wide", "in pieces"]
 
 
-def trained(corpus, kind, *, steps=5, fast=True, of=LanguageModel, batch_size=50, **options):
+def trained(
+    corpus,
+    kind,
+    *,
+    steps=5,
+    fast=True,
+    of=LanguageModel,
+    layer=TREE_LAYER,
+    batch_size=50,
+    **options,
+):
     """Return the parameters and losses of some steps from drawn weights.
 
     At weights of zero a forest's gate has a gradient of rounding errors alone, which Adagrad turns
     into steps.
     """
     with numpy_alone(not fast):
-        model = of(tree(kind, corpus), dim=13, batch_size=batch_size, **options)
+        spec = layer_spec(tree(kind, corpus), layer)
+        model = of(spec, dim=13, **{"batch_size": 50, **options})
+        windows = model.windows(corpus)
+        hooks_of(model.layer).prepare(windows)
         for parameter in model.layer.parameters().values():
             parameter += np.random.default_rng(0).normal(0, 0.1, parameter.shape)
-        windows = model.windows(corpus)
         trainer = model.trainer(windows)
         assert (trainer._compiled is not None) == fast
         batches = trainer.epoch_batches(windows)
@@ -84,6 +98,8 @@ MODELS = [
     {"context": 5},
     {"context": 1, "dropout": 0, "weight_decay": 1e-3},
     {"context": 5, "dropout": 0, "weight_decay": 1e-3},
+    {"layer": "ngrams"},
+    {"layer": "ngrams", "weight_decay": 1e-3},
     *(
         {"of": of, **more}
         for of in (CBOW, SkipGram)
@@ -103,12 +119,13 @@ def test_steps_are_those_of_numpy(corpus, kind, model):
         np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("layer", [TREE_LAYER, "ngrams"])
 @pytest.mark.parametrize("kind", ["huffman", "wide", "in pieces"])
-def test_the_number_of_threads_changes_no_bit(corpus, kind, monkeypatch):
+def test_the_number_of_threads_changes_no_bit(corpus, kind, layer, monkeypatch):
     results = []
     for threads in (1, 2, 3):
         use_threads(monkeypatch, threads)
-        parameters, losses = trained(corpus, kind, steps=40, batch_size=100)
+        parameters, losses = trained(corpus, kind, layer=layer, steps=40, batch_size=100)
         results.append((losses, {name: array.tobytes() for name, array in parameters.items()}))
     assert results[0] == results[1] == results[2]
 
