@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--scored", type=int, default=40_000, help="at most, of each split")
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--rates", type=float, nargs="+", default=[0.03, 0.1, 0.3])
+    parser.add_argument("--rates", type=float, nargs="+", default=[0.1, 0.3, 1])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=Path("runs/torch_perplexity"))
     options = parser.parse_args()
