@@ -45,6 +45,9 @@ from hstree.tree import Tree
 
 #: Standard deviation of the starting word vectors.
 EMBEDDING_SCALE = 0.1
+#: Weight decay of a whole text, by default: a longer text outweighs the penalty, as data outweigh
+#: a prior. Measured at 133,000, 930,000 and 12.7 million tokens (docs/results/tried.md).
+TEXT_DECAY = 14.0
 #: A validation perplexity that falls by less than this share has stalled.
 STALL = 0.002
 #: Positions of a minibatch where words are not trained on one by one.
@@ -71,9 +74,9 @@ class LanguageModel(Model["LogBilinear"]):
         Full position matrices instead of diagonal ones.
     dropout : float
         Probability that an element of a hidden vector is left out in training.
-    weight_decay : float
+    weight_decay : float, optional
         L2 penalty on word and output vectors, per token. On the scale of PyTorch's, whose losses
-        are means over tokens.
+        are means over tokens. Default: `TEXT_DECAY` divided by the number of training tokens.
 
     Examples
     --------
@@ -96,7 +99,7 @@ class LanguageModel(Model["LogBilinear"]):
     batch_size: Annotated[int | None, Range(1, 1 << 22)] = None
     learning_rate: LearningRate = 0.1
     dropout: Annotated[float, Range(0, 1, exclude_max=True)] = 0.35
-    weight_decay: Annotated[float, Range(0)] = 1.5e-5
+    weight_decay: Annotated[float | None, Range(0)] = None
     seconds: Seconds = None
     random_state: RandomState = 0
 
@@ -106,7 +109,8 @@ class LanguageModel(Model["LogBilinear"]):
 
     def trainer(self, train: Windows) -> LogBilinearTrainer:
         """Return a trainer that goes on from the present parameters."""
-        return LogBilinearTrainer(self)
+        decay = self.weight_decay
+        return LogBilinearTrainer(self, TEXT_DECAY / max(1, len(train)) if decay is None else decay)
 
     def sample(
         self, length: int, context: Sequence[str] = (), *, random_state: int = 0
@@ -141,11 +145,12 @@ class LanguageModel(Model["LogBilinear"]):
         batches = f"{options.get('batch_size') or BATCH} positions a batch"
         if options.get("batch_size") is None and not options["full"]:
             batches += " (binary trees with compiled kernels: one word after the other)"
+        decay = options["weight_decay"]
         return (
             f"log-bilinear, {plural(options['context'], 'word')} of context, "
             f"{options['dim']} numbers a word, {matrices} matrices",
-            f"{batches}, Adagrad from {options['learning_rate']}, "
-            f"dropout {options['dropout']}, weight decay {options['weight_decay']}",
+            f"{batches}, Adagrad from {options['learning_rate']}, dropout {options['dropout']}, "
+            f"weight decay {f'{TEXT_DECAY:g} / tokens of the text' if decay is None else decay}",
         )
 
     def new_context_model(self, rng: np.random.Generator) -> LogBilinear:
@@ -262,14 +267,14 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
     _compiled: Any = None
     _is_word_by_word = False
 
-    def __init__(self, model: LanguageModel) -> None:
+    def __init__(self, model: LanguageModel, weight_decay: float) -> None:
         super().__init__(model)
         self._dropout_rate, self._since_best, self._tokens = np.float32(model.dropout), 0, 0
-        words = RowAdagrad(self.model.embedding, model.weight_decay)
+        words = RowAdagrad(self.model.embedding, weight_decay)
         self.optimisers = {"embedding": words, "position": RowAdagrad(self.model.position)}
         options = self.hooks.adagrad
         for name, array in self.layer.parameters().items():
-            decay = model.weight_decay if array.ndim > 1 else 0.0  # biases do not decay
+            decay = weight_decay if array.ndim > 1 else 0.0  # biases do not decay
             self.optimisers[name] = RowAdagrad(array, decay, **options.get(name, {}))
         optimisers = self.optimisers.values()
         module, self.batch_size = backend("models"), model.batch_size or BATCH

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import hstree
+from hstree.data.corpus import Corpus
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import PATIENCE, LanguageModel, LogBilinearTrainer
 from tests.layers.gradients import assert_slopes
@@ -27,7 +29,7 @@ def trainer(full=False, **options):
     context_model.embedding = rng.standard_normal(context_model.embedding.shape)
     context_model.position = rng.standard_normal(context_model.position.shape)
     model.layer = drawn_layer(DIM)
-    training = LogBilinearTrainer(model)
+    training = LogBilinearTrainer(model, model.weight_decay or 0.0)
     for optimiser in Noted.made:
         optimiser.steps.clear()  # those of a batch of nothing, for which kernels are compiled
     return training, rng.integers(0, 6, (9, 3)), rng.integers(0, 6, 9)
@@ -82,6 +84,14 @@ def test_vectors_decay_by_the_tokens_so_far_and_all_rates_are_that_of_the_step(o
     training.step(contexts[:4], targets[:4], 0.25)
     for optimiser in optimisers:
         assert {tuple(more) for _, _, *more in optimiser.steps} == {(0.5, 9), (0.25, 13)}
+
+
+@pytest.mark.parametrize("lines", [2, 40])
+def test_the_decay_of_a_whole_text_is_the_same_whatever_its_length(optimisers, lines):
+    corpus = Corpus.of(["a b a"] * lines)
+    model = LanguageModel(hstree.build("huffman", corpus), dim=DIM)
+    model.trainer(model.windows(corpus))
+    assert [o.options for o in optimisers] == [(14 / len(corpus),), (), (14 / len(corpus),), (0.0,)]
 
 
 def test_an_array_has_the_rate_and_the_first_sum_that_its_layer_asks_for(optimisers, monkeypatch):
