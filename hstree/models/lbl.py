@@ -67,7 +67,8 @@ class LanguageModel(Model["LogBilinear"]):
     ----------
     batch_size : int, optional
         Positions in a minibatch. By default the weights move after every word over trees of two
-        children a node and one code a word where kernels are compiled, and after 256 otherwise.
+        children a node and one code a word where kernels are compiled and every word of the tree
+        occurs in the training text, and after 256 otherwise.
     context : int
         Number of words before the target.
     full : bool
@@ -109,8 +110,7 @@ class LanguageModel(Model["LogBilinear"]):
 
     def trainer(self, train: Windows) -> LogBilinearTrainer:
         """Return a trainer that goes on from the present parameters."""
-        decay = self.weight_decay
-        return LogBilinearTrainer(self, TEXT_DECAY / max(1, len(train)) if decay is None else decay)
+        return LogBilinearTrainer(self, train)
 
     def sample(
         self, length: int, context: Sequence[str] = (), *, random_state: int = 0
@@ -267,8 +267,11 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
     _compiled: Any = None
     _is_word_by_word = False
 
-    def __init__(self, model: LanguageModel, weight_decay: float) -> None:
+    def __init__(self, model: LanguageModel, train: Windows) -> None:
         super().__init__(model)
+        weight_decay = model.weight_decay
+        if weight_decay is None:
+            weight_decay = TEXT_DECAY / max(1, len(train))
         self._dropout_rate, self._since_best, self._tokens = np.float32(model.dropout), 0, 0
         words = RowAdagrad(self.model.embedding, weight_decay)
         self.optimisers = {"embedding": words, "position": RowAdagrad(self.model.position)}
@@ -280,8 +283,11 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         module, self.batch_size = backend("models"), model.batch_size or BATCH
         if module is None:
             return
-        # Word by word where that can be and no batch size was given.
-        dropout = model.dropout if model.batch_size is None and is_binary(model.spec) else None
+        # Word by word where that can be and no batch size was given. Its longer steps take more
+        # probability from words that never occur, which batches leave near that of the start.
+        occur = train.training_counts.all()
+        can_be = model.batch_size is None and is_binary(model.spec) and occur
+        dropout = model.dropout if can_be else None
         self._compiled = module.log_bilinear_step(
             self.layer, self.batch_size, *optimisers, dropout=dropout
         )

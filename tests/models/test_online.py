@@ -17,6 +17,7 @@ from hstree.models.cbow import CBOW
 from hstree.models.lbl import BATCH, LanguageModel
 from hstree.models.skipgram import SkipGram
 from hstree.models.word2vec import LEAST_LOOKS
+from tests.models.trainers import EachOnce
 from tests.needs import NUMBA
 from tests.texts import corpus_of, fitted, markov_lines
 
@@ -110,8 +111,8 @@ def test_a_log_bilinear_model_moves_as_in_batches_of_one_word(tree, options):
     contexts = np.array([rng.permutation(tree.n_labels)[:3] for _ in range(400)])
     targets = rng.integers(0, tree.n_labels, 400)
     with numpy_alone():
-        reference = plain.trainer(None)
-    trainer = fast.trainer(None)
+        reference = plain.trainer(EachOnce(tree.n_labels))
+    trainer = fast.trainer(EachOnce(tree.n_labels))
     for some in (slice(0, 150), slice(150, 400)):
         seed, batch = trainer.prepare(contexts[some], targets[some])
         losses[0] += trainer.step(contexts[some], targets[some], 0.1, (seed, batch))
@@ -160,6 +161,8 @@ def test_a_log_bilinear_model_trains_in_batches_where_these_are_asked_for(corpus
         assert (trainer._is_word_by_word, trainer.batch_size) == (False, BATCH)
     with numpy_alone():
         assert LanguageModel(tree).trainer(windows).batch_size == BATCH
+    windows.training_counts[0] = 0  # of a word that does not occur
+    assert LanguageModel(tree).trainer(windows).batch_size == BATCH
 
 
 @pytest.mark.parametrize("of", [*MODELS, LanguageModel])

@@ -15,6 +15,16 @@ TREE = Tree.from_children(
 )
 
 
+class EachOnce:
+    """A training text in which each of n words occurs once."""
+
+    def __init__(self, n=6):
+        self.training_counts = np.ones(n)
+
+    def __len__(self):
+        return len(self.training_counts)
+
+
 #: Windows of four words in part, and the words that they are around.
 CONTEXTS = np.array([[1, 2, 2, -1], [-1, 3, -1, -1], [0, 1, 4, 5], [-1, -1, -1, -1]])
 TARGETS = np.array([3, 0, 0, 5])
