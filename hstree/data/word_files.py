@@ -27,7 +27,6 @@ from hstree._text import quoted
 from hstree._typing import Int64
 from hstree.data.provenance import Text, texts
 from hstree.errors import InputError, explained, naming
-from hstree.tree.outlines import table_rows
 
 #: Suffix of the labels file that belongs to a file.
 LABELS = ".labels.tsv"
@@ -67,6 +66,8 @@ def read_counts(path: str | os.PathLike[str]) -> WordList:
     text = read_text(path, "the vocabulary") if ending else ""
     if ending != ".csv" and _titled_columns(text.partition("\n")[0].split("\t")) is None:
         return read_words(path, "the vocabulary", counted=True)
+    from hstree.tree.outlines import table_rows  # few inputs are tables
+
     with naming(name):
         rows = table_rows(text, "\t" if ending == ".tsv" else "")
     if not rows:
