@@ -145,7 +145,7 @@ class LanguageModel(Model["LogBilinear"]):
         batches = f"{options.get('batch_size') or BATCH} positions a batch"
         if options.get("batch_size") is None and not options["full"]:
             batches += " (binary trees with compiled kernels: one word after the other)"
-        decay = options["weight_decay"]
+        decay = options.get("weight_decay")
         return (
             f"log-bilinear, {plural(options['context'], 'word')} of context, "
             f"{options['dim']} numbers a word, {matrices} matrices",
