@@ -25,7 +25,9 @@ settings.load_profile("hstree")
 @pytest.fixture(autouse=True, scope="session")
 def cache_folder(tmp_path_factory):
     """Encoded texts go here, not into the home folder of whoever runs the tests."""
-    folder = tmp_path_factory.mktemp("cache")
+    folder = tmp_path_factory.getbasetemp()
+    # Workers, whose folders lie in one of the run, share the texts.
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "cache"
     os.environ["HSTREE_CACHE"] = str(folder)
     return folder
 

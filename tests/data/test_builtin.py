@@ -70,8 +70,8 @@ def test_a_python_without_source_files_says_so(library):
         PythonDocs()
 
 
-def test_it_is_english_of_this_python(tmp_path):
-    corpus = Corpus.read("builtin:python", cache=tmp_path)
+def test_it_is_english_of_this_python():
+    corpus = Corpus.read("builtin:python")
     assert len(corpus) > 150_000
     assert (corpus.vocabulary.counts >= 5).sum() > 2_000
     assert corpus.versions == {"python": platform.python_version()}
