@@ -86,7 +86,10 @@ def started(program, tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "number"),
-    zip(["typer", "hstree_cli.trees", "hstree.tree", "scipy"], SIGNALS * 2, strict=True),
+    [
+        *(("typer", "SIGINT"), ("hstree_cli.trees", "SIGTERM")),
+        *(("hstree.tree", "SIGINT"), ("scipy", "SIGTERM")),
+    ],
 )
 def test_while_it_starts(started, tree, corpus, module, number):
     ran = started(WHILE_IMPORTING, module, number, "evaluate", tree, corpus, "--epochs", 1)
