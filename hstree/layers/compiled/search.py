@@ -11,7 +11,7 @@ from hstree.layers.compiled.passes import checked_features, tree_pass
 from hstree.layers.compiled.plans import first_from
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.ngram_features import Features
-from hstree.layers.top_k import COMPILED_PATIENCE, LEAST_PATIENCE, TIE, BatchTopK
+from hstree.layers.top_k import COMPILED_PATIENCE, LEAST_PATIENCE, TIE
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 
@@ -184,7 +184,7 @@ def _label_cost(model, hidden, tree, codes, features, known, label):
 
 
 @jit
-def _search(model, hidden, features, tree, codes, most_codes, patience, rooms, found):
+def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_scores):
     """Write the k most probable labels of hidden vectors, and for which patience sufficed.
 
     Where labels have several codes, one is scored when its first code leaves the heap; `codes`, the
@@ -192,9 +192,13 @@ def _search(model, hidden, features, tree, codes, most_codes, patience, rooms, f
     """
     number, context_start, feature_row, feature_weight = features
     child_start, children, row_start = tree
-    scores, cost, child, best, label, reached, is_met, below = rooms
-    labels, values, is_done = found
-    k = labels.shape[1]
+    labels, values = np.empty((len(hidden), k), np.int64), np.empty((len(hidden), k))
+    is_done, scores = np.empty(len(hidden), np.bool_), np.empty(n_scores)
+    cost, child = np.empty(patience + 1), np.empty(patience + 1, np.int64)
+    best, label = np.empty(patience + 1), np.empty(patience + 1, np.int64)
+    n_labels, n_nodes = max(len(codes[0]) - 1, 0), len(child_start) - 1 if len(codes[0]) > 0 else 0
+    reached, is_met = np.empty(n_nodes), np.empty(n_labels, np.bool_)
+    below = np.empty(n_nodes + 1, np.int64)
     for b in range(len(hidden)):
         table = number[b], context_start, feature_row, feature_weight
         for i in range(len(reached)):
@@ -253,6 +257,7 @@ def _search(model, hidden, features, tree, codes, most_codes, patience, rooms, f
                 _, place = _pop(cost, child, stop - i)
                 labels[b, i], values[b, i] = label[place], -best[place]
             first = stop
+    return labels, values, is_done
 
 
 def search_all(
@@ -268,16 +273,10 @@ def search_all(
     n_used = 0 if tree.has_single_codes else None  # all of each array, or nothing
     all_codes = codes.label_start, codes.leaf_edge, codes.parent_edge, tree.edge_node
     of_codes = tuple(array[:n_used] for array in all_codes)
-    n_nodes, n_labels, most_codes, n_scores = 0, 0, 1, patience
+    # room for a node's branches: a node that is wider than the patience is scored for labels alone
+    most_codes, n_scores = 1, patience
     if not tree.has_single_codes:
-        n_nodes, n_labels, n_scores = tree.n_nodes, tree.n_labels, n_edges
-        most_codes = int(np.diff(codes.label_start).max())
-    n = patience + 1
-    heaps = np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64)
-    known = np.empty(n_nodes), np.empty(n_labels, np.bool_), np.empty(n_nodes + 1, np.int64)
-    rooms = np.empty(n_scores), *heaps, *known
-    found = BatchTopK.empty(len(hidden), k)
+        most_codes, n_scores = int(np.diff(codes.label_start).max()), n_edges
     table = checked_features(features, len(hidden))
-    model = weight, bias
-    _search(model, hidden, table, arrays, of_codes, most_codes, patience, rooms, tuple(found))
-    return found
+    limits = most_codes, patience, n_scores
+    return _search((weight, bias), hidden, k, table, arrays, of_codes, *limits)
