@@ -38,7 +38,7 @@ BANDS = [
     Band(least=None, most=None, words=0, tokens=12),
 ]
 OPTIONS = {"dim": 100, "context": 5, "full": False, "batch_size": 256, "learning_rate": 0.1,
-           "dropout": 0.35, "weight_decay": 1.5e-5}  # fmt: skip
+           "dropout": 0.35, "weight_decay": None}  # fmt: skip
 SMALL = Tree.from_children(["a", "b", "c"], [[1, ~2], [~0, ~1]], counts=[3, 2, 1])
 
 
