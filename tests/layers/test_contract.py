@@ -246,8 +246,10 @@ def test_the_same_seed_gives_the_same_bytes_and_they_the_same_model(model, layer
     untrained = new_model(spec, model=model, **OPTIONS | {"epochs": 0}).fit(splits.train)
     unigram = unigram_score(splits.test, splits.train.counts).perplexity
     assert untrained.perplexity(splits.test) == pytest.approx(unigram, rel=1e-4)
+    # By the default decay, a CNN learns hardly anything from 2,520 tokens.
+    options = OPTIONS | ({"weight_decay": 1.5e-5} if model == "lbl" else {})
     for name in ("one", "two"):
-        trained = new_model(spec, model=model, **OPTIONS).fit(splits.train, splits.valid)
+        trained = new_model(spec, model=model, **options).fit(splits.train, splits.valid)
         trained.save(tmp_path / name)
     assert trained.perplexity(splits.test) < 0.99 * untrained.perplexity(splits.test)
     for file in ("config.json", spec.file, "weights.safetensors"):

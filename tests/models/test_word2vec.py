@@ -132,7 +132,7 @@ def test_the_config_of_a_log_bilinear_model_is_as_it_always_was(markov):
     config = new_model(hstree.build("huffman", markov[0])).config()
     assert json.dumps(config) == (
         '{"dim": 100, "context": 5, "full": false, "epochs": 20, '
-        '"learning_rate": 0.1, "dropout": 0.35, "weight_decay": 1.5e-05, "random_state": 0}'
+        '"learning_rate": 0.1, "dropout": 0.35, "random_state": 0}'
     )
 
 
