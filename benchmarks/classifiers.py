@@ -283,9 +283,9 @@ def taxonomy(data: Data, C: dict[str, float]) -> Any:
     """Return the classifier on the tree of the classes' names."""
     number = {name: str(i) for i, name in enumerate(data.names)}
     parts = [name.split(".") for name in data.names]
-    # levels of each name: alt, alt.atheism
+    # levels of each name below one root: alt, alt.atheism
     tree = hstree.Tree.from_taxonomy(
-        [[".".join(of[: i + 1]) for i in range(len(of))] for of in parts]
+        [["all", *(".".join(of[: i + 1]) for i in range(len(of)))] for of in parts]
     )
     labels = [number[label] for label in tree.labels]
     return HierarchicalSoftmaxClassifier(

@@ -308,7 +308,7 @@ def test_weights_go_into_a_model_of_the_same_tree_only(model):
     for other in (HierarchicalSoftmax(TREE, 5), HierarchicalSoftmax(model.tree, 6)):
         with pytest.raises(InputError, match="make it on the same tree"):
             other.copy_to(model)
-    with pytest.raises(FileFormatError, match="give the folder of a saved model"):
+    with pytest.raises(FileFormatError, match="there is no folder nowhere; give one that"):
         HierarchicalSoftmax.from_model("nowhere")
     with_features = LanguageModel(layer_spec(model.tree, "ngrams"), dim=5, context=2)
     with pytest.raises(InputError, match="output layer is 'ngrams', not the hierarchical softmax"):
