@@ -86,7 +86,7 @@ def table(
                 left -= least[i] + _GAP
         shown, widths = sorted(chosen), least
         widths[0] = min(whole[0], least[0] + max(left, 0))  # the rest of the width is for names
-    drawn = Table(**LOOKS, width=sum(widths[i] + _GAP for i in shown))
+    drawn = Table(**LOOKS)
     for i in shown:
         side: Any = "left" if columns[i] in text else "right"
         drawn.add_column(columns[i], justify=side, overflow="fold", width=widths[i])
