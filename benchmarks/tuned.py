@@ -29,6 +29,7 @@ from hstree.data.splits import Splits
 from hstree.experiments.results import Comparison, RowResult
 from hstree.experiments.row import Row
 from hstree.experiments.significance import paired_ratio
+from hstree.models.lbl import TEXT_DECAY
 
 ROWS = (
     "flat",
@@ -45,8 +46,8 @@ ROWS = (
 )
 DECAYS = (0.75e-5, 1.5e-5, 3e-5, 6e-5, 12e-5)
 DROPOUTS = (0.2, 0.35, 0.5)
-#: The defaults of `hstree.compare`.
-DEFAULT = (1.5e-5, 0.35)
+#: The dropout of `hstree.compare` by default; its weight decay depends on the text.
+DROPOUT = 0.35
 
 #: A weight decay and a dropout.
 Pair = tuple[float, float]
@@ -70,7 +71,8 @@ def main() -> None:
 def tuned(splits: Splits, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Try every pair for all rows, then train each row's best from all random states."""
     tried: dict[Pair, dict[str, RowResult]] = {}
-    for pair in dict.fromkeys([*product(options.decays, options.dropouts), DEFAULT]):
+    default = (TEXT_DECAY / len(splits.train), DROPOUT)
+    for pair in dict.fromkeys([*product(options.decays, options.dropouts), default]):
         tried[pair] = by_row(trained(splits, options, pair, options.rows, seeds=1))
     flat: tuple[float, list[Any]] | None = None
     for parsed in dict.fromkeys(map(Row.parse, options.rows)):
@@ -78,7 +80,7 @@ def tuned(splits: Splits, options: argparse.Namespace) -> Iterator[dict[str, Any
         grid = {pair: rows[name].perplexity["valid"].mean for pair, rows in tried.items()}
         best = min(grid, key=lambda pair: grid[pair] or np.inf)
         row = by_row(trained(splits, options, best, [name], seeds=options.seeds))[name]
-        of_default = tried[DEFAULT][name].perplexity["test"].mean
+        of_default = tried[default][name].perplexity["test"].mean
         runs = folder(options, best, name if options.seeds > 1 else "") / "runs" / parsed.folder
         nlls = [np.load(path) for path in sorted(runs.glob("seed-*/test_nll.npy"))]
         flat = flat or (of_default, nlls)

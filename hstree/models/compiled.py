@@ -27,7 +27,15 @@ from hstree.layers.compiled.arithmetic import (
     group,
     log1p,
 )
-from hstree.layers.compiled.passes import Forward, TreePass, add_wide, tree_pass, wide_gradient
+from hstree.layers.compiled.passes import (
+    Forward,
+    TreePass,
+    add_wide,
+    errors_of_rows,
+    narrow_gradient,
+    tree_pass,
+    wide_gradient,
+)
 from hstree.layers.compiled.plans import NO_WIDE, PARTS, Plan
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.hooks import hooks_of
@@ -185,15 +193,9 @@ def _update_wide(first, stop, nodes, sums, hidden, wide, of_code, of_visits, mov
 def _update_narrow(nodes, sums, hidden, by_row, error, moves):
     """Update the weight rows of narrow nodes."""
     rows, start, score, item = by_row
-    grad, error_of_row = np.empty(hidden.shape[1], np.float32), np.empty(len(score), np.float32)
-    for p in range(len(score)):
-        error_of_row[p] = error[score[p]]
+    grad, error_of_row = np.empty(hidden.shape[1], np.float32), errors_of_rows(error, score)
     for i in range(len(rows)):
-        clear(grad)
-        add_rows(hidden, item, error_of_row, start[i], start[i + 1], grad)
-        grad_bias = ZERO
-        for p in range(start[i], start[i + 1]):
-            grad_bias += error_of_row[p]
+        grad_bias = narrow_gradient(start[i], start[i + 1], hidden, item, error_of_row, grad)
         _update_node(nodes, sums, rows[i], grad, grad_bias, moves)
 
 
@@ -306,11 +308,10 @@ def _descend_node(nodes, curvatures, row, grad, grad_bias, scales):
 def _descend_narrow(nodes, curvatures, hidden, by_row, error, scales):
     """Move the weight rows of narrow nodes; return the sum of their curvatures."""
     rows, start, score, item = by_row
-    grad, error_of_row = np.empty(hidden.shape[1], np.float32), np.empty(len(score), np.float32)
-    for p in range(len(score)):
-        error_of_row[p] = error[score[p]]
+    grad, error_of_row = np.empty(hidden.shape[1], np.float32), errors_of_rows(error, score)
     curvature = 0.0
     for i in range(len(rows)):
+        # as `narrow_gradient` does, which LLVM would sum in another order here
         clear(grad)
         add_rows(hidden, item, error_of_row, start[i], start[i + 1], grad)
         of_bias = ZERO

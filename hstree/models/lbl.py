@@ -46,7 +46,7 @@ from hstree.tree import Tree
 #: Standard deviation of the starting word vectors.
 EMBEDDING_SCALE = 0.1
 #: Weight decay of a whole text, by default: a longer text outweighs the penalty, as data outweigh
-#: a prior. Measured at 133,000, 930,000 and 12.7 million tokens (docs/results/tried.md).
+#: a prior. Measured from 11,000 to 12.7 million tokens (docs/results/tried.md).
 TEXT_DECAY = 14.0
 #: A validation perplexity that falls by less than this share has stalled.
 STALL = 0.002

@@ -148,22 +148,36 @@ def _pass_of_items(first, stop, weight, bias, hidden, scores, features, of_items
                 add_rows(weight, row, error, code_start[c], code_start[d], grad_hidden[b])
 
 
+@inlined
+def errors_of_rows(error, score):
+    """Return the errors of some scores, in the order of their rows."""
+    of_rows = np.empty(len(score), np.float32)
+    for p in range(len(score)):
+        of_rows[p] = error[score[p]]
+    return of_rows
+
+
+@inlined
+def narrow_gradient(begin, end, hidden, item, error, grad):
+    """Write the gradient (d,) of a row, of items and errors from `begin`; return its bias's."""
+    clear(grad)
+    add_rows(hidden, item, error, begin, end, grad)
+    of_bias = ZERO
+    for p in range(begin, end):
+        of_bias += error[p]
+    return of_bias
+
+
 @jit
 def _some_rows(first, stop, hidden, by_row, error, grad_weight, grad_bias):
     """Write the gradients of the rows of narrow nodes from `first` to `stop`."""
-    _, row_start, score, item = by_row
-    error_of_row = np.empty(row_start[stop] - row_start[first], np.float32)
-    for p in range(len(error_of_row)):
-        error_of_row[p] = error[score[row_start[first] + p]]
-    items = item[row_start[first] : row_start[stop]]
+    _, start, score, item = by_row
+    here = start[first]
+    error_of_row, items = errors_of_rows(error, score[here : start[stop]]), item[here : start[stop]]
     for i in range(first, stop):
-        begin, end = row_start[i] - row_start[first], row_start[i + 1] - row_start[first]
-        of_bias = ZERO
-        for p in range(begin, end):
-            of_bias += error_of_row[p]
-        grad_bias[i] = of_bias
-        clear(grad_weight[i])
-        add_rows(hidden, items, error_of_row, begin, end, grad_weight[i])
+        begin, end = start[i] - here, start[i + 1] - here
+        grad = grad_weight[i]
+        grad_bias[i] = narrow_gradient(begin, end, hidden, items, error_of_row, grad)
 
 
 # Wide nodes.
