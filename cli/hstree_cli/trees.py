@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 INPUT_HELP = (
-    "A corpus, words with counts (.tsv, .csv) or vectors (.npy, .vec, .bin, GloVe .txt), "
-    "as the method needs."
+    "A corpus, words with counts (.tsv) or vectors (.npy, .vec, .bin, GloVe .txt), as the method "
+    "needs."
 )
 TREE_HELP = "The tree: .json, .json.gz or .npz."
 METHOD_HELP = 'Method with its options, as in "gmm epsilon=0.4"; `hstree methods` lists them.'

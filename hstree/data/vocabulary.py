@@ -22,7 +22,7 @@ from hstree._text import quoted
 from hstree._typing import Int32, Int64
 from hstree.data.arrays import as_array, as_words, index_of
 from hstree.data.provenance import texts
-from hstree.data.word_files import read_counts, word_lines
+from hstree.data.word_files import read_words, word_lines
 from hstree.errors import InputError, OptionError, naming
 from hstree.tree.row_numbers import RowNumbers, as_labels
 
@@ -190,13 +190,11 @@ class Vocabulary:
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
         r"""Read ``word<TAB>count`` lines (UTF-8) in the order of the file; empty ones are skipped.
 
-        ``.csv`` and ``.tsv`` may have titles, and then other columns too (docs/formats.md).
-
         A count may be zero, but not all of them. The first line may record the texts that the words
         were counted on, which `source` then names. Raises InputError when the file cannot be read
         as that; the message names the line.
         """
-        content = read_counts(path)
+        content = read_words(path, "the vocabulary", counted=True)
         with naming(content.path):
             vocabulary = cls(content.words, content.counts)
         if not vocabulary.counts.any():

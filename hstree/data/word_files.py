@@ -26,7 +26,7 @@ from hstree._files import BYTE_ORDER_MARK, open_regular, read_text, replacing
 from hstree._text import quoted
 from hstree._typing import Int64
 from hstree.data.provenance import Text, texts
-from hstree.errors import InputError, explained, naming
+from hstree.errors import InputError, explained
 
 #: Suffix of the labels file that belongs to a file.
 LABELS = ".labels.tsv"
@@ -34,9 +34,6 @@ LABELS = ".labels.tsv"
 MAX_HEADER = 1 << 20
 _MARK = "# hstree\t{"
 _COUNT = re.compile(r"[0-9]{1,19}")  # nineteen digits hold every int64
-#: Titles of the columns of a table, in any case of letters.
-_WORD_TITLES = ("word", "words", "term", "token", "label", "item", "name", "type")
-_COUNT_TITLES = ("count", "counts", "frequency", "freq", "n", "occurrences")
 _STORABLE = re.compile(r"[^\0\t\n\r\ud800-\udfff]+")
 
 
@@ -53,50 +50,6 @@ def read_lines(path: str | os.PathLike[str], what: str = "") -> list[tuple[int, 
     """Read the non-empty lines of a text file with their numbers, from 1; see `read_text`."""
     lines = read_text(path, what).split("\n")
     return [(number, line) for number, line in enumerate(lines, start=1) if line]
-
-
-def read_counts(path: str | os.PathLike[str]) -> WordList:
-    """Read words with counts: a vocabulary, or a table (.csv, .tsv) with such columns.
-
-    These are titled so, or the only two, words first. A ``.tsv`` without such titles is a
-    vocabulary. Raises InputError when the file cannot be read as that; the message names the line.
-    """
-    name = os.fspath(path)
-    ending = next((e for e in (".csv", ".tsv") if e in Path(name.lower()).suffixes[-2:]), "")
-    text = read_text(path, "the vocabulary") if ending else ""
-    if ending != ".csv" and _titled_columns(text.partition("\n")[0].split("\t")) is None:
-        return read_words(path, "the vocabulary", counted=True)
-    from hstree.tree.outlines import table_rows  # few inputs are tables
-
-    with naming(name):
-        rows = table_rows(text, "\t" if ending == ".tsv" else "")
-    if not rows:
-        raise InputError(f"{name}: the file is empty; give lines of a word and its count")
-    width, titled = len(rows[0][1]), _titled_columns(rows[0][1])
-    if titled is None and width != 2:
-        raise InputError(
-            f"{name}: which of its {width} columns are words and counts is not plain; name them "
-            "word and count in the first line, or keep these two alone, the words first"
-        )
-    word, count = titled or (0, 1)
-    form = "a word and a whole number" + ("" if titled else ", or titles such as word and count")
-    words, counts = [], []
-    for number, row in rows[titled is not None :]:
-        if len(row) != width or not row[word] or not _COUNT.fullmatch(row[count]):
-            raise unexpected(name, number, form, ", ".join(row))
-        words.append(row[word])
-        counts.append(int(row[count]))
-    return WordList(name, words, counts_array(name, counts), None)
-
-
-def _titled_columns(titles: Sequence[str]) -> tuple[int, int] | None:
-    """Return the first columns that are called as words and as counts; None without both."""
-    plain = [title.strip().lower() for title in titles]
-    word, count = (
-        next((i for i, title in enumerate(plain) if title in some), None)
-        for some in (_WORD_TITLES, _COUNT_TITLES)
-    )
-    return None if word is None or count is None else (word, count)
 
 
 def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False) -> WordList:

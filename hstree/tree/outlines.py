@@ -168,26 +168,18 @@ def of_table(rows: Rows, titles: Sequence[str]) -> Outline:
     return of_levels(rows)
 
 
-def table_rows(text: str, delimiter: str = "") -> list[tuple[int, list[str]]]:
-    """Return the rows of a table that hold something, with their lines; InputError for bad quotes.
-
-    By default, what separates cells is most frequent in the first line, outside quotes.
-    """
-    first = re.sub('"[^"]*"', "", text.partition("\n")[0])
-    delimiter = delimiter or max(",;\t|", key=first.count)
-    lines = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        return [(lines.line_num, row) for row in lines if any(cell.strip() for cell in row)]
-    except csv.Error as error:
-        raise InputError(f"line {lines.line_num}: {error}; mend the quotes") from error
-
-
 def of_csv(text: str) -> Outline:
-    """Read the text of a table, separated as its first line is.
+    """Read the text of a table, separated by what is most frequent in its first line.
 
     The first line has titles, unless one of its cells stands again below, in the same column.
     """
-    rows = table_rows(text)
+    first = re.sub('"[^"]*"', "", text.partition("\n")[0])
+    delimiter = max(",;\t|", key=first.count)
+    lines = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        rows = [(lines.line_num, row) for row in lines if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise InputError(f"line {lines.line_num}: {error}; mend the quotes") from error
     if not rows:
         raise InputError("the file is empty; give parents and children, or columns of levels")
     first_row = [cell.strip() for cell in rows[0][1]]

@@ -158,14 +158,13 @@ def test_missing_inputs(refused):
     refused("build", "-m", "gmm", "builtin:python", saying="gmm takes word vectors")
 
 
-def test_a_table_of_counts_is_a_vocabulary_and_no_text(hstree, refused, tmp_path):
+def test_a_table_is_neither_a_vocabulary_nor_a_text(hstree, refused, tmp_path):
     (tmp_path / "items.csv").write_text("item,count\nsku 1,60\nsku 2,5\n")
-    ran = hstree("build", "-m", "huffman", "items.csv")
-    assert ran.status == 0
-    assert built(tmp_path / "tree.json").labels == ("sku 1", "sku 2")
+    wanted = "line 1: expected a word, a tab and a whole number, found 'item,count'"
+    refused("build", "-m", "huffman", "items.csv", saying=wanted)
     refused("vocab", "items.csv", saying="looks like a vocabulary or a table (.csv)")
     assert hstree("vocab", "items.csv", "--text").status == 0
-    hstree("build", "-m", "huffman", "items.csv", "--text", "--force")
+    hstree("build", "-m", "huffman", "items.csv", "--text")
     assert "1,60" in built(tmp_path / "tree.json").labels
 
 
