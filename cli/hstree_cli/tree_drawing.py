@@ -11,9 +11,9 @@ from rich.tree import Tree as Drawing
 
 from hstree._text import figure, plural
 from hstree.errors import InputError
+from hstree.tree import Tree
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.branches import Branch, Branches
-from hstree.tree.lookup import codes_of
 from hstree_cli.tables import LOOKS, shortened
 
 #: Branches drawn per node, and codes per label; of the others their number is printed.
@@ -50,10 +50,9 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
     return root
 
 
-def draw_codes(branches: Branches, label: int, depth: int) -> Iterator[RenderableType]:
+def draw_codes(tree: Tree, branches: Branches, label: int, depth: int) -> Iterator[RenderableType]:
     """Draw the codes of a label, shortest first, each to `depth` decisions."""
-    tree = branches.tree
-    codes = sorted(codes_of(tree, tree.labels[label]), key=len)
+    codes = sorted(tree.codes(tree.labels[label]), key=len)
     name = shortened(tree.labels[label])
     counted = "" if tree.counts is None else f", counted {tree.counts[label]:,} times"
     yield Text(f"{name}: label {label}, {plural(len(codes), 'code')}{counted}")

@@ -277,11 +277,12 @@ def show(
     from hstree_cli.tree_drawing import draw_codes, draw_top, label_id
 
     with showing_progress():
-        branches = Branches(load(tree))
+        opened = load(tree)
+        branches = Branches(opened)
         if word is None:
             views = [draw_top(branches, depth or 3)]
         else:
-            views = list(draw_codes(branches, label_id(branches.tree, word), depth or 40))
+            views = list(draw_codes(opened, branches, label_id(opened, word), depth or 40))
     for view in views:
         say(view)
 

@@ -3,13 +3,16 @@
 import os
 from collections.abc import Sequence
 from html import escape
+from itertools import chain
 from typing import Any, Self
 
-from hstree.errors import TreeError
+import numpy as np
+
+from hstree._ragged import offsets, ranges
+from hstree.errors import InputError, TreeError
 from hstree.tree import files
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.branches import draw
-from hstree.tree.lookup import code_of, codes_of, neighbours_of
 from hstree.tree.statistics import tree_statistics
 
 
@@ -51,12 +54,80 @@ class Tree(TreeArrays):
     (3, True, [(0, 1), (1, 1)], ['b', 'a'])
     """
 
-    code = code_of
-    codes = codes_of
-    neighbours = neighbours_of
     stats = tree_statistics
     plot = draw
     save = files.save
+
+    def codes(self, label: str) -> list[list[tuple[int, int]]]:
+        """Return all codes of a label as lists of (node, branch) pairs, from the root down.
+
+        Raises InputError when the tree has no such label.
+
+        Examples
+        --------
+        >>> tree = Tree.from_children(["a", "b"], [[~0, ~1]])
+        >>> tree.codes("b")
+        [[(0, 1)]]
+        """
+        node, branch = self.edge_node, self.edge_branch
+        return [
+            [(int(node[edge]), int(branch[edge])) for edge in reversed(path)]
+            for path in self._paths(label)
+        ]
+
+    def code(self, label: str) -> list[tuple[int, int]]:
+        """Return the code of a label: the nodes that decide on it, and the branch taken at each.
+
+        Raises InputError when the tree has no such label, or the label has several codes.
+
+        Examples
+        --------
+        >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
+        >>> tree.code("c")
+        [(0, 1), (1, 1)]
+        """
+        codes = self.codes(label)
+        if len(codes) > 1:
+            raise InputError(f"{label!r} has {len(codes)} codes; tree.codes({label!r}) lists them")
+        return codes[0] if codes else []
+
+    def neighbours(self, label: str, k: int = 10) -> list[str]:
+        """Return the k labels that share the deepest nodes with a label, nearest first.
+
+        Labels that share a node of the same depth are ordered by the number of decisions below it,
+        fewest first; ties are in the order of the children. Raises InputError when the tree has no
+        such label.
+
+        Examples
+        --------
+        >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
+        >>> tree.neighbours("c")
+        ['b', 'a']
+        """
+        # The edges towards the label, those at the deepest nodes first
+        towards = chain(*self._paths(label))
+        edges = sorted(towards, key=lambda edge: -int(self.depth[self.edge_node[edge]]))
+        near: dict[int, None] = {self.label_id(label): None}
+        for edge in dict.fromkeys(edges):
+            nodes = self.edge_node[[edge]]
+            while nodes.size and len(near) <= k:  # level by level below the node
+                edges_below = ranges(self.child_start[nodes], offsets(self.fan_out[nodes]))
+                below = self.child[edges_below]
+                near |= dict.fromkeys((~below[below < 0]).tolist())
+                nodes = below[(below >= 0) & (below != self.child[edge])]
+            if len(near) > k:
+                break
+        return [self.labels[i] for i in list(near)[1 : k + 1]]
+
+    def _paths(self, label: str) -> list[list[int]]:
+        """Return the edges of each code of a label, from the leaf up."""
+        paths = []
+        for edge in np.flatnonzero(self.child == ~self.label_id(label)).tolist():
+            paths.append(path := list[int]())
+            while edge >= 0:
+                path.append(edge)
+                edge = int(self.parent_edge[edge])
+        return paths
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{self.stats()._repr_html_()}"
