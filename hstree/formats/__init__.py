@@ -13,22 +13,28 @@ from hstree._files import read_regular
 from hstree._version import __version__
 from hstree.data.word_files import LABELS, texts_of_file
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
-from hstree.formats import brown, dot, linkage, napkinxc, networkx, newick, taxonomy
+from hstree.formats import brown, dot, linkage, napkinxc, networkx, newick
 from hstree.formats.base import CONTENT, Format
 from hstree.tree import Tree
 from hstree.tree import load as load_tree
 from hstree.tree.files import ENDINGS, save
+from hstree.tree.outlines import of_csv
+from hstree.tree.taxonomy import TABLES, read_file
 
 __all__ = ["FORMATS", "Format", "format_of", "losses", "read", "write"]
 
 _TREE = Format("tree", ENDINGS, tuple(CONTENT), save, lambda path, labels: load_tree(path))
+#: Tables of parents and children, or of levels, as `Tree.from_taxonomy` reads them.
+_TAXONOMY = Format(
+    "taxonomy", TABLES, ("names",), None, lambda path, _: Tree(**vars(read_file(path, of_csv)))
+)
 
 #: All formats by name.
 FORMATS = {
     each.name: each
     for each in (
         *(_TREE, dot.FORMAT, networkx.FORMAT, newick.FORMAT, brown.FORMAT),
-        *(napkinxc.FORMAT, linkage.FORMAT, taxonomy.FORMAT),
+        *(napkinxc.FORMAT, linkage.FORMAT, _TAXONOMY),
     )
 }
 

@@ -9,7 +9,7 @@ the bits.
 import re
 from collections.abc import Iterator
 from functools import partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,19 +20,16 @@ from hstree.data.word_files import counts_array, read_lines, unexpected
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_quotable, write_lines
 from hstree.tree import Tree
-from hstree.tree.paths import path_batches
+from hstree.tree.paths import paths_of
 
-#: Maximum number of bits in a file, a byte each.
-MAX_BITS = 1 << 30
 _LINE = re.compile(r"([01]*)\t([^\t]+)\t([0-9]{1,19})")
 
 
 def _lines(tree: Tree) -> Iterator[str]:
     why = "Brown paths are lines with tabs between their fields"
     check_quotable(tree, r"[^\0\t\n\r]+", why, names=False)
-    strings = chain.from_iterable(p.strings for p in path_batches(tree, "Brown paths", MAX_BITS))
     counts = [0] * tree.n_labels if tree.counts is None else tree.counts.tolist()
-    return map("{}\t{}\t{}\n".format, strings, tree.labels, counts)
+    return map("{}\t{}\t{}\n".format, paths_of(tree).strings, tree.labels, counts)
 
 
 def _read(path: Path, labels: Path | None) -> Tree:

@@ -3,14 +3,13 @@
 They hold binary trees with one code per label.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hstree._ragged import batches, offsets
 from hstree._typing import Int64, UInt8
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
@@ -19,8 +18,6 @@ from hstree.tree.tree import Tree
 
 #: Maximum number of decisions of `paths_of`: 1 GB of int64.
 MOST_DECISIONS = 1 << 27
-#: Number of decisions of a batch of `path_batches`.
-_BATCH = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -62,31 +59,16 @@ def paths_of(tree: Tree) -> Paths:
     Raises InputError when the tree has a wide node or a label with several codes, or the paths have
     more than 2**27 decisions. V = 1 has one path, without a decision.
     """
-    return _paths(_checked_codes(tree, "a path of bits", MOST_DECISIONS), 0, tree.n_labels)
-
-
-def path_batches(tree: Tree, what: str, limit: int) -> Iterator[Paths]:
-    """Yield the paths of all labels, in order, in batches.
-
-    `what` names in messages what is made of the paths; `limit` is the maximum number of decisions
-    of all labels. Raises InputError when the tree is not binary with one code per label, or has
-    more decisions.
-    """
-    codes = _checked_codes(tree, what, limit)
-    start = offsets(codes.length)[codes.label_start]  # (V + 1,) of the labels in all decisions
-    for first, stop in batches(start, _BATCH):
-        yield _paths(codes, first, stop)
-
-
-def _checked_codes(tree: Tree, what: str, limit: int) -> Codes:
-    check_binary(tree, what)
+    check_binary(tree, "a path of bits")
     codes = Codes(tree, cache_limit=0)
-    if codes.n_decisions > limit:
+    if codes.n_decisions > MOST_DECISIONS:
         raise InputError(
-            f"the codes have {codes.n_decisions:,} decisions, too many for {what}, which writes "
-            "out each; graphml, newick, linkage and napkinxc hold such trees"
+            f"the codes have {codes.n_decisions:,} decisions, too many for paths of bits, which "
+            "have each of them; graphml, newick, linkage and napkinxc hold such trees"
         )
-    return codes
+    taken = codes.expand(np.arange(tree.n_labels))
+    bit = (taken.edge & 1).astype(np.uint8)  # the edges of node n are 2n and 2n + 1
+    return Paths(taken.decision_start[taken.code_start], taken.edge >> 1, bit)
 
 
 def check_binary(tree: Tree, what: str) -> None:
@@ -109,14 +91,6 @@ def check_single_codes(tree: Tree, what: str, remedy: str = "build a tree with o
             f"the label {tree.labels[label]!r} has {tree.codes_per_label[label]} codes, and "
             f"{what} holds one per label; {remedy}"
         )
-
-
-def _paths(codes: Codes, first: int, stop: int) -> Paths:
-    """Return the paths of some labels of a binary tree with one code per label."""
-    taken = codes.expand(np.arange(first, stop))
-    bit = (taken.edge & 1).astype(np.uint8)  # the edges of node n are 2n and 2n + 1
-    start = taken.decision_start[taken.code_start]
-    return Paths(start, taken.edge >> 1, bit)
 
 
 def tree_of_paths(

@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.builders.huffman import huffman
-from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.tree import Tree
-from hstree.tree.paths import path_batches, paths_of, tree_of_paths
+from hstree.tree.paths import paths_of, tree_of_paths
 from tests.chains import chain
 from tests.strategies import trees
 
@@ -39,14 +37,6 @@ def test_paths_of_too_many_decisions_are_refused():
     tree = chain(n)
     with pytest.raises(InputError, match="5,000,049,999 decisions"):
         paths_of(tree)
-
-
-def test_batches_are_the_whole():
-    n = 150_000
-    tree = huffman(Vocabulary([f"w{i}" for i in range(n)], np.ones(n, int)))
-    batches = list(path_batches(tree, "a test", 1 << 30))
-    assert len(batches) == 3
-    assert [s for paths in batches for s in paths.strings] == paths_of(tree).strings
 
 
 @given(binary_trees, st.integers(0, 5), st.booleans(), st.randoms(use_true_random=False))
