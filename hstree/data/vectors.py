@@ -259,21 +259,14 @@ class WordVectors:
     def sha256(self) -> str:
         """Hash of labels, vectors and counts; independent of the file format."""
         digest = hashlib.sha256(f"hstree vectors 1\n{self.vectors.shape}\n".encode())
-        if isinstance(self.labels, RowNumbers):  # of which no strings are made
-            digits, start = self.labels.packed()
-            runs = zip(*np.unique(np.diff(start), return_counts=True), strict=True)
-            lengths = ",".join(",".join([str(width)] * n) for width, n in runs)
-            digest.update(f"{lengths}\n".encode())
-            digest.update(digits.data)
-        else:
-            some = range(0, len(self.labels), _AT_ONCE)
-            for first in some:
-                lengths = ",".join(map(str, map(len, self.labels[first : first + _AT_ONCE])))
-                digest.update(f"{',' if first else ''}{lengths}".encode())
-            digest.update(b"\n")
-            for first in some:
-                text = "".join(self.labels[first : first + _AT_ONCE])
-                digest.update(text.encode("utf-8", "surrogatepass"))
+        some = range(0, len(self.labels), _AT_ONCE)
+        for first in some:
+            lengths = ",".join(map(str, map(len, self.labels[first : first + _AT_ONCE])))
+            digest.update(f"{',' if first else ''}{lengths}".encode())
+        digest.update(b"\n")
+        for first in some:
+            text = "".join(self.labels[first : first + _AT_ONCE])
+            digest.update(text.encode("utf-8", "surrogatepass"))
         digest.update(b"\n")
         for rows in self._blocks():
             digest.update(rows.astype("<f4", copy=False).data)

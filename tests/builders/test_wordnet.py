@@ -191,21 +191,19 @@ def test_columns_are_what_the_definition_says(tmp_path, block, monkeypatch):
     corpus = corpus_of(tmp_path, SAID)
     tokens = " <eos> ".join([*SAID, ""]).split()
     documents = [Counter(tokens[at : at + block]) for at in range(0, len(tokens), block)]
-    words = np.array([2, 0, 4])
     expected = []
-    for word in (corpus.vocabulary.words[i] for i in words):
+    for word in corpus.vocabulary.words:
         df = sum(word in document for document in documents)
         idf = 1 + math.log((1 + len(documents)) / (1 + df))
         tf = [document[word] for document in documents]
         expected.append([idf * (1 + math.log(n)) if n else 0 for n in tf])
-    found = tfidf_vectors(corpus, words, block)
+    found = tfidf_vectors(corpus, block)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_words_out_of_the_vocabulary_fill_their_block(tmp_path):
     corpus = corpus_of(tmp_path, ["x x x a", "a x x x"], max_size=2, unk=False)
-    vectors = tfidf_vectors(corpus, np.array([corpus.vocabulary.index("<eos>")]), 5)
-    assert vectors.shape == (1, 2)
+    assert tfidf_vectors(corpus, 5).shape == (2, 2)
 
 
 def test_the_projection_keeps_what_is_near_near(tmp_path, monkeypatch):
@@ -216,12 +214,13 @@ def test_the_projection_keeps_what_is_near_near(tmp_path, monkeypatch):
     lines = [" ".join(rng.choice(topics[i % 2], 9)) for i in range(60)]
     corpus = corpus_of(tmp_path, lines)
     words = np.array([corpus.vocabulary.index(word) for word in topics[0] + topics[1]])
-    vectors = tfidf_vectors(corpus, words, 10, random_state=3)
-    assert vectors.shape == (12, 4)
+    vectors = tfidf_vectors(corpus, 10, random_state=3)
+    assert vectors.shape == (len(corpus.vocabulary), 4)
+    vectors = vectors[words]
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     near = unit @ unit.T
     assert near[:6, :6].min() > near[:6, 6:].max() + 0.3
-    assert (vectors == tfidf_vectors(corpus, words, 10, random_state=3)).all()
-    zero, one = (tfidf_vectors(corpus, words, 10, random_state=seed) for seed in (0, 1))
-    assert (tfidf_vectors(corpus, words, 10) == zero).all()
+    assert (vectors == tfidf_vectors(corpus, 10, random_state=3)[words]).all()
+    zero, one = (tfidf_vectors(corpus, 10, random_state=seed) for seed in (0, 1))
+    assert (tfidf_vectors(corpus, 10) == zero).all()
     assert (zero != one).any()

@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -27,7 +26,7 @@ from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Floating, Int64
 from hstree._version import __version__
 from hstree.builders.shared.divisive import DividedTree, Split, divide
-from hstree.builders.shared.nodes import MANY, Nodes, scale_of
+from hstree.builders.shared.nodes import Nodes, scale_of
 from hstree.data.vector_files import LARGE
 from hstree.data.vectors import WordVectors
 
@@ -162,10 +161,6 @@ def divide_vectors(
             return [trees[number] for number in sorted(trees)]
         split = splitter.split_of(vectors.vectors, value)
         threads = n_threads() if on_cluster() else n_parallel(n_jobs) * threads_of_job(n_jobs)
-        # The hash of the vectors, which the tree records, beside the first node, one thread's work.
-        hashing = Thread(target=lambda: vectors.source)
-        if threads > 1 and n_words >= MANY:
-            hashing.start()
         with limited_threads(threads):
             return [_divide(splitter, split, n_words, seed, task=task) for seed in seeds]
 

@@ -102,7 +102,7 @@ def wordnet(
     inside, outside = np.flatnonzero(is_inside), np.flatnonzero(~is_inside)
     vectors = None
     if binarise == "tfidf":
-        vectors = tfidf_vectors(corpus, np.arange(len(words)), block, random_state=random_state)
+        vectors = tfidf_vectors(corpus, block, random_state=random_state)
     trees = []
     of_word = np.searchsorted(inside, synsets.word)
     if inside.size:
@@ -186,8 +186,8 @@ def normalised(vectors: Floating) -> Floating:
     return np.asarray(vectors / np.where(length > 0, length, 1), np.float32)
 
 
-def tfidf_vectors(corpus: Corpus, words: Int64, block: int, *, random_state: int = 0) -> Float64:
-    """Return the columns (W, d) of words, given by their ids (W,), in the tf-idf matrix.
+def tfidf_vectors(corpus: Corpus, block: int, *, random_state: int = 0) -> Float64:
+    """Return the column (V, d) of each word in the tf-idf matrix.
 
     Documents are blocks of `block` tokens, across lines. A column has one entry per document; with
     more than `DIMENSIONS` documents and words, it is projected onto as many singular vectors. The
@@ -211,7 +211,7 @@ def tfidf_vectors(corpus: Corpus, words: Int64, block: int, *, random_state: int
             counts.append(count)
             task.advance(len(ids))
     at, shape = np.divmod(np.concatenate(keys), n_words), (-(-n_tokens // block), n_words)
-    counted = csr_array((np.concatenate(counts).astype(np.float64), at), shape=shape)[:, words]
+    counted = csr_array((np.concatenate(counts).astype(np.float64), at), shape=shape)
     weighted = TfidfTransformer(norm=None, sublinear_tf=True).fit_transform(counted)
     columns = weighted.T.tocsr()
     if min(columns.shape) <= DIMENSIONS:
