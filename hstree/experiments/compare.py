@@ -621,7 +621,7 @@ class Table:
         trees = [load(file) for file in files]
         words = [Vocabulary(tree.labels, [0] * tree.n_labels) for tree in trees]
         counts = [self.runner.splits.train.with_vocabulary(one).counts for one in words]
-        codes = Codes(trees[0], cache_limit=0)
+        codes = Codes(trees[0])
         # (codes,) tokens of each code; the one label of a tree without nodes has no code
         share = (counts[0] / np.maximum(trees[0].codes_per_label, 1))[codes.label]
         number, tokens = np.bincount(codes.length), np.bincount(codes.length, share)
