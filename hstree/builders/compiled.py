@@ -9,12 +9,12 @@ import numpy as np
 from hstree._compiled import in_parts, jit, jit_exact, stop_flag, takes
 from hstree._typing import Array, Bool, Float64, Int64
 from hstree.builders.gmm import LEAST_SHARE, LEAST_VARIANCE, VARIANCE_FLOOR
-from hstree.builders.shared.nodes import MANY, Nodes
+from hstree.builders.shared.nodes import Nodes
 
 #: Rows that are summed in float32; sums of such pieces are float64.
 PIECE = 256
-#: Rows of a large node that a thread gets at a time.
-PART = 1 << 14
+#: Rows of a node above which threads share them, and those that a thread gets at a time.
+MANY, PART = 1 << 17, 1 << 14
 
 
 @jit_exact
@@ -73,20 +73,6 @@ def _move_words(words, pairs, classes, least, rows):
         of_class[best] += n
         class_of[word] = best
     return total, moves
-
-
-@jit_exact
-def centre(rows, start, share):
-    """Centre the rows of each node at their mean, in place, as `nodes.centred_rows` does."""
-    mean = np.empty(rows.shape[1], np.float32)
-    for s in range(len(start) - 1):
-        mean[:] = 0
-        for i in range(start[s], start[s + 1]):
-            for j in range(len(mean)):
-                mean[j] += share[i] * rows[i, j]
-        for i in range(start[s], start[s + 1]):
-            for j in range(len(mean)):
-                rows[i, j] -= mean[j]
 
 
 # Mixtures of two Gaussians: one pass over the rows does the E-step and the sums of the next M-step.

@@ -59,22 +59,17 @@ def divide(
     fan_outs, children = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     n_nodes, shown, widest = 0, 0.0, max(arity, max_leaves)
     while True:
-        # words done, and those that even splits of this level add: of V words in all, less each
-        # where words have several codes
+        # words done: of V words in all, less each where words have several codes
         size, unit = np.diff(start), n_words / n_codes.sum() / np.log(max(n_words, 2))
-        left = float(size @ np.log(size)) * unit
-        even = min(left, float(start[-1]) * np.log(arity) * unit)
-        task.advance(max(0.0, n_words - left - shown))
-        shown = max(shown, n_words - left)
-        step = max(0.0, n_words - left + even - shown) / max(1, len(word))
+        done = n_words - float(size @ np.log(size)) * unit
+        task.advance(max(0.0, done - shown))
+        shown = max(shown, done)
         if len(start) == 1:
             break
         # (words,) branch of each word; a doubled word is then there twice
         branch = np.empty(len(word), np.int64)
         for words, of_words in _split_level(word, start, split, draw, widest):
             branch[words] = of_words
-            task.advance(step * len(words))
-            shown += step * len(words)
         n_nodes += len(start) - 1
         if branch.min() < 0:
             item, branch = _double(word, branch, n_codes, most, bounded)

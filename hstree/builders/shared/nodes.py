@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from hstree._compiled import backend, in_parts, takes
+from hstree._compiled import in_parts
 from hstree._ragged import offsets, segment_ids
 from hstree._typing import Float64, Floating, Int64
 
@@ -17,8 +17,6 @@ from hstree._typing import Float64, Floating, Int64
 LEAST_COUNT = 0.5
 #: Number of rows that are summed in their own precision; sums of such pieces are float64.
 PIECE = 4096
-#: Rows above which compiled code, which takes a second to load, does what is the same to the bit.
-MANY = 1 << 17
 
 
 class Nodes:
@@ -82,10 +80,6 @@ def centred_rows(
         some *= vectors.dtype.type(scale)
 
     in_parts(len(words), take, step=PIECE)
-    is_compiled = len(vectors) >= MANY and len(words) <= PIECE and takes(rows)
-    if is_compiled and (module := backend("builders")) is not None:
-        module.centre(rows, nodes.start, share.astype(np.float32))
-        return rows
     mean = nodes.weighted_sum(share, rows)
     rows -= mean if len(mean) == 1 else mean.take(nodes.node, axis=0)
     return rows
