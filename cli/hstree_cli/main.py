@@ -86,15 +86,10 @@ class _Pages:
 
         # Typer pads both sides of every column, of empty ones, too.
         rich_utils.STYLE_OPTIONS_TABLE_PADDING = (0, 1, 0, 0)  # type: ignore[assignment]
-        super().format_help(ctx, formatter)  # type: ignore[misc]
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, those of ``--help`` among them."""
-        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for param in params:
+        for param in self.get_params(ctx):  # type: ignore[attr-defined]
             if getattr(param, "is_flag", False):
                 param.metavar = ""
-        return params
+        super().format_help(ctx, formatter)  # type: ignore[misc]
 
 
 class Command(_Pages, TyperCommand):

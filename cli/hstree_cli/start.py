@@ -120,7 +120,7 @@ def _compare(
     from hstree_cli.results import print_comparison
 
     page = output / PAGE
-    with showing_progress(training=True, folder=output, jobs=jobs, scheduler=scheduler):
+    with showing_progress(folder=output, jobs=jobs, scheduler=scheduler):
         splits = read_splits(**reading, rows=rows or ())
         if plan:
             planned = plan_of(splits, rows, output, **options)

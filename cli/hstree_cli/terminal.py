@@ -109,26 +109,18 @@ def say(result: RenderableType) -> None:
 
 @contextmanager
 def showing_progress(
-    wanted: bool = True,
     *,
-    training: bool = False,
     folder: Path | None = None,
     jobs: int | None = None,
     scheduler: str | None = None,
 ) -> Iterator[None]:
     """Show the library's progress while the body runs, as bars or lines, unless in `quiet`.
 
-    While `training`, say so, too, when Ctrl-C waits for the end of a long step. A training in a
-    `folder` goes on from there after Ctrl-C. Several jobs run at a time where `jobs` says so, or on
-    the cluster of a `scheduler`.
+    A training in a `folder` goes on from there after Ctrl-C. Several jobs run at a time where
+    `jobs` says so, or on the cluster of a `scheduler`.
     """
     with ExitStack() as stack:
-        if training:
-            from hstree.training.interrupts import telling
-
-            text = "interrupted: the training ends after the batch that is being computed"
-            stack.enter_context(telling(lambda: warn(text)))
-        if wanted and not _is_quiet.get():
+        if not _is_quiet.get():
             from hstree._displays import Bars, Lines
             from hstree.progress import shown_by
 

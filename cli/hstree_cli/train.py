@@ -82,16 +82,6 @@ def evaluate(
     of_step = {"batch_size": batch_size, "learning_rate": learning_rate, "dropout": dropout}
     options = opt.model_options(model, seed, dim=dim, context=context, **of_step)
     stop = opt.stopping_rule(epochs, seconds)
-    one, choice = Row.parse(row), opt.selection(min_count)
-    if isinstance(one, TreeRow):
-        refuse_options(OF_TREE, vocabulary=vocabulary, **choice)
-    check_outputs(
-        Output("--json", json),
-        Output("--vectors-out", vectors_out, (".npy",)),
-        Output("--save", save, holds=tuple(TREE_FILES)),
-        reads=[corpus, valid, test, vocabulary, *one.files],
-        force=force,
-    )
     unsaved = save
 
     def keep(trained: Any) -> None:
@@ -107,7 +97,17 @@ def evaluate(
                 trained.save(save)
                 unsaved = None
 
-    with showing_progress(training=True):
+    with showing_progress():
+        one, choice = Row.parse(row), opt.selection(min_count)
+        if isinstance(one, TreeRow):
+            refuse_options(OF_TREE, vocabulary=vocabulary, **choice)
+        check_outputs(
+            Output("--json", json),
+            Output("--vectors-out", vectors_out, (".npy",)),
+            Output("--save", save, holds=tuple(TREE_FILES)),
+            reads=[corpus, valid, test, vocabulary, *one.files],
+            force=force,
+        )
         ways: dict[str, Any] = {"lower": lower, "text": text, "vocabulary": vocabulary}
         splits = read_splits(corpus, valid, test, **ways, rows=[one], **choice)
         texts = [part.record for part in splits]
@@ -127,7 +127,7 @@ def evaluate(
 
 
 def _save_mean_vectors(model: Any, train: "Corpus", path: Path) -> None:
-    with showing_progress(training=True):
+    with showing_progress():
         model.mean_predicted_vectors(model.reencode(train)).save(path)
 
 
@@ -180,7 +180,7 @@ def bootstrap(
     check_outputs(Output("-o", output, holds=()), reads=reads)
     so_far: list[Comparison] = []
     page = output / PAGE
-    with showing_progress(training=True, folder=output, jobs=jobs, scheduler=scheduler):
+    with showing_progress(folder=output, jobs=jobs, scheduler=scheduler):
         how = {"lower": lower, "text": text, **opt.selection(min_count)}
         splits = read_splits(corpus, valid, test, **how)
         for _ in rounds_of(
@@ -257,7 +257,7 @@ def embed(
         raise OptionError(f"{one} is not one layer that a text alone makes; {instead}")
     reads = [corpus, vocabulary, *one.files]
     check_outputs(Output("-o", output, VECTOR_ENDINGS), reads=reads, force=force)
-    with showing_progress(training=True):
+    with showing_progress():
         how: dict[str, Any] = {"lower": lower, "text": as_text}
         choice = opt.selection(min_count, max_size)
         if isinstance(one, TreeRow):

@@ -79,6 +79,8 @@ class Corpus:
         Number of tokens outside the vocabulary.
     n_known_words : int
         Number of distinct words in the vocabulary, ``<eos>`` and ``<unk>`` excluded.
+    n_oov_words : int
+        Number of distinct words outside it.
     name : str
         Name of the text, without a folder.
     sha256 : str
@@ -140,6 +142,7 @@ class Corpus:
         self._type_counts = type_counts
         known = self._id_of_type >= 0
         self.n_oov = int(type_counts[~known].sum())
+        self.n_oov_words = int(np.count_nonzero(type_counts[~known]))
         self.counts: Int64 = np.zeros(len(vocabulary), np.int64)
         # Every known type has an id of a different word.
         self.counts[self._id_of_type[known]] = type_counts[known]

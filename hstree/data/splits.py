@@ -103,8 +103,8 @@ def overlap(corpus: Corpus) -> str | None:
 
     Raises InputError when that is no word, or when ``<eos>`` or a needed ``<unk>`` is not in it.
     """
-    n_known, n_words = corpus.n_known_words, len(corpus.select_vocabulary(unk=False)) - 1
-    if n_known == 0 and n_words > 0:
+    n_known = corpus.n_known_words
+    if n_known == 0 and corpus.n_oov_words > 0:
         words = corpus.vocabulary.words
         raise InputError(
             f"no word of {corpus.name} is among the {len(words):,} labels "
@@ -113,6 +113,7 @@ def overlap(corpus: Corpus) -> str | None:
     Windows(corpus, 1)  # refuses missing labels
     if corpus.n_oov <= MANY_OOV * len(corpus):
         return None
+    n_words = n_known + corpus.n_oov_words
     return (
         f"{n_known:,} of the {n_words:,} words of {corpus.name} are among the labels; "
         f"{corpus.n_oov:,} of its {len(corpus):,} tokens are not, and are read as <unk>"

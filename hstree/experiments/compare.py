@@ -33,7 +33,6 @@ from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import SPLITS, Split, Splits
 from hstree.data.text_score import perplexity, unigram_score
-from hstree.data.vector_files import read_npy
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.experiments import results, speed
@@ -45,7 +44,6 @@ from hstree.experiments.significance import paired_ratio
 from hstree.models import Model, kind_of, load_model
 from hstree.models.ensemble import mean_probability
 from hstree.tree import Tree, load
-from hstree.tree.codes import Codes
 from hstree.tree.statistics import tree_statistics
 
 #: Greatest relative distance to the lowest validation perplexity of a row that is nearly as good.
@@ -502,7 +500,7 @@ class Table:
         """Return the nll of every token of a split for each seed, of the mean of its models."""
         if (row.name, split) not in self._nlls:
             of_seeds = [
-                [read_npy(os.fspath(self.runner.folder(job) / NLL[split])) for job in jobs]
+                [np.load(self.runner.folder(job) / NLL[split], allow_pickle=False) for job in jobs]
                 for jobs in self.runner.jobs_of(row)
             ]
             self._nlls[row.name, split] = [
@@ -621,10 +619,13 @@ class Table:
         trees = [load(file) for file in files]
         words = [Vocabulary(tree.labels, [0] * tree.n_labels) for tree in trees]
         counts = [self.runner.splits.train.with_vocabulary(one).counts for one in words]
-        codes = Codes(trees[0])
-        # (codes,) tokens of each code; the one label of a tree without nodes has no code
-        share = (counts[0] / np.maximum(trees[0].codes_per_label, 1))[codes.label]
-        number, tokens = np.bincount(codes.length), np.bincount(codes.length, share)
+        # (codes,) the edge to the label of each code, its length and its tokens; a tree without
+        # nodes has no code
+        tree = trees[0]
+        leaf = np.flatnonzero(tree.child < 0)
+        length = tree.depth[tree.edge_node[leaf]] + 1
+        share = (counts[0] / np.maximum(tree.codes_per_label, 1))[~tree.child[leaf]]
+        number, tokens = np.bincount(length), np.bincount(length, share)
         first, *_ = of_trees = list(map(tree_statistics, trees, counts))
         weighted = [one.length_weighted for one in of_trees if one.length_weighted is not None]
         return {
@@ -641,8 +642,8 @@ class Table:
             ),
             "tree_file": files[0].relative_to(self.runner.home).as_posix(),
             "code_lengths": [
-                results.LengthCount(length, codes=int(number[length]), tokens=float(tokens[length]))
-                for length in np.flatnonzero(number).tolist()
+                results.LengthCount(n, codes=int(number[n]), tokens=float(tokens[n]))
+                for n in np.flatnonzero(number).tolist()
             ],
         }
 

@@ -286,12 +286,11 @@ class TreeRow(TreeLayerRow):
     def __init__(self, name: str, tree: Tree | None, *over: str) -> None:
         self.file, self.tree = name, load(name) if tree is None else tree
         method, options = str(self.tree.meta.get("method") or ""), self.tree.meta.get("options")
-        known = BUILDERS.get(method).summary if method in BUILDERS.names() else ""
         super().__init__(
             shlex.quote(recorded_name(name)),
             method or "tree",
             options if isinstance(options, dict) else {},
-            known or "A tree from a file.",
+            f"A tree of {method}, from a file." if method else "A tree from a file.",
             over,
         )
         self.is_flat = self.tree.n_nodes <= 1 and self.layer is None

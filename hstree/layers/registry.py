@@ -130,14 +130,6 @@ class LayerSpec:
         self.is_plain_tree = kind.name == TREE_LAYER and not options
 
     @cached_property
-    def digest(self) -> str:
-        """Hash of the tree, or of the labels in their order and their counts."""
-        if isinstance(self.source, Tree):
-            return self.source.sha256
-        content = json.dumps([self.source.words, self.source.counts.tolist()])
-        return hashlib.sha256(content.encode()).hexdigest()
-
-    @cached_property
     def vocabulary(self) -> Vocabulary:
         """The labels in their order as a vocabulary; counts are 1 where they are not known."""
         if isinstance(self.source, Vocabulary):
@@ -176,13 +168,19 @@ class LayerSpec:
     def config(self) -> dict[str, Any]:
         """Return the entries of a model's config that specify its layer: JSON values.
 
-        They differ between different layers, and are part of the keys of kept runs.
+        They differ between different layers, and are part of the keys of kept runs. The hash is
+        that of the tree, or of the labels in their order and their counts.
         """
+        if isinstance(self.source, Tree):
+            digest = self.source.sha256
+        else:
+            content = json.dumps([self.source.words, self.source.counts.tolist()])
+            digest = hashlib.sha256(content.encode()).hexdigest()
         if self.is_plain_tree:
-            return {"tree_sha256": self.digest}
+            return {"tree_sha256": digest}
         options = {name: value for name, value in self.options.items() if value is not None}
         layer = {"name": self.kind.name, "options": options}
-        return {"layer": layer, f"{SOURCES[self.kind.takes][2]}_sha256": self.digest}
+        return {"layer": layer, f"{SOURCES[self.kind.takes][2]}_sha256": digest}
 
     @classmethod
     def read(cls, folder: Path, config: Mapping[str, Any]) -> LayerSpec:

@@ -4,22 +4,14 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import copy_context
 from types import FrameType
 
-#: Seconds that a body may go on after a signal before somebody is told.
+from hstree import progress
+
+#: Seconds that a body may go on after a signal before `progress.say` tells why.
 PATIENCE = 0.5
-_told: ContextVar[Callable[[], object] | None] = ContextVar("hstree interrupts", default=None)
-
-
-@contextmanager
-def telling(told: Callable[[], object]) -> Iterator[None]:
-    """Call a function when a signal has waited for `PATIENCE` seconds, in a thread of its own."""
-    token = _told.set(told)
-    try:
-        yield
-    finally:
-        _told.reset(token)
+_WAITING = "interrupted: the training ends after the batch that is being computed"
 
 
 @contextmanager
@@ -31,13 +23,12 @@ def held_back() -> Iterator[Callable[[], bool]]:
     """
     came: list[tuple[int, FrameType | None]] = []
     before: dict[int, Callable[[int, FrameType | None], object]] = {}
-    told = _told.get()
-    timer = threading.Timer(PATIENCE, told) if told is not None else None
+    timer = threading.Timer(PATIENCE, copy_context().run, (progress.say, _WAITING))
 
     def note(number: int, frame: FrameType | None) -> None:
         if came:
             before[number](number, frame)
-        elif timer is not None:
+        else:
             timer.start()
         came.append((number, frame))
 
@@ -50,8 +41,7 @@ def held_back() -> Iterator[Callable[[], bool]]:
     try:
         yield lambda: bool(came)
     finally:
-        if timer is not None:
-            timer.cancel()
+        timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
     if came:
