@@ -1,9 +1,7 @@
 """Trees from WordNet: words under their synsets, nodes split by tf-idf vectors or by counts."""
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 from functools import partial
-from threading import Thread
 from typing import Annotated, Literal
 
 import numpy as np
@@ -216,15 +214,6 @@ def tfidf_vectors(corpus: Corpus, block: int, *, random_state: int = 0) -> Float
     columns = weighted.T.tocsr()
     if min(columns.shape) <= DIMENSIONS:
         return np.asarray(columns.toarray())
-    svd, result = TruncatedSVD(DIMENSIONS, random_state=random_state), Future[Float64]()
-
-    def project() -> None:
-        try:
-            result.set_result(np.asarray(svd.fit_transform(columns)))
-        except BaseException as error:
-            result.set_exception(error)
-
-    # in a thread, so that Ctrl-C need not wait for it: it is left alone then, and ends with us
     with progress.task("projecting tf-idf vectors"):
-        Thread(target=project, daemon=True).start()
-        return result.result()
+        svd = TruncatedSVD(DIMENSIONS, random_state=random_state)
+        return np.asarray(svd.fit_transform(columns))

@@ -1,6 +1,6 @@
 """One tree from WordNet's graph: the parent that each synset keeps, and the nodes that remain.
 
-A synset may have several parents, and the graph may have cycles. Nodes are as wide as in WordNet.
+A synset may have several parents. Nodes are as wide as in WordNet.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from hstree._ragged import offsets
 from hstree._typing import Int64
@@ -33,9 +32,8 @@ def resolve(taxonomy: Taxonomy, word: Int64, synset: Int64, counts: Int64) -> Hi
 
     The weight of a synset is the sum of the counts of the words below it in the whole graph, each
     word once. A synset keeps its heaviest parent, of equal ones the first by part of speech and
-    sense key, the order of a `Taxonomy`. Synsets on a cycle choose in that order too, and skip
-    parents whose path up already leads back to them; a synset without another parent is a root.
-    Byte offsets play no part, so that all builds of a WordNet agree.
+    sense key, the order of a `Taxonomy`. Byte offsets play no part, so that all builds of a WordNet
+    agree.
     """
     # (S, S) is-a edges of the taxonomy, from child to parent
     n = len(taxonomy)
@@ -59,15 +57,6 @@ def resolve(taxonomy: Taxonomy, word: Int64, synset: Int64, counts: Int64) -> Hi
     kept = np.full(len(needed), -1)
     first = np.flatnonzero(np.diff(child, prepend=-1))
     kept[child[first]] = parent[first]
-
-    _, component = connected_components(among, connection="strong")
-    cyclic = np.bincount(component)[component] > 1
-    cyclic[child[child == parent]] = True
-    kept[cyclic] = -1
-    start = offsets(np.bincount(child, minlength=len(needed)))
-    for at in np.flatnonzero(cyclic).tolist():  # none in WordNet itself
-        above = parent[start[at] : start[at + 1]].tolist()
-        kept[at] = next((up for up in above if not _leads_to(up, at, kept)), -1)
     return Hierarchy(needed, kept)
 
 
@@ -114,10 +103,3 @@ def wide_tree(
     names = ["WordNet", *POS_NAMES, *(taxonomy.names[s] for s in hierarchy.synset.tolist())]
     node_names = [names[i] for i in nodes.tolist()] or None  # None for one word
     return Tree(words, start, child, counts=counts, names=node_names)
-
-
-def _leads_to(start: int, end: int, parent: Int64) -> bool:
-    """Return whether the path up from `start` reaches `end`."""
-    while start >= 0 and start != end:
-        start = int(parent[start])
-    return start == end

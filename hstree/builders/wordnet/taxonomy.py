@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from hstree._ragged import offsets
 from hstree.errors import FileFormatError
@@ -131,6 +133,11 @@ class Taxonomy:
         self.parent = np.array(parents, np.int64)
         if self.parent.size and not 0 <= self.parent.min() <= self.parent.max() < len(names):
             raise ValueError(f"a parent that is none of {len(names)} synsets")
+        ones = np.ones(len(self.parent), bool)
+        up = csr_array((ones, self.parent, self.parent_start), shape=(len(names), len(names)))
+        n_components, _ = connected_components(up, connection="strong")
+        if n_components < len(names) or up.diagonal().any():
+            raise ValueError("a synset that is above itself")
         self.senses = {
             p: {
                 lemma: [(synset, tagged) for _, synset, tagged in sorted(of_lemma)]

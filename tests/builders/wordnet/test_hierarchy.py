@@ -1,4 +1,4 @@
-"""One parent a synset, no cycles, no chains: on the small taxonomy, and on any graph."""
+"""One parent a synset, no chains: on the small taxonomy, and on any graph."""
 
 import numpy as np
 import pytest
@@ -67,10 +67,11 @@ def test_one_word_is_a_tree_without_a_node(words):
 
 @st.composite
 def graphs(draw):
-    """Synsets with any parents, themselves too, each with one word; some words."""
+    """Synsets with any parents, each with one word; some words."""
     n = draw(st.integers(1, 9))
-    number = st.integers(0, n - 1)
-    parents = [sorted(draw(st.sets(number, max_size=3))) for _ in range(n)]
+    order = draw(st.permutations(range(n)))  # from the top down
+    above = [order[: order.index(i)] for i in range(n)]
+    parents = [sorted(p for p in above[i] if draw(st.booleans()))[:3] for i in range(n)]
     lemmas = [
         sorted(draw(st.sets(st.sampled_from(["bb", "cc", "dd", "ee", "ff", "gg"]), max_size=2)))
         for _ in range(n)
@@ -115,13 +116,7 @@ def test_any_graph_becomes_a_tree_by_the_rule(graph):
     parent_of = {s: synset[p] for s, p in zip(synset, parent, strict=True) if p >= 0}
     for s in synset:
         ranked = sorted(dict(synsets[s].parents), key=lambda p: (-weight[p], p))
-        skipped = ranked[: ranked.index(parent_of[s])] if s in parent_of else ranked
-        # Only what leads back is passed over: it is below, on a cycle.
-        assert all(
-            words_below(synsets, words, p) == words_below(synsets, words, s) for p in skipped
-        )
-        assert all(comes_to(p, s, parent_of) for p in skipped)
-        assert not any(comes_to(parent_of[s], s, parent_of) for _ in [0] if s in parent_of)
+        assert ([parent_of[s]] if s in parent_of else []) == ranked[:1]
     assert set(tree.labels) == set(words)
     for name, below in sets_by_name(tree).items():
         if name in taxonomy.names:
@@ -129,9 +124,7 @@ def test_any_graph_becomes_a_tree_by_the_rule(graph):
 
 
 def comes_to(start, end, parent_of):
-    seen = set()
-    while start != end and start in parent_of and start not in seen:
-        seen.add(start)
+    while start != end and start in parent_of:
         start = parent_of[start]
     return start == end
 

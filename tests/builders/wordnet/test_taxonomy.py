@@ -66,6 +66,8 @@ def test_a_source_that_is_no_table_is_said_in_one_line(tmp_path):
         "",
         "hstree wordnet 2\t3.0\n",
         "hstree wordnet 1\t3.0\nn\t@7\tdog:1\n\n",
+        "hstree wordnet 1\t3.0\nn\t@0\tdog:1\n\n",
+        "hstree wordnet 1\t3.0\nn\t@1\tdog:1\nn\t@0\tcat:1\n\n",
         "hstree wordnet 1\nn\n",
     ],
 )
