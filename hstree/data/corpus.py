@@ -189,8 +189,9 @@ class Corpus:
         cache : path, optional
             Folder for encoded texts; see `encoding.encode`.
         n_jobs : int, optional
-            Parts of the text that are read at a time, of more than 32 MiB of files (default: 1, or
-            what `joblib.parallel_config` says; -1: all cores). The result does not depend on it.
+            Parts of the text that are read at a time, of more than 32 MiB of files, with the extra
+            `fast` (default: 1, or what `joblib.parallel_config` says; -1: all cores). The result
+            does not depend on it.
 
         Raises
         ------

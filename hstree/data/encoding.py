@@ -10,8 +10,8 @@ in word2vec, fastText and awk: a no-break space is part of its word. Lines end a
 Every line, an empty one too, ends with ``<eos>``; a last line without ``\n`` is a line, and no
 line follows a last ``\n``.
 
-Several jobs encode parts of a large text, each with numbers of its own, in files beside the others;
-the numbers are then replaced by those of the whole text, part by part, which gives the same bytes.
+Several threads encode parts of a large text, each with numbers of its own, in files beside the
+others; these are then replaced by the numbers of the whole text, which gives the same bytes.
 """
 
 import base64
@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from hstree._files import (
     strict_text,
     temporary,
 )
-from hstree._jobs import n_parallel, on_cluster, parallel
+from hstree._jobs import n_parallel, on_cluster
 from hstree._typing import Int32, Int64, Integer
 from hstree.data.memory import give_back
 from hstree.data.sources import BLOCK_BYTES, Part, Source, TextFile, open_source
@@ -59,7 +59,6 @@ LARGE = 1 << 24
 # NUL marks line ends among the words of a block; no text contains it (`strict_text`).
 _LINE_END = b"\0"
 
-T = TypeVar("T")
 #: Ids of tokens, and the offsets behind the ends of their lines.
 _Piece = tuple[Int32, Int64]
 #: Files of the ids of a part and of its ends of lines, its words with spaces between, their counts.
@@ -94,9 +93,9 @@ def encode(
     The default folder is ``$HSTREE_CACHE``, else ``$XDG_CACHE_HOME/hstree``, else
     ``~/.cache/hstree``. Where it is read-only, a temporary folder is used instead, which is removed
     when the program ends. If `lower`, every word is lower-cased. O(tokens) time; O(types) memory.
-    Files of more than 32 MiB together are encoded by `n_jobs` (`hstree._jobs`), with compiled
-    functions in threads, else in processes. Raises InputError when the text is empty, unreadable or
-    not UTF-8, and FileFormatError when the disk of the cache folder is full.
+    Files of more than 32 MiB together are encoded by `n_jobs` threads, where functions are
+    compiled. Raises InputError when the text is empty, unreadable or not UTF-8, and FileFormatError
+    when the disk of the cache folder is full.
     """
     name = f"{source.key()}{'-lower' if lower else ''}"
     entry = cache_folder(cache) / name
@@ -106,14 +105,15 @@ def encode(
         entry = Path(_temporary_folder().name) / name
         if text := _opened(entry, source.name, lower):
             return text
-    n = n_parallel(n_jobs)
-    parts = source.parts() if n > 1 and isinstance(source, TextFile) else []
+    n, parts = 1 if on_cluster() else n_parallel(n_jobs), list[Part]()
+    if n > 1 and isinstance(source, TextFile) and backend("data") is not None:
+        parts = source.parts()
     try:
-        _write(entry, source, lower, parts, n_jobs)
+        _write(entry, source, lower, parts, n)
     except InputError:
         if not parts:
             raise
-        _write(entry, source, lower, [], None)  # which says where in the text the fault is
+        _write(entry, source, lower, [], 1)  # which says where in the text the fault is
     if text := _opened(entry, source.name, lower):
         give_back()
         return text
@@ -207,24 +207,19 @@ def pieces_of(
 
 
 def _merged(
-    parts: list[Part], lower: bool, about: dict[str, Any], folder: Path, n_jobs: int | None
+    parts: list[Part], lower: bool, about: dict[str, Any], folder: Path, n_threads: int
 ) -> Iterator[_Piece]:
-    """Yield what `pieces_of` does, from parts of a text that several jobs encode.
+    """Yield what `pieces_of` does, from parts of a text that several threads encode.
 
     At the end, `about` gets the words and their counts.
     """
-    module = backend("data")
-    numbers: Any = _WordNumbers() if module is None else module.WordNumbers(EOS.encode())
+    numbers = backend("data").WordNumbers(EOS.encode())
     counts, n_tokens = np.zeros(1, np.int64), 0
     work = functools.partial(_encode_part, lower=lower, folder=folder)
-    n, jobs = n_parallel(n_jobs), enumerate(parts)
     title = f"encoding {parts[0].name}"
-    with progress.task(title, len(parts), "parts") as task, limited_threads(n):
-        if module is None or on_cluster():
-            results = _in_order(parallel(work, jobs, n_jobs))
-        else:  # compiled functions run without the lock of the interpreter
-            results = (result for _, result in in_threads(work, jobs))
-        for ids_path, starts_path, words, part_counts in results:
+    with progress.task(title, len(parts), "parts") as task, limited_threads(n_threads):
+        for _, result in in_threads(work, enumerate(parts)):
+            ids_path, starts_path, words, part_counts = result
             # (types of the part,) their numbers in the text
             number, _ = numbers.ids(words + b" ")
             counts = np.pad(counts, (0, max(0, 1 + int(number.max()) - len(counts))))
@@ -258,17 +253,6 @@ def _encode_part(job: tuple[int, Part], lower: bool, folder: Path) -> _EncodedPa
     return ids_path, starts_path, words, counts
 
 
-def _in_order(results: Iterator[tuple[int, T]]) -> Iterator[T]:
-    """Yield results by their numbers, from 0."""
-    waiting: dict[int, T] = {}
-    n = 0
-    for number, result in results:
-        waiting[number] = result
-        while n in waiting:
-            yield waiting.pop(n)
-            n += 1
-
-
 def _blocks(path: Path, dtype: np.dtype[Any], offset: int = 0, size: int = _BLOCK) -> Iterator[Any]:
     """Yield the numbers of a file from a byte on, some at a time."""
     with path.open("rb") as file:
@@ -285,7 +269,7 @@ def _counts(path: Path, offset: int, n_types: int) -> Int64:
     return counts
 
 
-def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_jobs: int | None) -> None:
+def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_threads: int) -> None:
     """Encode `source`, in one pass or by its parts; the files are put in place when complete."""
     about: dict[str, Any] = {}
     n_tokens = n_lines = 0
@@ -304,7 +288,7 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_jobs: 
             start_file.write(np.zeros(1, _START).data)
             pieces = pieces_of(source.name, source.blocks(), lower, about)
             if parts:
-                pieces = _merged(parts, lower, about, folder, n_jobs)
+                pieces = _merged(parts, lower, about, folder, n_threads)
             for ids, ends in pieces:
                 ids_file.write(ids.astype(_ID, copy=False).data)
                 start_file.write(ends.astype(_START, copy=False).data)

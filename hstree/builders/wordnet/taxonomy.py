@@ -134,9 +134,9 @@ class Taxonomy:
         if self.parent.size and not 0 <= self.parent.min() <= self.parent.max() < len(names):
             raise ValueError(f"a parent that is none of {len(names)} synsets")
         ones = np.ones(len(self.parent), bool)
-        up = csr_array((ones, self.parent, self.parent_start), shape=(len(names), len(names)))
-        n_components, _ = connected_components(up, connection="strong")
-        if n_components < len(names) or up.diagonal().any():
+        graph = csr_array((ones, self.parent, self.parent_start), shape=(len(names), len(names)))
+        n_components, _ = connected_components(graph, connection="strong")
+        if n_components < len(names) or graph.diagonal().any():
             raise ValueError("a synset that is above itself")
         self.senses = {
             p: {
