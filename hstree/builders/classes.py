@@ -1,7 +1,5 @@
 """Class trees (Goodman 2001): the class of the next word, then the word within its class."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,7 +8,9 @@ from scipy.sparse import csc_array
 
 from hstree._options import RandomState, Range, checked_options
 from hstree._typing import Int64
-from hstree.builders.shared.join import vector_rows
+from hstree.builders.flat import flat_tree
+from hstree.builders.huffman import huffman_tree, merged_tree
+from hstree.builders.shared.join import graft, join_under_root, vector_rows, with_name
 from hstree.builders.word_classes.bigrams import (
     bigram_counts,
     bigram_perplexity,
@@ -24,18 +24,11 @@ from hstree.builders.word_classes.clustering import (
     equal_mass_bins,
     vector_classes,
 )
-from hstree.builders.word_classes.tree_shape import (
-    Shape,
-    class_shapes,
-    graft,
-    huffman_shape,
-    merged_shape,
-    wide,
-)
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
 from hstree.tree import Tree
+from hstree.tree.row_numbers import RowNumbers
 
 
 @checked_options
@@ -107,7 +100,8 @@ def classes(
     .. [2] Z. Yang, Z. Dai, R. Salakhutdinov & W. Cohen, "Breaking the softmax bottleneck", ICLR
        2018.
     """
-    n_words, counts = len(corpus.vocabulary), corpus.counts
+    labels, counts = corpus.vocabulary.words, corpus.counts
+    n_words = len(labels)
     if cluster_by == "vectors" and vectors_file is None:
         reason = "'vectors' needs vectors_file, word vectors as .npy, word2vec or GloVe"
         raise OptionError.about("cluster_by", reason)
@@ -147,19 +141,24 @@ def classes(
         return exchanged.class_of
 
     seeds: list[Seed] = [random_state, *np.random.SeedSequence(random_state).spawn(trees - 1)]
-    words = [replace(wide([word]), leaves=np.array([word])) for word in listed]
-    built, numbers = list[Shape](), list[Int64]()
+    arrange = huffman_tree if cluster_by == "brown" else flat_tree
+    beside = [flat_tree([labels[word]]) for word in listed]
+    built, numbers = list[Tree](), list[Int64]()
     for seed in seeds:
         _, first, which = np.unique(classes_of_others(seed), return_index=True, return_inverse=True)
         class_of = np.zeros(n_words, np.int64)  # (V,) numbered by their most frequent words
         class_of[others] = np.argsort(np.argsort(first))[which]
-        members = class_members(class_of, others)
-        names = [f"class {i}" for i in range(len(members))]
-        arrange = huffman_shape if cluster_by == "brown" else wide
-        shapes = class_shapes(members, counts, arrange, names)
+        of_classes = [
+            with_name(arrange([labels[word] for word in words], counts[words]), f"class {i}")
+            for i, words in enumerate(class_members(class_of, others))
+        ]
         if cluster_by == "brown":
-            shapes = [_merged(bigrams, others, class_of[others], shapes)]
-        built.append(_joined([*words, *shapes]))
+            n_built, of_others = len(of_classes), class_of[others]
+            by_class = class_sums(bigrams[:, others], of_others, n_built)[others]
+            pairs = class_sums(csc_array(by_class.T), of_others, n_built).T  # by previous and next
+            top = merged_tree(RowNumbers(n_built), merge_by_information(pairs.toarray()))
+            of_classes = [graft(top, of_classes, [labels[word] for word in others])]
+        built.append(join_under_root([*beside, *of_classes], labels))
         numbers.append(class_of)
     class_of = numbers[0]
     number = int(class_of[others].max()) + 1
@@ -172,17 +171,5 @@ def classes(
     }
     if short_list:
         about["short_list"] = short_list
-    return _joined(built).tree(corpus.vocabulary.words, counts, classes=about | notes)
-
-
-def _merged(bigrams: csc_array, words: Int64, class_of: Int64, shapes: Sequence[Shape]) -> Shape:
-    """Merge the classes (W,) of words bottom-up, by mutual information; each has a shape."""
-    n = len(shapes)
-    by_class = class_sums(bigrams[:, words], class_of, n)
-    pairs = class_sums(csc_array(by_class[words].T), class_of, n).T  # (n, n) by previous and next
-    return graft(merged_shape(merge_by_information(pairs.toarray()), n), shapes)
-
-
-def _joined(children: Sequence[Shape]) -> Shape:
-    """Put shapes under one node; one alone stays as it is."""
-    return graft(wide(children), children)
+    tree = join_under_root(built, labels, counts=counts)
+    return tree.with_meta({"classes": about | notes})

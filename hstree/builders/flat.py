@@ -1,8 +1,10 @@
 """The flat softmax as a tree of depth one."""
 
-import numpy as np
+from collections.abc import Sequence
 
-from hstree.builders.balanced import complete_tree
+import numpy as np
+from numpy.typing import ArrayLike
+
 from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
 
@@ -24,5 +26,11 @@ def flat(vocabulary: Vocabulary) -> Tree:
     >>> flat(Vocabulary(["a", "b", "c"], [1, 5, 2])).child.tolist()
     [-1, -2, -3]
     """
-    n = len(vocabulary)
-    return complete_tree(vocabulary, np.arange(n), max(n, 2))
+    return flat_tree(vocabulary.words, vocabulary.counts)
+
+
+def flat_tree(labels: Sequence[str], counts: ArrayLike | None = None) -> Tree:
+    """Return one node with all labels under it; of one label, that alone."""
+    if (n := len(labels)) == 1:
+        return Tree(labels, [0], [], counts=counts)
+    return Tree(labels, [0, n], ~np.arange(n), counts=counts)

@@ -64,7 +64,15 @@ def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> T
 
 def huffman_tree(labels: Sequence[str], counts: Int64, arity: int = 2) -> Tree:
     """Return the Huffman tree of any counts, even if all are zero; otherwise as `huffman`."""
-    merged = merge_order(counts, arity)[0][::-1]  # the last merge is the root
+    return merged_tree(labels, merge_order(counts, arity)[0], counts)
+
+
+def merged_tree(labels: Sequence[str], merges: Int64, counts: Int64 | None = None) -> Tree:
+    """Return the tree of merges (M, k), numbered from the last one back, which is the root.
+
+    An item below V is a label, ``V + i`` is merge i, and -1 is none.
+    """
+    merged = merges[::-1]
     n_labels, n_nodes = len(labels), len(merged)
     is_item = merged >= 0
     child = merged[is_item]

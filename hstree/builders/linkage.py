@@ -14,6 +14,7 @@ from hstree._jobs import parallel
 from hstree._options import checked_options
 from hstree._text import duration
 from hstree._typing import Float64, Int64, refuse_masked
+from hstree.builders.huffman import merged_tree
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError
 from hstree.tree import Tree
@@ -105,12 +106,9 @@ def tree_from_linkage(
     [1, -2, -1, -3]
     """
     n_labels = len(labels)
-    pair = _checked_merges(merges, n_labels)[::-1]
-    # (V - 1, 2) numbered from the last merge back, children come after their parents
-    child = np.where(pair < n_labels, ~pair, 2 * n_labels - 2 - pair).ravel()
-    start = 2 * np.arange(n_labels)
-    by_level = np.argsort(Tree(labels, start, child).depth, kind="stable")
-    start, child, _ = reorder(start, child, by_level)
+    tree = merged_tree(labels, _checked_merges(merges, n_labels))
+    by_level = np.argsort(tree.depth, kind="stable")
+    start, child, _ = reorder(tree.child_start, tree.child, by_level)
     return Tree(labels, start, child, counts=counts)
 
 

@@ -7,15 +7,18 @@ the bits.
 """
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from hstree.builders.huffman import huffman_tree
+from hstree.builders.shared.join import graft, with_name
 from hstree.builders.word_classes.clustering import class_members
-from hstree.builders.word_classes.tree_shape import class_shapes, graft, huffman_shape, prefix_shape
 from hstree.data.word_files import counts_array, read_lines, unexpected
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_quotable, write_lines
@@ -57,9 +60,39 @@ def _read(path: Path, labels: Path | None) -> Tree:
     index = {bits: i for i, bits in enumerate(strings)}
     # (V,) index of each word's bit string
     class_of = np.array([index[bits] for bits in bits_of.values()], np.int64)
+    words = list(bits_of)
     groups = class_members(class_of, np.argsort(-counts, kind="stable"))
-    nodes = class_shapes(groups, counts, huffman_shape, strings)
-    return graft(prefix_shape(strings), nodes).tree(list(bits_of), counts if counts.any() else None)
+    trees = [
+        with_name(huffman_tree([words[i] for i in group], counts[group]), bits)
+        for group, bits in zip(groups, strings, strict=True)
+    ]
+    return graft(_prefix_tree(strings), trees, words, counts=counts if counts.any() else None)
+
+
+def _prefix_tree(strings: Sequence[str]) -> Tree:
+    """Return the binary tree of a prefix-free code, bit strings in ascending order, its labels.
+
+    A bit that is the same in all strings with the same bits before it makes no node, since it
+    decides nothing.
+    """
+    children: list[list[int]] = []
+    waiting = deque([(0, len(strings))] if len(strings) > 1 else [])
+    n_nodes = len(waiting)
+    while waiting:
+        first, last = waiting.popleft()
+        a, b = strings[first], strings[last - 1]
+        length = next(i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
+        middle = bisect_left(strings, a[:length] + "1", first, last)
+        of_node = []
+        for start, stop in ((first, middle), (middle, last)):
+            if stop - start == 1:
+                of_node.append(~start)
+            else:
+                of_node.append(n_nodes)
+                n_nodes += 1
+                waiting.append((start, stop))
+        children.append(of_node)
+    return Tree.from_children(strings, children)
 
 
 FORMAT = Format("brown", (".paths",), ("counts", "order"), partial(write_lines, _lines), _read)

@@ -1,16 +1,19 @@
-"""Trees side by side, and vectors that do not cover a vocabulary."""
+"""Trees side by side and below each other, and vectors that do not cover a vocabulary."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import hstree
-from hstree.builders.shared.join import join_under_root, over_vocabulary
+from hstree.builders.huffman import merged_tree
+from hstree.builders.shared.join import graft, join_under_root, over_vocabulary
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, TreeError
 from hstree.tree import Tree
 from tests.builders.oracle import code_lengths
-from tests.strategies import children_of
+from tests.strategies import children_of, trees
 
 PAIR = Tree.from_children(["a", "b"], [[~0, ~1]], names=["pair"])
 THREE = Tree.from_children(["d", "c", "e"], [[1, ~2], [~0, ~1]])
@@ -48,6 +51,39 @@ def test_labels_must_be_covered_and_known():
         join_under_root([PAIR], list("abc"))
     with pytest.raises(KeyError):
         join_under_root([PAIR, ALONE], ["a", "b"])
+
+
+def branches(tree, label):
+    """The branches on the way to each leaf of a label."""
+    return [[branch for _, branch in code] for code in tree.codes(label) or [[]]]
+
+
+@given(trees(several_codes=False, max_labels=6), st.data())
+def test_a_grafted_label_is_reached_by_both_ways(top, data):
+    below = [
+        Tree([f"{i} {label}" for label in tree.labels], tree.child_start, tree.child)
+        for i in range(top.n_labels)
+        for tree in [data.draw(trees(max_labels=6, only_codes=True))]
+    ]
+    labels = [label for tree in reversed(below) for label in tree.labels]
+    whole = graft(top, below, labels)
+    assert whole.labels == tuple(labels)
+    for above, tree in zip(top.labels, below, strict=True):
+        for label in tree.labels:
+            (over,) = branches(top, above)
+            assert branches(whole, label) == [over + under for under in branches(tree, label)]
+
+
+def test_grafted_nodes_keep_their_names():
+    top = Tree.from_children(["x", "y", "z"], [[1, ~0], [~1, ~2]], names=["top", None])
+    tree = graft(top, [ALONE, PAIR, THREE], list("abcdef"))
+    assert tree.names == ("top", None, "pair", None, None)
+
+
+def test_merges_become_nodes_from_the_last_one_back():
+    tree = merged_tree(list("abcd"), np.array([[1, 3], [0, 2], [4, 5]]))
+    assert children_of(tree) == [[2, 1], [~0, ~2], [~1, ~3]]
+    assert merged_tree(["a"], np.empty((0, 2), int)).n_nodes == 0
 
 
 WORDS = ["the", "<unk>", "cat", "<eos>", "dog", "sat"]

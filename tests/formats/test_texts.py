@@ -1,10 +1,13 @@
 """Text formats against independent readers and files."""
 
 import re
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.cluster import hierarchy
 
 from hstree import formats
@@ -36,6 +39,25 @@ def test_brown_paths_with_classes(tmp_path):
     assert bits(tree) == {"the": "0", "dog": "100", "cat": "1010", "eel": "1011", "red": "11"}
     assert [name for name in tree.names if name] == ["110"]
     assert tree.counts.tolist() == [9, 1, 3, 2, 2]
+
+
+@st.composite
+def prefix_codes(draw):
+    """Bit strings, none of which begins another one, and without any that could be added."""
+    strings = [""]
+    for _ in range(draw(st.integers(0, 12))):
+        parted = strings.pop(draw(st.integers(0, len(strings) - 1)))
+        strings += [parted + "0", parted + "1"]
+    return strings
+
+
+@given(prefix_codes(), st.sampled_from(["", "0", "01", "1"]))
+def test_bits_that_decide_nothing_make_no_node(strings, between):
+    longer = [between + "".join(bit + between for bit in string) for string in strings]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.paths")
+        path.write_text("".join(f"{bits}\tw{i}\t0\n" for i, bits in enumerate(longer)))
+        assert paths_of(formats.read(path)).strings == strings
 
 
 def test_real_brown_paths(tmp_path):

@@ -7,12 +7,13 @@ from numpy.typing import ArrayLike
 
 from hstree._ragged import offsets
 from hstree._typing import Int64
+from hstree.builders.flat import flat_tree
 from hstree.builders.huffman import huffman_tree
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.tree import Tree
-from hstree.tree.row_numbers import as_labels
+from hstree.tree.row_numbers import RowNumbers, as_labels
 
 
 def join_under_root(
@@ -48,32 +49,44 @@ def join_under_root(
     >>> join_under_root([pair, Tree(["c"], [0], [])], ["c", "b", "a"]).child.tolist()
     [1, -1, -3, -2]
     """
+    different = {tree.labels[0] if tree.n_nodes == 0 else i: tree for i, tree in enumerate(trees)}
+    top = flat_tree(RowNumbers(len(different)))
+    return graft(top, list(different.values()), labels, counts=counts)
+
+
+def graft(
+    top: Tree, trees: Sequence[Tree], labels: Sequence[str], *, counts: ArrayLike | None = None
+) -> Tree:
+    """Put tree i in the place of label i of a tree; a tree of one label leaves that.
+
+    The nodes are those of `top`, then those of each tree, with their names. Labels, counts and
+    errors are as of `join_under_root`.
+    """
     labels, number = as_labels(labels), dict[str, int]()
-    root: list[int] = []
-    names: list[str | None] = [None]
-    fan_out, child = [], []
-    for tree in trees:
+    names = list(top.names or [None] * top.n_nodes)
+    fan_out, child = [top.fan_out], []
+    root = np.empty(len(trees), np.int64)
+    for i, tree in enumerate(trees):
         if tree.labels == labels:
             label_number = np.arange(len(labels))
         else:
             number = number or {label: i for i, label in enumerate(labels)}
             label_number = np.array([number[label] for label in tree.labels], np.int64)
-        if tree.n_nodes == 0:
-            leaf = ~int(label_number[0])
-            root += [] if leaf in root else [leaf]
-            continue
-        root.append(len(names))
+        root[i] = len(names) if tree.n_nodes else ~label_number[0]
         fan_out.append(tree.fan_out)
         to_leaf = ~label_number[~np.minimum(tree.child, -1)]  # (E,) right at edges to labels
         child.append(np.where(tree.child < 0, to_leaf, tree.child + len(names)))
         names += tree.names or [None] * tree.n_nodes
-
-    fans = np.concatenate([[len(root)], *fan_out])
-    children = np.concatenate([root, *child])
-    if len(root) == 1:  # the new root decides nothing
-        fans, children, names = fans[1:], children[1:] - (children[1:] >= 0), names[1:]
+    of_top = np.where(top.child < 0, root[~np.minimum(top.child, -1)], top.child)
+    start, children = offsets(np.concatenate(fan_out)), np.concatenate([of_top, *child])
     has_names = any(name is not None for name in names)
-    return Tree(labels, offsets(fans), children, counts=counts, names=names if has_names else None)
+    return Tree(labels, start, children, counts=counts, names=names if has_names else None)
+
+
+def with_name(tree: Tree, name: str) -> Tree:
+    """Return a tree whose root alone has a name; one without a node as it is."""
+    names = [name] + [None] * (tree.n_nodes - 1) if tree.n_nodes else None
+    return Tree(tree.labels, tree.child_start, tree.child, counts=tree.counts, names=names)
 
 
 def vector_rows(vocabulary: Vocabulary, vectors: WordVectors) -> Int64:

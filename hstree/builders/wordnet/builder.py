@@ -10,17 +10,16 @@ from scipy.sparse import csr_array
 from hstree import progress
 from hstree._options import RandomState, Range, checked_options
 from hstree._typing import Float64, Floating, Int64
-from hstree.builders.flat import flat
+from hstree.builders.flat import flat_tree
 from hstree.builders.kmeans import Means
 from hstree.builders.semantic import semantic
 from hstree.builders.shared.divisive import divide
-from hstree.builders.shared.join import join_under_root
+from hstree.builders.shared.join import join_under_root, with_name
 from hstree.builders.wordnet.hierarchy import resolve, wide_tree
 from hstree.builders.wordnet.lookup import look_up
 from hstree.builders.wordnet.sources import open_taxonomy
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
-from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
 from hstree.tree.order import by_level, reorder
 
@@ -130,11 +129,10 @@ def wordnet(
 def _outside(words: Sequence[str], counts: Int64, vectors: Float64 | None) -> Tree:
     """Return the tree of the words outside WordNet, its root named."""
     if vectors is None or len(words) < 2:
-        tree = flat(Vocabulary(words, counts))
+        tree = flat_tree(words, counts)
     else:
         tree = semantic(WordVectors(words, normalised(vectors), counts=counts))
-    names = [OUTSIDE] + [None] * (tree.n_nodes - 1) if tree.n_nodes else None
-    return Tree(tree.labels, tree.child_start, tree.child, counts=counts, names=names)
+    return with_name(tree, OUTSIDE)
 
 
 def binarise_two_means(
