@@ -9,7 +9,7 @@ from hstree._files import replacing
 from hstree.experiments.results import Comparison
 from hstree.report.answer import answer_of, sentence_of
 from hstree.report.figure import links_of, styles_of
-from hstree.report.page import markup
+from hstree.report.page import markup, page_of
 from hstree.report.plots import plots_of
 
 __all__ = ["PAGE", "answer_of", "in_notebook", "write"]
@@ -26,7 +26,7 @@ def write(comparison: Comparison, folder: Path, output: str | os.PathLike[str]) 
     """
     target = Path(output)
     with progress.task(f"writing {target}"):
-        page = markup(comparison, folder)
+        page = markup(page_of(comparison, folder), folder)
         with replacing(target) as file:
             file.write(page.encode())
     return target

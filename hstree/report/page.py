@@ -40,15 +40,20 @@ class Page(msgspec.Struct, frozen=True):
     lacking: list[str]  #: a sentence for each tree that cannot be shown
 
 
-def markup(comparison: Comparison, folder: Path) -> str:
-    """Return the page of a comparison as HTML, with the trees and files of its rows from `folder`.
-
-    Rows whose trees are not there have none. Raises OptionError when the model of the comparison is
-    not known.
-    """
+def page_of(comparison: Comparison, folder: Path) -> Page:
+    """Return the page of a comparison; rows whose trees are not in `folder` have none."""
     trees, lacking = explorer_of(comparison, folder)
-    offers, choice = offers_of(comparison, folder), comparison.choice
-    page = Page(comparison, offers, plots_of(comparison), trees, lacking)
+    offers = offers_of(comparison, folder)
+    return Page(comparison, offers, plots_of(comparison), trees, lacking)
+
+
+def markup(page: Page, folder: Path) -> str:
+    """Return a page as HTML, with the files of the rows that it offers from `folder`.
+
+    Raises OptionError when the model of the comparison is not known.
+    """
+    comparison, offers = page.comparison, page.offers
+    choice = comparison.choice
     within = 0.0 if choice is None else choice.within
     styles = styles_of(comparison.rows, comparison.best)
     columns, cells = table_of(comparison.rows, oov=bool(comparison.oov["test"]))

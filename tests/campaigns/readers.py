@@ -130,7 +130,7 @@ def _results(folder: Path) -> list[Files]:
 
 
 def _page(path: Path) -> str:
-    return page.markup(results.load(path), path.parent)
+    return page.markup(page.page_of(results.load(path), path.parent), path.parent)
 
 
 def _check_tree(tree: Tree) -> None:

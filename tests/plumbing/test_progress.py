@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from hstree import _displays, progress
-from hstree_cli.terminal import showing_progress
+from hstree_cli.terminal import running, showing_progress
 
 
 class Terminal(io.StringIO):
@@ -60,7 +60,7 @@ def work(title="inner"):
 
 
 def program(quiet=False, title="inner"):
-    with showing_progress(not quiet):
+    with running(threads=None, quiet=quiet, debug=False), showing_progress():
         work(title)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hstree.experiments.results import Halving, Steps
 from hstree.experiments.significance import Ratio
 from hstree.report.answer import sentence_of
-from hstree.report.page import markup
+from hstree.report.page import markup, page_of
 from tests.report.comparison import a_comparison, a_row, chosen
 
 FLAT = a_row("flat", test=100.0, speed=100.0, to_flat=Ratio(1, 1, 1, None, 82))
@@ -18,7 +18,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 
 def html_of(comparison):
     nowhere = Path("nowhere")
-    return markup(comparison, nowhere)
+    return markup(page_of(comparison, nowhere), nowhere)
 
 
 def said(comparison):
