@@ -115,9 +115,8 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def origin(corpus: Corpus) -> str:
-    """Return a text's name, the versions of the packages it comes from, and its hash."""
-    packages = [f"{package} {version}" for package, version in corpus.versions.items()]
-    return ", ".join([corpus.name, *packages, f"sha256 {corpus.sha256[:16]}"])
+    """Return a text's name and its hash."""
+    return f"{corpus.name}, sha256 {corpus.sha256[:16]}"
 
 
 def corpus_facts(corpus: Corpus) -> Facts:

@@ -34,7 +34,6 @@ class PythonDocs:
     def __init__(self) -> None:
         root = Path(sysconfig.get_path("stdlib"))
         self._files = [root / "pydoc_data" / "topics.py", *sorted(root.glob("*.py"))]
-        self.versions = {"python": platform.python_version()}
         if not all(file.is_file() for file in self._files) or len(self._files) == 1:
             raise InputError(
                 f"{self.name} reads the source files of Python's standard library, and they are "
@@ -43,7 +42,7 @@ class PythonDocs:
 
     def key(self) -> str:
         """Return a hash of the files and of how they are read."""
-        digest = hashlib.sha256(f"{_RULES_VERSION} {self.versions}".encode())
+        digest = hashlib.sha256(f"{_RULES_VERSION} {platform.python_version()}".encode())
         for file in self._files:
             content = file.read_bytes()
             digest.update(f"\n{file.name} {len(content)}\n".encode() + content)

@@ -85,8 +85,6 @@ class Corpus:
         Name of the text, without a folder.
     sha256 : str
         Hash of the whole uncompressed text, not only of these lines.
-    versions : dict
-        Versions of the packages that the text was taken from; empty for a file.
     source : dict
         Name, hash and lines of the text, as recorded in tree files.
     record : dict
@@ -116,7 +114,7 @@ class Corpus:
         start, stop = (0, len(text.line_start) - 1) if lines is None else lines
         first, last = text.line_start[[start, stop]]
         self.lines = start, stop
-        self.name, self.sha256, self.versions = text.name, text.sha256, text.versions
+        self.name, self.sha256 = text.name, text.sha256
         about = {"kind": "corpus", "name": text.name, "sha256": text.sha256}
         source: dict[str, Any] = {**about, "lines": [start, stop]}
         if text.lower:

@@ -46,10 +46,8 @@ from hstree.data.sources import BLOCK_BYTES, Part, Source, TextFile, open_source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError
 
-_FORMAT = 4
-#: Ids as they are numbered; those of a text of at most 2**16 types are stored in half the space.
-_ID, _SHORT = np.dtype("<i4"), np.dtype("<u2")
-_START = np.dtype("<i8")
+_FORMAT = 5
+_ID, _START = np.dtype("<i4"), np.dtype("<i8")
 _EOS_TYPE = 0
 #: Numbers of a file that are read at a time, or more where there are more types.
 _BLOCK = 1 << 18
@@ -76,7 +74,6 @@ class EncodedText:
     counts: Int64  #: (types,), occurrences of each type
     ids: Integer  #: (T,), index into `types` of each token
     line_start: Int64  #: (L + 1,), offsets of the lines in `ids`; each line ends with ``<eos>``
-    versions: dict[str, str]  #: of the packages that the text was taken from; empty for a file
     entry: Path = Path()  #: its files in the cache folder, without their endings; "." in memory
     location: str | list[str] = ""  #: what its source is opened by in another process
 
@@ -296,20 +293,13 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_thread
             if n_tokens == 0:
                 raise InputError(f"{source.name} is empty; give a text with at least one word")
             _write_header(start_file, _START, n_lines + 1)
+            _write_header(ids_file, _ID, n_tokens)
             ids_file.flush()
-            long_ids, n_types = Path(ids_file.name), 1 + about["words"].count(b" ")
-            counts = about["counts"] if parts else _counts(long_ids, before, n_types)
-            dtype = dtype_of(n_types)
-            if dtype == _SHORT:
-                ids_file.seek(before)  # what is written stays behind what is read
-                for ids in _blocks(long_ids, _ID, before):
-                    ids_file.write(ids.astype(_SHORT).data)
-                ids_file.truncate()
-            _write_header(ids_file, dtype, n_tokens)
+            n_types = 1 + about["words"].count(b" ")
+            counts = about["counts"] if parts else _counts(Path(ids_file.name), before, n_types)
             about = {
                 "format": _FORMAT,
                 "sha256": source.key() if parts else about["sha256"],
-                "versions": source.versions,
                 # One string takes a fraction of the memory of a list.
                 "types": about["words"].decode(),
                 "counts": base64.b64encode(counts.astype(_START, copy=False).data).decode(),
@@ -321,11 +311,6 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_thread
             f"cannot write the encoded text {entry}.*: {reason}; "
             f"set {CACHE_VARIABLE} to a folder with more room"
         ) from error
-
-
-def dtype_of(n_types: int) -> np.dtype[Any]:
-    """Return the type of the ids of so many types."""
-    return _SHORT if n_types <= 1 << 16 else _ID
 
 
 def _write_header(file: BinaryIO, dtype: np.dtype[Any], length: int) -> None:
@@ -345,10 +330,10 @@ def _opened(entry: Path, name: str, lower: bool) -> EncodedText | None:
         counts = np.frombuffer(base64.b64decode(about["counts"]), _START).astype(np.int64)
         types = about["types"].split(" ")
         formats = about["format"], ids.dtype, line_start.dtype
-        fit = formats == (_FORMAT, dtype_of(len(types)), _START) and len(counts) == len(types)
+        fit = formats == (_FORMAT, _ID, _START) and len(counts) == len(types)
         fit = fit and ids.shape == (counts.sum(),) == (line_start[-1],)
-        sha256, versions = about["sha256"], about["versions"]
+        sha256 = about["sha256"]
     except Exception:  # damaged files raise many kinds; the text is encoded again
         return None
-    text = EncodedText(name, sha256, lower, types, counts, ids, line_start, versions, entry)
+    text = EncodedText(name, sha256, lower, types, counts, ids, line_start, entry)
     return text if fit else None

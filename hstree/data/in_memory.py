@@ -17,7 +17,7 @@ from hstree._ragged import offsets
 from hstree._text import plural, quoted
 from hstree._typing import Array, Int32, Int64
 from hstree.data.arrays import as_array, as_words, axes_of
-from hstree.data.encoding import EncodedText, dtype_of, pieces_of
+from hstree.data.encoding import EncodedText, pieces_of
 from hstree.data.vocabulary import EOS
 from hstree.errors import InputError
 
@@ -134,7 +134,7 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
         counts[eos] += np.count_nonzero(lacks)
     digest.update(start.data)
     digest.update("\0".join(types).encode("utf-8", "surrogatepass"))
-    return EncodedText(name, digest.hexdigest(), False, types, counts, array, start, {})
+    return EncodedText(name, digest.hexdigest(), False, types, counts, array, start)
 
 
 def _id_of_end(eos: int | str | None, types: list[str] | None) -> int | None:
@@ -158,9 +158,7 @@ def _encoded(
     if not len(ids):
         raise InputError(f"{name} is empty; give at least one line")
     counts = np.bincount(ids, minlength=len(types))
-    return EncodedText(
-        name, sha256, lower, types, counts, ids.astype(dtype_of(len(types))), start, {}
-    )
+    return EncodedText(name, sha256, lower, types, counts, ids, start)
 
 
 def _joined(lines: Any, name: str) -> tuple[Array, Int64]:

@@ -61,7 +61,6 @@ class Source(Protocol):
     """A text: UTF-8 bytes, one sentence per line, words separated by white space."""
 
     name: str  #: without a folder
-    versions: dict[str, str]  #: of the packages that the text was taken from; empty for a file
 
     def key(self) -> str:
         """Return a hash that changes whenever the text may have changed."""
@@ -141,7 +140,6 @@ class TextFile:
             else:
                 raise InputError(f"{path} is not a regular file; a corpus is {_KINDS}")
         self.name = recorded_name(name or paths[0].name)
-        self.versions: dict[str, str] = {}
         self._key, self._is_text = "", text
         for file in [] if text else self._files:  # they would be read as nonsense words
             name = file.name.lower()
@@ -263,7 +261,7 @@ class StandardInput(TextFile):
                 "give the other text as a file"
             )
         StandardInput._read_before = sys.stdin.buffer
-        self.name, self.versions = "standard input", {}
+        self.name = "standard input"
         self._key, self._is_text, self._files = "", text, [Path(self.name)]
         self._kept = tempfile.TemporaryFile()  # noqa: SIM115  (kept as long as the text)
         shutil.copyfileobj(sys.stdin.buffer, self._kept)
@@ -287,7 +285,7 @@ class NltkCorpus:
         from nltk.corpus.util import LazyCorpusLoader
 
         self.name = source
-        self.versions = {"nltk": nltk.__version__}
+        self._version = nltk.__version__
         self._corpus = source.removeprefix("nltk:")
         reader = getattr(nltk.corpus, self._corpus, None)
         if not isinstance(reader, LazyCorpusLoader | CorpusReader):
@@ -301,7 +299,7 @@ class NltkCorpus:
     def key(self) -> str:
         """Return a hash of the corpus's files, its reader and the version of NLTK."""
         with self._reading():
-            about = [self.name, self.versions, type(self._reader).__name__, *self._reader.fileids()]
+            about = [self.name, self._version, type(self._reader).__name__, *self._reader.fileids()]
             digest = hashlib.sha256("".join(f"{line}\n" for line in about).encode())
             for path in self._reader.abspaths():
                 with path.open() as file:  # it may be inside a zip archive
