@@ -1,9 +1,8 @@
 """Reading and writing of whole files: bounded, strict, and never half written.
 
 Input files are regular files, and packed ones may unpack only to a bounded multiple of their size.
-An output file is written under a temporary name beside the old one, flushed, then renamed. What is
-temporary is locked while its writer lives, so that the next writer in the same place can remove
-what a killed one left there.
+An output file is written in a temporary folder beside the old one, flushed, then renamed. What a
+killed process left is removed by a later writer in the same place.
 """
 
 import bz2
@@ -17,6 +16,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,11 +28,6 @@ from uuid import uuid4
 
 from hstree._plugins import require
 from hstree.errors import FileFormatError, HstreeError, InputError, explained
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 #: Environment variable that names the folder of what can be computed again.
 CACHE_VARIABLE = "HSTREE_CACHE"
@@ -49,8 +44,10 @@ UNPACK: dict[str, Callable[..., Any]] = {
     ".bz2": bz2.open,
     ".zst": lambda file: require(_ZSTANDARD, "zstd").open(file),
 }
-#: Prefix and suffix of temporary names; folder of complete files that are still to be moved.
+#: Prefix and suffix of temporary folders; folder of complete files that are still to be moved.
 PREFIX, SUFFIX, _COMPLETE = ".hstree-", ".tmp", ".hstree-new"
+#: Seconds after the last change from which on a temporary folder is one that a killed process left.
+ABANDONED = 24 * 3600
 
 
 def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
@@ -198,8 +195,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = resolved(path)
     with (
         explained(f"write {path}", FileFormatError, "choose another place"),
-        temporary(target.parent, Path.touch) as new,
+        temporary(target.parent) as folder,
     ):
+        new = folder / target.name
         with new.open("wb") as file:
             yield file
             file.flush()
@@ -246,34 +244,19 @@ def current_file(folder: str | os.PathLike[str], name: str) -> Path:
 
 
 @contextmanager
-def temporary(parent: Path, make: Callable[[Path], object] = Path.mkdir) -> Iterator[Path]:
-    """Make a path, by default a folder, that is removed after the body, unless it was renamed.
-
-    Those that no living process has locked are removed first.
-    """
-    left = list(parent.glob(f"{PREFIX}*{SUFFIX}"))
-    while True:
-        is_new = not left
-        path = parent / f"{PREFIX}{uuid4().hex}{SUFFIX}" if is_new else left.pop()
-        if is_new:
-            make(path)
-        lock, is_locked = None, False
-        with suppress(OSError):
-            if fcntl is not None:
-                lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-                fcntl.flock(lock, fcntl.LOCK_EX if is_new else fcntl.LOCK_EX | fcntl.LOCK_NB)
-                is_locked = True
-        try:
-            if is_new and path.exists():  # else another process removed it before it was locked
-                yield path
-                return
-        finally:
-            if is_new or is_locked:  # where there are no locks, others' are left
-                shutil.rmtree(path, ignore_errors=True)
-                with suppress(OSError):
-                    path.unlink()
-            if lock is not None:
-                os.close(lock)
+def temporary(parent: Path) -> Iterator[Path]:
+    """Make a folder that is removed after the body; remove those that killed processes left."""
+    for left in parent.glob(f"{PREFIX}*{SUFFIX}"):
+        with suppress(OSError):  # another process removes it, too
+            changed = max(path.stat().st_mtime for path in (left, *left.rglob("*")))
+            if time.time() - changed > ABANDONED:
+                shutil.rmtree(left)
+    folder = parent / f"{PREFIX}{uuid4().hex}{SUFFIX}"
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def make_folder(folder: Path) -> None:

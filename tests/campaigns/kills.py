@@ -193,6 +193,9 @@ def _kill(subject: _Subject, at_an_operation: bool, draw: random.Random, summary
             summary.states[state] += 1
         else:
             summary.faults.append(f"{what}: {name}: {state}")
+    for left_folder in subject.work.rglob(f"{PREFIX}*"):
+        for path in (left_folder, *left_folder.rglob("*")):
+            os.utime(path, (0, 0))  # it is removed when it is a day old
     status, _, said = _run(subject.work, subject.line)
     if status != 0:
         summary.faults.append(f"{what}: the rerun ended with {status}: {said}")

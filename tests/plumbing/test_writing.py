@@ -85,12 +85,14 @@ with replacing("one") as file, replacing_together("two") as folder:
 """
 
 
-def test_what_a_killed_writer_left_is_swept_by_the_next(tmp_path):
+def test_what_a_killed_writer_left_is_removed_when_it_is_old(tmp_path):
     (tmp_path / ".one.original").write_text("mine")
     killed = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, check=False)
     assert killed.returncode == -signal.SIGKILL
     left = list(tmp_path.rglob(".hstree-*"))
     assert len(left) == 2
+    for path in (*left, *(file for folder in left for file in folder.iterdir())):
+        os.utime(path, (0, 0))
     write(tmp_path / "other")
     write_together(tmp_path / "two", "b")
     files = sorted(os.path.relpath(path, tmp_path) for path in tmp_path.rglob("*"))
