@@ -22,7 +22,7 @@ from hstree.errors import InputError, naming
 from hstree.formats.base import Format, check_quotable, edges_of, write_lines
 from hstree.tree import Tree
 from hstree.tree.order import from_edges
-from hstree.tree.outlines import edges_of_graph
+from hstree.tree.outlines import called, edges_of_graph
 
 
 def to_networkx(tree: Tree) -> networkx.DiGraph[int]:
@@ -56,9 +56,9 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     Parameters
     ----------
     graph : networkx.DiGraph
-        Edges lead from parent to child. A node without children is a label: its ``label``
-        attribute, or the node itself as text. It may have several parents. ``count`` of the
-        labels, all or none, is read. The name of an inner node is its ``name``, or the node
+        Edges lead from parent to child. A node without children is a label: its ``label`` or
+        ``name``, or the node itself as text. It may have several parents. ``count`` of the labels,
+        all or none, is read. The name of an inner node is its ``name`` or ``label``, or the node
         itself as text where that is not its number in the tree. Children are in the order of
         ``branch`` if all edges have one, else in that of the edges.
 
@@ -72,9 +72,9 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     ------
     InputError
         When the graph is undirected, has not one root, a cycle, or a node of one child or several
-        parents, an inner node has a ``label`` or ``count``, or a label a ``name``.
+        parents, or a count is not a whole number.
     TreeError
-        When two labels are the same, or a count is not a number of zero or more.
+        When two labels are the same, or a count is below zero.
 
     Examples
     --------
@@ -94,33 +94,23 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
 
     leaves = [items[i] for i in tree.leaves.tolist()]
     nodes = [items[i] for i in tree.nodes.tolist()]
-    for item, data in nodes:
-        for key in ("label", "count"):
-            if data.get(key) is not None:
-                raise InputError(
-                    f"the node {item!r} has the {key} {data[key]!r} and children; hang a label "
-                    "under it instead"
-                )
-    names: list[str | None] = [
-        # Graphs of `to_networkx` call nodes without a name by their number
-        str(item) if data.get("name") is None and str(item) != str(node) else data.get("name")
-        for node, (item, data) in enumerate(nodes)
+    # Graphs of `to_networkx` call nodes without a name by their number
+    own = [None if str(item) == str(node) else item for node, (item, _) in enumerate(nodes)]
+    called_so = [
+        called(data, is_leaf=False, default=name)
+        for name, (_, data) in zip(own, nodes, strict=True)
     ]
+    names = [None if name is None else str(name) for name in called_so]
     counts = [data.get("count") for _, data in leaves]
     has_counts = any(count is not None for count in counts)
-    for item, data in leaves:
-        count = data.get("count")
-        if data.get("name") is not None:
-            raise InputError(
-                f"the node {item!r} has the name {data['name']!r} and no children; a label is "
-                "called by its 'label'"
-            )
-        if has_counts and count is None:
-            raise InputError(f"the label {item!r} has no count, and others have; give all or none")
+    for (item, _), count in zip(leaves, counts, strict=True):
         if has_counts and not isinstance(count, int):
-            raise InputError(f"the count {count!r} of the label {item!r} is not a whole number")
+            raise InputError(
+                f"the label {item!r} has the count {count!r}, and others have one; give all labels "
+                "a whole number, or none"
+            )
     return Tree(
-        [str(data.get("label", item)) for item, data in leaves],
+        [str(called(data, is_leaf=True, default=item)) for item, data in leaves],
         tree.child_start,
         tree.child,
         counts=list(map(int, counts)) if has_counts else None,

@@ -220,8 +220,7 @@ def of_graph(graph: Any) -> Outline:
     edges = edges_of_graph(graph)
     names: dict[Any, str] = {}
     for node, data in graph.nodes(data=True):
-        keys = ("label", "name") if graph.out_degree(node) == 0 else ("name", "label")
-        names[node] = named(next((data[key] for key in keys if data.get(key) is not None), node))
+        names[node] = named(called(data, is_leaf=graph.out_degree(node) == 0, default=node))
     order = list(names)
     outline = Outline([names[node] for node in order], [-1] * len(order))
     index = {node: item for item, node in enumerate(order)}
@@ -235,6 +234,12 @@ def of_graph(graph: Any) -> Outline:
             )
         outline.parents[item] = index[above]
     return outline
+
+
+def called(data: Mapping[str, Any], *, is_leaf: bool, default: Any) -> Any:
+    """Return what the attributes of a node of a graph call it: a leaf's label, others' name."""
+    keys = ("label", "name") if is_leaf else ("name", "label")
+    return next((data[key] for key in keys if data.get(key) is not None), default)
 
 
 def edges_of_graph(graph: Any) -> list[tuple[Any, Any]]:
