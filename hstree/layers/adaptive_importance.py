@@ -164,7 +164,7 @@ class NGramMixture:
         log_prob = [self.unigrams.log_prob[labels]]
         for model in self.models:
             nearest = contexts[:, contexts.shape[1] - model.order + 1 :]
-            log_prob.append(model.log_prob_of(nearest, labels))
+            log_prob.append(model.log_prob(nearest, labels))
         joint: Float64 = np.array(log_prob) + log_weight.T[:, :, None]
         return joint
 

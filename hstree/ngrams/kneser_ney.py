@@ -212,26 +212,22 @@ class KneserNey:
         """Return the perplexity of a text, ``<unk>`` and ``<eos>`` included."""
         return float(np.exp(self.nll(corpus).mean()))
 
-    def log_prob(self, contexts: Integer) -> Float64:
-        """Return the log-probabilities of all words: float64 array (B, V).
+    def log_prob(self, contexts: Integer, words: Integer | None = None) -> Float64:
+        """Return the log-probabilities of words in each context: float64 array (B, k).
 
-        In O(B V order log G) time for G n-grams.
+        In O(B k order log G) time for G n-grams.
 
         Parameters
         ----------
         contexts : int array (B, order - 1)
             Word ids, the farthest first; ``<eos>`` before the first word of a text.
-        """
-        words = np.arange(self._fitted()[1])
-        return self.log_prob_of(contexts, np.broadcast_to(words, (len(contexts), len(words))))
-
-    def log_prob_of(self, contexts: Integer, words: Integer) -> Float64:
-        """Return the log-probabilities of some words (B, k) in each context of `log_prob`.
-
-        float64 array (B, k), in O(B k order log G) time for G n-grams.
+        words : int array (B, k), optional
+            Word ids (default: all words).
         """
         orders, n_words = self._fitted()
         ids = checked_ids(contexts, self.order - 1, n_words)
+        if words is None:
+            words = np.broadcast_to(np.arange(n_words), (len(ids), n_words))
         return np.log(_prob_of(orders, ids, words, n_words))
 
     def sample(self, contexts: Integer, rng: np.random.Generator, k: int = 1) -> Int64:
