@@ -65,6 +65,13 @@ class Checkpoints:
 
     def __init__(self, parent: str | os.PathLike[str], key: str) -> None:
         self.folder, self.key = Path(parent, key[:16]), key
+        # what the bits depend on beside the key
+        self._made_by: dict[str, Any] = {
+            "hstree": __version__,
+            "numpy": np.__version__,
+            "kernels": kernels(),
+            "threads": n_threads(),
+        }
         self._seconds = 60 * MINUTES
         self.due = time.monotonic() + self._seconds
 
@@ -75,7 +82,7 @@ class Checkpoints:
         """
         if self._seconds == math.inf:
             return
-        record = {"key": self.key, "made_by": made_by(), **state.record}
+        record = {"key": self.key, "made_by": self._made_by, **state.record}
         arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
         line, tensors = json.dumps(record).encode() + b"\n", tensors_to_bytes(arrays)
         digest = hashlib.sha256(line)
@@ -130,8 +137,8 @@ class Checkpoints:
                     stacklevel=2,
                 )
                 continue
-            now = made_by()
-            changed = [f"{k} {before.get(k)} -> {v}" for k, v in now.items() if before.get(k) != v]
+            now = self._made_by.items()
+            changed = [f"{k} {before.get(k)} -> {v}" for k, v in now if before.get(k) != v]
             if changed:
                 warnings.warn(
                     f"the training goes on under other conditions: {', '.join(changed)}; "
@@ -140,13 +147,3 @@ class Checkpoints:
                 )
             return result
         return None
-
-
-def made_by() -> dict[str, Any]:
-    """Return what the bits of a training depend on beside its key: versions and threads."""
-    return {
-        "hstree": __version__,
-        "numpy": np.__version__,
-        "kernels": kernels(),
-        "threads": n_threads(),
-    }
