@@ -10,23 +10,25 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, TypeVar
 
+import msgspec
 import numpy as np
 
 from hstree import progress
-from hstree._files import largest_unpacked, open_regular, parse_json, read_regular, replacing
+from hstree._files import largest_unpacked, open_regular, read_regular, replacing
 from hstree._ragged import offsets
 from hstree._text import one_line
-from hstree._typing import Array, Int64
+from hstree._typing import Array
 from hstree.errors import FileFormatError, explained
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.content import Content, unpack
 from hstree.tree.npy import read_array, write_array
+
+H = TypeVar("H", bound="_Head")
 
 #: Maximum nesting of lists and objects in a tree's meta, so that recursive functions on them
 #: (Python's `repr` and `json` too) end.
@@ -94,12 +96,30 @@ def _ending(path: str | os.PathLike[str]) -> str:
 #: Versions of the format that are read; the last one is written.
 VERSIONS = (1,)
 
-_KEYS = ("format", "version", "labels", "counts", "children", "names", "meta")
-_REQUIRED = ("format", "version", "labels", "children")
 _NODES_AT_ONCE = 1 << 17
 #: Maximum number of opening brackets per byte, and the number that is always allowed. A node of
 #: two children takes six bytes, ``[1,2],``; empty lists take three, and 30 times that in memory.
 MOST_BRACKETS, FEW_BRACKETS = 1 / 5, 1000
+
+
+_Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
+class _Head(msgspec.Struct):
+    """What JSON of a tree and the header of an ``.npz`` have, whatever else is there."""
+
+    format: Any = None
+    version: Any = None
+    meta: dict[str, Any] = {}
+
+
+class _Document(_Head, forbid_unknown_fields=True, kw_only=True):
+    """JSON of a tree; the rules of trees say what labels and names may be."""
+
+    labels: list[Any]
+    children: list[list[_Number]]
+    counts: list[_Number] | None = None
+    names: list[Any] | None = None
 
 
 def to_json(tree: TreeArrays) -> Iterator[bytes]:
@@ -137,70 +157,40 @@ def from_json(data: bytes) -> Content:
 
     Raises FileFormatError when the bytes are not a JSON object of this format and version.
     """
-    document = _parse_document(data)
-    missing = [key for key in _REQUIRED if key not in document]
-    unknown = [key for key in document if key not in _KEYS]
-    if missing or unknown:
-        fault = f'has no "{missing[0]}"' if missing else f"has the unknown key {brief(unknown[0])}"
-        raise FileFormatError(f"{fault}; a tree has the keys {', '.join(_KEYS)}")
-
-    for key in ("labels", "children", "counts", "names"):
-        values = document.get(key)
-        if type(values) is not list and (values is not None or key in _REQUIRED):
-            raise FileFormatError(f'has {brief(values)} as "{key}"; that wants a list')
-    children, counts = document["children"], document.get("counts")
-    if not set(map(type, children)) <= {list}:
-        node = next(i for i, items in enumerate(children) if type(items) is not list)
-        raise FileFormatError(f"node {node} is {brief(children[node])}, not a list of children")
-    start = offsets(np.fromiter(map(len, children), np.int64, len(children)))
-    arrays: dict[str, Int64] = {}
-    for key, numbers in (("children", list(chain.from_iterable(children))), ("counts", counts)):
-        if numbers is None:
-            continue
-        with suppress(OverflowError):
-            if set(map(type, numbers)) <= {int}:
-                arrays[key] = np.array(numbers, np.int64)
-                continue
-        fits = (type(value) is int and -(1 << 63) <= value < 1 << 63 for value in numbers)
-        at = next(i for i, fit in enumerate(fits) if not fit)
-        fault = "more than 64 bits hold" if type(numbers[at]) is int else "not an integer"
-        node = int(np.searchsorted(start, at, "right")) - 1
-        holder = f"node {node} holds" if key == "children" else f"label {at} has the count"
-        raise FileFormatError(f"{holder} {brief(numbers[at])}, {fault}")
+    tree = _decoded(data, _Document)
     return Content(
-        document["labels"],
-        start,
-        arrays["children"],
-        arrays.get("counts"),
-        document.get("names"),
-        document["meta"],
+        tree.labels,
+        offsets(np.fromiter(map(len, tree.children), np.int64, len(tree.children))),
+        np.array(list(chain.from_iterable(tree.children)), np.int64),
+        None if tree.counts is None else np.array(tree.counts, np.int64),
+        tree.names,
+        tree.meta,
     )
 
 
-def _parse_document(data: bytes) -> dict[str, Any]:
-    r"""Parse a tree's JSON object, with {} as "meta" if it has none.
+def _decoded(data: bytes, kind: type[H]) -> H:
+    """Decode JSON; refuse other formats, versions that are not read, and a "meta" that is too deep.
 
-    Refuses other formats, versions that are not read, and a "meta" that could not be written again:
-    ``1e999``, which is infinite, or ``"\ud800"``, a lone surrogate.
+    These are looked at first, since other versions may have other keys.
     """
     if data.count(b"[") + data.count(b"{") > MOST_BRACKETS * len(data) + FEW_BRACKETS:
         raise FileFormatError("holds little but brackets, so not a tree; build it again")
-    document = parse_json(data, "build it again")
-    if document.get("format") != "hstree":
-        name = brief(document.get("format"))
-        raise FileFormatError(f'is not a tree file: its "format" is {name}, not "hstree"')
-    version = document.get("version")
-    if type(version) is not int or version not in VERSIONS:
-        read = ", ".join(map(str, VERSIONS))
-        raise FileFormatError(
-            f"is of version {brief(version)}; this hstree reads version {read}: "
-            "upgrade hstree or build the tree again"
-        )
-    meta = document.setdefault("meta", {})
-    if type(meta) is not dict:
-        raise FileFormatError(f'has {brief(meta)} as "meta"; that wants a JSON object')
-    dump_meta(meta, 'has a "meta" that no file can hold')
-    return document
+    try:
+        head = msgspec.json.decode(data, type=_Head)
+        if head.format != "hstree":
+            name = brief(head.format)
+            raise FileFormatError(f'is not a tree file: its "format" is {name}, not "hstree"')
+        if type(head.version) is not int or head.version not in VERSIONS:
+            read = ", ".join(map(str, VERSIONS))
+            raise FileFormatError(
+                f"is of version {brief(head.version)}; this hstree reads version {read}: "
+                "upgrade hstree or build the tree again"
+            )
+        dump_meta(head.meta, 'has a "meta" that no file can hold')
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else one_line(error)
+        raise FileFormatError(f"holds no tree: {reason}; build it again") from error
 
 
 def dump_meta(
@@ -251,7 +241,7 @@ def from_npz(file: BinaryIO) -> Content:
     Raises FileFormatError when it is not an archive of this format and version.
     """
     arrays = _members(file)
-    document = _parse_document(_member(arrays, "header", _BYTES).tobytes())
+    head = _decoded(_member(arrays, "header", _BYTES).tobytes(), _Head)
     child_start = _member(arrays, "child_start", _INTEGERS)
     names: list[str | None] | None = None
     if arrays.keys() & _NAMES:
@@ -272,7 +262,7 @@ def from_npz(file: BinaryIO) -> Content:
         _member(arrays, "child", _INTEGERS),
         _member(arrays, "counts", _INTEGERS) if "counts" in arrays else None,
         names,
-        document["meta"],
+        head.meta,
     )
 
 

@@ -28,24 +28,31 @@ BAD_JSON = [
     (changed(version=1.0), "is of version 1.0"),
     (without("version"), "is of version None"),
     (changed(version=2, what="ever", labels=0), "is of version 2"),
-    (without("labels"), 'has no "labels"'),
-    (without("children"), 'has no "children"'),
-    (changed(count=[1, 2, 3]), "has the unknown key 'count'"),
-    (changed(meta=[]), 'has [] as "meta"'),
-    (changed(meta=None), 'has None as "meta"'),
-    (changed(meta={}).replace("{}", '{"a": 1e999}'), 'has a "meta" that no file can hold: '),
-    (changed(meta={"a": "\ud800"}), 'has a "meta" that no file can hold: '),
-    (changed(labels="abc"), "has 'abc' as \"labels\""),
-    (changed(children=7), 'has 7 as "children"'),
-    (changed(names="ab"), "has 'ab' as \"names\""),
-    (changed(counts=3), 'has 3 as "counts"'),
-    (changed(children=[[-1, 1], -2]), "node 1 is -2, not a list of children"),
-    (changed(children=[[-1, 1], [-2.0, -3]]), "node 1 holds -2.0, not an integer"),
-    (changed(children=[[], [-1, 1], [-2, True]]), "node 2 holds True, not an integer"),
-    (changed(children=[[-1, [1]], [-2, -3]]), "node 0 holds [1], not an integer"),
-    (changed(children=[[-1, 2**63], [-2, -3]]), "more than 64 bits hold"),
-    (changed(counts=[1, 2, 3.0]), "label 2 has the count 3.0, not an integer"),
-    (changed(counts=[1, 2**64, 3]), "label 1 has the count 18446744073709551616"),
+    (without("labels"), "missing required field `labels`"),
+    (without("children"), "missing required field `children`"),
+    (changed(count=[1, 2, 3]), "unknown field `count`"),
+    (changed(meta=[]), "Expected `object`, got `array` - at `$.meta`"),
+    (changed(meta=None), "Expected `object`, got `null` - at `$.meta`"),
+    (changed(meta={}).replace("{}", '{"a": 1e999}'), "Number out of range - at `$.meta"),
+    (changed(meta={"a": "\ud800"}), "holds no tree: "),
+    (changed(labels=["a", "b", "\ud800."]), "JSON is malformed"),
+    (changed(labels="abc"), "Expected `array`, got `str` - at `$.labels`"),
+    (changed(children=7), "got `int` - at `$.children`"),
+    (changed(names="ab"), "got `str` - at `$.names`"),
+    (changed(counts=3), "got `int` - at `$.counts`"),
+    (changed(children=[[-1, 1], -2]), "Expected `array`, got `int` - at `$.children[1]`"),
+    (
+        changed(children=[[-1, 1], [-2.0, -3]]),
+        "Expected `int`, got `float` - at `$.children[1][0]`",
+    ),
+    (changed(children=[[], [-1, 1], [-2, True]]), "got `bool` - at `$.children[2][1]`"),
+    (changed(children=[[-1, [1]], [-2, -3]]), "got `array` - at `$.children[0][1]`"),
+    (
+        changed(children=[[-1, 2**63], [-2, -3]]),
+        "Expected `int` <= 9223372036854775807 - at `$.children[0][1]`",
+    ),
+    (changed(counts=[1, 2, 3.0]), "got `float` - at `$.counts[2]`"),
+    (changed(counts=[1, 2**64, 3]), "<= 9223372036854775807 - at `$.counts[1]`"),
 ]
 
 
@@ -58,7 +65,9 @@ def test_bad_json_is_refused(tmp_path, ending, text, says):
     assert says in refusal(path, FileFormatError)
 
 
-@pytest.mark.parametrize(("rule", "where", "content"), ONCE)
+@pytest.mark.parametrize(
+    ("rule", "where", "content"), [broken for broken in ONCE if "cannot be" not in broken[1]]
+)
 def test_a_broken_rule_is_named_with_the_file(tmp_path, rule, where, content):
     path = tmp_path / "broken.json"
     path.write_text(changed(**{"counts": None} | content))
