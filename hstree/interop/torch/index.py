@@ -3,6 +3,7 @@
 The arrays are those of `hstree.tree.codes`, laid out flat; there is no padded table of codes.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -43,7 +44,7 @@ class _RefuseLarge(torch.autograd.Function):
     @staticmethod
     def forward(hidden: Tensor) -> Tensor:
         most = float(_largest(hidden)) if hidden.numel() else 0.0
-        if most > (limit := LARGEST[hidden.dtype]):
+        if (limit := LARGEST[hidden.dtype]) < most < math.inf:
             raise InputError(
                 f"input holds {most:.3g} in magnitude, so that products may overflow "
                 f"{hidden.dtype}; scale it below {limit:.3g}"
@@ -64,7 +65,9 @@ class _RefuseLarge(torch.autograd.Function):
 
 
 def _largest(hidden: Tensor) -> Tensor:
-    return hidden.abs().nan_to_num(0.0, 0.0).amax()
+    """Return the largest magnitude (), nan or inf where there is one."""
+    least, most = torch.aminmax(hidden)
+    return torch.maximum(-least, most)
 
 
 def refuse_large(hidden: Tensor) -> None:
@@ -80,8 +83,9 @@ def refuse_large(hidden: Tensor) -> None:
     elif hidden.device.type == "cpu" and hidden.numel():
         limit = LARGEST[hidden.dtype]
         wrong = f"input is large, so that products may overflow {hidden.dtype}"
-        is_small = _largest(hidden.detach()) <= limit
-        torch._assert_async(is_small, f"{wrong}; scale it below {limit:.3g}")
+        most = _largest(hidden.detach())
+        is_wrong = (most > limit) & (most < math.inf)
+        torch._assert_async(~is_wrong, f"{wrong}; scale it below {limit:.3g}")
 
 
 def offsets(length: Tensor) -> Tensor:
@@ -165,16 +169,18 @@ class TreeIndex:
         self.n_labels, self.n_targets = tree.n_labels, len(codes.label_start) - 1
         self.has_single_codes = tree.has_single_codes
         self.widest = int(tree.fan_out.max(initial=0))
+        self.is_binary = tree.n_nodes > 0 and bool((tree.fan_out == 2).all())
         self.edge_row = index_tensor(tree.edge_row, device)
         self.edge_branch = index_tensor(tree.edge_branch, device)
         self.edge_width = index_tensor(tree.edge_width, device)
         self.child_start = index_tensor(tree.child_start, device)
         self.child = index_tensor(tree.child, device)
         self._label_start = index_tensor(codes.label_start, device)
-        self._host_codes = codes if codes.n_decisions > CACHE_LIMIT else None
-        everything = codes.expand(np.arange(0 if self._host_codes else self.n_targets))
-        self._code_start = index_tensor(everything.decision_start, device)
-        self._code_edge = index_tensor(everything.edge, device, torch.int32)
+        self.has_all_codes = codes.n_decisions <= CACHE_LIMIT
+        self._host_codes = None if self.has_all_codes else codes
+        everything = codes.expand(np.arange(self.n_targets if self.has_all_codes else 0))
+        self.code_start = index_tensor(everything.decision_start, device)
+        self.code_edge = index_tensor(everything.edge, device, torch.int32)
 
     def expand(self, target: Tensor) -> Taken:
         """Return the decisions of all codes of the targets (N,)."""
@@ -182,18 +188,21 @@ class TreeIndex:
             expansion = self._host_codes.expand(target.cpu().numpy())
             arrays = (expansion.code_item, expansion.decision_code, expansion.edge)
             return Taken(*(torch.from_numpy(array).to(target.device) for array in arrays))
-        # (C,) codes of the targets, and the item of each
-        item = torch.arange(len(target), device=target.device)
-        code = target
-        if not self.has_single_codes:
-            first = self._label_start[target]
-            per_item = self._label_start[target + 1] - first
-            item = torch.repeat_interleave(item, per_item)
-            code = ranges(first, per_item)
+        item, code = self.codes(target)
         # (D,) edges of the codes, and the code of each
-        first = self._code_start[code]
-        length = self._code_start[code + 1] - first
-        edge = self._code_edge[ranges(first, length)]
+        first = self.code_start[code]
+        length = self.code_start[code + 1] - first
+        edge = self.code_edge[ranges(first, length)]
         number = torch.arange(len(code), device=target.device)
         decision_code = torch.repeat_interleave(number, length, output_size=len(edge))
         return Taken(item, decision_code, edge.long())
+
+    def codes(self, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the batch item (C,) of each code of the targets (N,), and the codes (C,)."""
+        item = torch.arange(len(target), device=target.device)
+        if self.has_single_codes:
+            return item, target
+        first = self._label_start[target]
+        per_item = self._label_start[target + 1] - first
+        code = ranges(first, per_item)
+        return torch.repeat_interleave(item, per_item, output_size=len(code)), code

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -14,6 +14,7 @@ from hstree._typing import Int64, Integer
 from hstree.builders.grow import carried_rows
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, without_autocast
+from hstree.interop.torch.gpu import can_search, search
 from hstree.interop.torch.index import (
     TreeIndex,
     as_items,
@@ -401,9 +402,10 @@ class HierarchicalSoftmax(TreeLayer):
 
         Exact; a k above V means V. Equal log-probabilities are in the order of the label ids. On
         the CPU, in float32 and float64, the tree is searched, the likeliest branches first, with
-        the weights where they are (`hstree.layers.top_k`); elsewhere, in a compiled graph, and
-        where a search would be long, from the log-probabilities of all labels. Raises OptionError
-        for a k below 1.
+        the weights where they are (`hstree.layers.top_k`); on a GPU, a tree of two children a node
+        is, level by level (`hstree.interop.torch.gpu`). Elsewhere, in a compiled graph, and where a
+        search would be long, from the log-probabilities of all labels. Raises OptionError for a k
+        below 1.
         """
         check_k(k)
         hidden, k = as_rows(input, self.weight).detach(), min(k, self.n_classes)
@@ -421,14 +423,23 @@ class HierarchicalSoftmax(TreeLayer):
             type(a) is Tensor and a.is_cpu and a.dtype in (torch.float32, torch.float64)
             for a in arrays
         )
-        if self.tree.n_nodes > 1 and not torch.compiler.is_compiling() and are_arrays:
-            refuse_large(hidden)
-            weight, bias, vectors = (array.numpy() for array in arrays)
-            searched = search_all(self._layout().codes, weight, bias, vectors, k, None)
-            labels, values, is_done = map(torch.from_numpy, searched)
+        searched: Iterable[Tensor] = ()
+        if self.tree.n_nodes > 1 and not torch.compiler.is_compiling():
+            codes, index, _ = self._layout()
+            if are_arrays:
+                refuse_large(hidden)
+                weight, bias, vectors = (array.numpy() for array in arrays)
+                results = search_all(codes, weight, bias, vectors, k, None)
+                searched = map(torch.from_numpy, results)
+            elif can_search(index, self.weight, k):
+                refuse_large(hidden)
+                searched = search(index, Inputs(*arrays), k)
+        if searched:
+            labels, values, is_done = searched
             log_prob, others = values.to(dtype), others[~is_done]
         with without_autocast(input.device):
-            for some in torch.split(others, max(1, TABLE_LIMIT // max(1, len(self.tree.child)))):
+            step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
+            for some in torch.split(others, step) if len(others) else ():
                 labels[some], log_prob[some] = largest(self._log_prob(hidden[some]), k)
         return TopK(*(result.reshape(*input.shape[:-1], k) for result in (labels, log_prob)))
 

@@ -11,6 +11,7 @@ from hstree._ragged import offsets as array_offsets
 from hstree._typing import Int64
 from hstree.errors import InputError
 from hstree.interop.torch.functions import Decisions, Inputs, Pairs, decide, pair_logits, split
+from hstree.interop.torch.gpu import can_fuse, fused_log_prob
 from hstree.interop.torch.index import (
     Taken,
     TreeIndex,
@@ -38,9 +39,14 @@ def target_log_prob(index: TreeIndex, inputs: Inputs, target: Tensor, ignore_ind
     kept, target = scored_targets(index, hidden, target, ignore_index)
     if not index.widest:
         return certain(weight, bias, hidden)
-    taken = index.expand(target)
-    of_code = code_log_prob(index, inputs, taken._replace(code_item=kept[taken.code_item]))
-    return of_items(index, of_code, taken.code_item, kept, len(hidden))
+    if can_fuse(index, weight):
+        code_target, code = index.codes(target)
+        of_code = fused_log_prob(index, inputs, kept[code_target], code)
+    else:
+        taken = index.expand(target)
+        code_target = taken.code_item
+        of_code = code_log_prob(index, inputs, taken._replace(code_item=kept[code_target]))
+    return of_items(index, of_code, code_target, kept, len(hidden))
 
 
 def scored_targets(
@@ -48,16 +54,21 @@ def scored_targets(
 ) -> tuple[Tensor, Tensor]:
     """Return the items (n,) of targets that are not ignored, and these targets; check them."""
     refuse_large(hidden)
-    kept = (target != ignore_index).nonzero()[:, 0]
-    target = target[kept]
-    least, most = torch.stack(torch.aminmax(target)).tolist() if len(target) else (0, 0)
+    is_scored = target != ignore_index
+    known = torch.where(is_scored, target, 0)
+    # One transfer from a GPU
+    figures = (*torch.aminmax(known), is_scored.sum()) if len(target) else (known.sum(),) * 3
+    least, most, n_scored = torch.stack(figures).tolist()
     if not 0 <= least <= most < index.n_targets:
         nodes = f", nodes up to {index.n_targets - 1}" if index.n_targets > index.n_labels else ""
         raise InputError(
             f"target holds ids from {least} to {most}; this layer has labels 0 to "
             f"{index.n_labels - 1}{nodes}, and ignores {ignore_index}"
         )
-    return kept, target
+    if n_scored == len(target):
+        return torch.arange(len(target), device=target.device), target
+    kept = is_scored.nonzero()[:, 0]
+    return kept, target[kept]
 
 
 def code_log_prob(index: TreeIndex, inputs: Inputs, taken: Taken) -> Tensor:

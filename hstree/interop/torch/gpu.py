@@ -1,0 +1,136 @@
+"""Losses of codes and most probable labels on a GPU, each by one Triton kernel.
+
+A program follows one code from the root to its label, or searches the tree for one hidden vector.
+The operators of `functions` and `probabilities` launch tens to thousands of kernels, which takes
+longer than what they compute. Torch brings Triton in its builds for CUDA; without it, and at nodes
+that are wide enough for matrix products, these operators do the work.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from hstree.interop.torch.functions import Inputs, row_gradient
+from hstree.interop.torch.index import TreeIndex
+
+try:
+    from hstree.interop.torch import kernels
+except ImportError:  # triton
+    kernels = None  # type: ignore[assignment]
+
+#: Children of a node from which matrix products are faster.
+WIDEST = 1 << 12
+#: Numbers of the weight rows that a program reads at a time.
+BLOCK = 1 << 12
+#: Nodes of a level that a search keeps, and the most labels that it returns.
+BEAM = 64
+
+
+def can_fuse(index: TreeIndex, weight: Tensor) -> bool:
+    """Whether the kernels compute a tree's codes.
+
+    Not in the transforms of ``torch.func``, nor where sums have to be in a fixed order.
+    """
+    return (
+        kernels is not None
+        and weight.is_cuda
+        and 0 < index.widest <= WIDEST
+        and index.has_all_codes
+        and not torch.are_deterministic_algorithms_enabled()
+        and not torch._C._are_functorch_transforms_active()
+    )
+
+
+def fused_log_prob(index: TreeIndex, inputs: Inputs, item: Tensor, code: Tensor) -> Tensor:
+    """Return the log-probabilities (C,) of codes, at least float32; differentiable once.
+
+    `code` (C,) are codes of the tree and `item` (C,) items of the batch, int64. The gradients of
+    weight rows are sums in no fixed order: their last digits differ from run to run.
+    """
+    *tensors, sparse = inputs
+    tensors = [each.contiguous() for each in tensors]
+    edges = index.edge_row, index.edge_width, index.edge_branch
+    paths = item, code, index.code_start, index.code_edge, *edges
+    log_prob: Tensor = _FusedLogProb.apply(sparse, *tensors, *paths)  # type: ignore[no-untyped-call]
+    return log_prob
+
+
+def can_search(index: TreeIndex, weight: Tensor, k: int) -> bool:
+    """Whether the kernel searches a tree: of two children a node and one code a label."""
+    return (
+        kernels is not None
+        and weight.is_cuda
+        and weight.dtype != torch.float64
+        and index.has_single_codes
+        and index.is_binary
+        and k <= BEAM
+    )
+
+
+def search(index: TreeIndex, inputs: Inputs, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the k most probable labels (N, k), log-probabilities (N, k), and which are exact (N,).
+
+    Level by level, the `BEAM` most probable nodes are followed. The labels are those of the whole
+    tree where no node that was left out is as probable as the last of them.
+    """
+    weight, bias, hidden = (each.contiguous() for each in inputs[:3])
+    n, device = len(hidden), hidden.device
+    labels = torch.zeros(n, k, dtype=torch.int64, device=device)
+    log_prob = torch.zeros(n, k, dtype=torch.float32, device=device)
+    is_exact = torch.zeros(n, dtype=torch.bool, device=device)
+    if n:
+        arrays = weight, bias, hidden, index.child, labels, log_prob, is_exact
+        with torch.cuda.device_of(weight):  # type: ignore[no-untyped-call]
+            kernels.search[(n,)](*arrays, weight.shape[1], k, BEAM)
+    return labels, log_prob, is_exact
+
+
+class _FusedLogProb(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, sparse: bool, *tensors: Tensor) -> Tensor:
+        ctx.sparse = sparse
+        ctx.save_for_backward(*tensors)
+        weight, code = tensors[0], tensors[4]
+        dtype = torch.promote_types(weight.dtype, torch.float32)
+        log_prob = torch.empty(len(code), dtype=dtype, device=weight.device)
+        if len(code):
+            with torch.cuda.device_of(weight):  # type: ignore[no-untyped-call]
+                kernels.forward[(len(code),)](*tensors, log_prob, *_shape(weight))
+        return log_prob
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, share: Tensor) -> tuple[Tensor | None, ...]:
+        weight, bias, hidden, item, code, *paths = tensors = ctx.saved_tensors
+        n_rows, dim = weight.shape
+        is_touched = torch.full((n_rows,), not ctx.sparse, device=share.device)
+        with torch.cuda.device_of(weight):  # type: ignore[no-untyped-call]
+            if ctx.sparse and len(code):
+                kernels.touch[(len(code),)](code, *paths[:4], is_touched, 32)
+            # (R,) place of each row among those that have a gradient, (r,) and these
+            place, touched = is_touched.cumsum(0) - 1, None
+            if ctx.sparse:
+                touched = is_touched.nonzero()[:, 0]
+            n_touched = n_rows if touched is None else len(touched)
+            by_weight, by_bias = share.new_zeros(n_touched, dim), share.new_zeros(n_touched)
+            by_code = share.new_empty(len(code), dim)
+            if len(code):
+                gradients = place, by_weight, by_bias, by_code
+                kernels.backward[(len(code),)](
+                    *tensors, share.contiguous(), *gradients, *_shape(weight)
+                )
+        by_hidden = share.new_zeros(hidden.shape).index_add_(0, item, by_code)
+        of_rows = [by_weight.to(weight.dtype), by_bias.to(bias.dtype)]
+        if touched is not None:
+            of_rows = [row_gradient(touched, each, n_rows) for each in of_rows]
+        return None, *of_rows, by_hidden.to(hidden.dtype), *[None] * 7
+
+
+def _shape(weight: Tensor) -> tuple[int, int, int]:
+    """Return d, the next power of two, and the number of rows that a program reads at a time."""
+    dim = weight.shape[1]
+    columns = 1 << math.ceil(math.log2(dim))
+    return dim, columns, max(1, min(16, BLOCK // columns))

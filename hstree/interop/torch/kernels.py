@@ -1,0 +1,211 @@
+"""Triton kernels of `hstree.interop.torch.gpu`: a program follows one code, or searches once."""
+
+import triton
+from triton import language as tl
+
+
+@triton.jit
+def _log1p(x):
+    """Return ``log(1 + x)``, with all digits for small x too."""
+    u = 1 + x
+    return tl.where(u == 1, x, tl.log(u) * (x / tl.where(u == 1, 1, u - 1)))
+
+
+@triton.jit
+def _logits(weight, bias, hidden, row, width, child, dim, column):
+    """Weight rows (n, d) and logits (n,) of children of a node.
+
+    The second of two children has no row, and the logit 0; past the last child it is -inf.
+    """
+    has_row = child < tl.where(width == 2, 1, width)
+    mask = has_row[:, None] & (column < dim)[None, :]
+    rows = tl.load(weight + (row + child)[:, None] * dim + column[None, :], mask=mask, other=0)
+    rows = rows.to(hidden.dtype)
+    logits = tl.sum(rows * hidden[None, :], 1)
+    logits += tl.load(bias + row + child, mask=has_row, other=0).to(hidden.dtype)
+    return rows, tl.where(child < width, logits, -float("inf"))
+
+
+@triton.jit
+def _decision(weight, bias, hidden, row, width, branch, dim, column, n: tl.constexpr):
+    """Largest logit of a node, that of the branch taken, and the sum over the others.
+
+    The sum is of ``exp(logit - largest)`` over the branches that are not taken.
+    """
+    largest = tl.full((), -float("inf"), hidden.dtype)
+    taken = tl.zeros((), hidden.dtype)
+    others = tl.zeros((), hidden.dtype)
+    for first in range(0, width, n):
+        child = first + tl.arange(0, n)
+        _, logits = _logits(weight, bias, hidden, row, width, child, dim, column)
+        before = largest
+        largest = tl.maximum(before, tl.max(logits, 0))
+        taken += tl.sum(tl.where(child == branch, logits, 0), 0)
+        shifted = tl.where(child == branch, 0, tl.exp(logits - largest))
+        others = others * tl.exp(before - largest) + tl.sum(shifted, 0)
+    return largest, taken, others
+
+
+@triton.jit
+def forward(
+    weight,
+    bias,
+    hidden,
+    item,
+    code,
+    code_start,
+    code_edge,
+    edge_row,
+    edge_width,
+    edge_branch,
+    log_prob,
+    dim,
+    columns: tl.constexpr,
+    n: tl.constexpr,
+):
+    """Write the log-probability of code c: the sum over its decisions."""
+    c, column = tl.program_id(0).to(tl.int64), tl.arange(0, columns)
+    vector = tl.load(hidden + tl.load(item + c) * dim + column, mask=column < dim, other=0)
+    vector = vector.to(log_prob.dtype.element_ty)
+    total, k = tl.zeros((), vector.dtype), tl.load(code + c)
+    for d in range(tl.load(code_start + k), tl.load(code_start + k + 1)):
+        edge = tl.load(code_edge + d)
+        row, width = tl.load(edge_row + edge), tl.load(edge_width + edge)
+        branch = tl.load(edge_branch + edge)
+        largest, taken, others = _decision(weight, bias, vector, row, width, branch, dim, column, n)
+        below = taken - largest
+        likeliest = -_log1p(others)
+        total += tl.where(below == 0, likeliest, below - tl.log(others + tl.exp(below)))
+    tl.store(log_prob + c, total)
+
+
+@triton.jit
+def touch(code, code_start, code_edge, edge_row, edge_width, is_touched, n: tl.constexpr):
+    """Mark the weight rows of the nodes that code c passes."""
+    k = tl.load(code + tl.program_id(0).to(tl.int64))
+    for d in range(tl.load(code_start + k), tl.load(code_start + k + 1)):
+        edge = tl.load(code_edge + d)
+        row, width = tl.load(edge_row + edge), tl.load(edge_width + edge)
+        n_rows = tl.where(width == 2, 1, width)
+        for first in range(0, n_rows, n):
+            child = first + tl.arange(0, n)
+            tl.store(is_touched + row + child, child >= 0, mask=child < n_rows)
+
+
+@triton.jit
+def backward(
+    weight,
+    bias,
+    hidden,
+    item,
+    code,
+    code_start,
+    code_edge,
+    edge_row,
+    edge_width,
+    edge_branch,
+    share,
+    place,
+    by_weight,
+    by_bias,
+    by_code,
+    dim,
+    columns: tl.constexpr,
+    n: tl.constexpr,
+):
+    """Add the gradients of the weight rows of code c, and write that of its hidden vector.
+
+    `place` is that of each weight row in the gradients, `share` the gradient of the loss with
+    respect to the log-probability of each code.
+    """
+    c, column = tl.program_id(0).to(tl.int64), tl.arange(0, columns)
+    vector = tl.load(hidden + tl.load(item + c) * dim + column, mask=column < dim, other=0)
+    vector = vector.to(by_code.dtype.element_ty)
+    total = tl.zeros((columns,), vector.dtype)
+    factor, k = tl.load(share + c), tl.load(code + c)
+    for d in range(tl.load(code_start + k), tl.load(code_start + k + 1)):
+        edge = tl.load(code_edge + d)
+        row, width = tl.load(edge_row + edge), tl.load(edge_width + edge)
+        branch = tl.load(edge_branch + edge)
+        largest, taken, others = _decision(weight, bias, vector, row, width, branch, dim, column, n)
+        scale = factor / (others + tl.exp(taken - largest))
+        for first in range(0, width, n):
+            child = first + tl.arange(0, n)
+            rows, logits = _logits(weight, bias, vector, row, width, child, dim, column)
+            # (n,) share of the loss times the gradient with respect to the logits
+            error = scale * tl.where(child == branch, others, -tl.exp(logits - largest))
+            total += tl.sum(error[:, None] * rows, 0)
+            has_row = child < tl.where(width == 2, 1, width)
+            to = tl.load(place + row + child, mask=has_row, other=0)
+            tl.atomic_add(by_bias + to, error, mask=has_row)
+            tl.atomic_add(
+                by_weight + to[:, None] * dim + column[None, :],
+                error[:, None] * vector[None, :],
+                mask=has_row[:, None] & (column < dim)[None, :],
+            )
+    tl.store(by_code + c * dim + column, total, mask=column < dim)
+
+
+@triton.jit
+def _keys(log_prob, number):
+    """Pack log-probabilities and numbers into int64 that sort by them, in this order."""
+    bits = (log_prob + 0.0).to(tl.int32, bitcast=True)
+    ordered = tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    return (ordered.to(tl.int64) << 32) | number.to(tl.int64)
+
+
+@triton.jit
+def _log_prob_of(keys):
+    ordered = (keys >> 32).to(tl.int32)
+    return tl.where(ordered < 0, ordered ^ 0x7FFFFFFF, ordered).to(tl.float32, bitcast=True)
+
+
+@triton.jit(do_not_specialize=["k"])
+def search(weight, bias, hidden, child, labels, log_prob, is_exact, dim, k, beam: tl.constexpr):
+    """Follow the most probable nodes of each level, up to `beam`, for hidden vector i.
+
+    All nodes have two children, so that node n has weight row n and children 2 n and 2 n + 1.
+    """
+    least: tl.constexpr = -(1 << 63)
+    i, place = tl.program_id(0).to(tl.int64), tl.arange(0, 2 * beam)
+    # Keys of the nodes to follow (beam,), of the best labels (2 beam,), and of what is left out
+    nodes = tl.where(tl.arange(0, beam) == 0, tl.zeros((beam,), tl.int64), least)
+    best = tl.full((2 * beam,), least, tl.int64)
+    last = tl.full((), least, tl.int64)
+    left_out = tl.full((), least, tl.int64)
+    is_number = tl.full((), 1, tl.int1)
+    while tl.max(nodes, 0) > least:
+        is_node = nodes > least
+        node = tl.where(is_node, nodes & 0x7FFFFFFF, 0)
+        logit = tl.load(bias + node).to(tl.float32)
+        for first in range(0, dim, 64):
+            column = first + tl.arange(0, 64)
+            part = tl.load(hidden + i * dim + column, mask=column < dim, other=0)
+            mask = is_node[:, None] & (column < dim)[None, :]
+            rows = tl.load(weight + node[:, None] * dim + column[None, :], mask=mask, other=0)
+            logit += tl.sum(rows.to(tl.float32) * part.to(tl.float32)[None, :], 1)
+        is_number = is_number & (tl.max(tl.where(logit == logit, 0, 1), 0) == 0)
+        # (beam, 2), then (2 beam,): log-probabilities of the children, and what they are
+        above = _log_prob_of(nodes)
+        rest = _log1p(tl.exp(-tl.abs(logit)))
+        first_child = above + tl.minimum(logit, 0) - rest
+        both = tl.join(first_child, above + tl.minimum(-logit, 0) - rest).reshape(2 * beam)
+        to = tl.join(tl.load(child + 2 * node), tl.load(child + 2 * node + 1)).reshape(2 * beam)
+        is_child = tl.join(is_node, is_node).reshape(2 * beam)
+        # The best labels of both lists are the larger ones of one sorted up and one sorted down
+        of_labels = _keys(both, 0x7FFFFFFF - ~to)
+        of_labels = tl.sort(tl.where(is_child & (to < 0), of_labels, least), descending=False)
+        best = tl.sort(tl.maximum(best, of_labels), descending=True)
+        last = tl.max(tl.where(place == k - 1, best, least), 0)
+        # Nodes that are less probable than the last of the labels cannot lead to better ones
+        of_nodes = tl.where(is_child & (to >= 0), _keys(both, to), least)
+        of_nodes = tl.where((of_nodes >> 32) < (last >> 32), least, of_nodes)
+        of_nodes = tl.sort(of_nodes, descending=True)
+        left_out = tl.maximum(left_out, tl.max(tl.where(place == beam, of_nodes, least), 0))
+        # (2, beam): the first row goes on
+        is_first = tl.arange(0, 2)[:, None] == 0
+        nodes = tl.max(tl.where(is_first, of_nodes.reshape(2, beam), least), 0)
+    tl.store(is_exact + i, is_number & ((left_out >> 32) < (last >> 32)))
+    label = 0x7FFFFFFF - (best & 0x7FFFFFFF)
+    tl.store(labels + i * k + place, label, mask=place < k)
+    tl.store(log_prob + i * k + place, _log_prob_of(best), mask=place < k)

@@ -1,0 +1,96 @@
+"""Triton's kernels, on a GPU or, with TRITON_INTERPRET=1, by Triton's interpreter."""
+
+import os
+
+import numpy as np
+import pytest
+
+from tests import needs
+from tests.interop.torch_layers import TREES, random_tree, torch
+
+from hstree.interop.torch import HierarchicalSoftmax, gpu  # isort: skip
+from hstree.interop.torch.functions import Inputs  # isort: skip
+from hstree.interop.torch.module import largest  # isort: skip
+from hstree.interop.torch.probabilities import code_log_prob  # isort: skip
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+pytestmark = pytest.mark.skipif(
+    gpu.kernels is None or (DEVICE == "cpu" and not os.environ.get("TRITON_INTERPRET")),
+    reason=needs.GPU,
+)
+every_tree = pytest.mark.parametrize(
+    "tree",
+    [tree for tree in TREES.values() if tree.n_nodes],
+    ids=[n for n in TREES if n != "one label"],
+)
+
+
+@pytest.fixture(autouse=True)
+def narrow_search(monkeypatch):
+    monkeypatch.setattr(gpu, "BEAM", 8)
+
+
+def layer(tree, dim, scale=1.0, **options):
+    torch.manual_seed(0)
+    module = HierarchicalSoftmax(tree, dim, **options).to(DEVICE)
+    with torch.no_grad():
+        module.weight.normal_(0, scale)
+    hidden = torch.randn(2, dim, dtype=module.weight.dtype, device=DEVICE, requires_grad=True)
+    return module, hidden
+
+
+@every_tree
+@pytest.mark.parametrize("sparse", [False, True])
+def test_codes_have_the_losses_and_gradients_of_the_operators(tree, sparse):
+    module, hidden = layer(tree, 5, dtype=torch.float64)
+    target = torch.tensor([0, tree.n_labels - 1], device=DEVICE)
+    index = module._layout().tree_index
+    inputs = Inputs(module.weight, module.bias, hidden, sparse)
+    results = []
+    for log_prob in (
+        code_log_prob(index, inputs, index.expand(target)),
+        gpu.fused_log_prob(index, inputs, *index.codes(target)),
+    ):
+        share = torch.linspace(1, 2, len(log_prob), dtype=torch.float64, device=DEVICE)
+        grads = torch.autograd.grad(log_prob, (module.weight, module.bias, hidden), share)
+        assert grads[0].is_sparse == grads[1].is_sparse == sparse
+        results.append([log_prob, *(each.to_dense() for each in grads)])
+    torch.testing.assert_close(*results)
+
+
+def test_the_loss_of_a_certain_decision_keeps_its_digits():
+    module, hidden = layer(TREES["two labels"], 1)
+    with torch.no_grad():
+        module.weight.fill_(1), hidden.fill_(30)
+        module.bias.zero_()
+    index, item = module._layout().tree_index, torch.zeros(1, dtype=torch.int64, device=DEVICE)
+    log_prob = gpu.fused_log_prob(index, Inputs(module.weight, module.bias, hidden), item, item)
+    assert log_prob.item() == pytest.approx(-np.log1p(np.exp(-30)), rel=1e-5)
+    log_prob.sum().backward()
+    assert module.bias.grad.item() == pytest.approx(np.exp(-30), rel=1e-5)
+
+
+@pytest.mark.parametrize("scale", [0.0, 3.0])
+@pytest.mark.parametrize("k", [1, 5])
+def test_a_search_returns_the_most_probable_labels(scale, k):
+    tree = random_tree(20, 2, wide=False)
+    module, hidden = layer(tree, 7, scale, counts=np.arange(20) + 1)
+    inputs = Inputs(module.weight.data, module.bias.data, hidden.detach())
+    labels, log_prob, is_exact = gpu.search(module._layout().tree_index, inputs, k)
+    assert is_exact.all()
+    expected = largest(module._log_prob(hidden), k)
+    torch.testing.assert_close((labels, log_prob), expected)
+
+
+def test_a_search_that_leaves_likely_nodes_out_is_not_exact(monkeypatch):
+    monkeypatch.setattr(gpu, "BEAM", 2)
+    module, hidden = layer(random_tree(40, 2, wide=False), 7, 0.0, counts=np.ones(40, int))
+    inputs = Inputs(module.weight.data, module.bias.data, hidden.detach())
+    assert not gpu.search(module._layout().tree_index, inputs, 2)[2].any()
+
+
+def test_a_search_with_nan_is_not_exact():
+    module, hidden = layer(random_tree(5, 2, wide=False), 7)
+    hidden = torch.full_like(hidden, torch.nan)
+    inputs = Inputs(module.weight.data, module.bias.data, hidden)
+    assert not gpu.search(module._layout().tree_index, inputs, 2)[2].any()
