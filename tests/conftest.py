@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from joblib import cpu_count
 
 if "PYTEST_XDIST_WORKER" in os.environ:
-    # Each worker has a core; more threads than cores would make all of them slow.
+    # More threads than cores would make all workers slow.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -60,8 +61,11 @@ def pytest_configure(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """Start no workers for tests that were named: they would take longer to start than to run."""
-    return 0 if config.args_source is config.ArgsSource.ARGS else None
+    """Start a worker more than there are cores: some tests wait for processes that they started.
+
+    Start none for tests that were named: they would take longer to start than to run.
+    """
+    return 0 if config.args_source is config.ArgsSource.ARGS else cpu_count() + 1
 
 
 def pytest_collection_modifyitems(config, items):
