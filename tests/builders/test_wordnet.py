@@ -186,8 +186,7 @@ SAID = ["the cat sat", "the dog", "the the cat", "sat on on on the cat", "dog"]
 
 
 @pytest.mark.parametrize("block", [1, 4, 7, 1000])
-def test_columns_are_what_the_definition_says(tmp_path, block, monkeypatch):
-    monkeypatch.setattr(builder, "_TOKENS_AT_ONCE", 3)
+def test_columns_are_what_the_definition_says(tmp_path, block):
     corpus = corpus_of(tmp_path, SAID)
     tokens = " <eos> ".join([*SAID, ""]).split()
     documents = [Counter(tokens[at : at + block]) for at in range(0, len(tokens), block)]

@@ -27,7 +27,6 @@ from hstree.tree.order import by_level, reorder
 OUTSIDE = "not in WordNet"
 #: Number of dimensions to which longer vectors are projected by truncated SVD.
 DIMENSIONS = 100
-_TOKENS_AT_ONCE = 1 << 20
 
 
 @checked_options
@@ -195,19 +194,10 @@ def tfidf_vectors(corpus: Corpus, block: int, *, random_state: int = 0) -> Float
     from sklearn.feature_extraction.text import TfidfTransformer
 
     # (D, V) count of each word in each document; OOV tokens only fill their block
-    n_tokens, n_words = len(corpus), len(corpus.vocabulary)
-    step = max(1, _TOKENS_AT_ONCE // block) * block
-    keys, counts = [], []
-    with progress.task("counting words in blocks", total=n_tokens, unit="tokens") as task:
-        for start in range(0, n_tokens, step):
-            ids = corpus.ids(slice(start, min(start + step, n_tokens))).astype(np.int64)
-            document = (start + np.arange(len(ids))) // block
-            key, count = np.unique((document * n_words + ids)[ids >= 0], return_counts=True)
-            keys.append(key)
-            counts.append(count)
-            task.advance(len(ids))
-    at, shape = np.divmod(np.concatenate(keys), n_words), (-(-n_tokens // block), n_words)
-    counted = csr_array((np.concatenate(counts).astype(np.float64), at), shape=shape)
+    ids = corpus.ids(slice(None))
+    known = np.flatnonzero(ids >= 0)
+    shape = -(-len(ids) // block), len(corpus.vocabulary)
+    counted = csr_array((np.ones(len(known)), (known // block, ids[known])), shape=shape)
     weighted = TfidfTransformer(norm=None, sublinear_tf=True).fit_transform(counted)
     columns = weighted.T.tocsr()
     if min(columns.shape) <= DIMENSIONS:
