@@ -86,7 +86,9 @@ def table(
                 left -= least[i] + _GAP
         shown, widths = sorted(chosen), least
         widths[0] = min(whole[0], least[0] + max(left, 0))  # the rest of the width is for names
-    drawn = Table(**LOOKS)
+    # Rich has 80 columns in a pipe, but leaves a table's own width as it is
+    own = None if is_wrapped else sum(whole) + _GAP * len(columns)
+    drawn = Table(**LOOKS, width=own)
     for i in shown:
         side: Any = "left" if columns[i] in text else "right"
         drawn.add_column(columns[i], justify=side, overflow="fold", width=widths[i])

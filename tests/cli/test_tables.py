@@ -23,7 +23,7 @@ def drawn(monkeypatch):
         lines = [[name, *NUMBERS] for name in NAMES]
         filled = table(TITLES, lines, TITLES[:1], bold=answer, first=first)
         file = io.StringIO()
-        console = Output(file=file, width=width or 200, force_terminal=True, color_system=colours)
+        console = Output(file=file, width=width or 80, force_terminal=True, color_system=colours)
         console.print(filled, crop=False)
         return file.getvalue()
 
