@@ -150,14 +150,17 @@ def exchange(
     blocks = list(batches(entries, _ENTRIES_AT_ONCE))
     counts = _Counts(bigrams, class_of, n_classes, 1e-12 * n_pairs * np.log(n_pairs))
     perplexities = [first]  # before and after each sweep
-    moves = 0
-    with progress.task("classes by exchange", unit="words") as task:
+    moves, shown = 0, 0.0
+    with progress.task("classes by exchange", total=1) as task:
         while len(perplexities) == 1 or perplexities[-1] <= (1 - tolerance) * perplexities[-2]:
             sweep, moved, gained = len(perplexities), 0, 0.0
             for start, stop in blocks:
                 gain, n_moved = move_words(counts, order[start:stop], counts.rows_at_once)
                 moved, gained = moved + n_moved, gained + gain
-                task.advance(stop - start)  # how many sweeps follow is not known
+                # How many sweeps follow is not known: one more, so that the n-th begins at 1 - 1/n.
+                done = 1 - 1 / sweep + entries[stop] / entries[-1] / (sweep * (sweep + 1))
+                task.advance(done - shown)
+                shown = done
                 perplexity = perplexities[-1] * float(np.exp(-gained / n_pairs))
                 task.note(f"sweep {sweep}, {moves + moved:,} moves, perplexity {perplexity:.2f}")
             if not moved:
