@@ -89,7 +89,7 @@ def semantic(
             "semantic needs counts, and these vectors have none; add them (counts=, or for "
             "NAME.npy word<TAB>count in NAME.labels.tsv), or give a vocabulary"
         )
-    length = Codes(huffman_tree(vectors.labels, vectors.counts)).length
+    length = Codes(huffman_tree(vectors.labels, vectors.counts), cache_limit=0).length
     weight = np.sqrt(np.maximum(vectors.counts, LEAST_COUNT))
     value = np.stack([np.resize(length, len(weight)), weight], axis=1)  # one word has no code
     seeds = [np.random.SeedSequence(0)]  # of samples; nothing else is random

@@ -14,6 +14,9 @@ from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Int64, Integer
 from hstree.tree.arrays import TreeArrays, compact
 
+#: Maximum number of decisions that `Codes` keeps expanded; above it, each batch is expanded.
+CACHE_LIMIT = 1 << 25
+
 
 class Expansion(NamedTuple):
     """Codes of a batch of B labels, as flat arrays."""
@@ -31,6 +34,9 @@ class Codes:
     Parameters
     ----------
     tree : Tree
+    cache_limit : int, default 2**25
+        Maximum number of decisions kept expanded (8 bytes each); above it, every batch is
+        expanded by walking up the tree.
     nodes : bool, default False
         Whether the way to node n is the code of ``V + n``, too, as if the node were a label; that
         to the root has no decision.
@@ -49,7 +55,9 @@ class Codes:
         D, their sum.
     """
 
-    def __init__(self, tree: TreeArrays, *, nodes: bool = False) -> None:
+    def __init__(
+        self, tree: TreeArrays, *, cache_limit: int = CACHE_LIMIT, nodes: bool = False
+    ) -> None:
         self.tree = tree
         self.parent_edge = tree.parent_edge
         leaf_edge = np.flatnonzero(tree.child < 0)
@@ -64,6 +72,10 @@ class Codes:
         self.label_start = compact(offsets(n_codes))
         self.length = length
         self.n_decisions = int(self.length.sum())
+        self._edge: Int64 | None = None
+        if self.n_decisions <= cache_limit:
+            self._start = offsets(self.length)
+            self._edge = self._decisions(np.arange(len(self.length)))[1]
 
     @cached_property
     def label(self) -> Int64:
@@ -73,12 +85,18 @@ class Codes:
     def expand(self, labels: Integer) -> Expansion:
         """Return all codes of a batch of label ids (B,), which may repeat.
 
-        O(D + depth) time for D decisions: all codes are followed up the tree at once.
+        O(D) time for D decisions, or O(D + depth) where codes are not cached.
         """
         first = self.label_start[labels]
         code_start = offsets(self.label_start[labels + 1] - first)
-        code = ranges(first, code_start)
+        start, edge = self._decisions(ranges(first, code_start))
+        return Expansion(code_start, segment_ids(code_start), start, segment_ids(start), edge)
+
+    def _decisions(self, code: Int64) -> tuple[Int64, Int64]:
+        """Return the offsets and the edges (D,) of some codes; walks all up at once if not kept."""
         start = offsets(self.length[code])
+        if self._edge is not None:
+            return start, self._edge[ranges(self._start[code], start)]
         edge = np.empty(start[-1], np.int64)
         # Edge that each code has reached, and its index in `edge`; the root's code has no edge
         current, slot = self.leaf_edge[code], start[1:] - 1
@@ -91,4 +109,4 @@ class Codes:
             if not alive.all():
                 current, slot = current[alive], slot[alive]
             slot = slot - 1
-        return Expansion(code_start, segment_ids(code_start), start, segment_ids(start), edge)
+        return start, edge

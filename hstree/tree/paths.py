@@ -60,7 +60,7 @@ def paths_of(tree: Tree) -> Paths:
     more than 2**27 decisions. V = 1 has one path, without a decision.
     """
     check_binary(tree, "a path of bits")
-    codes = Codes(tree)
+    codes = Codes(tree, cache_limit=0)
     if codes.n_decisions > MOST_DECISIONS:
         raise InputError(
             f"the codes have {codes.n_decisions:,} decisions, too many for paths of bits, which "

@@ -139,7 +139,7 @@ def _shared_scores(tree: TreeArrays) -> Float64:
     is_wide = tree.fan_out > NARROW
     if not is_wide.any():
         return shared
-    codes = Codes(tree)
+    codes = Codes(tree, cache_limit=0)
     n_decisions = np.add.reduceat(codes.length, codes.label_start[:-1])  # (V,)
     for first, stop in batches(offsets(n_decisions), _DECISIONS):
         taken = codes.expand(np.arange(first, stop))

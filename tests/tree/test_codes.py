@@ -49,10 +49,11 @@ def test_codes_are_those_of_a_recursive_walk(tree):
 
 
 @given(trees(only_codes=True), st.data())
-def test_a_batch_is_its_labels_one_after_the_other(tree, data):
+def test_a_batch_is_its_labels_one_after_the_other_cached_or_not(tree, data):
     batch = data.draw(st.lists(st.integers(0, tree.n_labels - 1), max_size=8))
     expected = codes_by_recursion(tree)
-    assert spelled(Codes(tree), batch) == [expected[label] for label in batch]
+    for codes in (Codes(tree), Codes(tree, cache_limit=0)):
+        assert spelled(codes, batch) == [expected[label] for label in batch]
 
 
 def test_a_chain_of_100_000_labels():
@@ -72,5 +73,5 @@ def test_nodes_have_the_codes_that_lead_to_them(tree):
     for edge in tree.node_edge[1:]:
         node, branch = int(tree.edge_node[edge]), int(tree.edge_branch[edge])
         to_node.append([[*to_node[node][0], (node, branch)]])
-    codes = Codes(tree, nodes=True)
-    assert spelled(codes, range(tree.n_labels + tree.n_nodes)) == labels + to_node
+    for codes in (Codes(tree, nodes=True), Codes(tree, nodes=True, cache_limit=0)):
+        assert spelled(codes, range(tree.n_labels + tree.n_nodes)) == labels + to_node

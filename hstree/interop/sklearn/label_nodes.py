@@ -185,7 +185,7 @@ class LabelNodes(NamedTuple):
 
     def log_prob(self, X: Rows) -> Iterator[tuple[slice, Float64]]:
         """Yield slices of the samples, and the log-probabilities (samples, V) of all labels."""
-        codes = Codes(self.tree)
+        codes = Codes(self.tree, cache_limit=0)
         step = max(1, min(SEARCHED_TOGETHER, TABLE_LIMIT // len(self.bias)))
         for a in range(0, X.shape[0], step):
             # (E + 1, samples) of each edge, then of the product of those before it and of itself
