@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeVar
@@ -29,8 +29,6 @@ from hstree.layers import kernels
 
 #: A narrow node with this many scores in a batch is a matrix product too.
 CROWDED = 512
-#: Nodes of this many scores in a batch gain from a second BLAS thread.
-LARGE = 1 << 16
 #: The module whose import loads SciPy's BLAS, which products in compiled kernels call.
 SCIPY_BLAS = "scipy.linalg.cython_blas"
 #: The most bytes that `Scratch` keeps under one name; a larger array is an ordinary one.
@@ -186,13 +184,14 @@ class WideNodes:
             for i, (node_row, k, slot) in enumerate(places)
         ]
         in_order = np.empty(len(order), weight.dtype)
-        for block in _small_blocks_last(self._blocks):
-            table, some = block.table, block.decisions
-            np.matmul(self._hidden[block.visits], weight[block.rows].T, out=table)
-            table += bias[block.rows]
-            if features:
-                features.add_to(table, self.item[block.visits], block)
-            in_order[some] = kernels.block_probabilities(table, self._chosen[some])
+        with ONE_BLAS_THREAD:  # a second one is as fast
+            for block in self._blocks:
+                table, some = block.table, block.decisions
+                np.matmul(self._hidden[block.visits], weight[block.rows].T, out=table)
+                table += bias[block.rows]
+                if features:
+                    features.add_to(table, self.item[block.visits], block)
+                in_order[some] = kernels.block_probabilities(table, self._chosen[some])
         # (D,) log-probability of each decision
         self.log_prob = np.empty_like(in_order)
         self.log_prob[order] = in_order
@@ -206,38 +205,26 @@ class WideNodes:
         grad_bias = np.empty(n_touched, weight.dtype)
         if share is not None:
             share = share[self._order]
-        for block in _small_blocks_last(self._blocks):
-            # (n, k) the sums of the weighted errors of each visit's decisions
-            table, chosen = block.table, self._chosen[block.decisions]
-            if share is None:  # one code a label, which passes a node once
-                table.reshape(-1)[chosen] -= 1
-            else:
-                of_block = share[block.decisions]
-                first = self._first[block.visits] - block.decisions.start
-                one_each = len(chosen) == len(table)
-                of_visit = of_block if one_each else np.add.reduceat(of_block, first)
-                table *= of_visit[:, None]
-                np.subtract.at(table.reshape(-1), chosen, of_block)
-            if self._features:
-                self._features.learn_from(table, self.item[block.visits], block)
-            np.matmul(table, weight[block.rows], out=grad[block.visits])
-            np.matmul(table.T, self._hidden[block.visits], out=grad_weight[block.touched])
-            np.add.reduce(table, axis=0, out=grad_bias[block.touched])
+        with ONE_BLAS_THREAD:
+            for block in self._blocks:
+                # (n, k) the sums of the weighted errors of each visit's decisions
+                table, chosen = block.table, self._chosen[block.decisions]
+                if share is None:  # one code a label, which passes a node once
+                    table.reshape(-1)[chosen] -= 1
+                else:
+                    of_block = share[block.decisions]
+                    first = self._first[block.visits] - block.decisions.start
+                    one_each = len(chosen) == len(table)
+                    of_visit = of_block if one_each else np.add.reduceat(of_block, first)
+                    table *= of_visit[:, None]
+                    np.subtract.at(table.reshape(-1), chosen, of_block)
+                if self._features:
+                    self._features.learn_from(table, self.item[block.visits], block)
+                np.matmul(table, weight[block.rows], out=grad[block.visits])
+                np.matmul(table.T, self._hidden[block.visits], out=grad_weight[block.touched])
+                np.add.reduce(table, axis=0, out=grad_bias[block.touched])
         grad_hidden = kernels.slot_sums(grad, self.item, self._batch_size)
         return grad_hidden, self._touched, grad_weight, grad_bias
-
-
-def _small_blocks_last(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield large blocks, then small ones while BLAS is held to one thread."""
-    small = []
-    for block in blocks:
-        if block.table.size >= LARGE:
-            yield block
-        else:
-            small.append(block)
-    if small:  # waiting for a second thread would take longer than it saves
-        with ONE_BLAS_THREAD:
-            yield from small
 
 
 class _OneBlasThread:
