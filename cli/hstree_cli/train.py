@@ -320,7 +320,7 @@ def classify(
     from hstree.data.multilabel import read_multilabel
     from hstree.errors import InputError
     from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier
-    from hstree.interop.sklearn.label_files import FILES
+    from hstree.interop.sklearn.label_tree import FILES
     from hstree_cli.trees import builder_of
 
     chosen: dict[str, Any] = {}

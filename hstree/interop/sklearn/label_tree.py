@@ -1,5 +1,6 @@
 """Probabilistic label tree: a linear classifier for several labels a sample."""
 
+import hashlib
 import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -7,25 +8,32 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 import scipy.sparse
 from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as tensors_to_bytes
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from hstree._files import current_file, read_json, read_regular, replacing_together, write_json
 from hstree._options import Option, Range
 from hstree._text import one_line
 from hstree._typing import Array, Float64, Int64
 from hstree.builders.shared.prune import pruned
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, InputError
-from hstree.interop.sklearn import label_files
 from hstree.interop.sklearn.class_tree import NARROW_ABOVE, few_dimensions, label_ids, tree_of
 from hstree.interop.sklearn.label_nodes import LabelNodes, Objective, fit_nodes
 from hstree.tree import Tree, load
 
 #: Numbers of the labels' vectors up to which these are taken as they are.
 MOST_NUMBERS = 1 << 20
+#: What `save` writes. The weights are safetensors: ``start`` (E + 2,), ``feature`` and ``weight``
+#: of a CSR array, ``bias`` (E + 1,), and ``scale`` (n_features,), by which features are multiplied.
+FORMAT, VERSION = "hstree label tree", 1
+FILES = CONFIG, TREE, WEIGHTS = "config.json", "tree.json", "weights.safetensors"
+_REMEDY = "give the folder of a saved classifier"
 
 _RANGES = {
     "scaling": Literal["auto", "tfidf", "unit", "none"],
@@ -208,22 +216,41 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         names = getattr(self, "feature_names_in_", None)
         weight = self._model.weight
         tensors = {"start": weight.indptr, "feature": weight.indices, "weight": weight.data}
+        tensors |= {"bias": self._model.bias, "scale": self.scale_}
+        content = tensors_to_bytes(tensors)
         config = {
+            "format": FORMAT,
+            "version": VERSION,
             "parameters": {k: v for k, v in self.get_params().items() if isinstance(v, plain)},
             "classes": self.classes_.tolist() if self._is_single else None,
             "feature_names": None if names is None else names.tolist(),
             "has_unit_length": self._has_unit_length,
             "sparse": self._is_sparse,
             "dtype": self._dtype.str,
+            **_hashes(self.tree_, content),
         }
-        tensors |= {"bias": self._model.bias, "scale": self.scale_}
-        label_files.write(folder, config, self.tree_, tensors)
+        with replacing_together(folder) as new:
+            self.tree_.save(new / TREE)
+            (new / WEIGHTS).write_bytes(content)
+            write_json(new / CONFIG, config)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read a classifier that `save` wrote; FileFormatError when the folder does not hold it."""
         try:
-            config, tree, tensors = label_files.read(folder)
+            config = read_json(current_file(folder, CONFIG), _REMEDY)
+            if (found := (config.get("format"), config.get("version"))) != (FORMAT, VERSION):
+                raise FileFormatError(
+                    f"{folder} holds {found[0]!r}, version {found[1]!r}, not {FORMAT!r}, version "
+                    f"{VERSION}; {_REMEDY}"
+                )
+            content = read_regular(current_file(folder, WEIGHTS), FileFormatError, _REMEDY)
+            tree, tensors = load(current_file(folder, TREE)), load_tensors(content)
+            if any(config.get(name) != value for name, value in _hashes(tree, content).items()):
+                raise FileFormatError(
+                    f"{folder}: {TREE} and {WEIGHTS} are not those that {CONFIG} names; "
+                    "save it again"
+                )
             return cls(**config["parameters"])._restored(tree, tensors, config)
         except (ValueError, KeyError, TypeError, OverflowError, SafetensorError) as error:
             why = one_line(error)
@@ -342,3 +369,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         found = self._model.search(X, k, threshold)
         found.indices = self._class_of_label[found.indices]
         return found
+
+
+def _hashes(tree: Tree, weights: bytes) -> dict[str, str]:
+    return {"tree_sha256": tree.sha256, "weights_sha256": hashlib.sha256(weights).hexdigest()}
