@@ -2,7 +2,8 @@
 
 A package keeps its compiled functions in a module ``compiled``, under the names of the functions in
 NumPy that they replace, which are marked by `twin`. That module, and numba with it, is imported
-when the first of them is called. ``HSTREE_FAST=0`` and `numpy_alone` switch them off.
+when the first of them is called. ``HSTREE_FAST=0`` and `numpy_alone` switch them off, and
+`if_it_pays` does for short work.
 """
 
 import functools
@@ -33,6 +34,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: Environment variable that switches compiled functions off when it is 0.
 VARIABLE = "HSTREE_FAST"
+#: Tokens that a training or a score looks at in all, and seconds of a training in a bounded time,
+#: from which compiling takes less time than it saves.
+WORTH_TOKENS, WORTH_SECONDS = 1_000_000, 60.0
 #: Oldest numba that is used.
 OLDEST = "0.61"
 #: What compiled sums may do that Python's may not: add in another order, and round once less.
@@ -42,7 +46,8 @@ OPTIONS = {"error_model": "numpy", "no_cfunc_wrapper": True}
 #: Numbers that are not parted, so that vectorised loops begin at the same places.
 STEP = 64
 
-_alone: ContextVar[bool] = ContextVar("hstree numpy alone", default=False)
+#: Whether NumPy computes alone; None where nothing has decided.
+_alone: ContextVar[bool | None] = ContextVar("hstree numpy alone", default=None)
 _limit: ContextVar[int | None] = ContextVar("hstree threads", default=None)
 _compiling: ContextVar[bool] = ContextVar("hstree compiling", default=False)
 _go_on = np.zeros(1, np.bool_)
@@ -54,6 +59,23 @@ stop_flag: ContextVar[Bool] = ContextVar("hstree stop", default=_go_on)
 def numpy_alone(alone: bool = True) -> Iterator[None]:
     """Compute without compiled functions while the body runs; `alone` False changes nothing."""
     token = _alone.set(alone or _alone.get())
+    try:
+        yield
+    finally:
+        _alone.reset(token)
+
+
+@contextmanager
+def if_it_pays(tokens: int, seconds: float | None = None) -> Iterator[None]:
+    """Compute without compiled functions while the body runs if its work is short.
+
+    The work is to look at some tokens, or takes some seconds. It depends on nothing else, not on
+    what has been compiled before, so that results do not. What is within a body, or in one of
+    `numpy_alone`, follows that; ``HSTREE_FAST=1`` has kernels compute however short the work is.
+    """
+    is_short = tokens < WORTH_TOKENS if seconds is None else seconds < WORTH_SECONDS
+    is_decided = _alone.get() is not None or os.environ.get(VARIABLE) == "1"
+    token = _alone.set(_alone.get() if is_decided else is_short)
     try:
         yield
     finally:

@@ -14,6 +14,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Short texts, too, are trained on by compiled kernels where there are any.
+os.environ.setdefault("HSTREE_FAST", "1")
+
 # Workers share the machine code of compiled kernels, so that it is made once.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir(), "hstree-kernels")))
 

@@ -39,11 +39,13 @@ def predict(
     corpus: in lower case if it is. With a cbow or skipgram model the answers are
     words that occur near those of TEXT.
     """
+    from hstree._compiled import numpy_alone
     from hstree._files import write_json
     from hstree_cli.inputs import load_models, warn_of_unknown, words_of
 
     check_outputs(Output("--json", json), reads=[model, *(also or ())])
-    with showing_progress():
+    # Compiling would take longer than to search once
+    with showing_progress(), numpy_alone():
         loaded, words = load_models(model, also), words_of(context)
         unknown = warn_of_unknown(words, loaded.vocabulary)
         (predicted,) = loaded.predict([words], k)
@@ -111,6 +113,7 @@ def score(
     """
     import numpy as np
 
+    from hstree._compiled import if_it_pays
     from hstree._files import replacing, write_json
     from hstree.data.splits import read_before
     from hstree.data.text_score import TextScore
@@ -129,7 +132,7 @@ def score(
             if seen := read_before(text, training=one.texts) or read_before(text, **made_from):
                 warn(seen)
                 break
-        with explained(f"read {text.name}"):
+        with explained(f"read {text.name}"), if_it_pays(len(text)):
             nll, oov = map(np.concatenate, zip(*loaded.scored(text), strict=True))
         results = {"predicts": loaded.predicts, **_totals(text, TextScore.of(nll, oov))}
         lines = (_word_lines if per_word else _text_lines)(text, nll, oov)

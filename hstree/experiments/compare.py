@@ -150,7 +150,7 @@ def compare(
     'gmm epsilon=0.4'
     """
     runner, began = Runner.of(text, rows, folder, stop, seeds, options), time.perf_counter()
-    with locked(runner.home):
+    with locked(runner.home), runner.backend():
         runner = runner.with_kept(only=only, force=force)
         runner.splits.train.counted_vocabulary().save(runner.home / results.WORDS)
         table = Table(runner, updated, how={"n_jobs": n_jobs, "is_shared": is_shared})
@@ -204,7 +204,8 @@ def plan_of(
         runner = replace(runner, first_seconds=rounds[0].seconds)
         last = {row: one.seconds for one in rounds for row in one.rows}
     runner, planned = replace(runner, makes=False), dict[Job, float | None]()
-    with limited_threads(threads_of_job(n_jobs)):  # on which bounded trainings depend
+    # on which bounded trainings depend
+    with limited_threads(threads_of_job(n_jobs)), runner.backend():
         for row in runner.rows:
             for job in itertools.chain.from_iterable(runner.jobs_of(row)):
                 planned[job] = None
@@ -289,7 +290,7 @@ def evaluate(
     runner = replace(runner, first_seconds=runner.stop.total_seconds, score_train=True)
     trainings: list[Model[Any]] = []
     calls = [trainings.append, *([] if trained is None else [trained])]
-    with locked(runner.home):
+    with locked(runner.home), runner.backend():
         job = runner.jobs_of(one)[0][0]
         result = runner.run(job, trained=calls, seconds=runner.first_seconds)
         comparison = Table(runner, done={one.name: [[result]]}).comparison()

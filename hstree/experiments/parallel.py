@@ -153,6 +153,7 @@ def _do(plan: _Plan, task: _Task) -> tuple[JobResult | float | None, bytes]:
             )
         splits = Splits(*map(corpus_at, plan.addresses))
         runner = Runner(splits, **plan.fields | {"home": home})
+        stack.enter_context(runner.backend())
         row = Row.parse(task.row, None if task.tree is None else load(home / task.tree))
         job = Job(row, task.seed)
         if row.source is not None:

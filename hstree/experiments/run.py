@@ -16,7 +16,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from operator import methodcaller
 from pathlib import Path
@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import kernels, n_threads
+from hstree._compiled import if_it_pays, kernels, n_threads
 from hstree._files import hash_of, make_folder, read_regular, replacing
 from hstree._options import Option, RandomState
 from hstree._text import one_line
@@ -212,6 +212,13 @@ class Runner:
             if kept.options.get(name) != self.config.get(name):
                 return f"its {name} is {kept.options.get(name)}, this one's {self.config.get(name)}"
         return None
+
+    def backend(self) -> AbstractContextManager[None]:
+        """Return a context in which kernels do all jobs, or NumPy where the text is short."""
+        if self.config.get("online"):  # which kernels alone can do
+            return nullcontext()
+        n_tokens = len(self.splits.train) * self.max_epochs
+        return if_it_pays(n_tokens, self.stop.total_seconds)
 
     def jobs_of(self, row: Row) -> list[list[Job]]:
         """Return the jobs of a row for each seed; an n-gram model has one for all."""

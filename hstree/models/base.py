@@ -23,7 +23,7 @@ import numpy as np
 from safetensors.numpy import save as tensors_to_bytes
 
 from hstree import progress
-from hstree._compiled import kernels, numpy_alone
+from hstree._compiled import if_it_pays, kernels, numpy_alone
 from hstree._files import hash_of, replacing_together
 from hstree._options import Range, options_of
 from hstree._text import one_line
@@ -244,7 +244,7 @@ class Model(Predictor, Generic[M]):
         valid: Any = None,
         *,
         warm_start: Model[Any] | None = None,
-        fast: bool = True,
+        fast: bool | None = None,
         checkpoints: str | os.PathLike[str] | None = None,
         pauses: bool = False,
     ) -> Self:
@@ -261,9 +261,11 @@ class Model(Predictor, Generic[M]):
             word vectors follow their words, and words that it lacks begin with random ones. The
             output layer begins anew, as do the sums of the optimiser; but the model itself goes on
             with its own output layer, as after `load` and `grow`.
-        fast : bool, default True
-            Whether to train by compiled kernels, where numba is installed; by NumPy otherwise.
-            Their sums are rounded otherwise, so that weights differ in the last digits.
+        fast : bool, optional
+            Whether to train by compiled kernels, where numba is installed; by NumPy otherwise. By
+            default they train unless the tokens of all epochs are fewer than a million, or the
+            seconds than 60: compiling would take longer than the training. Their sums are rounded
+            otherwise, so that weights differ in the last digits.
         checkpoints : path, optional
             Folder for states of trainings, one of every five minutes and those at Ctrl-C and the
             end. The same training, this model fitted to these texts, goes on from the last one,
@@ -298,7 +300,10 @@ class Model(Predictor, Generic[M]):
         began = time.perf_counter()
         hooks_of(self.layer).prepare(windows)
         preparation = time.perf_counter() - began
-        with numpy_alone(not fast):
+        if fast is None and getattr(self, "online", False):
+            fast = True  # kernels alone train word by word
+        work = len(train) * self.epochs, getattr(self, "seconds", None)
+        with if_it_pays(*work) if fast is None else numpy_alone(not fast):
             self._checkpoints, trainer = None, self.trainer(windows)
             if checkpoints is not None:
                 # All that the training depends on but versions and threads; one that pauses goes on
@@ -413,7 +418,8 @@ class Model(Predictor, Generic[M]):
     def score(self, corpus: Any, *, details: bool = False) -> TextScore:
         """Score every position of a text; `details` add ln Z and the nll of each token."""
         windows = self.windows(Corpus.of(corpus, self.vocabulary))
-        return score(self.context_model, self.layer, windows, details=details)
+        with if_it_pays(len(windows)):
+            return score(self.context_model, self.layer, windows, details=details)
 
     def hidden(self, contexts: Contexts) -> Array:
         """Return the hidden vectors of contexts, a float32 array (B, d)."""

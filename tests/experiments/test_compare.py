@@ -2,21 +2,24 @@
 
 import re
 import shutil
+from importlib.util import find_spec
 
 import msgspec
 import numpy as np
 import pytest
 
 import hstree
+from hstree._compiled import kernels
 from hstree.data.text_score import perplexity
 from hstree.errors import InputError, OptionError
 from hstree.experiments.compare import best_weight, frequency_bands, mixed_nll, plan_of
 from hstree.experiments.results import TreeFigures
 from hstree.experiments.row import Row
-from hstree.experiments.run import locked
+from hstree.experiments.run import Runner, locked
 from hstree.experiments.significance import paired_ratio
 from hstree.models.ensemble import mean_probability
 from tests.experiments.conftest import QUICK, ROWS
+from tests.needs import NUMBA
 
 ONE = hstree.Epochs(1)
 
@@ -313,3 +316,17 @@ def test_an_evaluation_tells_of_the_model_before_it_is_scored(splits):
     models = []
     found = hstree.evaluate("huffman", splits, stop=ONE, trained=models.append, **QUICK)
     assert models == [found.model]
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason=NUMBA)
+@pytest.mark.parametrize(
+    ("epochs", "options", "compiles"),
+    [(1, {}, False), (10**6, {}, True), (1, {"model": "cbow", "online": True}, True)],
+)
+def test_kernels_train_where_the_text_is_long_or_they_are_asked_for(
+    splits, tmp_path, monkeypatch, epochs, options, compiles
+):
+    monkeypatch.delenv("HSTREE_FAST")
+    runner = Runner.of(splits, ["huffman"], tmp_path, hstree.Epochs(epochs), 1, options)
+    with runner.backend():
+        assert (kernels() != "numpy") == compiles

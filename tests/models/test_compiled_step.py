@@ -189,6 +189,23 @@ def test_results_of_a_training_say_what_trained(corpus):
         assert model.history_.kernels == kernels
 
 
+@pytest.mark.parametrize(
+    ("of", "options", "fast", "compiles"),
+    [
+        (LanguageModel, {}, None, False),
+        (LanguageModel, {}, True, True),
+        (CBOW, {}, None, False),
+        (CBOW, {"online": True}, None, True),
+    ],
+)
+def test_kernels_train_on_a_short_text_when_they_are_asked_for(
+    corpus, monkeypatch, of, options, fast, compiles
+):
+    monkeypatch.delenv("HSTREE_FAST")
+    model = of(tree("huffman", corpus), dim=5, epochs=1, **options).fit(corpus, fast=fast)
+    assert (model.history_.kernels != "numpy") == compiles
+
+
 @pytest.mark.parametrize("of", [LanguageModel, CBOW, SkipGram])
 def test_a_trainer_compiles_before_its_first_step_and_moves_nothing(corpus, of):
     model = of(tree("wide", corpus), dim=13, batch_size=50)

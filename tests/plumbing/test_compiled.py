@@ -179,6 +179,33 @@ print(numba.config.CACHE_DIR == {str(tmp_path)!r})
 
 
 @needs_numba
+@pytest.mark.parametrize(
+    ("variable", "work", "is_compiled"),
+    [
+        ("", (_compiled.WORTH_TOKENS - 1,), False),
+        ("", (_compiled.WORTH_TOKENS,), True),
+        ("", (10**9, 59.0), False),
+        ("", (1, 60.0), True),
+        ("1", (1,), True),
+        ("0", (10**9,), False),
+    ],
+)
+def test_kernels_do_long_work(monkeypatch, variable, work, is_compiled):
+    monkeypatch.setenv("HSTREE_FAST", variable)
+    with _compiled.if_it_pays(*work):
+        assert (_compiled.kernels() != "numpy") == is_compiled
+
+
+@needs_numba
+def test_work_within_work_is_done_likewise(monkeypatch):
+    monkeypatch.delenv("HSTREE_FAST")
+    with _compiled.if_it_pays(1), _compiled.if_it_pays(10**9):
+        assert _compiled.kernels() == "numpy"
+    with _compiled.if_it_pays(10**9), _compiled.if_it_pays(1):
+        assert _compiled.kernels() != "numpy"
+
+
+@needs_numba
 def test_numpy_alone_ends_with_its_block_and_can_be_nested():
     fast = _compiled.kernels()
     with _compiled.numpy_alone():
