@@ -7,7 +7,9 @@ many workers as hstree has threads (OMP_NUM_THREADS). Rates are each one's own d
 both predict the same held-out text, every word given its whole window: gensim's weights through
 hstree's layer, on the tree that gensim says it has, without biases. `nll` is the mean over tokens,
 in nats, as `hstree evaluate` defines it. Every round has another seed: the mean and the standard
-deviation over rounds.
+deviation over rounds. ``--fasttext PROGRAM`` adds fastText (hierarchical softmax, no subwords), and
+gensim that reads a file is there, too; these are not scored. fastText's CPU seconds count, so that
+``--cpu`` and one thread belong to it.
 
     python -m benchmarks.word2vec train.txt held-out.txt [--epochs 5] [--sample 0.001 0]
 """
@@ -15,7 +17,10 @@ deviation over rounds.
 from __future__ import annotations
 
 import math
+import resource
 import statistics
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -47,7 +52,10 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--by", nargs="+", metavar="NAME", help='only these, as "hstree, online"')
+    parser.add_argument("--fasttext", metavar="PROGRAM", help="also this build of fastText")
+    parser.add_argument("--cpu", action="store_true", help="CPU time, for one thread")
     options = parser.parse_args()
+    options.clock = time.process_time if options.cpu else time.perf_counter
     train = hstree.Corpus.read(options.train)
     test = hstree.Corpus.read(options.test, vocabulary=train.vocabulary)
     rows = (
@@ -64,7 +72,14 @@ def compare(
 ) -> Iterator[dict[str, Any]]:
     """Let both train in turns; speeds are medians over rounds, and so is their ratio."""
     both = model, sample, train, test, options
-    made = {"gensim": gensims, "hstree": ours, "hstree, online": partial(ours, online=True)}
+    made = {
+        "gensim": gensims,
+        "gensim, from a file": partial(gensims, by_file=True),
+        "hstree": ours,
+        "hstree, online": partial(ours, online=True),
+    }
+    if options.fasttext:
+        made["fastText"] = fasttexts
     if kernels() == "numpy":
         del made["hstree, online"]
     names = [name for name in made if options.by is None or name in options.by]
@@ -77,6 +92,8 @@ def compare(
             speeds[name].append(options.epochs * len(train) / seconds)
             nlls[name].append(nll)
     for name, of_rounds in speeds.items():
+        nll = statistics.mean(nlls[name])
+        is_scored = not math.isnan(nll)
         ratios = [a / b for a, b in zip(of_rounds, speeds.get("gensim", []), strict=False)]
         yield {
             "model": model,
@@ -86,9 +103,9 @@ def compare(
             "epochs": options.epochs,
             "words/s": statistics.median(of_rounds),
             "times gensim": statistics.median(ratios) if ratios else None,
-            "held-out nll": (nll := statistics.mean(nlls[name])),
-            "sd": statistics.stdev(nlls[name]) if options.rounds > 1 else None,
-            "perplexity": math.exp(nll),
+            "held-out nll": nll if is_scored else None,
+            "sd": statistics.stdev(nlls[name]) if is_scored and options.rounds > 1 else None,
+            "perplexity": math.exp(nll) if is_scored else None,
         }
 
 
@@ -115,9 +132,9 @@ def ours(
             batch_size=options.batch_size,
             online=online,
         )
-        began = time.perf_counter()
-        trained = untrained.fit(train)
-        seconds = time.perf_counter() - began
+        began = options.clock()
+        trained = untrained.fit(train, fast=True)
+        seconds = options.clock() - began
         result = trained.score(test)
         return seconds, result.nll / result.tokens
 
@@ -125,9 +142,14 @@ def ours(
 
 
 def gensims(
-    model: Any, sample: float, train: hstree.Corpus, test: hstree.Corpus, options: Any
+    model: Any,
+    sample: float,
+    train: hstree.Corpus,
+    test: hstree.Corpus,
+    options: Any,
+    by_file: bool = False,
 ) -> Contestant:
-    """Return gensim's training over its own Huffman tree."""
+    """Return gensim's training over its own Huffman tree; a file's lines have no ``<eos>``."""
     from gensim.models import Word2Vec as Gensim
 
     words, start = train.words(slice(None)), train.line_start.tolist()
@@ -145,10 +167,39 @@ def gensims(
             workers=n_threads(),
             seed=seed,
         )
-        trained.build_vocab(lines)
-        began = time.perf_counter()
-        trained.train(lines, total_examples=len(lines), epochs=options.epochs)
-        return time.perf_counter() - began, nll_of(trained, model, test, options.window)
+        source: dict[str, Any] = (
+            {"corpus_file": options.train} if by_file else {"corpus_iterable": lines}
+        )
+        trained.build_vocab(**source)
+        more = {"total_examples": len(lines), "total_words": trained.corpus_total_words}
+        began = options.clock()
+        trained.train(**source, **more, epochs=options.epochs)
+        seconds = options.clock() - began
+        if by_file:  # which has fewer tokens, and no vector of <eos>
+            return seconds * len(train) / (len(train) - len(lines)), math.nan
+        return seconds, nll_of(trained, model, test, options.window)
+
+    return contestant
+
+
+def fasttexts(
+    model: Any, sample: float, train: hstree.Corpus, test: hstree.Corpus, options: Any
+) -> Contestant:
+    """Return fastText's training; a run of one epoch tells what reading and writing take."""
+    sizes = ["-dim", options.dim, "-ws", options.window, "-minCount", 1, "-maxn", 0, "-bucket", 0]
+    ways = ["-loss", "hs", "-t", sample or 1, "-thread", 1]
+
+    def seconds(epochs: int) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        with tempfile.TemporaryDirectory() as folder:
+            files = ["-input", options.train, "-output", f"{folder}/model", "-epoch", epochs]
+            command = [options.fasttext, model, *files, *sizes, *ways]
+            subprocess.run([str(word) for word in command], check=True, capture_output=True)
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+    def contestant(seed: int) -> tuple[float, float]:
+        of_epoch = (seconds(options.epochs) - seconds(1)) / (options.epochs - 1)
+        return options.epochs * of_epoch, math.nan
 
     return contestant
 
