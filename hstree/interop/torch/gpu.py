@@ -29,14 +29,18 @@ BLOCK = 1 << 12
 BEAM = 64
 
 
+def _has_kernels(weight: Tensor) -> bool:
+    """Whether the kernels can read these weights: plain ones on a GPU, no shards."""
+    return kernels is not None and weight.is_cuda and type(weight.data) is Tensor
+
+
 def can_fuse(index: TreeIndex, weight: Tensor) -> bool:
     """Whether the kernels compute a tree's codes.
 
     Not in the transforms of ``torch.func``, nor where sums have to be in a fixed order.
     """
     return (
-        kernels is not None
-        and weight.is_cuda
+        _has_kernels(weight)
         and 0 < index.widest <= WIDEST
         and index.has_all_codes
         and not torch.are_deterministic_algorithms_enabled()
@@ -61,8 +65,7 @@ def fused_log_prob(index: TreeIndex, inputs: Inputs, item: Tensor, code: Tensor)
 def can_search(index: TreeIndex, weight: Tensor, k: int) -> bool:
     """Whether the kernel searches a tree: of two children a node and one code a label."""
     return (
-        kernels is not None
-        and weight.is_cuda
+        _has_kernels(weight)
         and weight.dtype != torch.float64
         and index.has_single_codes
         and index.is_binary
