@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=Path("runs/torch_perplexity"))
     options = parser.parse_args()
-    options.tokens = STREAMS * LENGTH  # in a batch, which the heads ask for
+    options.tokens, options.device = STREAMS * LENGTH, "cpu"  # which the heads ask for
     torch.set_num_threads(1)
     torch.sparse.check_sparse_tensor_invariants.disable()
     splits = read(options)
