@@ -17,7 +17,7 @@ from hstree.interop.torch.functions import Inputs, row_gradient
 from hstree.interop.torch.index import TreeIndex
 
 try:
-    from hstree.interop.torch import kernels
+    from hstree.interop.torch import _kernels as kernels
 except ImportError:  # triton
     kernels = None  # type: ignore[assignment]
 
