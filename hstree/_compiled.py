@@ -32,7 +32,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Environment variable that switches compiled functions off when it is 0.
+#: Environment variable that switches compiled functions off when it is 0, and has them do short
+#: work, too, when it is 1.
 VARIABLE = "HSTREE_FAST"
 #: Tokens that a training or a score looks at in all, and seconds of a training in a bounded time,
 #: from which compiling takes less time than it saves.
@@ -66,15 +67,16 @@ def numpy_alone(alone: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def if_it_pays(tokens: int, seconds: float | None = None) -> Iterator[None]:
+def if_it_pays(tokens: int, seconds: float | None = None, *, asked: bool = False) -> Iterator[None]:
     """Compute without compiled functions while the body runs if its work is short.
 
     The work is to look at some tokens, or takes some seconds. It depends on nothing else, not on
     what has been compiled before, so that results do not. What is within a body, or in one of
-    `numpy_alone`, follows that; ``HSTREE_FAST=1`` has kernels compute however short the work is.
+    `numpy_alone`, follows that. Kernels compute however short the work is where they are `asked`
+    for, or ``HSTREE_FAST`` is 1.
     """
     is_short = tokens < WORTH_TOKENS if seconds is None else seconds < WORTH_SECONDS
-    is_decided = _alone.get() is not None or os.environ.get(VARIABLE) == "1"
+    is_decided = asked or _alone.get() is not None or os.environ.get(VARIABLE) == "1"
     token = _alone.set(_alone.get() if is_decided else is_short)
     try:
         yield

@@ -16,7 +16,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from operator import methodcaller
 from pathlib import Path
@@ -215,10 +215,9 @@ class Runner:
 
     def backend(self) -> AbstractContextManager[None]:
         """Return a context in which kernels do all jobs, or NumPy where the text is short."""
-        if self.config.get("online"):  # which kernels alone can do
-            return nullcontext()
         n_tokens = len(self.splits.train) * self.max_epochs
-        return if_it_pays(n_tokens, self.stop.total_seconds)
+        asked = bool(self.config.get("online"))  # which kernels alone can do
+        return if_it_pays(n_tokens, self.stop.total_seconds, asked=asked)
 
     def jobs_of(self, row: Row) -> list[list[Job]]:
         """Return the jobs of a row for each seed; an n-gram model has one for all."""

@@ -300,10 +300,10 @@ class Model(Predictor, Generic[M]):
         began = time.perf_counter()
         hooks_of(self.layer).prepare(windows)
         preparation = time.perf_counter() - began
-        if fast is None and getattr(self, "online", False):
-            fast = True  # kernels alone train word by word
+        # Kernels alone train word by word, which `online` asks for
+        asked = getattr(self, "online", False) if fast is None else fast
         work = len(train) * self.epochs, getattr(self, "seconds", None)
-        with if_it_pays(*work) if fast is None else numpy_alone(not fast):
+        with numpy_alone(fast is False), if_it_pays(*work, asked=asked):
             self._checkpoints, trainer = None, self.trainer(windows)
             if checkpoints is not None:
                 # All that the training depends on but versions and threads; one that pauses goes on

@@ -68,7 +68,7 @@ def can_search(index: TreeIndex, weight: Tensor, k: int) -> bool:
         _has_kernels(weight)
         and weight.dtype != torch.float64
         and index.has_single_codes
-        and index.is_binary
+        and index.widest == 2
         and k <= BEAM
     )
 
@@ -109,14 +109,14 @@ class _FusedLogProb(torch.autograd.Function):
     def backward(ctx: Any, share: Tensor) -> tuple[Tensor | None, ...]:
         weight, bias, hidden, item, code, *paths = tensors = ctx.saved_tensors
         n_rows, dim = weight.shape
-        is_touched = torch.full((n_rows,), not ctx.sparse, device=share.device)
+        # (R,) place of each row in the gradients, and the rows (r,) that have one, None for all
+        place, touched = torch.arange(n_rows, device=share.device), None
         with torch.cuda.device_of(weight):  # type: ignore[no-untyped-call]
-            if ctx.sparse and len(code):
-                kernels.touch[(len(code),)](code, *paths[:4], is_touched, 32)
-            # (R,) place of each row among those that have a gradient, (r,) and these
-            place, touched = is_touched.cumsum(0) - 1, None
             if ctx.sparse:
-                touched = is_touched.nonzero()[:, 0]
+                is_touched = torch.zeros(n_rows, dtype=torch.bool, device=share.device)
+                if len(code):
+                    kernels.touch[(len(code),)](code, *paths[:4], is_touched, 32)
+                place, touched = is_touched.cumsum(0) - 1, is_touched.nonzero()[:, 0]
             n_touched = n_rows if touched is None else len(touched)
             by_weight, by_bias = share.new_zeros(n_touched, dim), share.new_zeros(n_touched)
             by_code = share.new_empty(len(code), dim)

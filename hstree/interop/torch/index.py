@@ -169,7 +169,6 @@ class TreeIndex:
         self.n_labels, self.n_targets = tree.n_labels, len(codes.label_start) - 1
         self.has_single_codes = tree.has_single_codes
         self.widest = int(tree.fan_out.max(initial=0))
-        self.is_binary = tree.n_nodes > 0 and bool((tree.fan_out == 2).all())
         self.edge_row = index_tensor(tree.edge_row, device)
         self.edge_branch = index_tensor(tree.edge_branch, device)
         self.edge_width = index_tensor(tree.edge_width, device)
