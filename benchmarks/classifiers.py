@@ -190,10 +190,7 @@ def narrow(X: Any) -> Any:
 
 def newsgroups(path: str | None) -> Data:
     """Return twenty newsgroups, the classes in the order of their names."""
-    folder = os.environ.get("HSTREE_TEST_DATA")
-    if path is None and folder:
-        path = os.path.join(folder, "20news", "20news-bydate.tar.xz")
-    train, test = (read(path, part) for part in PARTS)
+    train, test = (posts(part, path) for part in PARTS)
     features = TfidfVectorizer(sublinear_tf=True)
     X_train, X_test = features.fit_transform(train[0]), features.transform(test[0])
     names, y_train = np.unique(train[1], return_inverse=True)
@@ -202,8 +199,11 @@ def newsgroups(path: str | None) -> Data:
     return Data(to_rows(X_train), y_train, to_rows(X_test), y_test, names.tolist())
 
 
-def read(path: str | None, part: str) -> tuple[list[str], list[str]]:
-    """Return the texts and the groups of a split."""
+def posts(part: str, path: str | None = None) -> tuple[list[str], list[str]]:
+    """Return the texts and the groups of a split of twenty newsgroups."""
+    folder = os.environ.get("HSTREE_TEST_DATA")
+    if path is None and folder:
+        path = os.path.join(folder, "20news", "20news-bydate.tar.xz")
     if path is None:
         data: Any = fetch_20newsgroups(subset=part)
         return data.data, [data.target_names[group] for group in data.target]

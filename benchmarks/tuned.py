@@ -1,128 +1,241 @@
 """Rows tuned over one grid: weight decay and dropout of each, chosen on validation.
 
-Every row has as many trials as every other, the flat softmax among them: all pairs of a weight
-decay and a dropout, one random state each. The pair of the lowest validation perplexity is then
-trained from further random states. The table has the test perplexity of the defaults, too, and both
-ratios to the flat softmax, that of the tuned rows with its interval. Finished runs are kept in the
+Every row has as many trials as every other, the flat softmax among them: the same pairs of a weight
+decay, times the number of training tokens, and a dropout, one random state each. The pair of the
+lowest validation perplexity is then trained from further random states. Test perplexities are those
+of one model, of two that predict together (of each two random states), and of one and two mixed
+with a Kneser-Ney model of order 5. Ratios are to the first row, and of rows with n-gram features to
+`flat + ngrams`, where it is among them. Every training is a process; finished ones are kept in the
 folder, so that a repeated command continues.
 
-    python -m benchmarks.tuned [--corpus brown] [--lines 6000] [--rows ROW ...] [--json FILE]
+    python -m benchmarks.tuned [--corpus brown] [--rows ROW ...] [--pairs 14,0.35 ...] [--json FILE]
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
-from itertools import product
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import hstree
 from benchmarks import table
+from benchmarks.classifiers import posts
 from benchmarks.compared import add_ptb, parser, ptb_splits
 from benchmarks.frontier import interval
 from benchmarks.morin_bengio import brown_splits
-from hstree import progress
+from hstree._typing import Float64
 from hstree.data.splits import Splits
-from hstree.experiments.results import Comparison, RowResult
+from hstree.experiments.compare import best_weight, mixed_nll
+from hstree.experiments.results import RowResult, Spread
 from hstree.experiments.row import Row
 from hstree.experiments.significance import paired_ratio
 from hstree.models.lbl import TEXT_DECAY
 
 ROWS = (
     "flat",
+    "flat + ngrams",
     "huffman",
     "random",
     "gmm",
     "classes",
     "wordnet",
     "gmm epsilon=0.4 trees=4",
-    "flat + ngrams",
     "huffman + ngrams",
     "gmm + ngrams",
     "classes + ngrams",
 )
-DECAYS = (0.75e-5, 1.5e-5, 3e-5, 6e-5, 12e-5)
+NGRAMS = "kn5"
+DECAYS = (7, 14, 28, 56, 112)
 DROPOUTS = (0.2, 0.35, 0.5)
-#: The dropout of `hstree.compare` by default; its weight decay depends on the text.
-DROPOUT = 0.35
+#: The weight decay, times tokens, and the dropout of `hstree.compare` by default.
+DEFAULT = (TEXT_DECAY, 0.35)
+#: Number of tokens of the newsgroup posts in the training split, and in each of the others.
+POSTS = (650_000, 87_000)
+#: Maximum number of tokens of a post.
+POST = 1_000
 
-#: A weight decay and a dropout.
-Pair = tuple[float, float]
+
+class Job(NamedTuple):
+    """A training: row, weight decay times tokens, dropout and random state."""
+
+    row: str
+    decay: float
+    dropout: float
+    seed: int
+
+
+class Scores(NamedTuple):
+    """Negative log-likelihoods of each token of a split, by random state."""
+
+    valid: list[Float64]
+    test: list[Float64]
 
 
 def main() -> None:
     command = parser(__doc__, ROWS, "runs/tuned", seeds=3, epochs=40)
     add_ptb(command)
-    command.add_argument("--corpus", choices=("ptb", "brown"), default="ptb")
+    command.add_argument("--corpus", choices=TEXTS, default="ptb")
     command.add_argument("--lines", type=int, help="number of first lines to train on")
-    command.add_argument("--decays", type=float, nargs="+", default=DECAYS)
-    command.add_argument("--dropouts", type=float, nargs="+", default=DROPOUTS)
+    command.add_argument(
+        "--pairs",
+        nargs="+",
+        type=lambda pair: tuple(map(float, pair.split(","))),
+        default=list(product(DECAYS, DROPOUTS)),
+        metavar="DECAY,DROPOUT",
+    )
+    command.add_argument("--workers", type=int, default=1, help="number of processes")
     options = command.parse_args()
-    splits = brown_splits() if options.corpus == "brown" else ptb_splits(options.ptb)
-    if options.lines:
-        splits = splits._replace(train=splits.train.select_lines(0, options.lines))
-    progress.enable()
-    table.report("tuned", tuned(splits, options), options.json)
+    read(options.corpus, options.ptb, options.lines)  # a missing text ends it here
+    table.report("tuned", tuned(options), options.json)
 
 
-def tuned(splits: Splits, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def tuned(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Try every pair for all rows, then train each row's best from all random states."""
-    tried: dict[Pair, dict[str, RowResult]] = {}
-    default = (TEXT_DECAY / len(splits.train), DROPOUT)
-    for pair in dict.fromkeys([*product(options.decays, options.dropouts), default]):
-        tried[pair] = by_row(trained(splits, options, pair, options.rows, seeds=1))
-    flat: tuple[float, list[Any]] | None = None
-    for parsed in dict.fromkeys(map(Row.parse, options.rows)):
-        name = str(parsed)
-        grid = {pair: rows[name].perplexity["valid"].mean for pair, rows in tried.items()}
-        best = min(grid, key=lambda pair: grid[pair] or np.inf)
-        row = by_row(trained(splits, options, best, [name], seeds=options.seeds))[name]
-        of_default = tried[default][name].perplexity["test"].mean
-        runs = folder(options, best, name if options.seeds > 1 else "") / "runs" / parsed.folder
-        nlls = [np.load(path) for path in sorted(runs.glob("seed-*/test_nll.npy"))]
-        flat = flat or (of_default, nlls)
-        spread = row.perplexity["test"]
+    rows = [str(Row.parse(row)) for row in options.rows]
+    pairs = dict.fromkeys([*options.pairs, DEFAULT])
+    grid = [Job(row, *pair, seed=0) for row in rows for pair in pairs]
+    valid = {
+        job: result.perplexity["valid"].mean or np.inf
+        for job, result in zip(grid, trained([*grid, Job(NGRAMS, *DEFAULT, seed=0)], options))
+    }
+    best = {row: min((job for job in grid if job.row == row), key=valid.__getitem__) for row in rows}
+    chosen = {
+        row: [job._replace(seed=seed) for seed in range(options.seeds)]
+        for row, job in best.items()
+    }
+    trained([job for jobs in chosen.values() for job in jobs], options)
+
+    ngrams = scores(options, [Job(NGRAMS, *DEFAULT, seed=0)])
+    all_figures = {row: figures(scores(options, jobs), ngrams) for row, jobs in chosen.items()}
+    for row, job in best.items():
+        like = "flat + ngrams" if "+ ngrams" in row and "flat + ngrams" in best else rows[0]
+        default = scores(options, [Job(row, *DEFAULT, seed=0)]).test
+        of_like = scores(options, [Job(like, *DEFAULT, seed=0)]).test
         yield {
-            "row": name,
-            "weight decay": f"{best[0]:g}",
-            "dropout": f"{best[1]:g}",
-            "valid": row.perplexity["valid"].mean,
-            "test": spread.mean,
-            "sd": spread.sd,
-            "ratio": interval(paired_ratio(nlls, flat[1])),
-            "test, defaults": of_default,
-            "ratio, defaults": f"{of_default / flat[0]:.3f}",
+            "row": row,
+            "decay": f"{job.decay:g} / tokens",
+            "dropout": f"{job.dropout:g}",
+            "valid": f"{valid[job]:.1f}",
+            "test, defaults": perplexity(default),
+            "ratio, defaults": ratio(default, of_like),
+            "like": like,
+            **{
+                column: cell
+                for name, nlls in all_figures[row].items()
+                for column, cell in (
+                    (name, perplexity(nlls)),
+                    (f"{name}, ratio", ratio(nlls, all_figures[like][name])),
+                )
+            },
         }
 
 
-def trained(
-    splits: Splits, options: argparse.Namespace, pair: Pair, rows: list[str], seeds: int
-) -> Comparison:
-    """Train some rows with one pair; several random states in a folder of the row's own."""
-    return hstree.compare(
+def figures(scores: Scores, ngrams: Scores) -> dict[str, list[Float64]]:
+    """Return the nll of test tokens of one model and of two, alone and mixed with n-grams."""
+    two = Scores(*([together(pair) for pair in combinations(part, 2)] for part in scores))
+    some = {"test": scores, "two models": two}
+    all_nlls = {}
+    for name, (valid, test) in some.items():
+        if test:
+            weights = [best_weight(nll, ngrams.valid[0]) for nll in valid]
+            mixed = [mixed_nll(*pair, ngrams.test[0]) for pair in zip(weights, test, strict=True)]
+            all_nlls |= {name: test, f"{name} and {NGRAMS}": mixed}
+    return all_nlls
+
+
+def together(nlls: tuple[Float64, Float64]) -> Float64:
+    """Return the nll of the mean probability of two models."""
+    return mixed_nll(0.5, *nlls)
+
+
+def ratio(nlls: list[Float64], others: list[Float64]) -> str | None:
+    """Write the ratio of two perplexities with its interval."""
+    return interval(paired_ratio(nlls, others))
+
+
+def perplexity(nlls: list[Float64]) -> str:
+    """Write the mean perplexity over random states, and its deviation."""
+    spread = Spread.of([float(np.exp(nll.mean())) for nll in nlls])
+    deviation = f" ± {spread.sd:.1f}" if spread.sd is not None else ""
+    return f"{spread.mean:.1f}{deviation}"
+
+
+def trained(jobs: list[Job], options: argparse.Namespace) -> list[RowResult]:
+    """Do jobs, each in a process of its own."""
+    with ProcessPoolExecutor(options.workers, max_tasks_per_child=1) as pool:
+        return list(pool.map(train, jobs, [options] * len(jobs)))
+
+
+def train(job: Job, options: argparse.Namespace) -> RowResult:
+    """Train a row with a pair from one random state; a finished training is read."""
+    splits = read(options.corpus, options.ptb, options.lines)
+    comparison = hstree.compare(
         splits,
-        rows,
-        folder(options, pair, rows[0] if seeds > 1 else ""),
+        [job.row],
+        folder(job, options),
         stop=hstree.Epochs(options.epochs),
-        seeds=seeds,
         speed_rounds=0,
-        weight_decay=pair[0],
-        dropout=pair[1],
+        weight_decay=job.decay / len(splits.train),
+        dropout=job.dropout,
+        random_state=job.seed,
     )
+    return comparison.rows[0]
 
 
-def folder(options: argparse.Namespace, pair: Pair, row: str) -> Path:
-    """Return where the runs with a pair are, those of one row from several random states."""
-    name = f"decay-{pair[0]:g}-dropout-{pair[1]:g}"
-    return Path(options.folder, name, *([row.replace(" ", "_")] if row else ["grid"]))
+def scores(options: argparse.Namespace, jobs: list[Job]) -> Scores:
+    """Read the scores of finished trainings."""
+    runs = [folder(job, options) / "runs" / Row.parse(job.row).folder for job in jobs]
+    parts = (
+        [np.load(file) for run in runs for file in sorted(run.rglob(f"{part}_nll.npy"))]
+        for part in Scores._fields
+    )
+    return Scores(*parts)
 
 
-def by_row(comparison: Comparison) -> dict[str, RowResult]:
-    """Return the rows by their names."""
-    return {row.name: row for row in comparison.rows}
+def folder(job: Job, options: argparse.Namespace) -> Path:
+    """Return where a training is kept."""
+    name = re.sub(r"[^\w.=]+", "-", job.row)
+    pair = f"decay-{job.decay:g}-dropout-{job.dropout:g}"
+    return Path(options.folder, options.corpus, name, f"{pair}-seed-{job.seed}")
+
+
+@cache
+def read(corpus: str, ptb: Path | None, lines: int | None) -> Splits:
+    """Read a text, of which the first lines train."""
+    splits = TEXTS[corpus](ptb)
+    return splits._replace(train=splits.train.select_lines(0, lines)) if lines else splits
+
+
+def posts_splits(_: Path | None) -> Splits:
+    """Split posts of twenty newsgroups in random order, each split to the end of a line.
+
+    Words and other characters but spaces are tokens, in lower case, with "N" for a number; the
+    10,000 most frequent of the training split are the vocabulary. Longer posts are lists of
+    questions, or files in letters.
+    """
+    texts, _ = posts("train")
+    lines: list[list[str]] = []
+    for index in np.random.default_rng(0).permutation(len(texts)):
+        text = re.sub(r"\d+", "N", texts[index].lower())
+        post = [re.findall(r"[^\W_]+|[^\w\s]", line) for line in text.splitlines()]
+        if sum(map(len, post)) <= POST:
+            lines += filter(None, post)
+    train, other = POSTS
+    text = hstree.Corpus.from_tokens(lines)
+    ends = [int(np.searchsorted(text.line_start, train + other * part)) for part in range(3)]
+    parts = [text.select_lines(*between) for between in zip([0, *ends], ends)]
+    words = parts[0].select_vocabulary(max_size=10_000, unk=True)
+    return Splits(*(part.with_vocabulary(words) for part in parts))
+
+
+TEXTS = {"ptb": ptb_splits, "brown": lambda _: brown_splits(), "posts": posts_splits}
 
 
 if __name__ == "__main__":
