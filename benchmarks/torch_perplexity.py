@@ -1,9 +1,10 @@
 """Perplexity of a language model in torch after equal seconds, by its output layer.
 
 A GRU or a small transformer predicts each token of a text. Every head of `benchmarks.torch_heads`
-trains for the same CPU seconds of one thread, which count from the text: the vectors that a tree is
-built from, and its building, are a part of them. All have the same body, trained by Adam, and
-batches of 16 streams of 32 tokens. The head and the embedding of the tokens are trained by Adagrad,
+trains for the same seconds, of CPU time on one thread or of wall time on a GPU. They count from the
+text: the vectors that a tree is built from, and its building, are a part of them; what kernels need
+to compile is not. All have the same body, trained by Adam, and batches of some streams of 32
+tokens. The head and the embedding of the tokens are trained by Adagrad,
 which takes sparse gradients, too. All rates fall to 0 with the seconds. The biases of the flat
 softmax start at the unigram distribution, as ours do.
 
@@ -12,7 +13,8 @@ first seed; it is then trained from the others. Figures are means over seeds wit
 deviation. Each run is kept in the folder, so that a repeated command continues.
 
     python -m benchmarks.torch_perplexity [--model transformer] [--heads classes] [--seconds 20]
-                                          [--text FILE --words 50000] [--json FILE]
+                                          [--text FILE --words 50000] [--device cuda --streams 128]
+                                          [--json FILE]
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import time
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,12 +34,15 @@ from torch import Tensor, nn
 import hstree
 from benchmarks import table
 from benchmarks.compared import add_ptb, ptb_splits
-from benchmarks.torch_heads import HEADS
+from benchmarks.torch_heads import HEADS, now
 from hstree._files import write_json
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
+from hstree.data.vocabulary import Vocabulary
 
-STREAMS, LENGTH = 16, 32
+LENGTH = 32
+#: Number of streams of a split that is scored.
+SCORED_STREAMS = 16
 #: Learning rate of the body at the start.
 BODY_RATE = 2e-3
 #: Heads that are measured by default, all from `benchmarks.torch_heads`.
@@ -55,13 +59,15 @@ def main() -> None:
     parser.add_argument("--text", type=Path, help="another text than the Penn Treebank")
     parser.add_argument("--words", type=int, help="its most frequent; others are <unk>")
     parser.add_argument("--scored", type=int, default=40_000, help="at most, of each split")
+    parser.add_argument("--streams", type=int, default=16, help="in a batch")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rates", type=float, nargs="+", default=[0.1, 0.3, 1])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=Path("runs/torch_perplexity"))
     options = parser.parse_args()
-    options.tokens, options.device = STREAMS * LENGTH, "cpu"  # which the heads ask for
+    options.tokens = options.streams * LENGTH  # which the heads ask for
     torch.set_num_threads(1)
     torch.sparse.check_sparse_tensor_invariants.disable()
     splits = read(options)
@@ -74,7 +80,7 @@ def read(options: Namespace) -> Splits:
         parts = ptb_splits(options.ptb)
     else:
         parts = Splits(*Corpus.read(options.text).splits())
-    words = parts.train.select_vocabulary(max_size=options.words)
+    words = parts.train.select_vocabulary(max_size=options.words, unk=True)
     return Splits(*(part.with_vocabulary(words) for part in parts))
 
 
@@ -106,7 +112,7 @@ def spread(values: list[float]) -> str:
 def run(splits: Splits, head: str, rate: float, seed: int, options: Namespace) -> dict[str, float]:
     """Return the figures of a run, from its file where it is finished."""
     name = f"{options.model}-{head}-{options.dim}-{options.seconds:g}-{rate:g}-{seed}.json"
-    file: Path = options.folder / splits.train.name / name
+    file: Path = options.folder / options.device / splits.train.name / name
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(file, train(splits, head, rate, seed, options))
@@ -117,28 +123,27 @@ def run(splits: Splits, head: str, rate: float, seed: int, options: Namespace) -
 def train(
     splits: Splits, name: str, rate: float, seed: int, options: Namespace
 ) -> dict[str, float]:
-    """Train a model for some seconds of CPU time, building included; return its figures."""
-    words = splits.train.vocabulary
-    train = streams(splits.train)
-    valid, test = (streams(part, options.scored) for part in splits[1:])
-    torch.manual_seed(seed)
-    began = time.process_time()
+    """Train a model for some seconds, building included; return its figures."""
+    words, on_gpu = splits.train.vocabulary, options.device != "cpu"
+    train = streams(splits.train, options.streams).to(options.device)
+    valid, test = (
+        streams(part, SCORED_STREAMS, options.scored).to(options.device) for part in splits[1:]
+    )
+    began = now(on_gpu)
     tree = tree_of(name, splits.train, seed)
-    built = time.process_time() - began
-    head = HEADS[name](words, tree, options)
-    if head is None:
-        raise SystemExit(f"{name} is left out at {len(words)} words; name other --heads")
-    if isinstance(head, nn.Linear):
-        share = np.maximum(words.counts, 0.5) / words.counts.sum()
-        head.bias.data.copy_(torch.from_numpy(np.log(share)))
-    model = Model(BODIES[options.model](options.dim), head, len(words), options.dim)
-    by_rows = [*model.embedding.parameters(), *head.parameters()]
+    built = now(on_gpu) - began
+    if on_gpu:
+        model = new_model(name, words, tree, seed, options)
+        model(train[:, : LENGTH + 1], None)[0].backward()
+    model = new_model(name, words, tree, seed, options)
+    by_rows = [*model.embedding.parameters(), *model.head.parameters()]
     optimisers = {
         torch.optim.Adam(model.body.parameters()): BODY_RATE,
         torch.optim.Adagrad(by_rows): rate,
     }
+    began = now(on_gpu) - built
     state, tokens, at = None, 0, 0
-    while (used := time.process_time() - began) < options.seconds:
+    while (used := now(on_gpu) - began) < options.seconds:
         if at + LENGTH >= train.shape[1]:
             state, at = None, 0
         loss, state = model(train[:, at : at + LENGTH + 1], state)
@@ -153,6 +158,21 @@ def train(
     return figures | {"valid": perplexity(model, valid), "test": perplexity(model, test)}
 
 
+def new_model(
+    name: str, words: Vocabulary, tree: hstree.Tree | None, seed: int, options: Namespace
+) -> Model:
+    """Return a model with a head at the start of its training."""
+    torch.manual_seed(seed)
+    head = HEADS[name](words, tree, options)
+    if head is None:
+        raise SystemExit(f"{name} is left out at {len(words)} words; name other --heads")
+    if isinstance(head, nn.Linear):
+        share = np.maximum(words.counts, 0.5) / words.counts.sum()
+        head.bias.data.copy_(torch.from_numpy(np.log(share)))
+    body = BODIES[options.model](options.dim)
+    return Model(body, head, len(words), options.dim).to(options.device)
+
+
 @torch.no_grad()
 def perplexity(model: nn.Module, tokens: Tensor) -> float:
     """Score all tokens of the streams but the first of each."""
@@ -165,11 +185,11 @@ def perplexity(model: nn.Module, tokens: Tensor) -> float:
     return math.exp(total / (tokens.numel() - len(tokens)))
 
 
-def streams(corpus: Corpus, most: int | None = None) -> Tensor:
-    """Cut a split, or so many tokens of it, into streams, (16, steps)."""
+def streams(corpus: Corpus, number: int, most: int | None = None) -> Tensor:
+    """Cut a split, or so many tokens of it, into some streams, (number, steps)."""
     ids = corpus.ids(slice(0, len(corpus)))[:most].astype(np.int64)
     ids[ids < 0] = corpus.vocabulary.ids(["<unk>"])[0]
-    return torch.from_numpy(ids[: len(ids) // STREAMS * STREAMS].reshape(STREAMS, -1))
+    return torch.from_numpy(ids[: len(ids) // number * number].reshape(number, -1))
 
 
 def tree_of(name: str, train: Corpus, seed: int) -> hstree.Tree | None:
@@ -197,7 +217,7 @@ class Model(nn.Module):
         self.body, self.head = body, head
 
     def forward(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return the mean loss of all tokens (16, steps) but the first, and the state."""
+        """Return the mean loss of all tokens (n, steps) but the first, and the state."""
         hidden, state = self.body(self.embedding(tokens[:, :-1]), state)
         return self.head(hidden.flatten(0, 1), tokens[:, 1:].flatten()), state
 
@@ -225,7 +245,7 @@ class Transformer(nn.Module):
         self.register_buffer("mask", mask, persistent=False)
 
     def forward(self, vectors: Tensor, _: None) -> tuple[Tensor, None]:
-        """Return the hidden vectors (16, steps, d)."""
+        """Return the hidden vectors (n, steps, d)."""
         n = vectors.shape[1]
         return self.layers(vectors + self.position[:n], self.mask[:n, :n], is_causal=True), None
 

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,18 +101,17 @@ def tuned(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     rows = [str(Row.parse(row)) for row in options.rows]
     pairs = dict.fromkeys([*options.pairs, DEFAULT])
     grid = [Job(row, *pair, seed=0) for row in rows for pair in pairs]
-    valid = {
-        job: result.perplexity["valid"].mean or np.inf
-        for job, result in zip(grid, trained([*grid, Job(NGRAMS, *DEFAULT, seed=0)], options))
-    }
-    best = {row: min((job for job in grid if job.row == row), key=valid.__getitem__) for row in rows}
-    chosen = {
-        row: [job._replace(seed=seed) for seed in range(options.seeds)]
-        for row, job in best.items()
-    }
+    of_ngrams = Job(NGRAMS, *DEFAULT, seed=0)
+    results = dict(zip([*grid, of_ngrams], trained([*grid, of_ngrams], options), strict=True))
+    valid = {job: results[job].perplexity["valid"].mean or np.inf for job in grid}
+    best = {}
+    for row in rows:
+        best[row] = min((job for job in grid if job.row == row), key=valid.__getitem__)
+    seeds = range(options.seeds)
+    chosen = {row: [job._replace(seed=seed) for seed in seeds] for row, job in best.items()}
     trained([job for jobs in chosen.values() for job in jobs], options)
 
-    ngrams = scores(options, [Job(NGRAMS, *DEFAULT, seed=0)])
+    ngrams = scores(options, [of_ngrams])
     all_figures = {row: figures(scores(options, jobs), ngrams) for row, jobs in chosen.items()}
     for row, job in best.items():
         like = "flat + ngrams" if "+ ngrams" in row and "flat + ngrams" in best else rows[0]
@@ -168,7 +167,9 @@ def perplexity(nlls: list[Float64]) -> str:
 
 
 def trained(jobs: list[Job], options: argparse.Namespace) -> list[RowResult]:
-    """Do jobs, each in a process of its own."""
+    """Do jobs, with several workers each in a process of its own."""
+    if options.workers == 1:
+        return [train(job, options) for job in jobs]
     with ProcessPoolExecutor(options.workers, max_tasks_per_child=1) as pool:
         return list(pool.map(train, jobs, [options] * len(jobs)))
 
@@ -230,7 +231,7 @@ def posts_splits(_: Path | None) -> Splits:
     train, other = POSTS
     text = hstree.Corpus.from_tokens(lines)
     ends = [int(np.searchsorted(text.line_start, train + other * part)) for part in range(3)]
-    parts = [text.select_lines(*between) for between in zip([0, *ends], ends)]
+    parts = [text.select_lines(*between) for between in pairwise([0, *ends])]
     words = parts[0].select_vocabulary(max_size=10_000, unk=True)
     return Splits(*(part.with_vocabulary(words) for part in parts))
 

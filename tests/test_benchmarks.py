@@ -231,6 +231,30 @@ def test_frontier_takes_another_text_and_ensembles(monkeypatch, capsys, tmp_path
     assert results["oov"]["train"] > 0
 
 
+def test_tuned_chooses_each_pair_on_validation(monkeypatch, capsys, tmp_path):
+    few = ("--ptb", ptb(tmp_path), "--folder", tmp_path / "runs", "--epochs", 1, "--seeds", 2)
+    asked = ("--pairs", "14,0.2", "56,0.2", "--rows", "huffman", "flat", "huffman + ngrams")
+    rows = run("tuned", monkeypatch, capsys, tmp_path, *few, *asked)
+    assert [row["like"] for row in rows] == ["huffman"] * 3
+    for row in rows:
+        folder = tmp_path / "runs" / "ptb" / row["row"].replace(" + ", "-")
+        trials = {
+            (figures["options"]["dropout"], figures["perplexity"]["valid"])
+            for file in folder.glob("*-seed-0/runs/*/seed-0/result.json")
+            for figures in [json.loads(file.read_text())]
+        }
+        assert len(trials) == 3
+        dropout, valid = min(trials, key=lambda trial: trial[1])
+        assert (row["dropout"], row["valid"]) == (f"{dropout:g}", f"{valid:.1f}")
+        files = sorted(folder.glob(f"decay-{row['decay'].split()[0]}-dropout-{dropout:g}-*/runs/*"))
+        nlls = np.array([np.load(next(file.glob("*/test_nll.npy"))) for file in files])
+        assert len(nlls) == 2
+        both = np.exp(-np.log(np.exp(-nlls).mean(axis=0)).mean())
+        assert row["two models"] == f"{both:.1f}"
+        assert row["two models and kn5"] <= row["two models"]
+    assert rows[0]["test, ratio"] == "1.000 [1.000, 1.000]"
+
+
 def test_morin_bengio_ends_with_a_trigram(monkeypatch, capsys, tmp_path):
     texts = [corpus_of(tmp_path, markov_lines(2_000, i)[0], name=f"{i}.txt") for i in range(3)]
     words = texts[0].vocabulary
@@ -295,7 +319,7 @@ def test_torch_perplexity_encodes_all_splits_alike(tmp_path):
         write_lines(tmp_path / f"ptb.{part}.txt", [line] * 8 + ["<unk>"])
     splits = read(Namespace(text=None, ptb=tmp_path, words=None))
     words = splits.train.vocabulary.words
-    valid, test = ([words[i] for i in streams(part).flatten()[:4]] for part in splits[1:])
+    valid, test = ([words[i] for i in streams(part, 16).flatten()[:4]] for part in splits[1:])
     assert valid == ["b", "b", "a", "<eos>"]
     assert test == ["<unk>", "b", "a", "<eos>"]
 
