@@ -49,37 +49,17 @@ def test_grad(tree, sparse):
     torch.testing.assert_close([gradient.to_dense() for gradient in actual], list(expected))
 
 
-@every_tree
-@pytest.mark.parametrize("chunk_size", [None, 3])
-def test_jacrev(tree, chunk_size):
-    *both, arguments = two_functions(tree, sparse=True)
-    actual, expected = (
-        jacrev(function, ARGUMENTS, chunk_size=chunk_size)(*arguments) for function in both
-    )
+def test_jacrev_row_by_row():
+    *both, arguments = two_functions(TREES["classes, several codes"])
+    actual, expected = (jacrev(function, ARGUMENTS, chunk_size=1)(*arguments) for function in both)
     torch.testing.assert_close(actual, expected)
 
 
-@every_tree
-@pytest.mark.parametrize("stacked", [(0, 1), (2,), (0, 1, 2), (0,), (1,)])
-def test_vmap(tree, stacked):
-    """Over weights (an ensemble), over hidden vectors, over both; and over its gradients."""
-    *both, arguments = two_functions(tree)
-    generator = torch.Generator().manual_seed(0)
-    in_dims = [None] * 3
-    batched = list(arguments)
-    for i in stacked:
-        in_dims[i] = 1
-        shape = (len(arguments[i]), 3, *arguments[i].shape[1:])
-        batched[i] = torch.randn(shape, dtype=torch.float64, generator=generator)
-    for transformed in (
-        lambda function: function,
-        slopes,
-        lambda function: jacrev(function, ARGUMENTS),
-    ):
-        actual, expected = (
-            vmap(transformed(function), tuple(in_dims))(*batched) for function in both
-        )
-        torch.testing.assert_close(actual, expected)
+def test_vmap_over_log_prob():
+    _, by_labels, (weight, bias, hidden) = two_functions(TREES["several codes"])
+    weights = torch.stack([weight, 2 * weight])
+    actual = vmap(by_labels, (0, None, None))(weights, bias, hidden)
+    torch.testing.assert_close(actual, torch.stack([by_labels(w, bias, hidden) for w in weights]))
 
 
 @pytest.mark.parametrize("name", ["several codes", "classes, several codes"])

@@ -381,8 +381,6 @@ def test_log_prob_compiles_in_one_graph():
     hidden = as_tensors(tree)[0]
     compiled = torch.compile(module.log_prob, backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(compiled(hidden), module.log_prob(hidden))
-    with pytest.raises(RuntimeError, match=r"input is large, so that products may overflow"):
-        compiled(hidden * 1e305)
 
 
 @pytest.mark.parametrize("name", ["predict", "sample"])

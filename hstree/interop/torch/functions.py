@@ -7,9 +7,7 @@ launch them, most on a GPU and few on the CPU, are batched: nodes whose numbers 
 decisions are between the same powers of two are one product, padded to the largest.
 
 Pairs and wide nodes are one function, so that each parameter has one gradient, over the touched
-rows only. It is differentiable once, and has a rule for ``torch.func.vmap``: the batch axis is
-folded into the others, so that B problems over R weight rows and N items are one over B R rows and
-B N items, with indices shifted by R and N from one to the next.
+rows only. It is differentiable once.
 """
 
 import math
@@ -278,16 +276,6 @@ class _Evaluate(torch.autograd.Function):
         gradients = _differentiate(ctx.sparse, error, share, *ctx.saved_tensors)
         return None, None, *gradients, *[None] * 6
 
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[Any, ...], sparse: bool, _: bool, *tensors: Tensor
-    ) -> tuple[tuple[Tensor, ...], tuple[int, int]]:
-        size, dims = info.batch_size, in_dims[2:]
-        is_shared = dims[0] is None and dims[1] is None
-        folded = _fold_inputs(size, dims, is_shared, tensors)
-        values = _evaluate(sparse, False, *folded)
-        return tuple(_unfold(each, size) for each in values), (0, 0)
-
 
 class _Differentiate(torch.autograd.Function):
     """The gradients of `_Evaluate`, which are not differentiated again."""
@@ -311,19 +299,6 @@ class _Differentiate(torch.autograd.Function):
             "differentiate log_prob, over all labels, where you need second derivatives"
         )
 
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[Any, ...], _: bool, *tensors: Tensor
-    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        size, dims = info.batch_size, in_dims[1:]
-        of_values = (
-            each if each is None else _fold(each, dim, size)
-            for each, dim in zip(tensors[:2], dims, strict=False)
-        )
-        folded = _fold_inputs(size, dims[2:], False, tensors[2:11])
-        gradients = _differentiate(False, *of_values, *folded)  # vmap: none is sparse
-        return tuple(_unfold(gradient, size) for gradient in gradients), (0, 0, 0)
-
 
 _evaluate: Callable[..., tuple[Tensor, ...]] = _Evaluate.apply
 _differentiate: Callable[..., tuple[Tensor, Tensor, Tensor]] = _Differentiate.apply
@@ -333,32 +308,6 @@ def _named(sparse: bool, tensors: Sequence[Tensor]) -> tuple[Inputs, Pairs, Deci
     """Return the nine tensors of the functions under their names."""
     weight, bias, hidden, *index = tensors
     return Inputs(weight, bias, hidden, sparse), Pairs(*index[:2]), Decisions(*index[2:])
-
-
-def _fold(values: Tensor, dim: int | None, size: int) -> Tensor:
-    """Return a tensor (n, ...) with or without a batch axis of this size as (B n, ...)."""
-    batched = values.expand(size, *values.shape) if dim is None else values.movedim(dim, 0)
-    return batched.flatten(0, 1)
-
-
-def _fold_inputs(
-    size: int, dims: tuple[int | None, ...], is_shared: bool, tensors: Sequence[Tensor]
-) -> list[Tensor]:
-    """Fold the nine tensors of the functions; weights may be shared by all problems."""
-    weight, bias, hidden, *index = tensors
-    hidden = _fold(hidden, dims[2], size)
-    if not is_shared:
-        weight, bias = _fold(weight, dims[0], size), _fold(bias, dims[1], size)
-    # Shift of each index from one problem to the next: of items, and of rows unless shared
-    n, r = len(hidden) // size, 0 if is_shared else len(weight) // size
-    problem = torch.arange(size, device=hidden.device)[:, None]
-    shifts = zip(index, (n, r, n, r, 0, 0), strict=True)
-    return [weight, bias, hidden, *((each + shift * problem).flatten() for each, shift in shifts)]
-
-
-def _unfold(values: Tensor, size: int) -> Tensor:
-    """Return a tensor (B n, ...) as (B, n, ...)."""
-    return values.reshape(size, len(values) // size, *values.shape[1:])
 
 
 def _bounds(item: Tensor, n_items: int) -> Tensor:

@@ -38,54 +38,21 @@ def not_compiled(function: _F) -> _F:
     return disable(function)
 
 
-class _RefuseLarge(torch.autograd.Function):
-    """Look at values where they are plain tensors: below the wrappers of ``torch.func``."""
-
-    @staticmethod
-    def forward(hidden: Tensor) -> Tensor:
-        most = float(_largest(hidden)) if hidden.numel() else 0.0
-        if (limit := LARGEST[hidden.dtype]) < most < math.inf:
-            raise InputError(
-                f"input holds {most:.3g} in magnitude, so that products may overflow "
-                f"{hidden.dtype}; scale it below {limit:.3g}"
-            )
-        return hidden.new_empty(0)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.mark_non_differentiable(output)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], hidden: Tensor) -> tuple[Tensor, None]:
-        return _RefuseLarge.apply(hidden), None  # type: ignore[no-untyped-call]
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor) -> None:
-        return None
-
-
-def _largest(hidden: Tensor) -> Tensor:
-    """Return the largest magnitude (), nan or inf where there is one."""
-    least, most = torch.aminmax(hidden)
-    return torch.maximum(-least, most)
-
-
 def refuse_large(hidden: Tensor) -> None:
     """Raise InputError for finite hidden vectors above `LARGEST`; others are torch's to handle.
 
-    In a compiled graph, which an exception of Python would break, torch raises a RuntimeError; on
-    a GPU there it would end the process, and nothing looks.
+    Nothing looks in compiled graphs and in the transforms of ``torch.func``.
     """
-    if hidden.dtype not in LARGEST:
+    is_traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if is_traced or hidden.dtype not in LARGEST or not hidden.numel():
         return
-    if not torch.compiler.is_compiling():
-        _RefuseLarge.apply(hidden.detach())  # type: ignore[no-untyped-call]
-    elif hidden.device.type == "cpu" and hidden.numel():
-        limit = LARGEST[hidden.dtype]
-        wrong = f"input is large, so that products may overflow {hidden.dtype}"
-        most = _largest(hidden.detach())
-        is_wrong = (most > limit) & (most < math.inf)
-        torch._assert_async(~is_wrong, f"{wrong}; scale it below {limit:.3g}")
+    least, most = torch.aminmax(hidden.detach())
+    largest, limit = float(torch.maximum(-least, most)), LARGEST[hidden.dtype]
+    if limit < largest < math.inf:
+        raise InputError(
+            f"input holds {largest:.3g} in magnitude, so that products may overflow "
+            f"{hidden.dtype}; scale it below {limit:.3g}"
+        )
 
 
 def offsets(length: Tensor) -> Tensor:

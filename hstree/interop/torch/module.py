@@ -426,13 +426,12 @@ class HierarchicalSoftmax(TreeLayer):
         searched: Iterable[Tensor] = ()
         if self.tree.n_nodes > 1 and not torch.compiler.is_compiling():
             codes, index, _ = self._layout()
+            refuse_large(hidden)
             if are_arrays:
-                refuse_large(hidden)
                 weight, bias, vectors = (array.numpy() for array in arrays)
                 results = search_all(codes, weight, bias, vectors, k, None)
                 searched = map(torch.from_numpy, results)
             elif can_search(index, self.weight, k):
-                refuse_large(hidden)
                 searched = search(index, Inputs(*arrays), k)
         if searched:
             labels, values, is_done = searched
