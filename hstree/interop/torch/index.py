@@ -5,7 +5,7 @@ The arrays are those of `hstree.tree.codes`, laid out flat; there is no padded t
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
