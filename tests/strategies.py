@@ -59,6 +59,12 @@ def children_of(tree: Tree) -> list[list[int]]:
     return [tree.child[a:b].tolist() for a, b in pairwise(tree.child_start)]
 
 
+def counts_of(tree: Tree) -> dict[str, int]:
+    """Return the count of each label."""
+    assert tree.counts is not None
+    return dict(zip(tree.labels, tree.counts.tolist(), strict=True))
+
+
 def random_children(
     random: Random, n_labels: int, *, wide: bool = True, extra_codes: int = 0
 ) -> list[list[int]]:

@@ -11,12 +11,12 @@ import hstree
 from hstree.builders.random import random
 from hstree.builders.shared.prune import pruned
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import InputError, OptionError
+from hstree.errors import HstreeError, InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from tests.builders.label_sets import label_sets
 from tests.builders.oracle import code_lengths, leaf_probabilities, n_rows, weighted_length
-from tests.strategies import trees
+from tests.strategies import counts_of, trees
 from tests.texts import corpus_of
 
 RNG = np.random.default_rng(0)
@@ -247,6 +247,8 @@ def test_from_refuses_options_that_change_nothing_and_other_labels(tmp_path):
     PAIR.save(tmp_path / "old.json")
     with pytest.raises(OptionError, match="huffman: from grows the tree as it is, and arity"):
         hstree.build("huffman", {"a": 1, "c": 2}, arity=3, from_tree=tmp_path / "old.json")
+    with pytest.raises(HstreeError, match=r"cannot read none\.json \(from\)"):
+        hstree.build("huffman", {"a": 1, "c": 2}, from_tree="none.json")
     with pytest.raises(InputError, match="none of the tree's labels"):
         hstree.build("huffman", {"c": 1, "d": 2}, from_tree=tmp_path / "old.json")
     with pytest.raises(OptionError, match="balanced has no option 'from'"):
@@ -266,12 +268,7 @@ def test_from_takes_the_counts_of_the_text_not_of_its_vocabulary(tmp_path):
     words = hstree.Vocabulary(["a", "b", "<eos>", "c"], [9, 9, 9, 9])
     hstree.build("huffman", {"a": 1, "b": 1, "<eos>": 3, "gone": 1}).save(tmp_path / "old.json")
     tree = hstree.build("huffman", text, vocabulary=words, from_tree=tmp_path / "old.json")
-    assert dict(zip(tree.labels, tree.counts.tolist(), strict=True)) == {
-        "a": 2,
-        "b": 1,
-        "<eos>": 2,
-        "c": 1,
-    }
+    assert counts_of(tree) == {"a": 2, "b": 1, "<eos>": 2, "c": 1}
 
 
 def test_pruning_leaves_a_label_once_under_a_node():

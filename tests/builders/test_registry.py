@@ -21,6 +21,7 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError, OptionError
 from hstree.tree import Tree
+from tests.strategies import counts_of
 from tests.texts import corpus_of
 
 VOCABULARY = Vocabulary(["a", "b", "c"], [1, 5, 2])
@@ -207,7 +208,7 @@ def test_under_one_node_of_input_serves_where_it_can(files):
     counts = {"a": 1, "b": 5, "c": 2}
     for name in ("text.txt", "vocab.tsv", "v.npy"):
         tree = hstree.build("huffman", str(files / name))
-        found = dict(zip(tree.labels, tree.counts.tolist(), strict=True))
+        found = counts_of(tree)
         assert found.pop("<unk>", 0) == 0
         assert found.pop("<eos>", 2) == 2
         assert found == counts
@@ -219,12 +220,7 @@ def test_under_one_node_of_input_serves_where_it_can(files):
 def test_a_corpus_is_counted_over_its_own_lines(files):
     whole = Corpus.read(files / "text.txt", unk=False)
     tree = hstree.build("huffman", whole.select_lines(0, 1))
-    assert dict(zip(tree.labels, tree.counts.tolist(), strict=True)) == {
-        "a": 1,
-        "b": 2,
-        "c": 1,
-        "<eos>": 1,
-    }
+    assert counts_of(tree) == {"a": 1, "b": 2, "c": 1, "<eos>": 1}
     assert tree.meta["input"]["lines"] == [0, 1]
 
 

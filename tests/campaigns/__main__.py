@@ -19,28 +19,25 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="1,000,000 files, and 200 kills")
     parser.add_argument("--only", choices=("mutations", "kills", "interrupts"))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--files", type=int, default=0, help="another number of mutated files")
-    parser.add_argument("--kills", type=int, default=0, help="another number of kills")
     known = {*kills.COMMANDS, *interrupts.COMMANDS}
-    parser.add_argument("--commands", nargs="+", choices=known, metavar="NAME", default=())
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--keep", type=Path, help="the folder for files that went wrong")
+    parser.add_argument("--commands", nargs="+", choices=known, metavar="NAME")
     chosen = parser.parse_args()
-    bad = 0
     if chosen.only == "interrupts":
-        return bool(interrupts.run(chosen.commands))
+        return bool(interrupts.run(chosen.commands or interrupts.COMMANDS))
+    bad = 0
     if chosen.only != "kills":
-        keep = chosen.keep or Path(tempfile.gettempdir()) / f"hstree-campaign-{os.getpid()}"
-        happened = mutations.run(
-            chosen.full, chosen.seed, files=chosen.files, processes=chosen.processes, keep=keep
-        )
+        keep = Path(tempfile.gettempdir()) / f"hstree-campaign-{os.getpid()}"
+        n_files = 1_000_000 if chosen.full else 50_000
+        happened = mutations.run(n_files, chosen.seed, keep, os.cpu_count() or 1)
         print(mutations.table(happened))
         bad = sum(counts[what] for counts in happened.values() for what in mutations.BAD)
         print(f"seed {chosen.seed}: {bad} files went wrong{f', see {keep}' if bad else ''}")
     if chosen.only != "mutations":
-        summary = kills.run(chosen.full, chosen.seed, kills=chosen.kills, only=chosen.commands)
-        print(summary)
-        bad += len(summary.faults)
+        usual = kills.COMMANDS if chosen.full else kills.OF_SEVERAL_FILES
+        n_kills = 200 if chosen.full else 10
+        faults = kills.run(n_kills, chosen.seed, list(chosen.commands or usual))
+        print(f"{n_kills} kills, {len(faults)} faults", *faults, sep="\n")
+        bad += len(faults)
     return 1 if bad else 0
 
 

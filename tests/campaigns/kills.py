@@ -1,8 +1,7 @@
 """Writing commands killed at random moments: what they leave is whole, and the rerun mends it.
 
 Half of the kills come after a random time, half at a random operation on files (a file opened,
-renamed, removed, ...), where most of what can go wrong goes wrong. `python -m
-tests.campaigns --only kills --full` kills 200 times.
+renamed, removed, ...), where most of what can go wrong goes wrong.
 """
 
 import csv
@@ -18,9 +17,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +49,8 @@ COMMANDS = {
     "stats": "stats new.json --json st.json",
     "compare": f"compare new.txt huffman flat kn2 {QUICK} -o d",
 }
-#: Those of the short form: each writes files that belong together.
-IN_SHORT = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc", "compare")
-FULL, SHORT = 200, 10
+#: Those that write files that belong together.
+OF_SEVERAL_FILES = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc", "compare")
 
 #: Figures that are others each time: measured times, and what follows from them.
 _TIMES = re.compile("seconds|times_flat|per_second|^(steps|vectors|choice|words)$")
@@ -72,40 +68,17 @@ _PRELOADED = [
 ]
 
 
-@dataclass
-class Summary:
-    """The counts of a campaign.
-
-    States are what stood at the outputs' places after a kill: "old", "new", "none", "so far", the
-    results of finished rows beside pending ones, or "refused", two files that are not of each other
-    and are not read as if they were.
-    """
-
-    kills: Counter[str] = field(default_factory=Counter)  #: of running processes, by command
-    states: Counter[str] = field(default_factory=Counter)
-    faults: list[str] = field(default_factory=list)  #: what was lost, damaged, left behind, ...
-    seconds: float = 0.0
-
-    def __str__(self) -> str:
-        kills = ", ".join(f"{name} {n}" for name, n in self.kills.items())
-        states = ", ".join(f"{state} {n}" for state, n in sorted(self.states.items()))
-        said = f"{self.kills.total()} kills in {self.seconds:.0f} s ({kills}); outputs: {states}"
-        return "\n".join([f"{said}; {len(self.faults)} faults", *self.faults])
-
-
-def run(full: bool = False, seed: int = 0, *, kills: int = 0, only: Sequence[str] = ()) -> Summary:
-    """Kill every writing command, or `only` some, `FULL` or `SHORT` or `kills` times in all."""
-    start, summary, draw = time.perf_counter(), Summary(), random.Random(seed)
-    wanted = kills or (FULL if full else SHORT)
-    names = only or (COMMANDS if full else IN_SHORT)
+def run(kills: int, seed: int = 0, commands: Sequence[str] = OF_SEVERAL_FILES) -> list[str]:
+    """Kill commands in turn; return the faults: what was lost, damaged, left behind, ..."""
+    faults: list[str] = []
+    draw = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="hstree-kills-") as folder:
         inputs = _inputs(Path(folder))
-        subjects = [_Subject(name, inputs, Path(folder)) for name in names]
-        for number in range(wanted):
+        subjects = [_Subject(name, inputs, Path(folder)) for name in commands]
+        for number in range(kills):
             turn, place = divmod(number, len(subjects))
-            _kill(subjects[place], turn % 2 == 0, draw, summary)
-    summary.seconds = time.perf_counter() - start
-    return summary
+            faults += _faults_of_kill(subjects[place], turn % 2 == 0, draw)
+    return faults
 
 
 def _inputs(folder: Path) -> Path:
@@ -170,8 +143,8 @@ class _Subject:
         return found
 
 
-def _kill(subject: _Subject, at_an_operation: bool, draw: random.Random, summary: Summary) -> None:
-    """Kill a command once, look at what it left, and run it again."""
+def _faults_of_kill(subject: _Subject, at_an_operation: bool, draw: random.Random) -> Iterator[str]:
+    """Kill a command once, look at what it left, run it again; yield what is wrong."""
     while True:  # until it was there to be killed
         over_old = draw.random() < 0.7
         subject.prepare(over_old)
@@ -181,29 +154,25 @@ def _kill(subject: _Subject, at_an_operation: bool, draw: random.Random, summary
             how = {"after": draw.uniform(0, subject.seconds)}
         if _run(subject.work, subject.line, **how)[0] == -signal.SIGKILL:
             break
-    summary.kills[subject.name] += 1
     what = f"{subject.name}, {'over old' if over_old else 'anew'}, {how}"
     old = subject.old if over_old else {}
     left = subject.outputs(subject.work)
     for name in sorted({*old, *left}):
         if CHECKPOINTS in Path(name).parts:  # the rerun goes on from there, and removes them
             continue
-        state = _state(subject, name, left.get(name), old.get(name))
-        if state in ("old", "new", "none", "refused", "so far"):
-            summary.states[state] += 1
-        else:
-            summary.faults.append(f"{what}: {name}: {state}")
+        if fault := _fault(subject, name, left.get(name), old.get(name)):
+            yield f"{what}: {name}: {fault}"
     for left_folder in subject.work.rglob(f"{PREFIX}*"):
         for path in (left_folder, *left_folder.rglob("*")):
             os.utime(path, (0, 0))  # it is removed when it is a day old
     status, _, said = _run(subject.work, subject.line)
     if status != 0:
-        summary.faults.append(f"{what}: the rerun ended with {status}: {said}")
+        yield f"{what}: the rerun ended with {status}: {said}"
     elif (again := subject.outputs(subject.work)) != subject.new:
         names = [n for n in {*again, *subject.new} if again.get(n) != subject.new.get(n)]
-        summary.faults.append(f"{what}: after the rerun others than without a kill: {names}")
-    left_over = filter(_is_temporary, _files(subject.work))
-    summary.faults += [f"{what}: {name} is left" for name in left_over]
+        yield f"{what}: after the rerun others than without a kill: {names}"
+    for name in filter(_is_temporary, _files(subject.work)):
+        yield f"{what}: {name} is left"
 
 
 def _is_so_far(path: Path, new: bytes) -> bool:
@@ -217,32 +186,30 @@ def _is_so_far(path: Path, new: bytes) -> bool:
         return len(list(csv.DictReader(file))) < len(json.loads(new))
 
 
-def _state(
+def _fault(
     subject: _Subject,
     name: str,
     left: tuple[bytes | None, ...] | None,
     old: tuple[bytes | None, ...] | None,
 ) -> str:
-    """Name what stands at an output's place; where that is a fault, say which."""
+    """Say what is wrong with what stands at an output's place; nothing where all is well."""
     if left is None:
-        return "none" if old is None or Path(name).name in _REMOVED_FIRST else "lost"
-    if left == old or left == subject.new.get(name):
-        try:
-            _read(subject.work / name)
-        except HstreeError as error:
-            return f"unreadable: {error}"
-        return "old" if left == old else "new"
+        return "" if old is None or Path(name).name in _REMOVED_FIRST else "lost"
+    unreadable = ""
+    try:
+        _read(subject.work / name)
+    except HstreeError as error:
+        unreadable = f"unreadable: {error}"
+    if left in (old, subject.new.get(name)):
+        return unreadable
     if _is_so_far(subject.work / name, (subject.new.get(name) or (b"",))[0] or b""):
-        return "so far"
+        return ""
     if len(left) == 1 or name.endswith("/"):
         return "neither old nor new"
     if None in left:
-        return "none" if old is None else "half of a pair is lost"
-    try:
-        _read(subject.work / name)
-    except HstreeError:
-        return "refused"
-    return "files of different runs, read as if they belonged together"
+        return "" if old is None else "half of a pair is lost"
+    # Two files that are not of each other are refused.
+    return "" if unreadable else "files of different runs, read as if they belonged together"
 
 
 def _read(path: Path) -> None:

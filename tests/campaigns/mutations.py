@@ -28,7 +28,6 @@ from hstree.errors import HstreeError
 from tests.campaigns.mutators import mutated
 from tests.campaigns.readers import READERS, Files, Reader, with_hashes
 
-FULL, SHORT = 1_000_000, 50_000
 #: Seconds that a file may compute: a busy machine is no hang.
 PATIENCE = 5.0
 #: Seconds on the clock after which a worker ends that no alarm has reached, and says where it was.
@@ -47,21 +46,18 @@ class Hang(BaseException):
     """The alarm; no Exception, which readers may turn into an error of their own."""
 
 
-def run(
-    full: bool, seed: int, *, files: int = 0, processes: int = 1, keep: Path
-) -> dict[str, Counter[str]]:
-    """Read 1,000,000 mutated files, or 50,000, or `files`; return what happened by reader.
+def run(n_files: int, seed: int, keep: Path, processes: int = 1) -> dict[str, Counter[str]]:
+    """Read mutated files; return what happened by reader.
 
     Files of faults and what was raised go into the folder `keep`, made where there is a fault.
     """
-    total = files or (FULL if full else SHORT)
     shares = sum(reader.share for reader in READERS.values())
     happened = {name: Counter[str]() for name in READERS}
     pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin)
     with pool:
         parts = []
         for name, reader in READERS.items():
-            n = max(1, round(total * reader.share / shares))
+            n = max(1, round(n_files * reader.share / shares))
             for first in range(0, n, PART):
                 numbers = range(first, min(first + PART, n))
                 parts.append((name, pool.submit(_read_part, name, numbers, seed, keep)))

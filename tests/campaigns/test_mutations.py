@@ -22,7 +22,7 @@ def test_every_reader_takes_its_own_valid_files(tmp_path):
 
 @pytest.mark.slow
 def test_mutated_files_are_read_or_refused(tmp_path):
-    happened = mutations.run(False, 0, files=6000, keep=tmp_path / "faults")
+    happened = mutations.run(6000, 0, tmp_path / "faults")
     for name, counts in happened.items():
         n_read = counts["accepted"] + counts["refused"]
         assert [name, *(counts[what] for what in mutations.BAD)] == [name, 0, 0, 0]

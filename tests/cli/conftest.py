@@ -17,7 +17,6 @@ from hstree_cli.main import exit_status
 class Ran:
     """What one run of the program left behind."""
 
-    status: int
     out: str
     err: str
 
@@ -41,7 +40,7 @@ def figures(path):
 
 @pytest.fixture
 def hstree(capsys, tmp_path, monkeypatch, short_turns):
-    """Run the program in a folder of its own, 80 columns wide."""
+    """Run the program in a folder of its own, 80 columns wide; by default it must do well."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     # A busy machine, or one that compiles, would otherwise add lines to standard error.
@@ -49,12 +48,17 @@ def hstree(capsys, tmp_path, monkeypatch, short_turns):
     for patience in ("LINE_PATIENCE", "LONG_TASK"):
         monkeypatch.setattr(f"hstree._displays.{patience}", float("inf"))
 
-    def run(*arguments):
+    def run(*arguments, status=0, warns=False):
         capsys.readouterr()
-        status = exit_status([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Ran(status, captured.out, captured.err)
+        ended = exit_status([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert ended == status, err
+        assert "Traceback" not in err
+        assert warns or status or not err
+        # Texts have lines of any length.
+        widest = max(map(len, out.splitlines()), default=0)
+        assert widest <= int(os.environ["COLUMNS"]) or {"sample", "score"} & set(arguments)
+        return Ran(out, err)
 
     return run
 
@@ -65,8 +69,7 @@ def refused(hstree, tmp_path):
 
     def run(*arguments, status=1, saying=""):
         before = snapshot(tmp_path)
-        ran = hstree(*arguments)
-        assert ran.status == status
+        ran = hstree(*arguments, status=status)
         assert ran.out == ""
         assert ran.err.count("\n") == 1, ran.err
         assert len(ran.errors) == 1, ran.err
@@ -103,8 +106,7 @@ def corpus(tmp_path):
 @pytest.fixture
 def tree(hstree, corpus, tmp_path):
     """A Huffman tree over the first 80% of the corpus."""
-    ran = hstree("build", "--method", "huffman", corpus, "--train-split-only", "-o", "huffman.json")
-    assert ran.status == 0, ran.err
+    hstree("build", "--method", "huffman", corpus, "--train-split-only", "-o", "huffman.json")
     return tmp_path / "huffman.json"
 
 

@@ -43,8 +43,7 @@ def test_a_bad_tree_is_refused_in_one_line(name, command, refused, corpus, tmp_p
 def test_check_names_every_broken_rule(hstree, tmp_path):
     children = [[1, -1], [2], [-2, -2, -9]]
     (tmp_path / "bad.json").write_bytes(changed(children=children, counts=[1, 1, -1, 1]))
-    ran = hstree("check", "bad.json")
-    assert ran.status == 1
+    ran = hstree("check", "bad.json", status=1)
     rules = {line.split("bad.json: ")[1].split(":")[0] for line in ran.errors}
     assert rules == {"fan-out", "known label", "no child twice", "every label placed", "counts"}
 
@@ -63,7 +62,5 @@ def test_a_hostile_meta_is_printed_or_ignored(hstree, tmp_path, corpus):
         (tmp_path / "odd.json").write_bytes(changed(meta=meta))
         for command in (["stats"], ["show"], ["check"]):
             ran = hstree(*command, "odd.json")
-            assert ran.status == 0, ran.err
             assert "\x1b" not in ran.out
-        ran = hstree("evaluate", "odd.json", corpus, "--epochs", "0")
-        assert ran.status == 0, ran.err
+        hstree("evaluate", "odd.json", corpus, "--epochs", "0", warns=True)

@@ -15,30 +15,15 @@ def built(path):
     return library.load(path)
 
 
-def test_a_corpus_a_vocabulary_and_counted_vectors_give_the_same_huffman_tree(
-    hstree, corpus, tmp_path
-):
-    assert hstree("vocab", corpus, "-o", "vocab.tsv").status == 0
-    words = library.Vocabulary.from_file(tmp_path / "vocab.tsv")
-    draw = np.random.default_rng(0)
-    vectors = library.WordVectors(words.words, draw.normal(size=(42, 3)), counts=words.counts)
-    vectors.save(tmp_path / "vectors.npy")
-    for source in (corpus, "vocab.tsv", "vectors.npy"):
-        ran = hstree("build", "-m", "huffman", source, "-o", "tree.json", "--force")
-        assert ran.status == 0, ran.err
-        assert built(tmp_path / "tree.json") == library.build("huffman", words)
-
-
 def test_vocab_counts_words(hstree, tmp_path):
     (tmp_path / "text.txt").write_text("The cat\nthe cat sat\n")
-    assert hstree("vocab", "text.txt", "--lower", "--min-count", "2").status == 0
+    hstree("vocab", "text.txt", "--lower", "--min-count", "2")
     lines = (tmp_path / "vocab.tsv").read_text().splitlines()
     assert lines[1:] == ["<eos>\t2", "cat\t2", "the\t2", "<unk>\t1"]
 
 
 def test_the_output_is_tree_json_and_says_what_was_built(hstree, corpus, tmp_path):
     ran = hstree("build", "--method", "balanced", corpus)
-    assert (ran.status, ran.err) == (0, "")
     assert "written" in ran.out
     assert "tree.json" in ran.out
     tree = built(tmp_path / "tree.json")
@@ -70,7 +55,6 @@ def test_labels_name_the_rows(hstree, tmp_path):
     (tmp_path / "words.txt").write_text("a\nb\nc\n")
     assert "named by index" in hstree("build", "-m", "gmm", "vectors.npy", "-o", "0.json").out
     ran = hstree("build", "-m", "gmm", "vectors.npy", "--labels", "words.txt")
-    assert ran.status == 0
     assert "named by index" not in ran.out
     assert built(tmp_path / "tree.json").labels == ("a", "b", "c")
 
@@ -79,13 +63,12 @@ def test_words_without_a_vector_are_counted(hstree, tmp_path):
     (tmp_path / "vectors.txt").write_text("a 1 0\nb 0 1\nc 1 1\n")
     (tmp_path / "vocab.tsv").write_text("a\t5\nb\t3\nc\t1\nd\t1\n<unk>\t10\n")
     ran = hstree("build", "-m", "gmm", "vectors.txt", "--vocabulary", "vocab.tsv")
-    assert ran.status == 0, ran.err
     assert "2 words, 55.00% of the tokens" in " ".join(ran.out.split())
     assert set(built(tmp_path / "tree.json").labels) == {"a", "b", "c", "d", "<unk>"}
 
 
 def test_holdout_reads_what_evaluate_trains_on(hstree, corpus, tmp_path):
-    assert hstree("build", "-m", "huffman", corpus, "--train-split-only").status == 0
+    hstree("build", "-m", "huffman", corpus, "--train-split-only")
     tree = built(tmp_path / "tree.json")
     assert tree.meta["input"]["lines"] == [0, 160]
     assert "<unk>" in tree.labels
@@ -93,8 +76,7 @@ def test_holdout_reads_what_evaluate_trains_on(hstree, corpus, tmp_path):
     by_label = dict(zip(tree.labels, tree.counts.tolist(), strict=True))
     own = train.select_vocabulary()
     assert all(by_label[w] == n for w, n in zip(own.words, own.counts.tolist(), strict=True))
-    ran = hstree("evaluate", "tree.json", corpus, "--epochs", "0")
-    assert (ran.status, ran.warnings) == (0, [])
+    hstree("evaluate", "tree.json", corpus, "--epochs", "0")
 
 
 def test_an_existing_file_is_kept_without_force(refused, hstree, corpus, tmp_path):
@@ -102,7 +84,7 @@ def test_an_existing_file_is_kept_without_force(refused, hstree, corpus, tmp_pat
         (tmp_path / name).write_text("mine")
     refused("vocab", corpus, saying="--force")
     refused("build", "-m", "huffman", corpus, saying="--force")
-    assert hstree("build", "-m", "huffman", corpus, "--force").status == 0
+    hstree("build", "-m", "huffman", corpus, "--force")
     assert json.loads((tmp_path / "tree.json").read_text())["format"] == "hstree"
 
 
@@ -146,11 +128,8 @@ def test_options_that_do_not_go_with_the_input(refused, hstree, corpus, tmp_path
 
 def test_missing_inputs(refused):
     refused("vocab", "missing.txt", saying="missing.txt")
-    refused("vocab", "builtin:cobol", saying="builtin:python")
-    refused("vocab", "nltk:nothing", saying="nltk:nothing")
     refused("build", "-m", "gmm", "missing.npy", saying="missing.npy")
     refused("build", "-m", "huffman", "missing.tsv", saying="missing.tsv")
-    refused("build", "-m", "gmm", "builtin:python", saying="gmm takes word vectors")
 
 
 def test_a_table_is_neither_a_vocabulary_nor_a_text(hstree, refused, tmp_path):
@@ -158,7 +137,7 @@ def test_a_table_is_neither_a_vocabulary_nor_a_text(hstree, refused, tmp_path):
     wanted = "line 1: expected a word, a tab and a whole number, found 'item,count'"
     refused("build", "-m", "huffman", "items.csv", saying=wanted)
     refused("vocab", "items.csv", saying="looks like a vocabulary or a table (.csv)")
-    assert hstree("vocab", "items.csv", "--text").status == 0
+    hstree("vocab", "items.csv", "--text")
     hstree("build", "-m", "huffman", "items.csv", "--text")
     assert "1,60" in built(tmp_path / "tree.json").labels
 
@@ -168,8 +147,8 @@ def test_a_tree_of_a_text_scores_other_texts_unless_it_has_no_unk(
 ):
     (tmp_path / "other.txt").write_text("w1 zebra\n" * 20)
     train = ["evaluate", "tree.json", corpus, "--valid", "other.txt", "--epochs", 0, "--dim", 4]
-    assert hstree("build", "-m", "huffman", corpus).status == 0
-    assert hstree(*train).status == 0
+    hstree("build", "-m", "huffman", corpus)
+    hstree(*train, warns=True)
     hstree("build", "-m", "huffman", corpus, "--no-unk", "--force")
     refused(*train, saying="<unk>")
     hstree("vocab", corpus, "-o", "words.tsv")
@@ -183,38 +162,20 @@ def test_standard_input_is_a_text(hstree, corpus, tmp_path, monkeypatch):
         monkeypatch.setattr(sys, "stdin", stdin)
         return hstree(*arguments)
 
-    assert from_stdin("vocab", "-").status == 0
-    assert from_stdin("build", "-m", "huffman", "-", "-o", "a.json").status == 0
+    from_stdin("vocab", "-")
+    from_stdin("build", "-m", "huffman", "-", "-o", "a.json")
     hstree("build", "-m", "huffman", corpus, "-o", "b.json")
     assert built(tmp_path / "a.json") == built(tmp_path / "b.json")
     assert built(tmp_path / "a.json").meta["input"]["name"] == "standard input"
 
 
-@pytest.mark.parametrize(
-    ("method", "status", "said"),
-    [
-        ("gmm from=tree.json epsilon=0.4", 2, "epsilon changes nothing"),
-        ("gmm from=none.json", 1, "cannot read none.json (from)"),
-        ("gmm from=out.json", 1, "choose another place with -o"),
-        ("random from=tree.json", 2, "random has no option 'from'"),
-    ],
-)
-def test_from_refuses_what_it_cannot_do_in_one_line(hstree, tmp_path, method, status, said):
-    np.save(tmp_path / "rows.npy", np.eye(4))
-    for name in ("tree.json", "out.json"):
-        assert hstree("build", "-m", "gmm", "rows.npy", "-o", name).status == 0
-    ran = hstree("build", "-m", method, "rows.npy", "-o", "out.json", "--force")
-    assert (ran.status, ran.err.count("\n")) == (status, 1)
-    assert said in ran.err
-
-
 @pytest.mark.parametrize("line", ["1.5 2.5", "a 1 2 3 4 5 6", "the 5.5 6.5 of 1.5 2.5 3.5 4.5"])
 def test_numbers_in_a_text_do_not_make_it_vectors(hstree, tmp_path, line):
     (tmp_path / "text.txt").write_text(f"{line}\n" * 20)
-    assert hstree("build", "-m", "huffman", "text.txt").status == 0
+    hstree("build", "-m", "huffman", "text.txt")
 
 
 def test_a_tree_without_eos_is_refused_with_a_text(hstree, refused, corpus, tmp_path):
     (tmp_path / "glove.txt").write_text("w0 1.5 2\nw1 2.5 1\nw2 0.5 3\n")
-    assert hstree("build", "-m", "gmm epsilon=0.3", "glove.txt").err == ""
+    hstree("build", "-m", "gmm epsilon=0.3", "glove.txt")
     refused("evaluate", "tree.json", corpus, saying="over the words of one (vocabulary=)")

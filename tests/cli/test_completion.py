@@ -20,7 +20,6 @@ def completed(hstree, monkeypatch):
         monkeypatch.setenv("COMP_WORDS", line)
         monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
         ran = hstree()
-        assert (ran.status, ran.err) == (0, "")
         return ran.out.split()
 
     return complete

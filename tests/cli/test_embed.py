@@ -23,9 +23,7 @@ QUICK = ["--epochs", "1", "--dim", "6"]
 def test_the_vectors_are_those_of_the_library(hstree, tree, corpus, tmp_path, kind, asked, how):
     """Word by word over a binary tree where kernels are, unless batches are asked for."""
     given = ["--model", f"{kind} window=2 sample=0.1{asked}", "--seed", 3]
-    ran = hstree("embed", corpus, tree, *given, *QUICK, "-o", "v.vec")
-    assert (ran.status, ran.err) == (0, "")
-    assert max(map(len, ran.out.splitlines())) <= 80
+    hstree("embed", corpus, tree, *given, *QUICK, "-o", "v.vec")
     grown = library.load(tree)
     text = library.Corpus.read(corpus, vocabulary=library.Vocabulary(grown.labels, grown.counts))
     options = how | {"model": kind, "dim": 6, "window": 2, "sample": 0.1, "epochs": 1}
@@ -37,7 +35,6 @@ def test_the_vectors_are_those_of_the_library(hstree, tree, corpus, tmp_path, ki
 
 def test_without_a_tree_it_is_huffmans(hstree, corpus, tmp_path):
     ran = hstree("embed", corpus, "--min-count", 20, *QUICK, "-o", "v.npy")
-    assert ran.status == 0, ran.err
     found = WordVectors.read(tmp_path / "v.npy")
     words = library.Corpus.read(corpus, min_count=20).vocabulary
     assert found.labels == words.words
@@ -47,27 +44,12 @@ def test_without_a_tree_it_is_huffmans(hstree, corpus, tmp_path):
 
 def test_another_output_layer_trains_the_vectors(hstree, corpus, tmp_path):
     ran = hstree("embed", corpus, "negative samples=3", *QUICK, "-o", "v.npy")
-    assert ran.status == 0, ran.err
     assert "cbow over negative" in ran.out
     text = library.Corpus.read(corpus, unk=None)
     spec = library.layers.layer_spec(text.counted_vocabulary(), "negative", samples=3)
     model = new_model(spec, model="cbow", dim=6, epochs=1, sample=1e-3).fit(text)
     found = WordVectors.read(tmp_path / "v.npy")
     np.testing.assert_array_equal(found.vectors, model.vectors(text).vectors)
-
-
-@pytest.mark.parametrize("ending", ["vec", "bin"])
-def test_gensim_reads_them(hstree, corpus, tmp_path, ending):
-    keyed = pytest.importorskip("gensim.models", reason="gensim is not installed").KeyedVectors
-    for name in (f"v.{ending}", "v.npy"):
-        ran = hstree("embed", corpus, *QUICK, "-o", name)
-        assert ran.status == 0, ran.err
-    path = str(tmp_path / f"v.{ending}")
-    found = keyed.load_word2vec_format(path, binary=ending == "bin")
-    expected = WordVectors.read(tmp_path / "v.npy")
-    assert tuple(found.index_to_key) == expected.labels
-    np.testing.assert_array_equal(found.vectors, expected.vectors)
-    assert found.most_similar("w0", topn=1)
 
 
 def test_what_cannot_be_embedded_is_refused(refused, corpus, tmp_path):
@@ -88,7 +70,6 @@ def test_an_interrupted_training_leaves_what_it_has(hstree, corpus, tmp_path, mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hstree.models.word2vec.Word2VecTrainer.step", interrupted)
-    ran = hstree("embed", corpus, *QUICK, "--batch-size", 256, "-o", "v.vec")
-    assert ran.status == 130
+    ran = hstree("embed", corpus, *QUICK, "--batch-size", 256, "-o", "v.vec", status=130)
     assert "interrupted" in ran.warnings[0]
     assert len(WordVectors.read(tmp_path / "v.vec").labels) == 41

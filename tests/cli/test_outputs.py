@@ -90,8 +90,7 @@ def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp
     monkeypatch.setattr(LanguageModel, "mean_predicted_vectors", full)
     (tmp_path / "m" / "config.json").mkdir(parents=True)
     saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy", "--force"]
-    ran = hstree("evaluate", tree, corpus, *QUICK, *saved)
-    assert ran.status == 1
+    ran = hstree("evaluate", tree, corpus, *QUICK, *saved, status=1)
     assert len(ran.errors) == 2
     assert "m/config.json is not a regular file" in ran.errors[0]
     assert ran.errors[1] == "hstree: error: cannot write v.npy: there is not enough memory"
@@ -107,7 +106,7 @@ def test_the_vectors_which_take_longest_come_last(hstree, tree, corpus, tmp_path
 
     monkeypatch.setattr(LanguageModel, "mean_predicted_vectors", interrupted)
     saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
-    assert hstree("evaluate", tree, corpus, *QUICK, *saved).status == 130
+    hstree("evaluate", tree, corpus, *QUICK, *saved, status=130)
     assert library.LanguageModel.load(tmp_path / "m")
     assert figures(tmp_path / "r.json")["perplexity"]
 
@@ -136,8 +135,7 @@ def test_names_of_files_need_not_be_utf8(hstree, latin, tmp_path):
         ["bootstrap", latin, *QUICK, "-o", "b"],
         ["score", f"{stem}.m", latin, "--json", "s.json"],
     ):
-        ran = hstree(*arguments)
-        assert (ran.status, ran.errors) == (0, []), arguments
+        hstree(*arguments, warns=True)
     name = "caf\\xe9.txt"
     assert library.load(tmp_path / f"{stem}.json").meta["input"]["name"] == name
     found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
@@ -151,6 +149,7 @@ REPLACED = [
     "vocab corpus.txt -o hard.txt --force",
     "build -m huffman words.json -o words.json --force",
     "build -m 'classes vectors_file=words.json' corpus.txt -o words.json --force",
+    "build -m 'gmm from=words.json' words.npy -o words.json --force",
     "evaluate huffman.json corpus.txt --json corpus.txt",
     "evaluate huffman.json corpus.txt --json huffman.json",
     "evaluate flat corpus.txt --vectors-out words.npy --vocabulary words.labels.tsv --force",
@@ -212,9 +211,9 @@ def test_redirected_standard_input_is_not_replaced(hstree, piped, tree, corpus):
 
 def test_a_comparison_goes_on_in_its_folder_and_its_models_are_read(hstree, corpus):
     compared = ["compare", corpus, *QUICK, "-o", "which"]
-    assert hstree(*compared, "huffman").status == 0
-    assert hstree(*compared, "flat").status == 0
+    hstree(*compared, "huffman")
+    hstree(*compared, "flat")
     model = "which/runs/huffman/seed-0/model"
     for output in ("which/lines.tsv", f"{model}.tsv"):
-        assert hstree("score", model, corpus, "-o", output).status == 0
-    assert hstree("report", "which").status == 0
+        hstree("score", model, corpus, "-o", output, warns=True)
+    hstree("report", "which")

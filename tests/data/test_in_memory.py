@@ -1,13 +1,11 @@
 """Corpora of what a program has: lines, lists of tokens, and token ids."""
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.data.corpus import Corpus, address_of, corpus_at
+from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.errors import InputError
 from tests.texts import write_lines
@@ -220,13 +218,6 @@ def test_a_vocabulary_of_another_type_is_refused():
 def test_ids_of_one_line_say_how_lines_end():
     with pytest.raises(InputError, match="eos= of from_ids"):
         Corpus.from_ids([1, 2, 3]).splits()
-
-
-def test_other_processes_get_a_text_in_memory():
-    part = Corpus.from_lines(["a b", "b c", "a"]).select_lines(1, 3)
-    again = corpus_at(pickle.loads(pickle.dumps(address_of(part))))
-    assert same(again, part)
-    assert again.source == part.source
 
 
 def test_splits_are_made_of_any_texts():

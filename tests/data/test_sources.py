@@ -8,6 +8,7 @@ import io
 import lzma
 import os
 import sys
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -277,20 +278,11 @@ def test_an_nltk_corpus_that_needs_a_sentence_tokenizer():
 
 
 def test_reading_shows_its_progress(tmp_path, tiny_nltk):
-    titles, done = [], []
-
-    class Seen(progress.Silent):
-        def start(self, *title):
-            titles.append(title)
-            return self
-
-        def advance(self, amount=1):
-            done.append(amount)
-
-    path = tmp_path / "text.txt"
+    display, path = Mock(), tmp_path / "text.txt"
     path.write_text("a b c\n" * 10)
-    with progress.shown_by(Seen()):
+    with progress.shown_by(display):
         open_source(path).key()
         text_of("nltk:tiny")
-    reading = ("reading text.txt", 60, "bytes"), ("reading nltk:tiny", None, "sentences")
-    assert (titles, done) == ([*reading], [60, 5])
+    reading = call("reading text.txt", 60, "bytes"), call("reading nltk:tiny", None, "sentences")
+    assert display.start.call_args_list == [*reading]
+    assert display.start().advance.call_args_list == [call(60), call(5)]

@@ -69,27 +69,6 @@ def test_real_brown_paths(tmp_path):
     assert (again.counts == tree.counts).all()
 
 
-@pytest.mark.parametrize(
-    ("text", "saying"),
-    [
-        ("", "no line in it"),
-        ("cat\tanimal\ndog\tanimal\n", "line 1: expected bits of 0 and 1, a tab, a word"),
-        ("01\tcat\t5\n02\tdog\t3\n", "line 2: expected bits of 0 and 1"),
-        ("01\t\t3\n", "line 1"),
-        ("0\tcat\t1\n\n1\tcat\t1\n", "line 3: expected a word that no line before has"),
-        ("01\tcat\t5\n011\tdog\t3\n", "'01' is a prefix of '011'"),
-        ("0\tcat\t9999999999999999999\n1\tdog\t1\n", "a count is above 2**63 - 1"),
-    ],
-)
-def test_bad_paths_name_the_line(text, saying, tmp_path):
-    path = tmp_path / "x.paths"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        formats.read(path)
-    assert str(caught.value).startswith(str(path))
-    assert saying in str(caught.value)
-
-
 # napkinXC
 
 
@@ -105,24 +84,37 @@ def test_napkinxc_with_any_numbers(tmp_path):
     assert named.counts.tolist() == [5, 2, 1]
 
 
+BAD_PATHS = [
+    ("cat\tanimal\ndog\tanimal\n", "line 1: expected bits of 0 and 1, a tab, a word"),
+    ("01\tcat\t5\n02\tdog\t3\n", "line 2: expected bits of 0 and 1"),
+    ("01\t\t3\n", "line 1"),
+    ("0\tcat\t1\n\n1\tcat\t1\n", "line 3: expected a word that no line before has"),
+    ("01\tcat\t5\n011\tdog\t3\n", "'01' is a prefix of '011'"),
+    ("0\tcat\t9999999999999999999\n1\tdog\t1\n", "a count is above 2**63 - 1"),
+]
+BAD_NODES = [
+    ("3\n", "line 1: expected the numbers of labels and nodes"),
+    ("2 3\n-1 0\n0 1 0\n", "line 1 says 3 nodes, and 2 lines follow"),
+    ("2 3\n-1 0\n0 1 0\n0 x 1\n", "line 4: expected a parent, a child and perhaps a label"),
+    ("2 3\n-1 0\n0 1 0\n0 9 1\n", "line 4: expected nodes below 3"),
+    ("2 3\n-1 0\n0 1 0\n0 1 1\n", "line 4: expected a child that no line before has"),
+    ("2 3\n-1 0\n0 1 0\n0 2 0\n", "the leaf 1 has the label 0; each leaf has a different one"),
+    ("2 3\n-1 0\n0 1 0\n0 2\n", "the leaf 2 has the label -1"),
+    ("2 3\n-1 0\n0 1 0\n0 2 2\n", "the leaf 2 has the label 2"),
+    ("3 3\n-1 0\n0 1 0\n0 2 1\n", "2 leaves for the 3 labels"),
+    ("2 3\n-1 0\n-1 1 0\n0 2 1\n", "0, 1 have no parent"),
+]
+
+
 @pytest.mark.parametrize(
-    ("text", "saying"),
+    ("name", "text", "saying"),
     [
-        ("", "no line in it"),
-        ("3\n", "line 1: expected the numbers of labels and nodes"),
-        ("2 3\n-1 0\n0 1 0\n", "line 1 says 3 nodes, and 2 lines follow"),
-        ("2 3\n-1 0\n0 1 0\n0 x 1\n", "line 4: expected a parent, a child and perhaps a label"),
-        ("2 3\n-1 0\n0 1 0\n0 9 1\n", "line 4: expected nodes below 3"),
-        ("2 3\n-1 0\n0 1 0\n0 1 1\n", "line 4: expected a child that no line before has"),
-        ("2 3\n-1 0\n0 1 0\n0 2 0\n", "the leaf 1 has the label 0; each leaf has a different one"),
-        ("2 3\n-1 0\n0 1 0\n0 2\n", "the leaf 2 has the label -1"),
-        ("2 3\n-1 0\n0 1 0\n0 2 2\n", "the leaf 2 has the label 2"),
-        ("3 3\n-1 0\n0 1 0\n0 2 1\n", "2 leaves for the 3 labels"),
-        ("2 3\n-1 0\n-1 1 0\n0 2 1\n", "0, 1 have no parent"),
+        *(("x.paths", *bad) for bad in [("", "no line in it"), *BAD_PATHS]),
+        *(("x.napkinxc", *bad) for bad in [("", "no line in it"), *BAD_NODES]),
     ],
 )
-def test_bad_napkinxc_trees_name_the_line(text, saying, tmp_path):
-    path = tmp_path / "x.napkinxc"
+def test_bad_files_name_the_line(name, text, saying, tmp_path):
+    path = tmp_path / name
     path.write_text(text)
     with pytest.raises(InputError) as caught:
         formats.read(path)

@@ -1,10 +1,7 @@
 """Compiled kernels against those in NumPy, and against formulas in more digits."""
 
 import copy
-import os
 import pickle
-import subprocess
-import sys
 from random import Random
 
 import numpy as np
@@ -16,9 +13,11 @@ from hstree._compiled import numpy_alone
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from hstree.tree.weight_rows import NARROW
+from tests.chains import chain
 from tests.layers.gradients import assert_same
 from tests.layers.gradients import drawn as drawn_layer
 from tests.needs import NUMBA
+from tests.scripts import run_python
 from tests.strategies import random_children, trees
 from tests.threads import use_threads
 
@@ -109,7 +108,7 @@ def test_hidden_vectors_of_other_types_are_numpys(dtype):
     assert layer.top_k(hidden.astype(dtype), 3)[0].tolist() == layer.top_k(hidden, 3)[0].tolist()
 
 
-def test_blas_is_held_to_one_thread_in_every_library():
+def test_blas_is_held_to_one_thread_in_every_library(tmp_path):
     code = """
 import numpy as np
 from hstree.layers.node_groups import ONE_BLAS_THREAD
@@ -120,10 +119,7 @@ from threadpoolctl import threadpool_info
 with ONE_BLAS_THREAD:
     print({one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"})
 """
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
-    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True,
-                         text=True, check=True)  # fmt: skip
-    assert ran.stdout == "{1}\n"
+    assert run_python(["-c", code], tmp_path, OPENBLAS_NUM_THREADS="2") == "{1}\n"
 
 
 def test_work_at_wide_nodes_in_pieces_has_the_losses_and_gradients_of_numpy():
@@ -148,9 +144,7 @@ def test_threads_share_a_large_batch_and_change_no_byte(threads, monkeypatch):
 
 
 def test_a_chain_deeper_than_any_code_of_a_text():
-    n = 3000
-    children = [[~i, i + 1] for i in range(n - 2)] + [[~(n - 2), ~(n - 1)]]
-    check_tree(Tree.from_children([f"w{i}" for i in range(n)], children), 0)
+    check_tree(chain(3000), 0)
 
 
 def test_a_batch_of_too_many_scores_is_left_to_numpy(monkeypatch):

@@ -14,6 +14,7 @@ from hstree.layers import hierarchical
 from hstree.layers import top_k as search
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
+from tests.chains import chain
 from tests.layers.gradients import assert_slopes, dense
 from tests.strategies import trees
 
@@ -173,11 +174,7 @@ def test_ties_beyond_the_nearest_labels_are_seen():
 
 def test_the_chain_of_a_hundred_thousand_labels_is_scored():
     n_labels = 100_000
-    child = np.empty((n_labels - 1, 2), np.int64)
-    child[:, 0], child[:, 1] = ~np.arange(n_labels - 1), np.arange(1, n_labels)
-    child[-1, 1] = ~(n_labels - 1)
-    tree = Tree(list(map(str, range(n_labels))), np.arange(0, 2 * n_labels - 1, 2), child.ravel())
-    layer = HierarchicalSoftmax(tree, 2, counts=np.ones(n_labels, int))
+    layer = HierarchicalSoftmax(chain(n_labels), 2, counts=np.ones(n_labels, int))
     hidden = np.ones((2, 2), np.float32)
     nll = layer.nll(hidden, np.array([0, n_labels - 1]))
     assert nll == pytest.approx(np.log(n_labels) * np.ones(2), rel=1e-4)

@@ -9,18 +9,15 @@ from hstree.errors import OptionError
 from hstree.layers.noise import Unigram
 from hstree.layers.registry import layer_spec
 from tests.layers.gradients import assert_same, softmax_gradients
+from tests.layers.gradients import drawn as drawn_layer
 
 COUNTS = np.array([5, 0, 9, 1, 30, 2, 2, 4])
 WORDS = Vocabulary([EOS, *"abcdefg"], COUNTS)
 
 
-def drawn(name, options, batch=7, dim=4, seed=0):
+def drawn(name, options):
     """Return a float64 layer with drawn vectors and biases, hidden vectors and targets."""
-    rng = np.random.default_rng(seed)
-    layer = layer_spec(WORDS, name, **options).new(dim, dtype=np.float64)
-    layer.weight[...] = rng.standard_normal(layer.weight.shape)
-    layer.bias += rng.standard_normal(layer.bias.shape)
-    return layer, rng.standard_normal((batch, dim)), rng.integers(0, 8, batch)
+    return drawn_layer(layer_spec(WORDS, name, **options).new(4, dtype=np.float64))
 
 
 def test_more_different_samples_than_labels_are_refused_but_the_default():

@@ -9,18 +9,15 @@ from hstree.layers import dense
 from hstree.layers.registry import layer_spec
 from tests.layers.gradients import assert_same
 from tests.layers.gradients import dense as gradients_of
+from tests.layers.gradients import drawn as drawn_layer
 
 WORDS = Vocabulary([f"w{i}" for i in range(9)], [5, 0, 9, 1, 30, 2, 2, 4, 1])
 DIM = 4
 
 
 def drawn(name, batch=12, **options):
-    """Return a layer with drawn parameters, hidden vectors and targets that repeat."""
-    rng = np.random.default_rng(0)
-    layer = layer_spec(WORDS, name, **options).new(DIM, dtype=np.float64)
-    for parameter in layer.parameters().values():
-        parameter += rng.standard_normal(parameter.shape)
-    return layer, rng.standard_normal((batch, DIM)), rng.integers(0, 3, batch)
+    """Return a layer with drawn parameters, hidden vectors and more targets than words."""
+    return drawn_layer(layer_spec(WORDS, name, **options).new(DIM, dtype=np.float64), batch)
 
 
 @pytest.mark.parametrize("alpha", [0.1, 2.0])

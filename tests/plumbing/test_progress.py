@@ -2,16 +2,17 @@
 
 import io
 import re
-import subprocess
 import sys
 import threading
 import time
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 from hstree import _displays, progress
 from hstree_cli.terminal import running, showing_progress
+from tests.scripts import run_python
 
 
 class Terminal(io.StringIO):
@@ -173,24 +174,16 @@ def test_threads_report_too_where_a_context_variable_would_not_reach(written, mo
 
 
 def test_a_display_of_the_body_comes_first_and_none_is_silent(capsys):
-    titles = []
-
-    class Titles(progress.Silent):
-        def start(self, title, total, unit):
-            titles.append(title)
-            return self
-
     work()
     progress.enable()
-    with progress.shown_by(Titles()):
+    with progress.shown_by(display := Mock()):
         work()
     progress.disable()
     work()
-    assert titles == ["outer <b>", "inner"]
+    assert [start.args[0] for start in display.start.call_args_list] == ["outer <b>", "inner"]
     assert capsys.readouterr() == ("", "")
 
 
-def test_importing_hstree_does_not_import_what_draws():
+def test_importing_hstree_does_not_import_what_draws(tmp_path):
     program = "import sys, hstree; print({'rich', 'IPython'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("set()\n", "")
+    assert run_python(["-c", program], tmp_path) == "set()\n"

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -14,6 +12,7 @@ from hstree import build
 from hstree._compiled import STEP, in_parts, in_threads, kernels, numpy_alone
 from hstree.data.vectors import WordVectors
 from tests.needs import NUMBA
+from tests.scripts import run_python
 from tests.threads import use_threads
 
 
@@ -108,7 +107,7 @@ def test_an_error_in_a_part_is_raised(monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_starts_threads_of_its_own():
+def test_a_forked_process_starts_threads_of_its_own(tmp_path):
     code = """
 import os, signal
 from hstree._compiled import in_parts
@@ -122,7 +121,4 @@ if (child := os.fork()) == 0:
     os._exit(0)
 print(os.waitpid(child, 0)[1])
 """
-    command = [sys.executable, "-c", code]
-    environment = os.environ | {"OMP_NUM_THREADS": ""}
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert (answer.stdout, answer.stderr) == ("0\n", "")
+    assert run_python(["-c", code], tmp_path, OMP_NUM_THREADS="") == "0\n"
