@@ -12,7 +12,7 @@ import numpy as np
 from gensim.models import Word2Vec
 
 import hstree
-from hstree.interop.gensim import from_keyed_vectors, layer_of, tree_of, use_tree, vocabulary_of
+from hstree.interop.gensim import layer_of, tree_of, use_tree, vocabulary_of
 
 WINDOW, EPOCHS, LINES, HELD_OUT = 5, 5, 8_000, 500
 
@@ -27,7 +27,7 @@ def main() -> None:
     report("gensim's own", first, train, held_out)
     trees = {
         "huffman": hstree.build("huffman", vocabulary_of(first)),
-        "gmm": hstree.build("gmm", from_keyed_vectors(first.wv)),
+        "gmm": hstree.build("gmm", first.wv),
     }
     for name, tree in trees.items():
         model = untrained(train)

@@ -75,8 +75,7 @@ def gmm(
     Returns
     -------
     Tree
-        Binary, except for the root where `trees` is 3 or more. ``meta["max_codes_reached"]`` is
-        the number of words that `max_codes` kept from having more codes.
+        Binary, except for the root where `trees` is 3 or more.
 
     Raises
     ------
@@ -109,11 +108,8 @@ def gmm(
     splitter = Mixtures(split, epsilon, iterations, max_codes)
     seeds = np.random.SeedSequence(random_state).spawn(trees)
     divided = divide_vectors("gmm", vectors, splitter, seeds, n_jobs=n_jobs)
-    bounded = np.logical_or.reduce([tree.bounded for tree in divided])
-    meta = {"max_codes_reached": int(np.count_nonzero(bounded))} if epsilon > 0 else {}
     built = [Tree(vectors.labels, t.child_start, t.child, counts=vectors.counts) for t in divided]
-    tree = built[0] if trees == 1 else join_under_root(built, vectors.labels, counts=vectors.counts)
-    return tree.with_meta(meta)
+    return built[0] if trees == 1 else join_under_root(built, vectors.labels, counts=vectors.counts)
 
 
 @dataclass(frozen=True)

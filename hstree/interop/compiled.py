@@ -25,10 +25,10 @@ def _add_products(first, stop, start, column, data, table, item, row, logits):
 @jit_exact
 def _move(table, squares, paid, a, b, grad, rates):
     """Move one weight against its gradient and the penalty of all steps since its last."""
-    learning_rate, penalty, by_first, tiny, n_steps = rates
+    learning_rate, penalty, tiny, n_steps = rates
     number = table.dtype.type
     weight = table[a, b]
-    owed = number(number(n_steps - paid[a, b]) * penalty[a if by_first else b])
+    owed = number(number(n_steps - paid[a, b]) * penalty[b])
     step = owed * weight + grad
     paid[a, b] = n_steps
     squares[a, b] += step * step
@@ -53,26 +53,16 @@ def add_products(logits: Array, X: Any, table: Array, item: Int64, row: Int64) -
     in_parts(len(item), _add_products, X.indptr, X.indices, X.data, table, item, row, logits)
 
 
-def move(
-    table: Array,
-    squares: Array,
-    paid: Array,
-    index: Any,
-    grad: Array,
-    rates: Any,
-) -> None:
-    """Twin of `sklearn.solvers.move`."""
+def move(table: Array, squares: Array, paid: Array, index: Any, grad: Array, rates: Any) -> Any:
+    """Twin of `sklearn.solvers.move` for a sparse X; the table has its features first."""
+    if not isinstance(index, tuple):
+        return NotImplemented
     learning_rate, penalty, n_steps = rates
     number = table.dtype.type
-    by_first = not isinstance(index, tuple)  # the first axis of the table is that of weight rows
-    numbers = number(learning_rate), penalty, by_first, number(TINY), n_steps
-    arrays = table, squares, paid
-    if by_first:  # whole rows
-        index = index, slice(0, table.shape[1])
-    a, b = index
-    if isinstance(a, slice):
-        a = np.arange(*a.indices(len(table)))
+    numbers = number(learning_rate), penalty, number(TINY), n_steps
+    arrays, (a, b) = (table, squares, paid), index
     if isinstance(b, slice):
         in_parts(len(a), _move_block, *arrays, a, b.start, grad, numbers, step=1)
     else:
         in_parts(len(a), _move_elements, *arrays, a, b, grad, numbers)
+    return None

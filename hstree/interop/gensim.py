@@ -62,7 +62,7 @@ def use_tree(model: Any, tree: Tree) -> None:
     if differences:
         raise InputError(
             f"the tree is over other words than the model: {'; '.join(differences)}; "
-            "build one over vocabulary_of(model), or over from_keyed_vectors(model.wv)"
+            "build one over vocabulary_of(model), or over its vectors, model.wv"
         )
     paths = paths_of(tree)
     for label, code, point in zip(tree.labels, paths.code, paths.point, strict=True):
@@ -108,20 +108,6 @@ def to_keyed_vectors(vectors: WordVectors) -> Any:
         keyed.allocate_vecattrs(["count"], [np.int64])
         keyed.expandos["count"][:] = vectors.counts
     return keyed
-
-
-def from_keyed_vectors(keyed: Any) -> WordVectors:
-    """Make word vectors from gensim's ``KeyedVectors``, `model.wv`, in the same order.
-
-    Counts are kept if there are any, except V, V - 1, ..., 1, which gensim makes up for a file of
-    vectors. Raises InputError for another type, no words, or numbers that are not finite.
-    """
-    models = require("gensim.models", "gensim", at_least=OLDEST)
-    if not isinstance(keyed, models.KeyedVectors):
-        raise InputError(
-            f"expected gensim's KeyedVectors (of a model: model.wv), not {type(keyed).__name__}"
-        )
-    return WordVectors.from_keyed_vectors(keyed)
 
 
 def _words(model: Any) -> list[str]:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.preprocessing import MultiLabelBinarizer
 
 from hstree._typing import Float64
 from hstree.errors import InputError, OptionError
@@ -21,17 +20,17 @@ Average = Literal["micro", "macro"]
 
 
 def hierarchical_precision(
-    y_true: Any, y_pred: Any, tree: Tree | None = None, *, average: Average = "micro"
+    y_true: Any, y_pred: Any, tree: Tree, *, average: Average = "micro"
 ) -> float:
     """Return the share of predicted nodes that are right.
 
     Parameters
     ----------
-    y_true, y_pred : array_like (n,), or (n, levels) without a tree
-        Classes or inner nodes of the tree, by name. Without a tree, rows of names from the top
-        down as HiClass takes them, in which empty cells are left out.
-    tree : Tree, optional
-        Tree of the taxonomy; nodes of one child count, too (`Tree.from_taxonomy`).
+    y_true, y_pred : array_like (n,)
+        Classes or inner nodes of the tree, by name.
+    tree : Tree
+        Tree of the taxonomy; nodes of one child count, too. `Tree.from_taxonomy` makes one of rows
+        of names from the top down, as HiClass takes them.
     average : {"micro", "macro"}, default "micro"
         "micro" divides the sums over all samples, "macro" is the mean of the samples' own figures.
 
@@ -56,7 +55,7 @@ def hierarchical_precision(
 
 
 def hierarchical_recall(
-    y_true: Any, y_pred: Any, tree: Tree | None = None, *, average: Average = "micro"
+    y_true: Any, y_pred: Any, tree: Tree, *, average: Average = "micro"
 ) -> float:
     """Return the share of true nodes that are predicted; see `hierarchical_precision`.
 
@@ -70,9 +69,7 @@ def hierarchical_recall(
     return _average(right, true, average)
 
 
-def hierarchical_f1(
-    y_true: Any, y_pred: Any, tree: Tree | None = None, *, average: Average = "micro"
-) -> float:
+def hierarchical_f1(y_true: Any, y_pred: Any, tree: Tree, *, average: Average = "micro") -> float:
     """Return the harmonic mean of precision and recall; see `hierarchical_precision`.
 
     "macro" is the mean of the samples' own.
@@ -96,25 +93,16 @@ def _average(part: Float64, whole: Float64, average: str) -> float:
     return float(shares.mean())
 
 
-def _sizes(y_true: Any, y_pred: Any, tree: Tree | None) -> tuple[Float64, Float64, Float64]:
+def _sizes(y_true: Any, y_pred: Any, tree: Tree) -> tuple[Float64, Float64, Float64]:
     """Return how many nodes of each sample (n,) are right, true and predicted."""
     if len(y_true) != len(y_pred):
         raise InputError(f"{len(y_true)} true and {len(y_pred)} predicted samples; give one each")
     if len(y_true) == 0:
         raise InputError("there is no sample; give at least one")
-    both = [*y_true, *y_pred]
-    nodes = _rows(both) if tree is None else _ancestors(both, tree)  # (2 n, I)
+    nodes = _ancestors([*y_true, *y_pred], tree)  # (2 n, I)
     true, predicted = nodes[: len(y_true)], nodes[len(y_true) :]
     sums = [rows.sum(axis=1) for rows in (true.multiply(predicted), true, predicted)]
     return sums[0], sums[1], sums[2]
-
-
-def _rows(rows: list[Any]) -> Any:
-    """Return which names are in each row (n, names)."""
-    if any(isinstance(row, str) or not np.iterable(row) for row in rows):
-        raise InputError("without a tree, a sample is a row of names from the top down; give tree=")
-    names = [[str(cell) for cell in row if cell not in (None, "")] for row in rows]
-    return csr_array(MultiLabelBinarizer(sparse_output=True).fit_transform(names))
 
 
 def _ancestors(names: list[Any], tree: Tree) -> Any:

@@ -15,14 +15,14 @@ from hstree.tree import Tree
 def tree_of(n, split, **options):
     with progress.task("dividing") as task:
         divided = divide(n, split, draw=np.random.default_rng(0).random, task=task, **options)
-    return Tree([f"w{i}" for i in range(n)], divided.child_start, divided.child), divided.bounded
+    return Tree([f"w{i}" for i in range(n)], divided.child_start, divided.child)
 
 
 def test_a_scripted_split_gives_its_tree():
     def last_alone(words, start, rng):
         return np.isin(np.arange(len(words)), start[1:] - 1).astype(int)
 
-    tree, _ = tree_of(4, last_alone)
+    tree = tree_of(4, last_alone)
     assert tree.child.tolist() == [1, ~3, 2, ~2, ~0, ~1]
 
 
@@ -32,17 +32,15 @@ def test_doubled_words_hang_under_both():
     def split(words, start, rng):
         return np.array([0, -1, 1, 1] if len(words) == 4 else [0, 1, 1])
 
-    tree, bounded = tree_of(4, split, max_codes=2)
+    tree = tree_of(4, split, max_codes=2)
     assert tree.child.tolist() == [1, 2, ~0, ~1, ~1, 3, ~2, ~3]
-    assert not bounded.any()
-    tree, bounded = tree_of(4, split, max_codes=1)
+    tree = tree_of(4, split, max_codes=1)
     assert tree.child.tolist() == [1, 2, ~0, ~1, ~2, ~3]
-    assert bounded.tolist() == [False, True, False, False]
 
 
 def test_the_first_leaves_of_a_word_are_doubled():
     word, n_codes = np.tile(np.arange(50), 4), np.full(50, 4)
-    item, _ = _double(word, np.full(200, -1), n_codes, 5, np.zeros(50, bool))
+    item, _ = _double(word, np.full(200, -1), n_codes, 5)
     assert np.flatnonzero(np.bincount(item) == 2).tolist() == list(range(50))
     assert (n_codes == 5).all()
 
@@ -62,11 +60,10 @@ def test_any_split_gives_a_tree_within_its_bound(n, max_codes, block, seed):
 
     before, divisive.BLOCK = divisive.BLOCK, block
     try:
-        tree, bounded = tree_of(n, split, max_codes=max_codes)
+        tree = tree_of(n, split, max_codes=max_codes)
     finally:
         divisive.BLOCK = before
     assert tree.codes_per_label.max() <= max_codes
-    assert (tree.codes_per_label[bounded] == max_codes).all()
 
 
 @given(

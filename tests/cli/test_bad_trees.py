@@ -56,7 +56,6 @@ def test_a_hostile_meta_is_printed_or_ignored(hstree, tmp_path, corpus):
             "coverage": lines,
             "method": {"a": [1]},
             "options": {"x": "\x1b[2J"},
-            "max_codes_reached": "many",
             "input": {"kind": 3, "sha256": digest, "lines": lines, "words_without_vector": []},
         }
         (tmp_path / "odd.json").write_bytes(changed(meta=meta))

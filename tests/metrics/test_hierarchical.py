@@ -1,6 +1,5 @@
 """Hierarchical precision, recall and F against HiClass's figures, and what they refuse."""
 
-import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import make_scorer
@@ -28,17 +27,9 @@ HICLASS = [
 ]
 
 
-def rows(names):
-    """Return the names from the top down to each name, padded with empty ones, as HiClass has."""
-    down = {path[i]: path[: i + 1] for path in PATHS for i in range(len(path))}
-    return np.array([down[name] + [""] * (4 - len(down[name])) for name in names])
-
-
 @pytest.mark.parametrize(("metric", "average", "expected"), HICLASS)
 def test_figures_are_those_of_hiclass(metric, average, expected):
     assert metric(TRUE, PREDICTED, TREE, average=average) == pytest.approx(expected, abs=1e-12)
-    of_rows = metric(rows(TRUE), rows(PREDICTED), average=average)
-    assert of_rows == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_root_counts_for_nothing():
@@ -61,7 +52,5 @@ def test_misuse_is_one_line():
         hierarchical_f1(["aaa", "c"], ["aaa"], TREE)
     with pytest.raises(InputError, match="there is no sample"):
         hierarchical_f1([], [], TREE)
-    with pytest.raises(InputError, match="without a tree, a sample is a row of names"):
-        hierarchical_f1(["aaa"], ["aaa"])
     with pytest.raises(OptionError, match="average is 'mean'; it is 'micro' or 'macro'"):
         hierarchical_f1(["aaa"], ["aaa"], TREE, average="mean")

@@ -8,7 +8,7 @@ import numpy as np
 
 from hstree._compiled import in_threads
 from hstree._ragged import batches, offsets, segment_ids
-from hstree._typing import Bool, Int64
+from hstree._typing import Int64
 from hstree.progress import Task
 
 #: Rows of one block; with 100 float32 per row they stay in a core's cache.
@@ -23,11 +23,10 @@ Split = Callable[[Int64, Int64, Any], Int64]
 
 
 class DividedTree(NamedTuple):
-    """Arrays of a `Tree`, and which words would have had more than `max_codes` codes."""
+    """Arrays of a `Tree`."""
 
     child_start: Int64
     child: Int64
-    bounded: Bool
 
 
 def divide(
@@ -54,7 +53,7 @@ def divide(
     """
     word = np.arange(n_words)
     start = np.array([0, n_words] if n_words > 1 else [0]) if roots is None else roots
-    n_codes, bounded = np.ones(n_words, np.int64), np.zeros(n_words, bool)
+    n_codes = np.ones(n_words, np.int64)
     most = np.broadcast_to(max_codes, n_words)
     fan_outs, children = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     n_nodes, shown, widest = 0, 0.0, max(arity, max_leaves)
@@ -72,7 +71,7 @@ def divide(
             branch[words] = of_words
         n_nodes += len(start) - 1
         if branch.min() < 0:
-            item, branch = _double(word, branch, n_codes, most, bounded)
+            item, branch = _double(word, branch, n_codes, most)
             word = word[item]
             start = np.searchsorted(item, start)
         # (children,) words and number of words of each child; a leaf has one, else it is a node
@@ -90,7 +89,7 @@ def divide(
         # words of the nodes of the next level
         word = word[np.repeat(inner, size)]
         start = offsets(size[inner])
-    return DividedTree(offsets(np.concatenate(fan_outs)), np.concatenate(children), bounded)
+    return DividedTree(offsets(np.concatenate(fan_outs)), np.concatenate(children))
 
 
 def _split_level(
@@ -121,13 +120,11 @@ def _split_level(
             yield words, branch
 
 
-def _double(
-    word: Int64, branch: Int64, n_codes: Int64, max_codes: Int64, bounded: Bool
-) -> tuple[Int64, Int64]:
+def _double(word: Int64, branch: Int64, n_codes: Int64, max_codes: Int64) -> tuple[Int64, Int64]:
     """Duplicate each word that goes to both children, as far as `max_codes` allows.
 
-    Returns the items (indices into `word`, ascending) and their branches; updates `n_codes`
-    and `bounded`. No branch becomes empty, for a split leaves none with such words only.
+    Returns the items (indices into `word`, ascending) and their branches; updates `n_codes`.
+    No branch becomes empty, for a split leaves none with such words only.
     """
     both = np.flatnonzero(branch < 0)
     # Where a word would be duplicated in several nodes, the first ones go first.
@@ -136,7 +133,6 @@ def _double(
     nth = np.arange(len(both)) - np.repeat(head, np.diff(head, append=len(both)))
     granted = nth < (max_codes - n_codes)[word[both]]
     refused = both[~granted]
-    bounded[word[refused]] = True
     branch = branch.copy()
     branch[refused] = ~branch[refused]
     n_codes += np.bincount(word[both[granted]], minlength=len(n_codes))

@@ -106,7 +106,6 @@ class Upper(NamedTuple):
     child: Int64  #: ``c >= 0`` is an upper node, ``c < 0`` the sub-tree ``~c``
     word: Int64  #: of the first sub-tree, ascending, then of the second, and so on
     start: Int64  #: (P + 1,) offsets of the sub-trees in `word`
-    bounded: Array  #: (V,) whether a word would have had more than `max_codes` codes
 
 
 def divide_vectors(
@@ -243,7 +242,7 @@ def _upper_nodes(
 ) -> Upper:
     """Split nodes of more than `PART` words by samples of their rows, level by level."""
     n_words = len(vectors)
-    n_codes, bounded = np.ones(n_words, np.int64), np.zeros(n_words, np.bool_)
+    n_codes = np.ones(n_words, np.int64)
     nodes, parts, n_nodes = deque([np.arange(n_words)]), list[Int64](), 1
     fan_out, child = list[int](), list[int]()
     with progress.task("upper nodes", unit="words") as task:
@@ -253,7 +252,6 @@ def _upper_nodes(
             branch = _branches(splitter, vectors, value, words, rng, task)
             both = np.flatnonzero(branch < 0)
             refused = both[n_codes[words[both]] >= splitter.max_codes]
-            bounded[words[refused]] = True
             branch[refused] = ~branch[refused]
             n_codes[words[branch < 0]] += 1
             fans = 0
@@ -269,7 +267,7 @@ def _upper_nodes(
                 fans += len(below) > 0
             fan_out.append(fans)
     start = offsets(np.array([len(part) for part in parts]))
-    return Upper(np.array(fan_out), np.array(child), np.concatenate(parts), start, bounded)
+    return Upper(np.array(fan_out), np.array(child), np.concatenate(parts), start)
 
 
 def _branches(
@@ -308,15 +306,13 @@ def _joined(upper: Upper, parts: list[DividedTree | None]) -> DividedTree:
     root = np.where(np.diff(upper.start) == 1, ~upper.word[upper.start[:-1]], first[:-1])
     fan_outs = [upper.fan_out]
     children = [np.where(upper.child < 0, root[~np.minimum(upper.child, -1)], upper.child)]
-    bounded = upper.bounded.copy()
     for p, part in enumerate(parts):
         if part is not None:
             words = upper.word[upper.start[p] : upper.start[p + 1]]
             leaf = ~words[~np.minimum(part.child, -1)]
             children.append(np.where(part.child < 0, leaf, part.child + first[p]))
             fan_outs.append(np.diff(part.child_start))
-            bounded[words[part.bounded]] = True
-    return DividedTree(offsets(np.concatenate(fan_outs)), np.concatenate(children), bounded)
+    return DividedTree(offsets(np.concatenate(fan_outs)), np.concatenate(children))
 
 
 def _write(arrays: Any, path: Path) -> None:

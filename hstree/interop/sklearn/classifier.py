@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal, Self
 
@@ -19,7 +19,7 @@ from hstree import progress
 from hstree._options import Option, Range
 from hstree._typing import Array, Float64, Int64
 from hstree.builders.shared.prune import pruned
-from hstree.errors import OptionError
+from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn.class_tree import (
     AUTO,
     MOST_FLAT,
@@ -27,10 +27,10 @@ from hstree.interop.sklearn.class_tree import (
     label_ids,
     tree_of_classes,
 )
-from hstree.interop.sklearn.levels import LevelsMixin, without_nodes
 from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse
 from hstree.interop.sklearn.solvers import Adagrad, solve, solve_by_child
-from hstree.tree import Tree
+from hstree.tree import Tree, load
+from hstree.tree.hierarchy import Hierarchy
 from hstree.tree.paths import check_single_codes
 
 #: A weight for some classes, 1 for the others; or the same total weight for all classes.
@@ -51,7 +51,7 @@ _RANGES = {
 }
 
 
-class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear classifier through a hierarchical softmax.
 
     With up to 256 classes or ``builder="flat"`` it is multinomial logistic regression, with the
@@ -189,7 +189,7 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         self._check_parameters()
         X, y, weight = self._validated(X, y, sample_weight, reset=True)
         tree = self._given_tree()
-        classes = without_nodes(tree, np.unique(y))
+        classes = _without_nodes(tree, np.unique(y))
         if self.warm_start and self._fits(X, classes, tree):
             self._model.counts = class_counts(*self._labels(y, weight), len(classes))
             self._begin()
@@ -238,7 +238,7 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         if not first and not np.array_equal(known, self.classes_):
             raise ValueError("classes are not the same as at the first call to partial_fit")
         tree = self._given_tree() if first else self.tree_
-        if (new := without_nodes(tree, np.setdiff1d(y, known))).size:
+        if (new := _without_nodes(tree, np.setdiff1d(y, known))).size:
             raise ValueError(f"y has the class {new.tolist()[0]!r}, which is not among classes")
         if first:
             self._start(X, y, weight, known, tree)
@@ -277,6 +277,53 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         k = min(Option.of("k", _AT_LEAST_ONE).checked(k), len(self.classes_))
         best, log_proba = self._best(self._checked(X), k, np.negative)
         return self.classes_[best], log_proba
+
+    @property
+    def nodes_(self) -> Array:
+        """Names of inner nodes, those of one child among them, an array of str (M,).
+
+        A node without a name is called by its number, "node 0" for the root. Samples may have the
+        others' names in `y`, where the tree was given.
+        """
+        levels = Hierarchy(self.tree_)
+        return np.array([levels.names[item] for item in levels.inner], str)
+
+    def predict_node_proba(self, X: Any) -> Float64:
+        """Return the probabilities of `nodes_`, a float64 array (n, M).
+
+        That of a node is the sum over the classes below it.
+        """
+        X = self._checked(X)
+        levels = Hierarchy(self.tree_)
+        return np.concatenate([prob[:, levels.inner] for prob in self._item_proba(X, levels)])
+
+    def predict_nodes(
+        self, X: Any, *, depth: int | None = None, confidence: float | None = None
+    ) -> Array:
+        """Return the name of the node or class predicted at a level, an array of str (n,).
+
+        Parameters
+        ----------
+        X : array_like or sparse, shape (n, n_features)
+        depth : int, optional
+            Depth of the answers, 0 for the root: the most probable node there, or class above it.
+            By default the classes.
+        confidence : float, optional
+            With it, the deepest node or class whose probability is as high, down to `depth`; of
+            several, the most probable. From 0 to 1.
+
+        Returns
+        -------
+        array of str (n,)
+            A name of `nodes_`, or ``str(class)``.
+        """
+        X = self._checked(X)
+        levels = Hierarchy(self.tree_)
+        items = levels.candidates(depth, confidence)
+        chosen = [
+            levels.choose(prob[:, items], items, confidence) for prob in self._item_proba(X, levels)
+        ]
+        return np.array(levels.names, str)[np.concatenate(chosen)]
 
     def _best(self, X: Rows, k: int, cost: Callable[[Float64], Float64]) -> tuple[Int64, Float64]:
         """Return the numbers of the k most probable classes and their log-probabilities, (n, k).
@@ -403,6 +450,35 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
         number = np.searchsorted(known, y)
         return target[number], self._weighted(known, number, sample_weight)
 
+    def _item_proba(self, X: Rows, levels: Hierarchy) -> Iterator[Float64]:
+        """Yield the probabilities (some, I) of all items of the hierarchy."""
+        for _, log_prob in self._model.log_prob(X):
+            yield levels.probabilities(np.exp(log_prob))
+
+    def _given_tree(self) -> Tree | None:
+        """Return the tree that the classifier was given, if any."""
+        return self.tree if self.tree is None or isinstance(self.tree, Tree) else load(self.tree)
+
+    def _targets_of(self, y: Array) -> tuple[Array, Int64]:
+        """Return the classes and what else is in y, ascending, and the target of each.
+
+        That is its label id; ``V + n`` for node n. Raises InputError for a name that the tree
+        does not have, or no longer has without the classes that are not in the data.
+        """
+        others = np.setdiff1d(y, self.classes_)
+        if not others.size:
+            return self.classes_, self._label_of_class
+        if not len(self.classes_):
+            raise InputError("y has names of inner nodes alone; give samples of classes, too")
+        known = np.union1d(self.classes_, others)
+        levels, names = Hierarchy(self.tree_), [str(value) for value in others.tolist()]
+        if missing := [name for name in names if not levels.knows(name)]:
+            raise InputError(f"y has {missing[0]!r}, and no class of the data is below that node")
+        target = np.empty(len(known), np.int64)
+        target[np.searchsorted(known, self.classes_)] = self._label_of_class
+        target[np.searchsorted(known, others)] = levels.target[levels.find(names)]
+        return known, target
+
     def _weighted(self, classes: Array, number: Int64, sample_weight: Float64) -> Float64:
         """Return the weights (n,) of the samples times those of their classes `number` (n,).
 
@@ -459,3 +535,16 @@ class HierarchicalSoftmaxClassifier(LevelsMixin, ClassifierMixin, BaseEstimator)
 
 def _rows(X: Any) -> Rows:
     return scipy.sparse.csr_array(X) if is_sparse(X) else X
+
+
+def _without_nodes(tree: Tree | None, values: Array) -> Array:
+    """Return those of some values of y that are classes, not names of inner nodes of a tree.
+
+    A label goes before a node of the same name.
+    """
+    names = [str(value) for value in values.tolist()]
+    if tree is None or not tree.has_single_codes or not (others := set(names) - set(tree.labels)):
+        return values
+    levels = Hierarchy(tree)
+    is_class = np.array([name not in others or not levels.knows(name) for name in names])
+    return np.asarray(values[is_class])
