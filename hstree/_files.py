@@ -15,19 +15,22 @@ import os
 import shutil
 import stat
 import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
-from reprlib import repr as brief
-from typing import Any, BinaryIO, NoReturn
-from uuid import uuid4
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import Any, BinaryIO, TypeVar
+
+import msgspec
 
 from hstree._plugins import require
+from hstree._text import one_line
 from hstree.errors import FileFormatError, HstreeError, InputError, explained
+
+T = TypeVar("T")
 
 #: Environment variable that names the folder of what can be computed again.
 CACHE_VARIABLE = "HSTREE_CACHE"
@@ -134,33 +137,14 @@ class Unpacked:
         return data
 
 
-def read_json(path: str | os.PathLike[str], remedy: str) -> dict[str, Any]:
-    """Read a file of one JSON object; raises FileFormatError as `parse_json`."""
+def read_json(path: str | os.PathLike[str], kind: type[T], remedy: str = "") -> T:
+    """Read JSON of a type, as of a struct; FileFormatError when it is missing or damaged."""
     data = read_regular(path, FileFormatError, remedy)
     try:
-        return parse_json(data, remedy)
-    except FileFormatError as error:
-        raise FileFormatError(f"{path} {error}") from error
-
-
-def parse_json(data: bytes, remedy: str) -> dict[str, Any]:
-    """Parse one JSON object, strictly; FileFormatError continues the name of the file."""
-    if not data:
-        raise FileFormatError(f"is empty; {remedy}")
-    try:
-        document = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        reason, _, _ = str(error).partition(";")  # behind it, how to set a limit of Python's
-        if isinstance(error, RecursionError):
-            reason = "nested too deep"
-        raise FileFormatError(f"is not JSON: {reason}; {remedy}") from error
-    if type(document) is not dict:
-        raise FileFormatError(f"holds {brief(document)}, not a JSON object")
-    return document
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    raise FileFormatError(f"holds {constant}, which is not a number in JSON")
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        end = f"; {remedy}" if remedy else ""
+        raise FileFormatError(f"{path} is damaged: {one_line(error)}{end}") from error
 
 
 def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
@@ -251,12 +235,8 @@ def temporary(parent: Path) -> Iterator[Path]:
             changed = max(path.stat().st_mtime for path in (left, *left.rglob("*")))
             if time.time() - changed > ABANDONED:
                 shutil.rmtree(left)
-    folder = parent / f"{PREFIX}{uuid4().hex}{SUFFIX}"
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with TemporaryDirectory(SUFFIX, PREFIX, parent, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def make_folder(folder: Path) -> None:
@@ -275,7 +255,7 @@ def is_writable(folder: Path) -> bool:
     """Make a folder if it is missing, and try to write to it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        with TemporaryFile(dir=folder):
             return True
     except OSError:
         return False

@@ -160,6 +160,10 @@ class Option:
         return converted
 
 
+#: Option of what is random, of those that are not read from a signature.
+RANDOM_STATE = Option.of("random_state", RandomState)
+
+
 @cache
 def options_of(
     target: Callable[..., Any], without: frozenset[str] = frozenset()

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import ModuleType
@@ -29,12 +29,16 @@ class Registry(Generic[R]):
     #: Makes the record from name, object and package; PluginError for one that cannot be used.
     describe: Callable[[str, Any, str], R]
     called: str = ""  #: what users know the kind by ("method"), where that is not `noun`
+    _described: dict[str, R] = field(default_factory=dict)  #: records of hstree's own so far
 
     def get(self, name: str) -> R:
         """Return the record of a name; OptionError if there is none, PluginError for a bad one."""
-        if name in self.native:
+        if name in self.native and name not in self._described:
             module, _, attribute = self.native[name].partition(":")
-            return self.describe(name, getattr(import_module(module), attribute), PACKAGE)
+            named = getattr(import_module(module), attribute)
+            self._described[name] = self.describe(name, named, PACKAGE)
+        if name in self._described:
+            return self._described[name]
         plugins = self._plugins()
         if name not in plugins:
             known = [*self.native, *plugins]

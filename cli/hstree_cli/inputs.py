@@ -28,10 +28,8 @@ NAMED = 5
 # Texts
 
 
-def read_vocabulary(file: Path | None, **selection: Any) -> Vocabulary | None:
+def read_vocabulary(file: Path, **selection: Any) -> Vocabulary:
     """Read the vocabulary that the option names; refuse other options that select words."""
-    if file is None:
-        return None
     refuse_options("--vocabulary chooses the words already", **selection)
     return Vocabulary.from_file(file)
 
@@ -64,7 +62,7 @@ def read_splits(
     """
     from hstree.experiments.row import TreeRow
 
-    words = read_vocabulary(vocabulary, **selection)
+    words = None if vocabulary is None else read_vocabulary(vocabulary, **selection)
     named = [row.single for row in rows]
     trees = {one.file: one.tree for one in named if isinstance(one, TreeRow)}
     first = None if words or selection else next(iter(trees.values()), None)

@@ -38,15 +38,13 @@ def printable(text: str, keep: str = "") -> str:
     return printable(text, keep)
 
 
-def _line(message: str, kind: str) -> str:
-    """Return a message on one line, with commands for the functions that it names."""
-    named = re.sub(r"`hstree\.(bootstrap|build|compare|evaluate)`", r"`hstree \1`", message)
-    return f"hstree: {kind}{printable(' '.join(named.split()))}\n"
-
-
 def warn(message: str, kind: str = "warning: ") -> None:
-    """Print a message as one line on standard error, by default as a warning."""
-    sys.stderr.write(_line(message, kind))
+    """Print a message as one line on standard error, by default as a warning.
+
+    Functions of the library that it names become commands.
+    """
+    named = re.sub(r"`hstree\.(bootstrap|build|compare|evaluate)`", r"`hstree \1`", message)
+    sys.stderr.write(f"hstree: {kind}{printable(' '.join(named.split()))}\n")
 
 
 def complain(message: str) -> None:
@@ -62,14 +60,15 @@ def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
     environment variable. If `quiet` it shows no progress; if `debug` the traceback of its error.
     Warnings of the library are shown as those of the program.
     """
-    token, as_python = _is_quiet.set(quiet), warnings.formatwarning
+    token, as_python = _is_quiet.set(quiet), warnings.showwarning
 
-    def as_line(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> str:
+    def as_line(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
         if issubclass(category, UserWarning):
-            return _line(str(message), "warning: ")
-        return as_python(message, category, *args, **kwargs)
+            warn(str(message))
+        else:
+            as_python(message, category, *args, **kwargs)
 
-    warnings.formatwarning = as_line
+    warnings.showwarning = as_line
     if threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(threads)
     try:
@@ -82,7 +81,7 @@ def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
                 sys.stderr.write(printable(traceback.format_exc(), keep="\n"))
         raise
     finally:
-        warnings.formatwarning = as_python
+        warnings.showwarning = as_python
         _is_quiet.reset(token)
 
 

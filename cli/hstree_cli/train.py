@@ -264,7 +264,7 @@ def embed(
             refuse_options(OF_TREE, vocabulary=vocabulary, **choice)
             text = read_as(one.tree.labels, corpus, **how)
         else:
-            words = read_vocabulary(vocabulary, **choice)
+            words = None if vocabulary is None else read_vocabulary(vocabulary, **choice)
             text = Corpus.read(corpus, vocabulary=words, unk=None, **how, **choice)
         built = one.build(text, seed, None) if one.kind == "tree" else None
         spec = one.spec(text.counted_vocabulary(), built)

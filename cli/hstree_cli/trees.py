@@ -187,7 +187,7 @@ def build(
     how: dict[str, Any] = {**choice, "lower": lower, "text": text}
     only = {"train_split_only": train_split_only, "no_unk": no_unk}
     with showing_progress(jobs=jobs, scheduler=scheduler):
-        words = read_vocabulary(vocabulary, **choice, no_unk=no_unk)
+        words = None if vocabulary is None else read_vocabulary(vocabulary, **choice, no_unk=no_unk)
         unk = words is not None or not no_unk
         opened = open_input(input, chosen, vocabulary=words, labels=labels, unk=unk, **how)
         if not isinstance(opened, WordVectors):

@@ -69,7 +69,7 @@ def index_of(values: Any) -> Any:
     return None if callable(index) else index
 
 
-def as_words(words: Any, what: str = "label") -> Sequence[str]:
+def as_words(words: Any, what: str = "label") -> tuple[str, ...] | RowNumbers:
     """Return names as text, whole numbers as their digits; `what` one of them is.
 
     Raises InputError when they are no list, or one is something else.
@@ -79,15 +79,14 @@ def as_words(words: Any, what: str = "label") -> Sequence[str]:
         raise InputError(f"the {what}s are of type {kind}; give a list, in the order of the rows")
     if isinstance(words, RowNumbers):
         return words
-    listed = words.tolist() if hasattr(words, "tolist") else words
-    listed = listed if isinstance(listed, list | tuple) else list(listed)
+    listed = tuple(words.tolist() if hasattr(words, "tolist") else words)
     if all(map(str.__instancecheck__, listed)):
         return listed
     for at, word in enumerate(listed):
         if not isinstance(word, str | Integral) or isinstance(word, bool):
             wrong = f"{what} {at} is {brief(word)}"
             raise InputError(f"{wrong}; {what}s must be text or whole numbers")
-    return [word if isinstance(word, str) else str(int(word)) for word in listed]
+    return tuple(word if isinstance(word, str) else str(int(word)) for word in listed)
 
 
 def _is_number(value: object) -> bool:

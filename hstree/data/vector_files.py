@@ -212,14 +212,13 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
     return words, np.concatenate(rows)
 
 
-def _fields(line: bytes) -> list[bytes]:
-    """Fields of a line of text, which spaces and tabs alone separate."""
-    return [field for field in line.replace(b"\t", b" ").rstrip(b" \r").split(b" ") if field]
-
-
 def _count_numbers(line: bytes) -> int:
-    """Count the numbers at the end of a line; the first field is always a word."""
-    return len(list(takewhile(_NUMBER.fullmatch, reversed(_fields(line)[1:]))))
+    """Count the numbers at the end of a line of text; the first field is always a word.
+
+    Spaces and tabs alone separate fields.
+    """
+    fields = list(filter(None, line.replace(b"\t", b" ").rstrip(b" \r").split(b" ")))
+    return len(list(takewhile(_NUMBER.fullmatch, reversed(fields[1:]))))
 
 
 def _parse_text(
@@ -249,7 +248,7 @@ def _parse_lines(name: str, block: bytes, number: int, d: int) -> tuple[list[str
         if line.count(b" ") == d:
             word, _, text = line.partition(b" ")
         elif line:  # a word with spaces, or a row of the wrong length
-            fields = _fields(line)
+            fields = list(filter(None, line.split(b" ")))
             if len(fields) <= d or (len(fields) > d + 1 and _NUMBER.fullmatch(fields[-d - 1])):
                 raise InputError(
                     f"{name}, line {n}: {_count_numbers(line)} numbers after the word, expected "
@@ -264,7 +263,7 @@ def _parse_lines(name: str, block: bytes, number: int, d: int) -> tuple[list[str
     rows = _numbers(b" ".join(texts))
     if len(rows) != len(texts) * d:
         wrong = next(i for i, text in enumerate(texts) if len(_numbers(text)) != d)
-        fields = _fields(texts[wrong])
+        fields = list(filter(None, texts[wrong].split(b" ")))
         odd = next((field for field in fields if not _NUMBER.fullmatch(field)), None)
         what = f"{len(fields)} numbers after the word, expected {d}; give every word the same"
         if odd is not None:

@@ -33,7 +33,7 @@ from hstree.data.vocabulary import checked_counts
 from hstree.data.word_files import read_labels, replacing_with_labels
 from hstree.errors import FileFormatError, InputError, OptionError, explained, naming
 from hstree.tree.npy import write_array
-from hstree.tree.row_numbers import RowNumbers, as_labels
+from hstree.tree.row_numbers import RowNumbers
 
 #: Number of words from which counts of V, V - 1, ..., 1 are taken for made up by gensim.
 MADE_UP = 50
@@ -109,7 +109,7 @@ class WordVectors:
         if array.ndim != 2 or array.size == 0:
             wrong = f"vectors of shape {array.shape}"
             raise InputError(f"{wrong}; expected (words, dimension), both at least 1")
-        self.labels = RowNumbers(len(array)) if labels is None else as_labels(as_words(labels))
+        self.labels = RowNumbers(len(array)) if labels is None else as_words(labels)
         if len(array) != len(self.labels):
             wrong = f"{len(self.labels)} labels for {len(array)} rows"
             raise InputError(f"{wrong}; give one for each row")

@@ -24,7 +24,7 @@ from hstree.data.arrays import as_array, as_words, index_of
 from hstree.data.provenance import texts
 from hstree.data.word_files import read_words, word_lines
 from hstree.errors import InputError, OptionError, naming
-from hstree.tree.row_numbers import RowNumbers, as_labels
+from hstree.tree.row_numbers import RowNumbers
 
 #: The word that replaces every word outside the vocabulary.
 UNK = "<unk>"
@@ -77,7 +77,7 @@ class Vocabulary:
         *,
         source: dict[str, object] | None = None,
     ) -> None:
-        self.words: tuple[str, ...] | RowNumbers = as_labels(as_words(words, "word"))
+        self.words = as_words(words, "word")
         if not self.words:
             raise InputError("a vocabulary without a word; it needs at least one")
         if isinstance(self.words, tuple) and len(set(self.words)) < len(self.words):
@@ -270,7 +270,9 @@ def checked_counts(counts: Any, words: Sequence[str]) -> Int64:
     index, an array, a list or a tensor in the order of the words. Raises InputError when they are
     not one whole number per word, zero or more, with a sum below 2**63.
     """
-    array = as_array(_in_order(counts, words), "counts")
+    if isinstance(counts, Mapping) or index_of(counts) is not None:
+        counts = _in_order(counts, words)
+    array = as_array(counts, "counts")
     if array.shape != (len(words),):
         raise InputError(f"counts of shape {array.shape} for {len(words)} words; one for each word")
     is_whole: Any = array.dtype.kind in "iu"
@@ -294,14 +296,12 @@ def checked_counts(counts: Any, words: Sequence[str]) -> Int64:
 
 
 def _in_order(counts: Any, words: Sequence[str]) -> Any:
-    """Return the counts of a dict or a Series in the order of words; others as they are.
+    """Return the counts of a dict or a Series in the order of words.
 
     Raises InputError when it has none of the words.
     """
     is_dict = isinstance(counts, Mapping)
     index = list(counts) if is_dict else index_of(counts)
-    if index is None:
-        return counts
     keys, values = as_words(index, "word"), list(counts.values()) if is_dict else counts
     has_default_index = not is_dict and tuple(keys) == tuple(RowNumbers(len(keys)))
     if has_default_index or tuple(keys) == tuple(words):

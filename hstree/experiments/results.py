@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 import msgspec
 from msgspec import Meta, Struct
 
-from hstree._files import read_regular, replacing
+from hstree._files import read_json, replacing
 from hstree._plugins import require
-from hstree._text import TextTable, figure, one_line, plural, show
+from hstree._text import TextTable, figure, plural, show
 from hstree.data.splits import Split
 from hstree.errors import FileFormatError, InputError
 from hstree.experiments.significance import Ratio
@@ -745,22 +745,12 @@ def write_struct(path: Path, struct: Struct, **header: Any) -> None:
         file.write(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
 
-def read_struct(path: Path, kind: type[T], remedy: str = "") -> T:
-    """Read a struct from JSON; FileFormatError when it is missing, damaged or of another shape."""
-    data = read_regular(path, FileFormatError, remedy)
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        end = f"; {remedy}" if remedy else ""
-        raise FileFormatError(f"{path} is damaged: {one_line(error)}{end}") from error
-
-
 def kept_struct(path: Path, kind: type[T]) -> T | None:
     """Read a struct from JSON; None when it is missing or, with a warning, damaged."""
     if not path.exists():
         return None
     try:
-        return read_struct(path, kind)
+        return read_json(path, kind)
     except FileFormatError as error:
         warnings.warn(f"{error}; what it is of is made anew", stacklevel=3)
         return None
@@ -784,7 +774,7 @@ def load(path: str | os.PathLike[str]) -> Comparison:
         file /= JSON
     if not file.exists():
         raise FileFormatError(f"there is no comparison in {path}; `hstree.compare` makes one")
-    header = read_struct(file, _Header, "make it with `hstree.compare`")
+    header = read_json(file, _Header, "make it with `hstree.compare`")
     if header.format != FORMAT:
         raise FileFormatError(f"{file} is not what `hstree.compare` leaves")
     if header.version != VERSION:
@@ -792,4 +782,4 @@ def load(path: str | os.PathLike[str]) -> Comparison:
             f"{file}: version {repr(header.version)[:40]}; this hstree reads version {VERSION}; "
             "compare again"
         )
-    return read_struct(file, Comparison, "compare again").in_folder(file.parent)
+    return read_json(file, Comparison, "compare again").in_folder(file.parent)

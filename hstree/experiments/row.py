@@ -225,18 +225,18 @@ class TreeLayerRow(Row):
     def __init__(
         self, text: str, method: str, options: dict[str, Any], summary: str, over: Sequence[str]
     ) -> None:
-        name, *pairs = over or [TREE_LAYER]
-        kind = LAYERS.get(name)
-        if kind.takes is not Tree:
-            raise OptionError(f"the output layer {name!r} is not over a tree; it is a row alone")
-        self._over = name, parse_options(name, kind.options, pairs)
-        layer = spelled(name, kind.options, self._over[1])
-        if layer == TREE_LAYER:
-            super().__init__(text, "tree", method, options, summary)
-        else:
-            summary += f" Over it: {kind.summary}"
-            super().__init__(f"{text} + {layer}", "tree", method, options, summary)
-            self.layer = layer
+        self._over: tuple[str, dict[str, Any]] = TREE_LAYER, {}
+        if over and list(over) != [TREE_LAYER]:
+            name, *pairs = over
+            kind = LAYERS.get(name)
+            if kind.takes is not Tree:
+                raise OptionError(
+                    f"the output layer {name!r} is not over a tree; it is a row alone"
+                )
+            self._over = name, parse_options(name, kind.options, pairs)
+            self.layer = spelled(name, kind.options, self._over[1])
+            text, summary = f"{text} + {self.layer}", f"{summary} Over it: {kind.summary}"
+        super().__init__(text, "tree", method, options, summary)
 
     def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
         """Return the layer over the tree."""

@@ -27,8 +27,8 @@ import numpy as np
 
 from hstree import progress
 from hstree._compiled import if_it_pays, kernels, n_threads
-from hstree._files import hash_of, make_folder, read_regular, replacing
-from hstree._options import Option, RandomState
+from hstree._files import hash_of, make_folder, read_json, read_regular, replacing
+from hstree._options import RANDOM_STATE
 from hstree._text import one_line
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
@@ -151,7 +151,7 @@ class Runner:
             overlap(split)
         parsed = parse_rows(rows, config)
         last = first + seeds * max(row.models for row in parsed) - 1
-        Option.of("random_state", RandomState).checked(last)
+        RANDOM_STATE.checked(last)
         for row in parsed:
             row.check(words, config)
         content = [[part.sha256, list(part.lines), part.vocabulary.sha256] for part in splits]
@@ -510,7 +510,7 @@ class Runner:
         if not (folder / RESULT).exists():
             return None
         try:
-            result = results.read_struct(folder / RESULT, JobResult)
+            result = read_json(folder / RESULT, JobResult)
             if result.interrupted or result.key != key:
                 return None
             if result.seed is not None:

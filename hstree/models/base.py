@@ -284,8 +284,8 @@ class Model(Predictor, Generic[M]):
         TrainingError
             When the perplexity is not finite any more, or sub-sampling leaves no token.
         """
-        train = Corpus.of(train, self.vocabulary)
-        valid = None if valid is None else Corpus.of(valid, self.vocabulary)
+        train = Corpus.of(train, self.spec.vocabulary)
+        valid = None if valid is None else Corpus.of(valid, self.spec.vocabulary)
         windows = self.windows(train)
         valid_windows = None if valid is None else self.windows(valid)
         context_model = self.new_context_model(np.random.default_rng([self.random_state, 0]))
@@ -303,7 +303,7 @@ class Model(Predictor, Generic[M]):
         # Kernels alone train word by word, which `online` asks for
         asked = getattr(self, "online", False) if fast is None else fast
         work = len(train) * self.epochs, getattr(self, "seconds", None)
-        with numpy_alone(fast is False), if_it_pays(*work, asked=asked):
+        with numpy_alone() if fast is False else if_it_pays(*work, asked=asked):
             self._checkpoints, trainer = None, self.trainer(windows)
             if checkpoints is not None:
                 # All that the training depends on but versions and threads; one that pauses goes on
@@ -405,11 +405,11 @@ class Model(Predictor, Generic[M]):
         """Return a corpus whose token ids are label ids."""
         if corpus.vocabulary.words == self.spec.labels:
             return corpus
-        return corpus.with_vocabulary(self.vocabulary)
+        return corpus.with_vocabulary(self.spec.vocabulary)
 
     def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
-        windows = self.windows(Corpus.of(corpus, self.vocabulary))
+        windows = self.windows(Corpus.of(corpus, self.spec.vocabulary))
         with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
             for batch, nll in scored_batches(self.context_model, self.layer, windows):
                 yield nll, batch[2]
@@ -417,7 +417,7 @@ class Model(Predictor, Generic[M]):
 
     def score(self, corpus: Any, *, details: bool = False) -> TextScore:
         """Score every position of a text; `details` add ln Z and the nll of each token."""
-        windows = self.windows(Corpus.of(corpus, self.vocabulary))
+        windows = self.windows(Corpus.of(corpus, self.spec.vocabulary))
         with if_it_pays(len(windows)):
             return score(self.context_model, self.layer, windows, details=details)
 
@@ -437,7 +437,7 @@ class Model(Predictor, Generic[M]):
 
     def vectors(self, corpus: Any) -> WordVectors:
         """Return the word vectors by count in a text, largest first, ties by word."""
-        corpus = Corpus.of(corpus, self.vocabulary)
+        corpus = Corpus.of(corpus, self.spec.vocabulary)
         counts, labels = self.reencode(corpus).counts, self.spec.labels
         order = sorted(range(len(labels)), key=lambda label: (-counts[label], labels[label]))
         words = [labels[label] for label in order]
@@ -451,7 +451,7 @@ class Model(Predictor, Generic[M]):
         The features of Mnih & Hinton (2008, section 4). A label that is never a target gets the
         mean over all labels that are. Counts are those of the text.
         """
-        corpus = Corpus.of(corpus, self.vocabulary)
+        corpus = Corpus.of(corpus, self.spec.vocabulary)
         total = np.zeros((len(self.spec.labels), self.dim))
         occurrences = np.zeros(len(total), np.int64)
         for contexts, targets, _ in self.windows(corpus).batches(1 << 14):

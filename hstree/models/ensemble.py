@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
-from hstree._options import Option, RandomState
+from hstree._options import RANDOM_STATE
 from hstree._text import plural
 from hstree._typing import Bool, Float64, Int64
 from hstree.data.contexts import Contexts, check_ids, ids_or_words
@@ -138,7 +138,7 @@ class Ensemble(Predictor):
         """
         if length < 0:
             raise OptionError(f"length is {length}; it must be 0 or more")
-        rng = np.random.default_rng(Option.of("random_state", RandomState).checked(random_state))
+        rng = np.random.default_rng(RANDOM_STATE.checked(random_state))
         words = list(context)
         most = max(model.context_ids([[]]).shape[1] for model in self.models)  # words of a context
         with progress.task("sampling", length, "words") as task:

@@ -46,7 +46,7 @@ def read(folder: str | os.PathLike[str]) -> Saved:
     """Read a model's folder; raises FileFormatError as `hstree.load_model` does."""
     home = Path(folder)
     path = current_file(home, CONFIG)
-    config = read_json(path, "give the folder of a saved model")
+    config = read_json(path, dict[str, Any], "give the folder of a saved model")
     if config.pop("format", None) != FORMAT:
         raise FileFormatError(f"{path} is not the config of a model that hstree saved")
     if (version := config.pop("version", None)) != VERSION:

@@ -17,7 +17,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._compiled import backend, twin
-from hstree._options import Option, RandomState, Range
+from hstree._options import RANDOM_STATE, RandomState, Range
 from hstree._text import plural
 from hstree._typing import Array, Int64, Integer
 from hstree.data.contexts import Contexts, ids_before
@@ -126,7 +126,7 @@ class LanguageModel(Model["LogBilinear"]):
         """
         if length < 0:
             raise OptionError(f"length is {length}; it must be 0 or more")
-        rng = np.random.default_rng(Option.of("random_state", RandomState).checked(random_state))
+        rng = np.random.default_rng(RANDOM_STATE.checked(random_state))
         ids = self.context_ids(contexts)
         drawn = np.empty((len(ids), length), np.int64)  # labels
         with progress.task("sampling", length, "words") as task:

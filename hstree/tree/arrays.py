@@ -20,7 +20,7 @@ from hstree._typing import Array, Int64, UInt8, refuse_masked
 from hstree.errors import InputError, TreeError
 from hstree.tree.content import Content, pack
 from hstree.tree.order import sum_to_root
-from hstree.tree.row_numbers import RowNumbers, as_labels
+from hstree.tree.row_numbers import RowNumbers
 
 T = TypeVar("T", bound=np.generic)
 
@@ -80,7 +80,7 @@ class TreeArrays:
         names: Sequence[str | None] | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
-        self.labels = as_labels(labels)
+        self.labels = labels if isinstance(labels, RowNumbers) else tuple(labels)
         self.n_labels = len(self.labels)  #: V, the number of labels
         self.child_start = _checked(child_start, "child_start")
         self.child = _checked(child, "child")

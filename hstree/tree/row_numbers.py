@@ -89,11 +89,6 @@ class RowNumbers(Sequence[str]):
         return cls(n_rows) if np.array_equal(digits, cls(n_rows).packed()[0]) else None
 
 
-def as_labels(labels: Sequence[str]) -> tuple[str, ...] | RowNumbers:
-    """Return labels as an immutable sequence."""
-    return labels if isinstance(labels, RowNumbers) else tuple(labels)
-
-
 def _digit_offsets(n_rows: int) -> Int64:
     """Return the offsets (V + 1,) of the numbers below V, written one after the other."""
     widths = np.arange(1, len(str(n_rows)) + 1)

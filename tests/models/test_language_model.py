@@ -128,7 +128,7 @@ def test_a_saved_model_with_full_matrices_is_the_same_model(markov, tmp_path):
     ("file", "content", "said"),
     [
         ("config.json", b"{", "config.json"),
-        ("config.json", b"[]", "not a JSON object"),
+        ("config.json", b"[]", "config.json is damaged: Expected `object`, got `array`"),
         ("config.json", b'{"format": "hstree model", "version": 7}', "version 7"),
         ("config.json", b'{"format": "hstree model", "version": 1}', "not the ones"),
         ("weights.safetensors", b"", "not the ones"),

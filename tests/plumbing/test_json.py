@@ -1,10 +1,11 @@
 """Figures as JSON that every reader takes."""
 
 import json
+from typing import Any
 
 import pytest
 
-from hstree._files import parse_json, write_json
+from hstree._files import read_json, write_json
 from hstree.errors import FileFormatError
 from hstree.tree.files import DEEPEST, dump_meta
 
@@ -35,23 +36,26 @@ def test_how_deep_values_may_be_nested(wrap):
 
 
 BAD = [
-    (b"", "is empty; fix it"),
-    (b"\xef\xbb\xbf{}", "is not JSON: .*BOM"),
-    (b'{"a": "\xff"}', "is not JSON: .*utf-8.* in position 7: .*; fix it"),
-    (b'{"a": 1', "is not JSON: .*line 1 column 8 .*; fix it"),
-    (b"[" * 10_000, "nested too deep; fix it"),
-    (b'{"a": %s}' % (b"9" * 5000), "is not JSON: .* 5000 digits; fix it"),
-    (b"[1]", r"holds \[1\], not a JSON object"),
-    (b'{"a": NaN}', "holds NaN"),
-    (b'{"a": -Infinity}', "holds -Infinity"),
+    (b"", "truncated"),
+    (b"\xef\xbb\xbf{}", "malformed"),
+    (b'{"a": "\xff"}', "utf-8"),
+    (b'{"a": 1', "truncated"),
+    (b'{"a": ' + b"[" * 10_000, "recursion"),
+    (b"[1]", "Expected `object`, got `array`"),
+    (b'{"a": NaN}', "malformed"),
+    (b'{"a": -Infinity}', "invalid"),
 ]
 
 
 @pytest.mark.parametrize(("data", "says"), BAD)
-def test_damaged_json_is_refused(data, says):
-    with pytest.raises(FileFormatError, match=says):
-        parse_json(data, "fix it")
+def test_damaged_json_is_refused_in_one_line(tmp_path, data, says):
+    path = tmp_path / "config.json"
+    path.write_bytes(data)
+    with pytest.raises(FileFormatError, match=f"^{path} is damaged: .*{says}.*; fix it$"):
+        read_json(path, dict[str, Any], "fix it")
 
 
-def test_sound_json_is_read():
-    assert parse_json(b'{"a": [1, 2.5, null, "\xc3\xa9"]}', "") == {"a": [1, 2.5, None, "é"]}
+def test_sound_json_is_read(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_bytes(b'{"a": [1, 2.5, null, "\xc3\xa9"]}')
+    assert read_json(path, dict[str, Any]) == {"a": [1, 2.5, None, "é"]}

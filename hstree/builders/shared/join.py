@@ -13,7 +13,7 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.tree import Tree
-from hstree.tree.row_numbers import RowNumbers, as_labels
+from hstree.tree.row_numbers import RowNumbers
 
 
 def join_under_root(
@@ -62,7 +62,8 @@ def graft(
     The nodes are those of `top`, then those of each tree, with their names. Labels, counts and
     errors are as of `join_under_root`.
     """
-    labels, number = as_labels(labels), dict[str, int]()
+    labels = labels if isinstance(labels, RowNumbers) else tuple(labels)
+    number: dict[str, int] = {}
     names = list(top.names or [None] * top.n_nodes)
     fan_out, child = [top.fan_out], []
     root = np.empty(len(trees), np.int64)

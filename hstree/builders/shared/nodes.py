@@ -4,8 +4,6 @@ The rows of a node are consecutive rows of one matrix, so that thousands of node
 take as long as one node of as many words.
 """
 
-from functools import cached_property
-
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -29,13 +27,7 @@ class Nodes:
         self.start = start
         self.size = np.diff(start)  # (S,)
         self.node = segment_ids(start)  # (n,) node of each row
-
-    @cached_property
-    def _sum(self) -> csr_array:
-        """(S or pieces, n); `weighted_sum` replaces the entries, since building costs more."""
-        n, start = int(self.start[-1]), self.start
-        piece = start if len(self.size) > 1 else offsets(np.diff(np.r_[0:n:PIECE, n]))
-        return csr_array((np.ones(n), np.arange(n), piece), shape=(len(piece) - 1, n))
+        self._sum: csr_array | None = None
 
     def total(self, value: Float64) -> Float64:
         """Sum a value of the rows (n,) over each node: float64 array (S,)."""
@@ -43,9 +35,12 @@ class Nodes:
 
     def weighted_sum(self, weight: Float64, X: Floating) -> Floating:
         """Sum the weighted rows (n, d) of each node: array (S, d)."""
-        matrix = self._sum
-        matrix.data = weight.astype(X.dtype, copy=False)
-        of_piece = np.asarray(matrix @ X)
+        n, weight = len(X), weight.astype(X.dtype, copy=False)
+        if self._sum is None:  # (S or pieces, n); kept, since building costs more than new entries
+            piece = self.start if len(self.size) > 1 else offsets(np.diff(np.r_[0:n:PIECE, n]))
+            self._sum = csr_array((weight, np.arange(n), piece), shape=(len(piece) - 1, n))
+        self._sum.data = weight
+        of_piece = np.asarray(self._sum @ X)
         if len(self.size) > 1:
             return of_piece
         return np.asarray(of_piece.sum(axis=0, keepdims=True, dtype=np.float64), X.dtype)

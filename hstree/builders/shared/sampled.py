@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import in_threads, limited_threads, n_threads
+from hstree._compiled import in_threads
 from hstree._files import cache_folder, hash_of, make_folder, replacing
-from hstree._jobs import n_parallel, on_cluster, parallel, threads_of_job
+from hstree._jobs import n_parallel, parallel
 from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Floating, Int64
 from hstree._version import __version__
@@ -132,7 +132,7 @@ def divide_vectors(
         What the splitter needs of each word.
     n_jobs : int, optional
         Number of jobs. Up to `LARGE` words, each of several trees is one; a single tree is divided
-        by as many threads. The trees are the same for any.
+        by all threads of this process. The trees are the same for any.
     """
     n_words = len(vectors.labels)
     with progress.task(name, total=len(seeds) * n_words, unit="words") as task:
@@ -159,9 +159,7 @@ def divide_vectors(
                 task.advance(n_words)
             return [trees[number] for number in sorted(trees)]
         split = splitter.split_of(vectors.vectors, value)
-        threads = n_threads() if on_cluster() else n_parallel(n_jobs) * threads_of_job(n_jobs)
-        with limited_threads(threads):
-            return [_divide(splitter, split, n_words, seed, task=task) for seed in seeds]
+        return [_divide(splitter, split, n_words, seed, task=task) for seed in seeds]
 
 
 def _divide(

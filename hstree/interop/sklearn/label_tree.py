@@ -238,7 +238,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read a classifier that `save` wrote; FileFormatError when the folder does not hold it."""
         try:
-            config = read_json(current_file(folder, CONFIG), _REMEDY)
+            config = read_json(current_file(folder, CONFIG), dict[str, Any], _REMEDY)
             if (found := (config.get("format"), config.get("version"))) != (FORMAT, VERSION):
                 raise FileFormatError(
                     f"{folder} holds {found[0]!r}, version {found[1]!r}, not {FORMAT!r}, version "
