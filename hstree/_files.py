@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
 from hstree._plugins import require
-from hstree._text import one_line
+from hstree._text import one_line, strict_text
 from hstree.errors import FileFormatError, HstreeError, InputError, explained
 
 T = TypeVar("T")
@@ -76,31 +76,13 @@ def read_regular(
     """
     ending = Path(path).suffix
     with explained(f"read {f'{what} {path}'.lstrip()}", error, remedy), open_regular(path) as file:
-        return Unpacked(file, ending).read() if unpack and ending in UNPACK else file.read()
+        return unpacked(file, ending)(-1) if unpack and ending in UNPACK else file.read()
 
 
 def read_text(path: str | os.PathLike[str], what: str = "") -> str:
     r"""Read UTF-8 text, unpacked, without a byte order mark, line ends as ``\n``; InputError."""
     data = read_regular(path, what=what, unpack=True).removeprefix(BYTE_ORDER_MARK)
     return strict_text(data, os.fspath(path)).replace("\r\n", "\n")
-
-
-def strict_text(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> str:
-    """Decode UTF-8 without NUL bytes, a piece of a file that begins at a line and a byte offset."""
-    if offset == 0 and data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        remedy = "convert the file first, for example with `iconv -f utf-16 -t utf-8`"
-        raise InputError(f"{name} is UTF-16, not UTF-8; {remedy}")
-    at = data.find(b"\0")
-    what, fault = "a NUL byte", ": not a text file; give plain UTF-8 text"
-    if at < 0:
-        try:
-            return data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            at, what = error.start, f"byte 0x{data[error.start]:02x}"
-            remedy = "convert the file first, for example with `iconv -f latin1 -t utf-8`"
-            fault = f" is not UTF-8; {remedy}"
-    line += data.count(b"\n", 0, at)
-    raise InputError(f"{name}: {what} at line {line}, byte offset {offset + at}{fault}")
 
 
 def largest_unpacked(size: int) -> int:
@@ -114,27 +96,28 @@ def unpacking_errors() -> tuple[type[Exception], ...]:
     return (EOFError, OSError, zlib.error, lzma.LZMAError, *of_zstandard)
 
 
-class Unpacked:
-    """Unpacked content of a packed file on disk, up to `largest_unpacked`."""
+def unpacked(file: BinaryIO, ending: str) -> Callable[[int], bytes]:
+    """Return what reads the next bytes of a packed file, all for -1, by the ending of its name.
 
-    def __init__(self, file: BinaryIO, ending: str = ".gz") -> None:
-        self._stream = UNPACK[ending](file)
-        self._left = largest_unpacked(os.fstat(file.fileno()).st_size)
+    It raises BadGzipFile where they are damaged, or more than `largest_unpacked`.
+    """
+    stream, left = UNPACK[ending](file), largest_unpacked(os.fstat(file.fileno()).st_size)
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next `size` bytes, all the rest if negative; BadGzipFile for damaged ones."""
+    def read(size: int) -> bytes:
+        nonlocal left
         try:
-            most = self._left + 1
-            data: bytes = self._stream.read(most if size < 0 else min(size, most))
+            data: bytes = stream.read(left + 1 if size < 0 else min(size, left + 1))
         except unpacking_errors() as error:
             raise gzip.BadGzipFile(f"{error}; make or fetch it again") from error
-        self._left -= len(data)
-        if self._left < 0:
+        left -= len(data)
+        if left < 0:
             raise gzip.BadGzipFile(
                 f"it unpacks to more than {MAX_RATIO} times its size; "
                 "if that is right, unpack it (gunzip, unxz) and give the file without its ending"
             )
         return data
+
+    return read
 
 
 def read_json(path: str | os.PathLike[str], kind: type[T], remedy: str = "") -> T:
@@ -252,15 +235,7 @@ def cache_folder(chosen: str | os.PathLike[str] | None = None) -> Path:
 
 
 def is_writable(folder: Path) -> bool:
-    """Make a folder if it is missing, and try to write to it."""
-    try:
+    """Make a folder if it is missing; return whether it can be written to."""
+    with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
-def recorded_name(path: str | os.PathLike[str]) -> str:
-    r"""Return a path as text that every file can hold; bytes that are not UTF-8 become ``\xNN``."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    return os.access(folder, os.W_OK)

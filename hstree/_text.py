@@ -1,16 +1,42 @@
-"""Counts with their nouns, times, quotations and tables, as people read them."""
+"""Texts: decoded strictly; and counts, times, quotations and tables, as people read them."""
 
 import math
+import os
 import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from hstree.errors import InputError
+
 #: Characters that move the cursor, change colours or reorder text: C0 and C1 control characters,
 #: DEL, line and paragraph separators, bidirectional embeddings, overrides and isolates; and lone
 #: surrogates, which no terminal can show.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def strict_text(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> str:
+    """Decode UTF-8 without NUL bytes, a piece of a file that begins at a line and a byte offset."""
+    if offset == 0 and data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        remedy = "convert the file first, for example with `iconv -f utf-16 -t utf-8`"
+        raise InputError(f"{name} is UTF-16, not UTF-8; {remedy}")
+    at = data.find(b"\0")
+    what, fault = "a NUL byte", ": not a text file; give plain UTF-8 text"
+    if at < 0:
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            at, what = error.start, f"byte 0x{data[error.start]:02x}"
+            remedy = "convert the file first, for example with `iconv -f latin1 -t utf-8`"
+            fault = f" is not UTF-8; {remedy}"
+    line += data.count(b"\n", 0, at)
+    raise InputError(f"{name}: {what} at line {line}, byte offset {offset + at}{fault}")
+
+
+def recorded_name(path: str | os.PathLike[str]) -> str:
+    r"""Return a path as text that every file can hold; bytes that are not UTF-8 become ``\xNN``."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

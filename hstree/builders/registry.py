@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hstree._files import open_regular, recorded_name
+from hstree._files import open_regular
 from hstree._jobs import doing_jobs
 from hstree._options import effective
 from hstree._plugins import PACKAGE, Registry, titled
-from hstree._text import named_error
+from hstree._text import named_error, recorded_name
 from hstree._version import __version__
 from hstree.builders.shared.builder import (
     FROM,

@@ -36,10 +36,10 @@ from hstree._files import (
     cache_folder,
     is_writable,
     replacing,
-    strict_text,
     temporary,
 )
 from hstree._jobs import n_parallel, on_cluster
+from hstree._text import strict_text
 from hstree._typing import Int32, Int64, Integer
 from hstree.data.memory import give_back
 from hstree.data.sources import BLOCK_BYTES, Part, Source, TextFile, open_source

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from hstree._files import BYTE_ORDER_MARK, read_regular, replacing, strict_text
+from hstree._files import BYTE_ORDER_MARK, read_regular, replacing
 from hstree._ragged import offsets, segment_ids
-from hstree._text import plural, quoted
+from hstree._text import plural, quoted, strict_text
 from hstree._typing import Array, Int64
 from hstree.errors import InputError, naming
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from hstree import progress
-from hstree._files import BYTE_ORDER_MARK, UNPACK, open_regular, recorded_name, unpacking_errors
-from hstree._text import named_error, plural
+from hstree._files import BYTE_ORDER_MARK, UNPACK, open_regular, unpacking_errors
+from hstree._text import named_error, plural, recorded_name
 from hstree.data.builtin import PythonDocs
 from hstree.data.vector_files import numbers_per_word
 from hstree.errors import InputError, explained

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
-from hstree._files import UNPACK, Unpacked, cache_folder, make_folder, open_regular, replacing
+from hstree._files import UNPACK, cache_folder, make_folder, open_regular, replacing, unpacked
 from hstree._ragged import offsets
 from hstree._typing import Array, Float32, Int64
 from hstree.errors import FileFormatError, InputError, explained
@@ -166,11 +166,11 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
         progress.task(f"reading {name}", os.fstat(raw.fileno()).st_size, "bytes") as task,
     ):
         ending = Path(name).suffix
-        stream = Unpacked(raw, ending) if ending in UNPACK else raw
+        read = unpacked(raw, ending) if ending in UNPACK else raw.read
 
         def read_block() -> bytes:
             before = raw.tell()
-            block = stream.read(_BLOCK)
+            block = read(_BLOCK)
             task.advance(raw.tell() - before)
             return block
 

@@ -21,7 +21,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from hstree._files import recorded_name
 from hstree._options import (
     Option,
     Range,
@@ -31,6 +30,7 @@ from hstree._options import (
     suggestion,
     typed_words,
 )
+from hstree._text import recorded_name
 from hstree.builders import build
 from hstree.builders.registry import BUILDERS
 from hstree.data.corpus import Corpus

@@ -167,7 +167,10 @@ def top_k_of_batch(
     while len(item):
         n_followed = max(k, int(min(EDGES_PER_ROUND // len(item), MOST_EDGES) / per_node))
         # (items, slots) the lowest costs, ascending, and which of them lead to nodes
-        slot = _lowest(cost, max(k + 1, n_followed))
+        n = min(max(k + 1, n_followed), cost.shape[1])
+        slot = np.argpartition(cost, n - 1, axis=1)[:, :n]
+        order = np.argsort(np.take_along_axis(cost, slot, axis=1), axis=1)
+        slot = np.take_along_axis(slot, order, axis=1)
         lowest = np.take_along_axis(cost, slot, axis=1)
         is_node = (np.take_along_axis(child, slot, axis=1) >= 0) & (lowest < np.inf)
         # An item is done when its k lowest are labels, and the next is not a node so close to the
@@ -194,9 +197,11 @@ def top_k_of_batch(
             )
         followed = slot[row, rank]
         # (branches,) costs of the children of all nodes, one node after another
-        below, start = _branch_costs(tree, logits, item[row], node)
-        fan_out = np.diff(start)
-        below += np.repeat(cost[row, followed], fan_out)
+        fan_out, n_rows = tree.fan_out[node], tree.row_start[node + 1] - tree.row_start[node]
+        start, row_start = offsets(fan_out), offsets(n_rows)
+        z = logits(np.repeat(item[row], n_rows), ranges(tree.row_start[node], row_start))
+        below = np.repeat(cost[row, followed], fan_out)
+        below -= kernels.branch_log_prob(z, row_start, start)
         # (branches,) slot of each: the first child takes that of its edge, the others free ones
         added = np.bincount(row, fan_out - 1, minlength=len(item)).astype(np.int64)
         is_first = np.zeros(len(below), bool)
@@ -213,24 +218,6 @@ def top_k_of_batch(
         cost[row, target] = below
         child[row, target] = tree.child[ranges(tree.child_start[node], start)]
     return result
-
-
-def _lowest(cost: Float64, n: int) -> Int64:
-    """Return the slots of the n lowest costs of each row, ascending; all where n is more."""
-    n = min(n, cost.shape[1])
-    slot = np.argpartition(cost, n - 1, axis=1)[:, :n]
-    order = np.argsort(np.take_along_axis(cost, slot, axis=1), axis=1)
-    return np.take_along_axis(slot, order, axis=1)
-
-
-def _branch_costs(
-    tree: TreeArrays, logits: PairLogits, item: Int64, node: Int64
-) -> tuple[Float64, Int64]:
-    """Return the costs of all branches of nodes, one node after another, and their offsets."""
-    n_rows = tree.row_start[node + 1] - tree.row_start[node]
-    start, row_start = offsets(tree.fan_out[node]), offsets(n_rows)
-    z = logits(np.repeat(item, n_rows), ranges(tree.row_start[node], row_start))
-    return -kernels.branch_log_prob(z, row_start, start), start
 
 
 def _are_apart(cost: Float64, higher: Float64, margin: float) -> Bool:

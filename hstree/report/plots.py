@@ -65,7 +65,7 @@ def _against(
     """Draw test perplexity over a cost, and the front."""
     marks = []
     for i, row in enumerate(rows):
-        x, test, sd = figure_at(path, row), row.test, row.perplexity["test"].sd
+        x, test, sd = figure_at(path, row), row.perplexity["test"].mean, row.perplexity["test"].sd
         if not x or not test:
             continue
         if sd:

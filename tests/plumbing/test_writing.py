@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from hstree._files import current_file, recorded_name, replacing, replacing_together
+from hstree._files import current_file, replacing, replacing_together
+from hstree._text import recorded_name
 from hstree.errors import FileFormatError
 
 
