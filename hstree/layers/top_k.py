@@ -176,10 +176,11 @@ def top_k_of_batch(
         # An item is done when its k lowest are labels, and the next is not a node so close to the
         # k-th that a label below it could tie.
         has_k: Bool = np.logical_not(np.any(is_node[:, :k], axis=1))
-        is_close = ~_are_apart(lowest[:, k - 1], lowest[:, k], margin)
-        done: Bool = has_k & ~(is_node[:, k] & is_close)
-        # an answer is certain where each of the first k is certainly below the next
-        certain = _are_apart(lowest[:, :k], lowest[:, 1 : k + 1], margin).all(axis=1)
+        # (items, k) whether each of the first k is certainly below the next
+        least = lowest[:, :k] + margin * np.maximum(1.0, lowest[:, :k])
+        is_below: Bool = least < lowest[:, 1 : k + 1]
+        done: Bool = has_k & ~(is_node[:, k] & ~is_below[:, k - 1])
+        certain = is_below.all(axis=1)
         result.labels[item[done]] = ~np.take_along_axis(child[done], slot[done, :k], axis=1)
         result.log_prob[item[done]] = -lowest[done, :k]
         result.certain[item[done]] = (certain & (lowest[:, k - 1] < np.inf))[done]
@@ -218,7 +219,3 @@ def top_k_of_batch(
         cost[row, target] = below
         child[row, target] = tree.child[ranges(tree.child_start[node], start)]
     return result
-
-
-def _are_apart(cost: Float64, higher: Float64, margin: float) -> Bool:
-    return np.less(cost + margin * np.maximum(1.0, cost), higher)
