@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, TypeVar
+from uuid import uuid4
 
 import msgspec
 
@@ -218,8 +218,12 @@ def temporary(parent: Path) -> Iterator[Path]:
             changed = max(path.stat().st_mtime for path in (left, *left.rglob("*")))
             if time.time() - changed > ABANDONED:
                 shutil.rmtree(left)
-    with TemporaryDirectory(SUFFIX, PREFIX, parent, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    folder = parent / f"{PREFIX}{uuid4().hex}{SUFFIX}"
+    folder.mkdir()  # for those who may read its parent, as no folder of `tempfile` is
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def make_folder(folder: Path) -> None:

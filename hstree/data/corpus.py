@@ -198,7 +198,6 @@ class Corpus:
         OptionError
             When `vocabulary` is combined with the options that choose one.
         """
-        _refuse_both(vocabulary, min_count, max_size, unk)
         location: str | list[str]
         if not isinstance(source, str | os.PathLike):
             location = list(map(os.path.abspath, source))
@@ -353,8 +352,14 @@ class Corpus:
         max_size: int | None,
         unk: bool | None,
     ) -> Corpus:
-        """Return a text over a vocabulary, or over one chosen from its words."""
-        _refuse_both(vocabulary, min_count, max_size, unk)
+        """Return a text over a vocabulary, or over one chosen from its words; refuse both."""
+        if not isinstance(vocabulary, Vocabulary | None):
+            kind = type(vocabulary).__name__
+            raise InputError(f"a vocabulary of type {kind}; give an hstree.Vocabulary")
+        if vocabulary is not None and ((min_count, max_size) != (1, None) or unk is False):
+            raise OptionError(
+                "a vocabulary is given, so there is none to choose: drop min_count, max_size, unk"
+            )
         if vocabulary is not None:
             return cls(text, vocabulary)
         corpus = cls(text, Vocabulary([EOS], [0]))
@@ -453,19 +458,6 @@ class Corpus:
         )
         give_back()  # arrays of all words
         return chosen
-
-
-def _refuse_both(
-    vocabulary: Vocabulary | None, min_count: int, max_size: int | None, unk: bool | None
-) -> None:
-    """Refuse a vocabulary beside the options that choose one, and what is none."""
-    if not isinstance(vocabulary, Vocabulary | None):
-        kind = type(vocabulary).__name__
-        raise InputError(f"a vocabulary of type {kind}; give an hstree.Vocabulary")
-    if vocabulary is not None and ((min_count, max_size) != (1, None) or unk is False):
-        raise OptionError(
-            "a vocabulary is given, so there is none to choose: drop min_count, max_size, unk"
-        )
 
 
 def _first_token(lines: Iterable[Any]) -> tuple[object, bool, Iterable[Any]]:
