@@ -29,7 +29,8 @@ class Registry(Generic[R]):
     #: Makes the record from name, object and package; PluginError for one that cannot be used.
     describe: Callable[[str, Any, str], R]
     called: str = ""  #: what users know the kind by ("method"), where that is not `noun`
-    _described: dict[str, R] = field(default_factory=dict)  #: records of hstree's own so far
+    #: records of hstree's own that were asked for
+    _described: dict[str, R] = field(default_factory=dict, init=False, repr=False)
 
     def get(self, name: str) -> R:
         """Return the record of a name; OptionError if there is none, PluginError for a bad one."""
