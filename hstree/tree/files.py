@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from hstree import progress
-from hstree._files import largest_unpacked, open_regular, read_regular, replacing
+from hstree._files import largest_unpacked, open_regular, replacing, unpacked
 from hstree._ragged import offsets
 from hstree._text import one_line
 from hstree._typing import Array
@@ -72,14 +72,17 @@ def read_content(path: str | os.PathLike[str]) -> Content:
     Raises FileFormatError when the file cannot be read or is not of this format.
     """
     ending = _ending(path)
-    with progress.task(f"reading {path}"), explained(f"read {path}", FileFormatError):
-        is_npz = ending == ".npz"
-        data = b"" if is_npz else read_regular(path, FileFormatError, unpack=True)
-        with open_regular(path) as file:
-            try:
-                return from_npz(file) if is_npz else from_json(data)
-            except FileFormatError as error:
-                raise FileFormatError(f"{path} {error}") from error
+    with (
+        progress.task(f"reading {path}"),
+        explained(f"read {path}", FileFormatError),
+        open_regular(path) as file,
+    ):
+        try:
+            if ending == ".npz":
+                return from_npz(file)
+            return from_json(file.read() if ending == ".json" else unpacked(file, ".gz")(-1))
+        except FileFormatError as error:
+            raise FileFormatError(f"{path} {error}") from error
 
 
 def _ending(path: str | os.PathLike[str]) -> str:
