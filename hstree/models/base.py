@@ -45,7 +45,6 @@ from hstree.training.checkpoints import Checkpoints
 from hstree.training.scoring import ContextModel, score, scored_batches
 from hstree.training.trainer import History, Trainer
 from hstree.tree import Tree
-from hstree.tree.files import to_json
 
 M = TypeVar("M", bound=ContextModel)
 
@@ -498,11 +497,7 @@ class Model(Predictor, Generic[M]):
             **self.config(),
         }
         with replacing_together(folder) as new:
-            if self.tree is None:
-                self.spec.vocabulary.save(new / self.spec.file)
-            else:
-                with (new / self.spec.file).open("wb") as file:
-                    file.writelines(to_json(self.tree))
+            self.spec.source.save(new / self.spec.file)
             (new / files.WEIGHTS).write_bytes(weights)
             (new / files.CONFIG).write_bytes((json.dumps(content, indent=2) + "\n").encode())
 
