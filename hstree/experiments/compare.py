@@ -610,23 +610,15 @@ class Table:
     def _tree_figures(self, row: Row) -> dict[str, Any]:
         """Return the fields of a row that are of its tree; costs are of the trees of all models.
 
-        Costs are weighted by the counts of the training split; a tree may have other counts. A
-        label's count is divided evenly among its codes.
+        Costs are weighted by the counts of the training split; a tree may have other counts.
         """
         if row.kind != "tree":
-            return dict.fromkeys(["tree", "tree_file", "code_lengths"])
+            return {"tree": None, "tree_file": None}
         jobs = self.runner.jobs_of(row)[0]
         files = [self.runner.folder(job, "trees") / "tree.json" for job in jobs]
         trees = [load(file) for file in files]
         words = [Vocabulary(tree.labels, [0] * tree.n_labels) for tree in trees]
         counts = [self.runner.splits.train.with_vocabulary(one).counts for one in words]
-        # (codes,) the edge to the label of each code, its length and its tokens; a tree without
-        # nodes has no code
-        tree = trees[0]
-        leaf = np.flatnonzero(tree.child < 0)
-        length = tree.depth[tree.edge_node[leaf]] + 1
-        share = (counts[0] / np.maximum(tree.codes_per_label, 1))[~tree.child[leaf]]
-        number, tokens = np.bincount(length), np.bincount(length, share)
         first, *_ = of_trees = list(map(tree_statistics, trees, counts))
         weighted = [one.length_weighted for one in of_trees if one.length_weighted is not None]
         return {
@@ -642,10 +634,6 @@ class Table:
                 sha256=first.sha256,
             ),
             "tree_file": files[0].relative_to(self.runner.home).as_posix(),
-            "code_lengths": [
-                results.LengthCount(n, codes=int(number[n]), tokens=float(tokens[n]))
-                for n in np.flatnonzero(number).tolist()
-            ],
         }
 
     def _words(self, comparison: Comparison) -> list[results.WordTable]:

@@ -270,14 +270,6 @@ class Published(Figures, frozen=True):
     remark: str = ""
 
 
-class LengthCount(Figures, frozen=True):
-    """Number of codes of one length, and of training tokens that have them."""
-
-    length: Count
-    codes: Count
-    tokens: Amount
-
-
 class JobFigures(Figures, frozen=True):
     """One job of a row: its seed, its folder in the comparison's, and its figures."""
 
@@ -291,8 +283,8 @@ class RowResult(Figures, frozen=True):
     """One row of a comparison; ``docs/results-format.md`` says what each figure is.
 
     `name` is the row as it is typed, which `hstree.experiments.row.Row.parse` reads. Figures are
-    means over the seeds; those of several models are of all of them, but the tree file and the code
-    lengths are the first's. A figure that a row cannot have, or that was not measured, is None.
+    means over the seeds; those of several models are of all of them, but the tree file is the
+    first's. A figure that a row cannot have, or that was not measured, is None.
     """
 
     name: str
@@ -305,7 +297,6 @@ class RowResult(Figures, frozen=True):
     is_flat: bool
     tree: TreeFigures | None
     tree_file: str | None
-    code_lengths: list[LengthCount] | None
     parameters: Count
     jobs: Annotated[list[JobFigures], Meta(min_length=1)]
     perplexity: Annotated[dict[Scored, Spread], _ALL_THREE]

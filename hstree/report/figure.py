@@ -25,8 +25,8 @@ WIDTH, HEIGHT = 430.0, 310.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 136.0, 26.0, 40.0
 #: Longest name of a row beside its line, in characters.
 _LONGEST = 17
-#: Height of the name above a row's strip, and of the space below it.
-_NAME, _BELOW = 17.0, 5.0
+#: Heights of a row's name, of its strip below that, and of the space below the strip.
+_NAME, _STRIP, _BELOW = 17.0, 12.0, 5.0
 #: Number of colours: the classes ``c0`` and so on of the style sheet.
 COLOURS = 12
 #: Outlines of the markers about (0, 0).
@@ -110,8 +110,6 @@ class Figure(Struct, frozen=True):
     front : {"right", "left"} or None
         Where `x` is better, if the Pareto front is drawn: the lowest `y` of the dots that are at
         least so far to that side. Rows that are not on it are grey.
-    strip : float
-        Pixels of a row's strip below its name.
     ends : dict of int to str
         Text at the right of a strip's name, by the number of the row.
     """
@@ -125,7 +123,6 @@ class Figure(Struct, frozen=True):
     marks: list[Mark]
     level: float | None = None
     front: Side | None = None
-    strip: float = 0.0
     ends: dict[int, str] = {}
 
 
@@ -158,10 +155,10 @@ def draw(figure: Figure, styles: Sequence[Style], *, is_alone: bool = False) -> 
     below = _BOTTOM + LINE * any("\n" in name for name in figure.x.names)
     height = max(HEIGHT, top + below + LINE * len(by_row))
     if figure.y is None:
-        left, right, top, strip = _LEFT - 34, WIDTH - 14, 6, _NAME + figure.strip + _BELOW
+        left, right, top, strip = _LEFT - 34, WIDTH - 14, 6, _NAME + _STRIP + _BELOW
         height = top + strip * len(by_row) + below
     bottom = height - below
-    rise = (bottom, top) if figure.y else (top + _NAME, top + _NAME + figure.strip)
+    rise = (bottom, top) if figure.y else (top + _NAME, top + _NAME + _STRIP)
     x_at, x_labels = _placed(figure.x, by_row, 0, left, right)
     y_at, y_labels = _placed(figure.y, by_row, 1, *rise, figure.level)
 

@@ -4,10 +4,9 @@ import math
 from collections.abc import Sequence
 from itertools import accumulate
 
-import numpy as np
 from msgspec.structs import replace
 
-from hstree.experiments.results import Band, Comparison, LengthCount, RowResult, figure_at
+from hstree.experiments.results import Band, Comparison, RowResult, figure_at
 from hstree.report.figure import Axis, Figure, Mark, Side
 from hstree.report.formats import number
 
@@ -15,10 +14,6 @@ from hstree.report.formats import number
 _HIGHEST = 3.0
 #: Bands of words that have less than this share of the tokens do not widen their plot.
 _RARE = 0.02
-#: Height of a tree's histogram in pixels, and its maximum number of bars, which lengths share.
-_HISTOGRAM, _MOST_BARS = 34.0, 150
-#: The longest lengths are left off the axis where they hold less than this share of all.
-_TAIL = 0.001
 #: Units of training counts on an axis.
 _UNITS = ((10**6, "M"), (10**3, "k"))
 #: Steps from the text to a model.
@@ -31,7 +26,7 @@ def plots_of(comparison: Comparison) -> list[Figure]:
     seconds, *speeds = (_against(rows, *cost) for cost in _COSTS)
     figures = [
         *(seconds, _learning(rows), _by_band(rows, comparison.bands)),
-        *(_steps(rows), *speeds, _code_lengths(rows)),
+        *(_steps(rows), *speeds),
     ]
     drawn = []
     for figure in filter(None, figures):
@@ -137,54 +132,7 @@ def _steps(rows: Sequence[RowResult]) -> Figure:
         "plot-costs", "Seconds of each step",
         "From the left: learning the vectors that a tree is built from (palest), building "
         "the tree, preparing the output layer, and training it (full colour).",
-        Axis("seconds", "zero"), None, ["row", "step", "seconds"], marks, strip=12.0, ends=ends,
-    )  # fmt: skip
-
-
-def _code_lengths(rows: Sequence[RowResult]) -> Figure | None:
-    """Draw each tree's codes (bars) and running text (line) by length; None without any tree."""
-    trees: dict[str, tuple[int, str, list[LengthCount]]] = {}  # each once, by its hash
-    for i, row in enumerate(rows):
-        if row.has_tree and row.tree and row.code_lengths:
-            trees.setdefault(row.tree.sha256, (i, row.name, row.code_lengths))
-    if not (histograms := list(trees.values())):
-        return None
-    end = 0
-    for *_, lengths in histograms:
-        # (lengths, 2) codes and tokens of this length or a longer one
-        beyond = np.array([(e.codes, e.tokens) for e in lengths], float)[::-1].cumsum(0)[::-1]
-        last = int(np.flatnonzero((beyond >= _TAIL * beyond[0]).any(1))[-1])
-        end = max(end, lengths[last].length)
-    width = -(-end // _MOST_BARS)
-    marks: list[Mark] = []
-    for i, tree, lengths in histograms:
-        # (lengths, 3) lengths, codes and tokens; (bars,) number of each bar, its share of all
-        table = np.array([(max(e.length, 1), e.codes, e.tokens) for e in lengths], float)
-        shown = table[[entry.length <= end for entry in lengths]]
-        bar = (shown[:, 0].astype(np.int64) - 1) // width
-        filled = np.unique(bar)
-        of_codes, of_tokens = (
-            np.bincount(bar, shown[:, column])[filled] / (table[:, column].sum() or 1.0)
-            for column in (1, 2)
-        )
-        tallest = max(of_codes.max(), of_tokens.max()) or 1.0
-        curve = []
-        for begin, share, of_text in zip(
-            (filled * width + 1).tolist(), of_codes, of_tokens, strict=True
-        ):
-            name = str(begin) if width == 1 else f"{begin} to {begin + width - 1}"
-            corners = [(begin - 0.42, 1 - float(share / tallest)), (begin + width - 0.58, 1.0)]
-            figures = [tree, name, 100 * float(share), 100 * float(of_text)]
-            marks.append(Mark(i, "segment codes", corners, figures))
-            curve.append((begin + (width - 1) / 2, 1 - float(of_text / tallest)))
-        marks.append(Mark(i, "line", curve))
-    return Figure(
-        "plot-lengths", "Code lengths",
-        "Bars: the share of a tree\u2019s codes of each length. Line: the share of running text "
-        "that has them. Each strip is scaled to its own maximum. Text far to the left of the codes "
-        "means short codes for frequent words.",
-        Axis("code length, decisions", "count"), None,
-        ["tree", "decisions", "% of codes", "% of running text"], marks, strip=_HISTOGRAM,
+        Axis("seconds", "zero"), None, ["row", "step", "seconds"], marks, ends=ends,
     )  # fmt: skip
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-#: ``log`` is in powers of ten, ``count`` has whole numbers from 0 on, ``zero`` begins at 0.
-Scale = Literal["linear", "log", "count", "zero"]
+#: ``log`` is in powers of ten, ``zero`` begins at 0.
+Scale = Literal["linear", "log", "zero"]
 
 #: Estimated width of a character and height of a line in the figures' font, in their pixels.
 CHARACTER, LINE = 6.6, 15.0
@@ -26,8 +26,8 @@ def ticks(
     `vertical` axis are one above the other. Where no choice has room, the ends of the coarsest are
     left.
     """
-    if scale in ("count", "zero"):
-        low, high = 0.0, max(high, 1.0) if scale == "count" else (high or 1.0) * (1 + _MARGIN)
+    if scale == "zero":
+        low, high = 0.0, (high or 1.0) * (1 + _MARGIN)
     else:
         span = high - low or (_ALONE if scale == "log" else abs(high) * _ALONE or 1.0)
         low, high = low - _MARGIN * span, high + _MARGIN * span
@@ -43,8 +43,7 @@ def ticks(
         steps = [m * 10.0**power for power in (exponent, exponent - 1) for m in (5, 2, 1)]
         for step in steps:
             begin, end = math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9)
-            if scale != "count" or step >= 1:
-                choices.append([float(f"{i * step:.10g}") for i in range(begin, end + 1)])
+            choices.append([float(f"{i * step:.10g}") for i in range(begin, end + 1)])
     best: dict[float, str] = {}
     for values in (values for values in choices if len(values) >= 2):
         units = [

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 from msgspec import convert
 from msgspec.structs import replace
 
@@ -15,7 +14,6 @@ from hstree.experiments.results import (
     Comparison,
     Epochs,
     JobFigures,
-    LengthCount,
     Machine,
     RowResult,
     Speed,
@@ -27,7 +25,6 @@ from hstree.experiments.results import (
 from hstree.experiments.significance import Ratio
 from hstree.training.trainer import Epoch
 from hstree.tree import Tree
-from hstree.tree.codes import Codes
 
 SCORED = {"valid": 1.1, "test": 1.0, "test_without_oov": 0.99}
 BANDS = [
@@ -59,7 +56,6 @@ def a_row(name, *, kind="tree", test=100.0, valid=None, sd=None, n=1, speed=1000
         "is_flat": is_flat,
         "tree": convert(tree.stats().as_dict(), TreeFigures) if is_tree else None,
         "tree_file": f"trees/{name}/seed-0/tree.json" if is_tree else None,
-        "code_lengths": None,
         "parameters": 1_000,
         "jobs": [
             JobFigures(seed=seed, folder=f"runs/{name}/seed-{seed}", perplexity=means,
@@ -149,7 +145,7 @@ def _tree_row(folder, name, tree, i, seeds):
         name, test=level, sd=0.004 * level if len(seeds) > 1 else None, n=len(seeds),
         speed=14_000 if method == "flat" else 200_000 / (1 + i),
         method=method, tree=convert(tree.stats().as_dict(), TreeFigures), tree_file=file,
-        is_flat=method == "flat", code_lengths=_code_lengths(tree), at_epoch_limit=i % 2,
+        is_flat=method == "flat", at_epoch_limit=i % 2,
         to_flat=Ratio(level / 125.6, level / 125.6 - 0.01, level / 125.6 + 0.01, 0.0004, 82),
         by_band=[level * factor for factor in (90, 12, 3 + 0.1 * i, 0.4, 0.2)],
     )  # fmt: skip
@@ -160,14 +156,3 @@ def _ngram_row(name, i):
         name, kind="ngram", test=148.0 - 7 * i, steps=Steps(training=2.0),
         by_band=[11_000.0, 1_500.0, 410.0, 55.0, 30.0],
     )  # fmt: skip
-
-
-def _code_lengths(tree):
-    codes = Codes(tree)
-    counts = np.ones(tree.n_labels) if tree.counts is None else tree.counts
-    tokens = np.bincount(codes.length, (counts / np.maximum(tree.codes_per_label, 1))[codes.label])
-    number = np.bincount(codes.length)
-    return [
-        LengthCount(length=int(length), codes=int(number[length]), tokens=float(tokens[length]))
-        for length in np.flatnonzero(number)
-    ]

@@ -439,7 +439,7 @@ def test_without_javascript_the_page_has_its_answer_table_plots_and_files(withou
     for fold in without_scripts.all(".folded > summary"):
         fold.click()
     charts = without_scripts.all(".chart")
-    assert len(charts) == 8
+    assert len(charts) == 7
     assert all(chart.size["height"] > 100 for chart in charts)
     assert "needs JavaScript, which is off" in without_scripts.one("#explorer noscript").text
     assert not any(e.is_displayed() for e in without_scripts.all(".scripted"))
@@ -447,7 +447,7 @@ def test_without_javascript_the_page_has_its_answer_table_plots_and_files(withou
 
 def test_a_row_unticked_leaves_the_plots_without_javascript(without_scripts):
     groups = without_scripts.all(".chart .row-1")
-    assert len(groups) == 8
+    assert len(groups) == 7
     without_scripts.one("tr[data-row='1'] .mark").click()
     assert not any(group.is_displayed() for group in groups)
     without_scripts.one("tr[data-row='1'] .mark").click()
