@@ -18,10 +18,19 @@ def python_path():
     return os.pathsep.join(map(str, roots))
 
 
-def scripts_of(page):
-    """Return the Python blocks of a page of the documentation."""
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    return re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+def blocks(page):
+    """Return the blocks of code of a page, each as its heading, language and code."""
+    found, heading, text = [], "", (ROOT / page).read_text(encoding="utf-8")
+    for match in re.finditer(r"^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```$", text, re.M | re.S):
+        heading = heading if match[1] is None else match[1]
+        if match[2]:
+            found.append((heading, match[2], match[3]))
+    return found
+
+
+def scripts_of(page, language="python"):
+    """Return the blocks of a page of the documentation in a language."""
+    return [code for _, its_language, code in blocks(f"docs/{page}") if its_language == language]
 
 
 def run_python(arguments, folder, *, timeout=600, **environment):

@@ -9,7 +9,7 @@ from contextlib import chdir, redirect_stdout
 import pytest
 
 from tests import needs
-from tests.scripts import ROOT, run_python, scripts_of
+from tests.scripts import run_python, scripts_of
 
 pytestmark = pytest.mark.usefixtures("short_turns")
 
@@ -69,8 +69,7 @@ def test_taxonomies(tmp_path):
 @pytest.mark.parametrize("page", ["items.md", "taxonomies.md"])
 def test_the_part_of_a_page_on_torch(page, tmp_path):
     pytest.importorskip("torch", reason=needs.TORCH)
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    [*_, part] = re.findall(r"^```py\n(.*?)^```$", text, re.M | re.S)
+    [*_, part] = scripts_of(page, "py")
     run_page(page, tmp_path, slice(1), part)
 
 
@@ -100,8 +99,7 @@ def test_word2vec(tmp_path):
 @pytest.mark.slow
 def test_the_commands_of_word2vec(tmp_path):
     pytest.importorskip("numba", reason=needs.NUMBA)
-    text = (ROOT / "docs" / "word2vec.md").read_text(encoding="utf-8")
-    commands = "".join(re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)).splitlines()
+    commands = "".join(scripts_of("word2vec.md", "sh")).splitlines()
     cache = {"HSTREE_CACHE": str(tmp_path / "cache")}
     printed = [
         run_python(["-m", "hstree_cli", *shlex.split(line)[1:]], tmp_path, **cache)

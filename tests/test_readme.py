@@ -14,18 +14,9 @@ import typer
 
 from hstree_cli.main import app
 from tests import needs
-from tests.scripts import ROOT, python_path
+from tests.scripts import ROOT, blocks, python_path
 
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "runs")
-
-
-def blocks(page="README.md"):
-    """Yield (heading, language, code) of every block of code of a page."""
-    heading, text = "", (ROOT / page).read_text(encoding="utf-8")
-    for match in re.finditer(r"^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```$", text, re.M | re.S):
-        heading = heading if match[1] is None else match[1]
-        if match[2]:
-            yield heading, match[2], match[3]
 
 
 def run(command, folder, environment):
@@ -51,7 +42,7 @@ def environment(tmp_path):
 
 
 def test_the_first_two_blocks_are_one_line_each():
-    first, second, *_ = blocks()
+    first, second, *_ = blocks("README.md")
     assert (first[0], second[0]) == ("Run it", "Test it")
     assert first[2].count("\n") == second[2].count("\n") == 1
 
@@ -61,7 +52,7 @@ def test_run_it(tmp_path):
     """In a copy of the project, as in a clone: a virtual environment, an installation, the demo."""
     copy = tmp_path / "hstree"
     shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
-    [line] = [code for heading, _, code in blocks() if heading == "Run it"]
+    [line] = [code for heading, _, code in blocks("README.md") if heading == "Run it"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     ran = run(["sh", "-c", line], copy, clean | {"HSTREE_CACHE": str(tmp_path / "cache")})
     assert "hstree: warning" not in ran.stderr
@@ -87,7 +78,7 @@ def test_every_other_block(page, tmp_path, environment):
 def test_the_first_page_of_the_site_shows_what_the_readme_runs():
     shown = [code for _, _, code in blocks("docs/index.md")]
     assert shown
-    assert set(shown) <= {code for _, _, code in blocks()}
+    assert set(shown) <= {code for _, _, code in blocks("README.md")}
 
 
 def test_every_command_has_an_example_that_runs():

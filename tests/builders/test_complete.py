@@ -4,13 +4,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax
 
 from hstree.builders.balanced import balanced, complete_tree
 from hstree.builders.flat import flat
 from hstree.builders.random import random
 from hstree.data.vocabulary import Vocabulary
-from tests.builders.oracle import code_lengths, leaf_probabilities
+from tests.builders.oracle import code_lengths
 from tests.strategies import children_of
 
 
@@ -49,10 +48,6 @@ def test_complete_trees_of_every_size(arity):
         partly = [node for node in range(tree.n_nodes) if tree.fan_out[node] != arity]
         assert partly in ([], [tree.depth.tolist().index(lengths[-1] - 1)])
         assert tree.depth.tolist() == sorted(tree.depth.tolist())
-
-
-def test_one_leaf_needs_no_node():
-    assert complete(1, 2).n_nodes == 0
 
 
 def test_frequency_order_gives_frequent_words_the_short_codes():
@@ -100,12 +95,3 @@ def test_flat_is_one_node_with_every_word_in_order(n, nodes):
     assert tree.n_nodes == nodes
     assert (~tree.child).tolist() == (list(range(n)) if nodes else [])
     assert tree.counts.tolist() == list(range(1, n + 1))
-
-
-def test_flat_is_the_softmax():
-    rng = np.random.default_rng(0)
-    weights, hidden = rng.normal(size=(20, 3)), rng.normal(size=3)
-    tree = flat(Vocabulary([str(i) for i in range(20)], [1] * 20))
-    np.testing.assert_allclose(
-        np.log(leaf_probabilities(tree, weights, hidden)), log_softmax(weights @ hidden), rtol=1e-12
-    )

@@ -21,6 +21,7 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError, OptionError
 from hstree.tree import Tree
+from tests.plugins import install
 from tests.strategies import counts_of
 from tests.texts import corpus_of
 
@@ -103,17 +104,14 @@ def other_packages(tmp_path, monkeypatch):
         "not_one = 3\n"
     )
     (tmp_path / "broken_trees.py").write_text("raise RuntimeError('two\\nlines')\n")
-    info = tmp_path / "their_package-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[hstree.builders]\n"
-        "chain = their_trees:chain\n"
-        "raises = broken_trees:f\n"
-        "missing = their_trees:nowhere\n"
-        "three = their_trees:not_one\n"
-        "huffman = their_trees:chain\n"
-    )
+    builders = {
+        "chain": "their_trees:chain",
+        "raises": "broken_trees:f",
+        "missing": "their_trees:nowhere",
+        "three": "their_trees:not_one",
+        "huffman": "their_trees:chain",
+    }
+    install(tmp_path, "their-package", {"hstree.builders": builders})
     monkeypatch.syspath_prepend(tmp_path)
 
 

@@ -8,15 +8,10 @@ import json
 
 import pytest
 
-SOUND = {
-    "format": "hstree",
-    "version": 1,
-    "labels": ["<eos>", "w0", "w1", "<unk>"],
-    "counts": [3, 2, 1, 1],
-    "children": [[1, 2], [-1, -2], [-3, -4]],
-    "names": None,
-    "meta": {},
-}
+from tests.tree.documents import DOCUMENT
+
+LABELS = {"labels": ["<eos>", "w0", "w1", "<unk>"], "counts": [3, 2, 1, 1]}
+SOUND = DOCUMENT | LABELS | {"children": [[1, 2], [-1, -2], [-3, -4]]}
 
 
 def changed(**changes):

@@ -1,26 +1,22 @@
 """The pages "Add a ...": their packages are installed, and their commands and Python run."""
 
-import re
 import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
 from tests import needs
+from tests.scripts import ROOT, blocks
 
-ROOT = Path(__file__).parents[2]
 PLUGINS = {"add-a-builder": "endings", "add-an-output-layer": "smoothed", "add-a-model": "recency"}
 pages = pytest.mark.parametrize("page", PLUGINS)
 
 
-def blocks(page, *languages):
+def code_of(page, *languages):
     """Return the blocks of code of a page in these languages, as pairs (language, code)."""
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    found = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S)
-    return [(language, code) for language, code in found if language in languages]
+    return [block[1:] for block in blocks(f"docs/{page}.md") if block[1] in languages]
 
 
 @pages
@@ -32,7 +28,7 @@ def test_the_page_shows_the_files_of_the_package(page):
         ("toml", (folder / "pyproject.toml").read_text(encoding="utf-8")),
         ("console", f"pip install ./examples/plugins/{name}\n"),
     ]
-    assert blocks(page, "python", "toml", "console")[:3] == files
+    assert code_of(page, "python", "toml", "console")[:3] == files
 
 
 @pytest.mark.slow
@@ -45,7 +41,7 @@ def test_the_package_works_once_it_is_installed(page, tmp_path, monkeypatch, hst
     pip = [sys.executable, "-m", "pip", "install", "--quiet", *offline, "--target", site, package]
     subprocess.run(pip, check=True, capture_output=True, text=True)
     monkeypatch.syspath_prepend(site)
-    for language, code in blocks(page, "sh", "python")[1:]:
+    for language, code in code_of(page, "sh", "python")[1:]:
         if language == "python":
             exec(code, {})
             continue

@@ -6,6 +6,7 @@ import pytest
 
 from hstree.data.vocabulary import Vocabulary
 from hstree_cli.main import exit_status
+from tests.plugins import install
 
 MODULE = """
 from hstree.data.corpus import Corpus
@@ -45,13 +46,10 @@ WHOSE = "of the package their-trees"
 @pytest.fixture(autouse=True)
 def their_package(tmp_path, monkeypatch):
     site = tmp_path / "site"
-    info = site / "their_trees-1.0.dist-info"
-    info.mkdir(parents=True)
+    builders = {name: f"failing_trees:{name}" for name in NAMES}
+    install(site, "their-trees", {"hstree.builders": builders | {"exits": "exiting_trees:build"}})
     (site / "failing_trees.py").write_text(MODULE)
     (site / "exiting_trees.py").write_text("import sys\nsys.exit('no licence')\n")
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-trees\nVersion: 1.0\n")
-    lines = [f"{name} = failing_trees:{name}" for name in NAMES] + ["exits = exiting_trees:build"]
-    (info / "entry_points.txt").write_text("\n".join(["[hstree.builders]", *lines, ""]))
     monkeypatch.syspath_prepend(site)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # `refused` sees every new file
     Vocabulary(["a", "b", "c"], [3, 2, 1]).save(tmp_path / "vocab.tsv")

@@ -1,19 +1,17 @@
 """What every registered output layer keeps: normalisation, gradients, start, saving, search.
 
-A layer of the tests takes part (`tests.layers.dense`), so that the contract holds without a tree,
-and so do those of `examples/plugins`.
+The layers of `examples/plugins` take part, as those of any other package.
 """
 
 import json
 import time
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
 import hstree
-from hstree._options import Option
+from hstree._options import Option, Range
 from hstree.data.splits import read_before
 from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import EOS, Vocabulary
@@ -54,25 +52,17 @@ VARIANTS = {
     "adaptive": [{"cutoffs": "2,5", "factor": 2.0}],
     "differentiated": [{"bands": "2:2,5:1,*:1"}],
 }
-DENSE = "tests.layers.dense:DenseSoftmax"
-
-
-@contextmanager
-def more_layers():
-    with example_plugins(), pytest.MonkeyPatch.context() as patch:
-        patch.setitem(LAYERS.native, "dense", DENSE)
-        yield
 
 
 @pytest.fixture(autouse=True, scope="module")
 def registered():
-    with more_layers():
+    with example_plugins():
         yield
 
 
 def specs():
     """Yield every registered layer over everything that it is made over."""
-    with more_layers():
+    with example_plugins():
         for name, kind in LAYERS.all().items():
             for source, made_over in SOURCES[kind.takes].items():
                 yield pytest.param(layer_spec(made_over, name), id=f"{name}, {source}")
@@ -224,7 +214,7 @@ def test_shapes_and_curvature_are_those_of_the_parameters(spec):
 @pytest.mark.parametrize("counts", [COUNTS + 1, np.arange(1, 9)])
 def test_a_dense_softmax_curves_as_the_flat_tree(counts):
     words = SOURCES[Vocabulary]["words"]
-    both = (layer_spec(words, name).new(DIM).curvature(counts) for name in ("flat", "dense"))
+    both = (layer_spec(words, name).new(DIM).curvature(counts) for name in ("flat", "smoothed"))
     for curvature, other in zip(*(one.values() for one in both), strict=True):
         np.testing.assert_allclose(curvature, other, rtol=1e-12)
 
@@ -234,10 +224,10 @@ def made_over(text, kind):
 
 
 OPTIONS = {"dim": 8, "epochs": 2, "batch_size": 64}
-with more_layers():
+with example_plugins():
     #: Every layer under the language model; every other model over a tree and without one.
     TRAINED = [("lbl", layer) for layer in LAYERS.all()]
-    TRAINED += [(model, layer) for model in MODELS.all() for layer in ("tree", "dense")]
+    TRAINED += [(model, layer) for model in MODELS.all() for layer in ("tree", "flat")]
 
 
 @pytest.mark.parametrize(("model", "layer"), sorted(set(TRAINED)))
@@ -268,17 +258,19 @@ def test_a_saved_layer_may_have_options_that_are_no_more(tmp_path):
 
 
 def test_options_are_read_from_the_class_and_checked():
-    kind = LAYERS.get("dense")
-    assert kind.options == (Option("scale", float, 1.0, help="Factor of the logits."),)
-    assert (kind.takes, kind.summary) == (Vocabulary, "Softmax over all labels.")
+    kind = LAYERS.get("smoothed")
+    help = "Share of the target's probability that training spreads evenly over all labels."
+    assert kind.options == (Option("smoothing", float, 0.1, range=Range(0, 1), help=help),)
+    assert kind.takes is Vocabulary
+    assert kind.summary.startswith("Softmax over all labels, trained with label smoothing")
     words = SOURCES[Vocabulary]["words"]
-    assert layer_spec(words, "dense").options == {"scale": 1.0}
-    with pytest.raises(OptionError, match="scale is 'x'"):
-        layer_spec(words, "dense", scale="x")
-    with pytest.raises(OptionError, match="dense has no option 'scales'; did you mean 'scale'"):
-        layer_spec(words, "dense", scales=1)
-    with pytest.raises(OptionError, match="no output layer 'dens'; did you mean 'dense'"):
-        layer_spec(words, "dens")
+    assert layer_spec(words, "smoothed").options == {"smoothing": 0.1}
+    with pytest.raises(OptionError, match="smoothing is 'x'"):
+        layer_spec(words, "smoothed", smoothing="x")
+    with pytest.raises(OptionError, match="no option 'smooth'; did you mean 'smoothing'"):
+        layer_spec(words, "smoothed", smooth=1)
+    with pytest.raises(OptionError, match="no output layer 'smooth'; did you mean 'smoothed'"):
+        layer_spec(words, "smooth")
     with pytest.raises(InputError, match="'tree' takes a Tree, not a Vocabulary"):
         layer_spec(words)
 
@@ -314,13 +306,13 @@ def test_options_that_do_not_fit_are_named(layer, options, said):
     ("change", "said"),
     [
         ({"layer": 3}, "not a name and options"),
-        ({"layer": {"name": "dense", "options": {"scale": "x"}}}, "scale is 'x'"),
+        ({"layer": {"name": "smoothed", "options": {"smoothing": "x"}}}, "smoothing is 'x'"),
         ({"layer": {"name": "nothing", "options": {}}}, "no output layer 'nothing'"),
         ({"vocabulary_sha256": ""}, "not the ones that config"),
     ],
 )
 def test_a_damaged_layer_is_named(change, said, splits, tmp_path):
-    new_model(layer_spec(splits.train.vocabulary, "dense"), **OPTIONS).save(tmp_path)
+    new_model(layer_spec(splits.train.vocabulary, "smoothed"), **OPTIONS).save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(FileFormatError, match=said):
@@ -341,10 +333,10 @@ def test_a_tree_is_short_for_its_layer():
 
 
 def test_test_lines_that_a_vocabulary_was_made_from_are_named(splits):
-    of_test = layer_spec(splits.test.select_vocabulary(unk=True), "dense")
+    of_test = layer_spec(splits.test.select_vocabulary(unk=True), "flat")
     sentence = read_before(splits.test, layer=of_test.made_from)
     assert "the vocabulary of the output layer was made from" in sentence
-    of_train = layer_spec(splits.train.vocabulary, "dense")
+    of_train = layer_spec(splits.train.vocabulary, "flat")
     assert read_before(splits.test, layer=of_train.made_from) is None
 
 
