@@ -59,6 +59,22 @@ def children_of(tree: Tree) -> list[list[int]]:
     return [tree.child[a:b].tolist() for a, b in pairwise(tree.child_start)]
 
 
+def codes_by_walk(tree: Tree) -> list[list[list[tuple[int, int]]]]:
+    """Return the codes of each label as (node, branch) pairs, in the order of their leaves."""
+    children = children_of(tree)
+    codes: list[list[list[tuple[int, int]]]] = [[] for _ in tree.labels]
+    waiting: list[tuple[int, list[tuple[int, int]]]] = [(0, [])] if children else []
+    while waiting:
+        node, path = waiting.pop()
+        for branch, child in enumerate(children[node]):
+            step = [*path, (node, branch)]
+            if child < 0:
+                codes[~child].append(step)
+            else:
+                waiting.append((child, step))
+    return [sorted(of_label, key=lambda code: code[-1]) for of_label in codes]
+
+
 def counts_of(tree: Tree) -> dict[str, int]:
     """Return the count of each label."""
     assert tree.counts is not None

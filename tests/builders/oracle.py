@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.mixture import GaussianMixture
 
-from tests.strategies import children_of
+from tests.strategies import children_of, codes_by_walk
 
 
 def em_responsibilities(X, second, floor, iterations):
@@ -30,20 +30,10 @@ def em_responsibilities(X, second, floor, iterations):
 
 
 def code_lengths(tree):
-    """The lengths of each label's codes, by walking down from the root."""
-    lengths = [[] for _ in tree.labels]
+    """The lengths of each label's codes; a label alone has one of no decision."""
     if tree.n_nodes == 0:
         return [[0]]
-    children = children_of(tree)
-    waiting = [(0, 1)]
-    while waiting:
-        node, depth = waiting.pop()
-        for child in children[node]:
-            if child < 0:
-                lengths[~child].append(depth)
-            else:
-                waiting.append((child, depth + 1))
-    return lengths
+    return [[len(code) for code in of_label] for of_label in codes_by_walk(tree)]
 
 
 def weighted_length(tree):
@@ -56,29 +46,19 @@ def weighted_length(tree):
 
 def leaf_probabilities(tree, weights, hidden):
     """P of each label; rows as the format has them: one for a binary node, k for a wide one."""
-    codes = [[] for _ in tree.labels]
     if tree.n_nodes == 0:
         return [1.0]
-    children = children_of(tree)
-    first_row = [0]
-    for of_node in children:
-        first_row.append(first_row[-1] + (1 if len(of_node) == 2 else len(of_node)))
-    assert len(weights) == first_row[-1]
-    score = [math.fsum(w * h for w, h in zip(row, hidden, strict=True)) for row in weights]
-    waiting = [(0, 1.0)]
-    while waiting:
-        node, reach = waiting.pop()
-        row = first_row[node]
-        if len(children[node]) == 2:
-            branch = [expit(score[row]), expit(-score[row])]
-        else:
-            branch = softmax(score[row : first_row[node + 1]])
-        for child, share in zip(children[node], branch, strict=True):
-            if child < 0:
-                codes[~child].append(reach * share)
-            else:
-                waiting.append((child, reach * share))
-    return [math.fsum(of_label) for of_label in codes]
+    scores = iter([math.fsum(w * h for w, h in zip(row, hidden, strict=True)) for row in weights])
+    share = []  # of each branch of each node
+    for of_node in children_of(tree):
+        of_rows = [next(scores) for _ in (range(1) if len(of_node) == 2 else of_node)]
+        is_one = len(of_rows) == 1
+        share.append([expit(of_rows[0]), expit(-of_rows[0])] if is_one else softmax(of_rows))
+    assert not list(scores)
+    return [
+        math.fsum(math.prod(share[node][branch] for node, branch in code) for code in of_label)
+        for of_label in codes_by_walk(tree)
+    ]
 
 
 def n_rows(tree):

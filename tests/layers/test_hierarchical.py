@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 
 import hstree
-from hstree._ragged import offsets
 from hstree.layers import hierarchical
 from hstree.layers import top_k as search
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from tests.chains import chain
 from tests.layers.gradients import assert_slopes, dense
-from tests.strategies import trees
+from tests.strategies import codes_by_walk, trees
 
 
 def random_layer(tree, seed, *, dim=3, scale=1.0, dtype=np.float64):
@@ -39,23 +38,14 @@ def wide_nodes_dense(wanted):
 
 
 def oracle_log_prob(layer, hidden):
-    """Compute all leaves' log-probabilities by walking down from the root, one node at a time."""
+    """Compute all labels' log-probabilities along their codes, one branch at a time."""
     tree = layer.tree
-    codes = [[] for _ in tree.labels]
     if tree.n_nodes == 0:
         return np.zeros(1)
-    pending, rows = [(0, 0.0)], offsets(np.where(tree.fan_out == 2, 1, tree.fan_out))
-    while pending:
-        node, log_prob = pending.pop()
-        children = tree.child[tree.child_start[node] : tree.child_start[node + 1]]
-        some = slice(rows[node], rows[node + 1])
-        z = layer.weight[some] @ hidden + layer.bias[some]
-        step = log_softmax(z if len(z) > 1 else [*z, 0.0])
-        for child, branch in zip(children, step, strict=True):
-            if child < 0:
-                codes[~child].append(log_prob + branch)
-            else:
-                pending.append((child, log_prob + branch))
+    z = layer.weight @ hidden + layer.bias
+    of_nodes = np.split(z, np.cumsum(np.where(tree.fan_out == 2, 1, tree.fan_out))[:-1])
+    step = [log_softmax(rows if len(rows) > 1 else [*rows, 0.0]) for rows in of_nodes]
+    codes = [[sum(step[n][b] for n, b in code) for code in of] for of in codes_by_walk(tree)]
     return np.array([np.logaddexp.reduce(of_label) for of_label in codes])
 
 

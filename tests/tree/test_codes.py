@@ -1,4 +1,4 @@
-"""Codes against a slow recursive oracle."""
+"""Codes against a plain walk down the tree."""
 
 from itertools import pairwise
 
@@ -8,25 +8,7 @@ from hypothesis import strategies as st
 
 from hstree.tree.codes import Codes
 from tests.chains import chain
-from tests.strategies import children_of, trees
-
-
-def codes_by_recursion(tree):
-    """Return {label: [[(node, branch), ...], ...]} in the order of their leaves."""
-    children = children_of(tree)
-    of_label = {label: [] for label in range(tree.n_labels)}
-
-    def descend(node, path):
-        for branch, child in enumerate(children[node]):
-            step = [*path, (node, branch)]
-            if child >= 0:
-                descend(child, step)
-            else:
-                of_label[~child].append(step)
-
-    if children:
-        descend(0, [])
-    return {label: sorted(codes, key=lambda code: code[-1]) for label, codes in of_label.items()}
+from tests.strategies import codes_by_walk, trees
 
 
 def spelled(codes, batch):
@@ -39,19 +21,19 @@ def spelled(codes, batch):
 
 
 @given(trees(only_codes=True))
-def test_codes_are_those_of_a_recursive_walk(tree):
-    codes, expected = Codes(tree), codes_by_recursion(tree)
-    assert spelled(codes, range(tree.n_labels)) == list(expected.values())
-    assert [tree.codes(label) for label in tree.labels] == list(expected.values())
-    assert tree.codes_per_label.tolist() == [len(expected[v]) for v in range(tree.n_labels)]
-    assert tree.has_single_codes == (max(map(len, expected.values())) <= 1)
-    assert codes.n_decisions == sum(len(code) for of in expected.values() for code in of)
+def test_codes_are_those_of_a_walk_down_the_tree(tree):
+    codes, expected = Codes(tree), codes_by_walk(tree)
+    assert spelled(codes, range(tree.n_labels)) == expected
+    assert [tree.codes(label) for label in tree.labels] == expected
+    assert tree.codes_per_label.tolist() == list(map(len, expected))
+    assert tree.has_single_codes == (max(map(len, expected)) <= 1)
+    assert codes.n_decisions == sum(len(code) for of in expected for code in of)
 
 
 @given(trees(only_codes=True), st.data())
 def test_a_batch_is_its_labels_one_after_the_other_cached_or_not(tree, data):
     batch = data.draw(st.lists(st.integers(0, tree.n_labels - 1), max_size=8))
-    expected = codes_by_recursion(tree)
+    expected = codes_by_walk(tree)
     for codes in (Codes(tree), Codes(tree, cache_limit=0)):
         assert spelled(codes, batch) == [expected[label] for label in batch]
 
@@ -68,7 +50,7 @@ def test_a_chain_of_100_000_labels():
 
 @given(trees(only_codes=True))
 def test_nodes_have_the_codes_that_lead_to_them(tree):
-    labels = list(codes_by_recursion(tree).values())
+    labels = codes_by_walk(tree)
     to_node = [[[]]][: tree.n_nodes]
     for edge in tree.node_edge[1:]:
         node, branch = int(tree.edge_node[edge]), int(tree.edge_branch[edge])

@@ -7,8 +7,7 @@ from hypothesis import given
 
 from hstree.tree import Tree
 from tests.chains import chain
-from tests.strategies import trees
-from tests.tree.test_codes import codes_by_recursion
+from tests.strategies import codes_by_walk, trees
 
 KEYS = {
     "method", "nodes", "labels", "codes_per_label", "code_length", "scores_per_target", "entropy",
@@ -19,7 +18,7 @@ KEYS = {
 def scores_one_by_one(tree):
     """Count the scores of each label: codes share those of nodes of more than 32 children."""
     width, scores = tree.fan_out, []
-    for codes in codes_by_recursion(tree).values():
+    for codes in codes_by_walk(tree):
         visits = [node for code in codes for node, _ in code]
         shared = {node for node in visits if width[node] > 32}
         computed = [*shared, *(node for node in visits if node not in shared)]
@@ -29,14 +28,14 @@ def scores_one_by_one(tree):
 
 @given(trees(only_codes=True))
 def test_figures_are_those_of_the_codes_one_by_one(tree):
-    codes = codes_by_recursion(tree)
+    codes = codes_by_walk(tree)
     stats = tree.stats()
-    length = [sum(map(len, codes[v])) for v in codes]
+    length = [sum(map(len, of)) for of in codes]
     scores = scores_one_by_one(tree)
-    every = [len(code) for of in codes.values() for code in of]
+    every = [len(code) for of in codes for code in of]
     assert (stats.labels, stats.nodes, stats.sha256) == (tree.n_labels, tree.n_nodes, tree.sha256)
-    assert stats.codes_per_label == pytest.approx(np.mean([len(c) for c in codes.values()]))
-    assert stats.max_codes_per_label == max(len(c) for c in codes.values())
+    assert stats.codes_per_label == pytest.approx(np.mean([len(c) for c in codes]))
+    assert stats.max_codes_per_label == max(len(c) for c in codes)
     assert stats.depth == max(every, default=0)
     assert stats.length_uniform == pytest.approx(np.mean(length))
     counts = None if tree.counts is None else [int(count) for count in tree.counts]
