@@ -11,6 +11,12 @@ def write_lines(path, lines):
     return path
 
 
+def contents(folder):
+    """Return the content of every file under a folder, by its path from there."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder): path.read_bytes() for path in files}
+
+
 def corpus_of(tmp_path, lines, name="text.txt", unk=None, **options):
     path = write_lines(tmp_path / name, lines)
     return Corpus.read(path, cache=tmp_path / "cache", unk=unk, **options)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hstree_cli.main import exit_status
+from tests.texts import contents
 
 
 @dataclass
@@ -68,27 +69,16 @@ def refused(hstree, tmp_path):
     """Run the program on something that it must refuse: one clear line, and nothing changed."""
 
     def run(*arguments, status=1, saying=""):
-        before = snapshot(tmp_path)
+        before = contents(tmp_path)
         ran = hstree(*arguments, status=status)
         assert ran.out == ""
         assert ran.err.count("\n") == 1, ran.err
         assert len(ran.errors) == 1, ran.err
         assert saying in ran.err
-        assert snapshot(tmp_path) == before
+        assert contents(tmp_path) == before
         return ran
 
     return run
-
-
-def snapshot(folder):
-    """Return the content of every file under a folder."""
-    return {
-        os.path.relpath(os.path.join(place, name), folder): open(
-            os.path.join(place, name), "rb"
-        ).read()
-        for place, _, files in os.walk(folder)
-        for name in files
-    }
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from hstree.data.encoding import encode
 from hstree.data.sources import BLOCK_BYTES, TextFile, open_source
 from hstree.errors import FileFormatError, InputError
 from tests.needs import NUMBA
+from tests.texts import contents
 
 PIECES = [
     *("a", "B", "é", "Σ", "ΑΣ", "İ", "<eos>", "<unk>", "eight888", "nine99999", "nine99998"),
@@ -210,10 +211,6 @@ def test_a_damaged_entry_is_made_anew(tmp_path, ending, damage):
     assert said_back(encode(source, cache=tmp_path)) == [["a", "b"], ["c", "d", "e"]] * 50
     assert source.n_reads == 2
     assert contents(tmp_path) == whole
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("n_renamed", [0, 1, 2])

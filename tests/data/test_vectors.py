@@ -11,6 +11,7 @@ import pytest
 from hstree.data import vector_files
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, InputError, OptionError
+from tests.texts import contents
 
 WORDS = ["the", "café", ". . .", "17", "-0.5"]
 ROWS = np.array([[0.5, -1.25], [1e-8, 3.0], [2.0, 4.5], [-0.0, 7.0], [1.0, 2.0]], np.float32)
@@ -239,14 +240,14 @@ def test_a_folder_without_vectors(tmp_path):
 
 def test_saving_what_cannot_be_saved_changes_nothing(tmp_path):
     WordVectors(["a"], [[1.0]]).save(tmp_path / "v.npy")
-    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    before = contents(tmp_path)
     with pytest.raises(InputError, match="tab"):
         WordVectors(["a\tb"], [[2.0]]).save(tmp_path / "v.npy")
     with pytest.raises(FileFormatError, match=r"name it \.npy"):
         WordVectors(["a"], [[2.0]]).save(tmp_path / "v.pt")
     with pytest.raises(FileFormatError, match="cannot write"):
         WordVectors(["a"], [[2.0]]).save(tmp_path / "nowhere" / "v.npy")
-    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    assert contents(tmp_path) == before
 
 
 def test_a_full_disk_is_named(tmp_path):
@@ -254,7 +255,7 @@ def test_a_full_disk_is_named(tmp_path):
     resource = pytest.importorskip("resource")
     path = tmp_path / "v.npy"
     WordVectors(["a"], [[1.0]]).save(path)
-    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    before = contents(tmp_path)
     large = WordVectors(list(map(str, range(100))), np.ones((100, 100)))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, limits[1]))
@@ -263,7 +264,7 @@ def test_a_full_disk_is_named(tmp_path):
             large.save(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    assert contents(tmp_path) == before
 
 
 EXTREME = [[1e-38, -3.4e38, 0.1], [1 / 3, -0.0, 1e-45], [16777217, 2.5, -1e-7], [0, 0, 0]]

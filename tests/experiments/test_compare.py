@@ -20,6 +20,7 @@ from hstree.experiments.significance import paired_ratio
 from hstree.models.ensemble import mean_probability
 from tests.experiments.conftest import QUICK, ROWS
 from tests.needs import NUMBA
+from tests.texts import contents
 
 ONE = hstree.Epochs(1)
 
@@ -28,10 +29,6 @@ def compare(text, rows, folder, **options):
     return hstree.compare(
         text, rows, folder, **{"stop": ONE, "speed_rounds": 0, **QUICK, **options}
     )
-
-
-def files(folder):
-    return {p: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 def nlls(compared, name, split="test"):
@@ -124,12 +121,12 @@ def test_seconds_count_from_the_text(compared):
 def test_the_same_comparison_again_trains_nothing(compared, splits, tmp_path):
     home = tmp_path / "copy"
     shutil.copytree(compared.folder, home)
-    models = {p: b for p, b in files(home).items() if "results" not in p.name}
+    models = {p: b for p, b in contents(home).items() if "results" not in p.name}
     again = hstree.compare(
         splits, ROWS, home, stop=hstree.Epochs(2), seeds=2, speed_rounds=1, **QUICK
     )
     assert again.rows == compared.rows
-    assert {p: b for p, b in files(home).items() if "results" not in p.name} == models
+    assert {p: b for p, b in contents(home).items() if "results" not in p.name} == models
 
 
 def test_a_new_row_joins_those_in_the_folder_also_when_a_tree_file_is_gone(splits, tmp_path):
@@ -137,11 +134,11 @@ def test_a_new_row_joins_those_in_the_folder_also_when_a_tree_file_is_gone(split
     tree.save(file)
     names = [f"2 x {file}", f"{file} + ngrams", f"tree-{tree.sha256[:8]}.json"]
     compare(splits, [*names[:2], tree], tmp_path / "c")
-    before = files(tmp_path / "c/runs")
+    before = contents(tmp_path / "c/runs")
     file.unlink()
     found = compare(splits, ["random"], tmp_path / "c")
     assert [row.name for row in found.rows] == [*names, "random"]
-    assert before.items() <= files(tmp_path / "c/runs").items()
+    assert before.items() <= contents(tmp_path / "c/runs").items()
     only = compare(splits, ["random"], tmp_path / "c", only=True)
     assert [row.name for row in only.rows] == ["random"]
 
