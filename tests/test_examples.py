@@ -86,7 +86,7 @@ def test_hierarchical_softmax_from_scratch_has_the_perplexity_of_the_library(tmp
     train, test = text.select_lines(0, n_train), text.select_lines(n_train, text.n_lines)
     tree = build("huffman", train.select_vocabulary(min_count=3, unk=True))
     options = {"dim": 50, "context": 3, "learning_rate": 0.03, "dropout": 0, "weight_decay": 0}
-    model = LanguageModel(tree, epochs=3, **options).fit(train)
+    model = LanguageModel(tree, epochs=3, batch_size=256, **options).fit(train)
     assert float(printed.split()[-1]) == pytest.approx(model.perplexity(test), rel=1e-5)
 
 
