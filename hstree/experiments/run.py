@@ -368,7 +368,18 @@ class Runner:
         home = self.folder(job) if folder is None else folder
         tree, steps = self.tree(job)
         spec = job.row.spec(self.splits.train.counted_vocabulary(), tree)
-        key = self._key(job, spec, seconds)
+        depends = {
+            "hstree": __version__,
+            **spec.config(),
+            "text": self.content,
+            "read": texts(spec.made_from),
+            "model": dict(self.config),
+            "seed": job.seed,
+            "epochs": self.max_epochs,
+        }
+        if seconds is not None:  # how far a training comes depends on kernels and threads, too
+            depends |= {"seconds": seconds, "kernels": kernels(), "threads": n_threads()}
+        key = hash_of(depends)
         if (kept := self.kept(home, key)) is not None:
             shutil.rmtree(home / CHECKPOINTS, ignore_errors=True)  # left by a kill at the end
             return kept
@@ -442,24 +453,6 @@ class Runner:
             pauses=seconds is not None,
         )
         return model
-
-    def _key(self, job: Job, spec: LayerSpec, seconds: float | None) -> str:
-        """Return a hash of all that a job depends on.
-
-        How far a training comes in a bounded time depends on kernels and threads, too.
-        """
-        depends = {
-            "hstree": __version__,
-            **spec.config(),
-            "text": self.content,
-            "read": texts(spec.made_from),
-            "model": dict(self.config),
-            "seed": job.seed,
-            "epochs": self.max_epochs,
-        }
-        if seconds is not None:
-            depends |= {"seconds": seconds, "kernels": kernels(), "threads": n_threads()}
-        return hash_of(depends)
 
     # N-gram models
 
