@@ -616,9 +616,8 @@ class Table:
             return {"tree": None, "tree_file": None}
         jobs = self.runner.jobs_of(row)[0]
         files = [self.runner.folder(job, "trees") / "tree.json" for job in jobs]
-        trees = [load(file) for file in files]
-        words = [Vocabulary(tree.labels, [0] * tree.n_labels) for tree in trees]
-        counts = [self.runner.splits.train.with_vocabulary(one).counts for one in words]
+        trees, train = [load(file) for file in files], self.runner.splits.train
+        counts = [train.counts[train.vocabulary.ids(tree.labels)] for tree in trees]
         first, *_ = of_trees = list(map(tree_statistics, trees, counts))
         weighted = [one.length_weighted for one in of_trees if one.length_weighted is not None]
         return {

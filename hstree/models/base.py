@@ -283,8 +283,10 @@ class Model(Predictor, Generic[M]):
         TrainingError
             When the perplexity is not finite any more, or sub-sampling leaves no token.
         """
-        train = Corpus.of(train, self.spec.vocabulary)
-        valid = None if valid is None else Corpus.of(valid, self.spec.vocabulary)
+        if not isinstance(train, Corpus):
+            train = Corpus.of(train, self.spec.vocabulary)
+        if not isinstance(valid, Corpus | None):
+            valid = Corpus.of(valid, self.spec.vocabulary)
         windows = self.windows(train)
         valid_windows = None if valid is None else self.windows(valid)
         context_model = self.new_context_model(np.random.default_rng([self.random_state, 0]))
@@ -400,15 +402,17 @@ class Model(Predictor, Generic[M]):
             else:
                 array[...] = old_arrays[name]
 
-    def reencode(self, corpus: Corpus) -> Corpus:
-        """Return a corpus whose token ids are label ids."""
+    def reencode(self, corpus: Any) -> Corpus:
+        """Return a corpus, or what `Corpus.of` makes one of, with label ids as token ids."""
+        if not isinstance(corpus, Corpus):
+            corpus = Corpus.of(corpus, self.spec.vocabulary)
         if corpus.vocabulary.words == self.spec.labels:
             return corpus
         return corpus.with_vocabulary(self.spec.vocabulary)
 
     def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
-        windows = self.windows(Corpus.of(corpus, self.spec.vocabulary))
+        windows = self.windows(self.reencode(corpus))
         with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
             for batch, nll in scored_batches(self.context_model, self.layer, windows):
                 yield nll, batch[2]
@@ -416,7 +420,7 @@ class Model(Predictor, Generic[M]):
 
     def score(self, corpus: Any, *, details: bool = False) -> TextScore:
         """Score every position of a text; `details` add ln Z and the nll of each token."""
-        windows = self.windows(Corpus.of(corpus, self.spec.vocabulary))
+        windows = self.windows(self.reencode(corpus))
         with if_it_pays(len(windows)):
             return score(self.context_model, self.layer, windows, details=details)
 
