@@ -402,10 +402,10 @@ class Model(Predictor, Generic[M]):
             else:
                 array[...] = old_arrays[name]
 
-    def reencode(self, corpus: Any) -> Corpus:
+    def reencode(self, text: Any) -> Corpus:
         """Return a corpus, or what `Corpus.of` makes one of, with label ids as token ids."""
-        if not isinstance(corpus, Corpus):
-            corpus = Corpus.of(corpus, self.spec.vocabulary)
+        is_corpus = isinstance(text, Corpus)
+        corpus: Corpus = text if is_corpus else Corpus.of(text, self.spec.vocabulary)
         if corpus.vocabulary.words == self.spec.labels:
             return corpus
         return corpus.with_vocabulary(self.spec.vocabulary)
