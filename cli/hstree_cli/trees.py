@@ -293,7 +293,7 @@ def convert(
     from_: Annotated[str | None, option("--from", "Format of IN, or its name's.", "NAME")] = None,
     to: Annotated[str | None, option("--to", "Format of OUT, or its name's.", "NAME")] = None,
     labels: Annotated[
-        Path | None, option("--labels", "Labels of a linkage, by line.", "FILE")
+        Path | None, option("--labels", "Labels of a linkage or a napkinXC tree, by line.", "FILE")
     ] = None,
     force: opt.Force = False,
 ) -> None:
@@ -302,8 +302,8 @@ def convert(
     Formats and their extensions: tree (.json, .json.gz, .npz), dot (.dot, .gv),
     graphml (.graphml), newick (.nwk, .newick), brown (.paths), napkinxc
     (.napkinxc), linkage (.npy), taxonomy (.csv, .tsv: columns parent and child,
-    or one a level). dot and napkinxc are only written, taxonomy only read. What OUT
-    cannot hold is refused, or named as not kept.
+    or one a level). dot is only written, taxonomy only read. What OUT cannot hold
+    is refused, or named as not kept.
     """
     from hstree import formats
 

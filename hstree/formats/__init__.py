@@ -53,7 +53,7 @@ def read(
     format : str, optional
         One of `FORMATS` (default: from the file's ending).
     labels : str or path, optional
-        For linkage, whose files number their labels: a file with a line ``word`` or
+        For linkage and napkinxc, whose files number their labels: a file with a line ``word`` or
         ``word<TAB>count`` per label (default: ``NAME.labels.tsv`` beside the file; without that
         the labels are their numbers).
 
@@ -81,7 +81,7 @@ def read(
     if chosen.read is None:
         readable = ", ".join(name for name, each in FORMATS.items() if each.read)
         raise OptionError(f"{chosen.name} is only written, not read; what is read: {readable}")
-    if labels is not None and not chosen.has_labels_file:
+    if labels is not None and not chosen.takes_labels:
         raise OptionError.about(
             "labels", f"is not for {chosen.name} files, which hold their labels themselves"
         )
@@ -97,7 +97,7 @@ def read(
             "name": source.name,
             "sha256": hashlib.sha256(read_regular(source, FileFormatError)).hexdigest(),
         }
-        if chosen.has_labels_file and (
+        if chosen.takes_labels and (
             made_from := texts_of_file(labels or source.with_suffix(LABELS))
         ):
             made_of["texts"] = made_from

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hstree._files import replacing
+from hstree._typing import Int64
 from hstree.data.provenance import texts
-from hstree.data.word_files import LABELS, replacing_with_labels
+from hstree.data.word_files import LABELS, read_labels, replacing_with_labels
 from hstree.errors import InputError
 from hstree.tree import Tree
 
@@ -40,11 +41,11 @@ class Format:
     keeps: tuple[str, ...]  #: which of `CONTENT` a file keeps; it always keeps labels and codes
     write: Write | None  #: None for a format that is only read
     read: Read | None = None  #: None for one that is only written
-    has_labels_file: bool = False  #: whether the labels are in a separate file
+    takes_labels: bool = False  #: whether the labels are in a separate file
 
     def files(self, path: Path) -> list[Path]:
         """Return the files that `write` makes: this one, and its labels file if it has one."""
-        return [path, path.with_suffix(LABELS)] if self.has_labels_file else [path]
+        return [path, path.with_suffix(LABELS)] if self.takes_labels else [path]
 
     def losses(self, tree: Tree) -> list[str]:
         """Name the content of a tree that the format drops."""
@@ -78,6 +79,17 @@ def write_lines(lines_of: Callable[[Tree], Iterable[str]], tree: Tree, path: Pat
     """Write the lines of a tree as a text file; nothing if making them raises."""
     with replacing(path) as file:
         file.writelines(line.encode() for line in lines_of(tree))
+
+
+def labels_for(path: Path, labels: Path | None, n_labels: int) -> tuple[list[str], Int64 | None]:
+    """Read the labels and counts of a file that numbers its labels, as `read_labels`.
+
+    Without a labels file, the labels are their numbers.
+    """
+    content = read_labels(path, labels)
+    if content is None:
+        return [str(label) for label in range(n_labels)], None
+    return content.words, content.counts
 
 
 def replacing_labelled(tree: Tree, path: Path) -> AbstractContextManager[BinaryIO]:

@@ -12,13 +12,11 @@ import numpy as np
 from hstree._typing import Float64
 from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vector_files import read_npy
-from hstree.data.word_files import read_labels
 from hstree.errors import naming
-from hstree.formats.base import Format, replacing_labelled
+from hstree.formats.base import Format, labels_for, replacing_labelled
 from hstree.tree import Tree
 from hstree.tree.npy import write_array
 from hstree.tree.paths import check_binary
-from hstree.tree.row_numbers import RowNumbers
 
 
 def to_linkage(tree: Tree) -> Float64:
@@ -63,11 +61,9 @@ def _write(tree: Tree, path: Path) -> None:
 
 def _read(path: Path, labels: Path | None) -> Tree:
     merges = read_npy(str(path), "linkage")
-    content = read_labels(path, labels)
+    words, counts = labels_for(path, labels, len(np.atleast_1d(merges)) + 1)
     with naming(path):
-        if content is None:
-            return tree_from_linkage(merges, RowNumbers(len(np.atleast_1d(merges)) + 1))
-        return tree_from_linkage(merges, content.words, content.counts)
+        return tree_from_linkage(merges, words, counts)
 
 
-FORMAT = Format("linkage", (".npy",), ("counts", "order"), _write, _read, has_labels_file=True)
+FORMAT = Format("linkage", (".npy",), ("counts", "order"), _write, _read, takes_labels=True)

@@ -1,18 +1,25 @@
-r"""napkinXC's text tree, the file of its option ``--treeStructure``. Written, not read.
+r"""napkinXC's text tree, the file of its option ``--treeStructure``.
 
 The first line has the numbers of labels and of all nodes, leaves included. Every other line is a
 parent, a child and, for a leaf, its label as a number; the root's parent is -1. One code per label;
 wide nodes are allowed. Words and counts are in ``NAME.labels.tsv`` beside the file.
 """
 
+import re
 from pathlib import Path
 
 import numpy as np
 
-from hstree.errors import InputError
-from hstree.formats.base import Format, replacing_labelled
+from hstree._typing import Int64
+from hstree.data.word_files import read_lines, unexpected
+from hstree.errors import InputError, naming
+from hstree.formats.base import Format, labels_for, replacing_labelled
 from hstree.tree import Tree
+from hstree.tree.order import from_edges
 from hstree.tree.paths import check_single_codes
+
+_HEADER = re.compile(r"([0-9]{1,10})[ \t]+([0-9]{1,10})[ \t]*")
+_LINE = re.compile(r"(-1|[0-9]{1,10})[ \t]+([0-9]{1,10})(?:[ \t]+(-1|[0-9]{1,10}))?[ \t]*")
 
 
 def _write(tree: Tree, path: Path) -> None:
@@ -28,6 +35,70 @@ def _write(tree: Tree, path: Path) -> None:
         file.write((head + "".join(lines)).encode())
 
 
+def _read(path: Path, labels: Path | None) -> Tree:
+    lines = [(number, line) for number, line in read_lines(path) if line.strip(" \t")]
+    if not lines:
+        raise InputError(f"{path}: no line in it; the first one is the numbers of labels and nodes")
+    header = _HEADER.fullmatch(lines[0][1])
+    if header is None:
+        raise unexpected(path, lines[0][0], "the numbers of labels and nodes", lines[0][1])
+    n_labels, n_items = int(header[1]), int(header[2])
+    if len(lines) - 1 != n_items:
+        raise InputError(
+            f"{path}: line {lines[0][0]} says {n_items} nodes, and {len(lines) - 1} lines follow; "
+            "every node has one, the root too"
+        )
+    parent, child, label = _numbers(path, lines[1:], n_items)
+    is_link = parent >= 0
+    with naming(path):
+        edges = from_edges(parent[is_link], child[is_link], n_items, str)
+        if len(edges.leaves) != n_labels:
+            wrong = f"{len(edges.leaves)} leaves for the {n_labels} labels of the first line"
+            raise InputError(wrong)
+        # (V,) the label of each leaf: 0 to V - 1, each once
+        label_of = np.full(n_items, -1)
+        label_of[child] = label
+        number = label_of[edges.leaves]
+        is_wrong = (number < 0) | (number >= n_labels)
+        is_wrong[~is_wrong] = np.bincount(number[~is_wrong])[number[~is_wrong]] > 1
+        if is_wrong.any():
+            i = int(np.argmax(is_wrong))
+            raise InputError(
+                f"the leaf {edges.leaves[i]} has the label {number[i]}; each leaf has a different "
+                f"one, 0 to {n_labels - 1}"
+            )
+    words, counts = labels_for(path, labels, n_labels)
+    if len(words) != n_labels:
+        raise InputError(
+            f"{len(words)} labels for the {n_labels} of {path}; give one line for each"
+        )
+    # Leaf i of the links is label number[i].
+    is_leaf = edges.child < 0
+    edges.child[is_leaf] = ~number[~edges.child[is_leaf]]
+    return Tree(words, edges.child_start, edges.child, counts=counts)
+
+
+def _numbers(path: Path, lines: list[tuple[int, str]], n_items: int) -> tuple[Int64, Int64, Int64]:
+    """Return the columns parent, child and label, the label -1 where there is none."""
+    rows = []
+    for number, line in lines:
+        fields = _LINE.fullmatch(line)
+        if fields is None:
+            raise unexpected(path, number, "a parent, a child and perhaps a label", line)
+        rows.append((int(fields[1]), int(fields[2]), int(fields[3] or -1)))
+    table = np.array(rows, np.int64).reshape(-1, 3)
+    outside = (table[:, :2] >= n_items).any(axis=1)
+    if outside.any():
+        number, line = lines[int(np.argmax(outside))]
+        raise unexpected(path, number, f"nodes below {n_items}, as the first line says", line)
+    again = np.ones(len(table), bool)
+    again[np.unique(table[:, 1], return_index=True)[1]] = False
+    if again.any():
+        number, line = lines[int(np.argmax(again))]
+        raise unexpected(path, number, "a child that no line before has", line)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
 FORMAT = Format(
-    "napkinxc", (".napkinxc",), ("counts", "order", "numbers"), _write, has_labels_file=True
+    "napkinxc", (".napkinxc",), ("counts", "order", "numbers"), _write, _read, takes_labels=True
 )

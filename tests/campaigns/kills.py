@@ -25,7 +25,6 @@ import numpy as np
 
 from hstree import LanguageModel, WordVectors, formats
 from hstree._files import PREFIX, current_file
-from hstree.data.word_files import read_labels
 from hstree.errors import HstreeError
 from hstree.experiments import results
 from hstree.experiments.run import CHECKPOINTS
@@ -217,10 +216,8 @@ def _read(path: Path) -> None:
     """Read an output as the library does."""
     if path.is_dir():
         LanguageModel.load(path)
-    elif path.suffix == ".napkinxc":
-        read_labels(path)
-    elif path.name == "l.npy":
-        formats.read(path, "linkage")
+    elif path.suffix == ".napkinxc" or path.name == "l.npy":
+        formats.read(path, "napkinxc" if path.suffix == ".napkinxc" else "linkage")
     elif path.suffix == ".npy" and path.name not in _NLLS:
         WordVectors.read(path)
 

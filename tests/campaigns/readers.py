@@ -166,6 +166,7 @@ _PARENTS = ("parent,child\n,thing\nthing,cat\nthing,'dog'\n", '"a, b";c\nc;d\nc;
 _TWO = (BINARY, BARE)
 _COUNTED = ("".join(map("{}\t{}\n".format, WORDS, COUNTS)), "a\t1\r\nb\t0\r\n")
 _LINKAGE = _of_trees("z.npy", "z.labels.tsv", trees=_TWO, format="linkage")
+_NAPKINXC = _of_trees("t.napkinxc", "t.labels.tsv", trees=(BINARY, WIDE))
 _GRAPHML = _of_trees("t.graphml", trees=(*_TWO, WIDE))
 _VECTORS, _TREE = (WordVectors.read, _check_vectors), (formats.read, _check_tree)
 _FROM_LINKAGE = (lambda path: formats.read(path, "linkage"), _check_tree)
@@ -185,6 +186,7 @@ READERS = {
         ("vocabulary", 80, _text("w.tsv", *_COUNTED), (Vocabulary.from_file, _check_vocabulary)),
         ("linkage", 50, _LINKAGE, _FROM_LINKAGE),
         ("brown", 60, _text("t.paths", _PATHS, _SHARED), _TREE),
+        ("napkinxc", 30, _NAPKINXC, _TREE),
         ("graphml", 20, _GRAPHML, _TREE),
         ("newick", 20, _of_trees("t.nwk", trees=(BINARY, BARE, WIDE)), _TREE),
         ("taxonomy", 20, _text("t.csv", *_LEVELS, *_PARENTS), _TREE),

@@ -7,7 +7,9 @@ from hstree.tree import load
 from hstree.tree.paths import paths_of
 
 
-@pytest.mark.parametrize(("name", "ending"), [("graphml", "graphml"), ("brown", "paths")])
+@pytest.mark.parametrize(
+    ("name", "ending"), [("graphml", "graphml"), ("brown", "paths"), ("napkinxc", "napkinxc")]
+)
 def test_there_and_back(name, ending, hstree, tree, tmp_path):
     there = hstree("convert", tree, f"x.{ending}")
     assert f"({name})" in there.out

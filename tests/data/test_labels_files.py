@@ -10,7 +10,7 @@ import hstree
 from hstree import formats
 from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vectors import WordVectors
-from hstree.data.word_files import read_labels, texts_of_file
+from hstree.data.word_files import texts_of_file
 from hstree.errors import InputError
 
 CORPUS = {"lines": [0, 9], "name": "c.txt", "sha256": "ab"}
@@ -41,7 +41,7 @@ def write_vectors(path, *, reverse=False):
 KINDS = [
     pytest.param(write_vectors, WordVectors.read, "x.npy", id="vectors"),
     pytest.param(write_linkage, formats.read, "x.npy", id="linkage"),
-    pytest.param(write_napkinxc, read_labels, "x.napkinxc", id="napkinxc"),
+    pytest.param(write_napkinxc, formats.read, "x.napkinxc", id="napkinxc"),
 ]
 
 
@@ -132,4 +132,4 @@ def test_the_texts_come_back_and_the_hash_is_of_these_vectors(tmp_path):
 def test_a_converted_tree_keeps_the_texts_that_it_was_built_from(tmp_path, name):
     tree = hstree.Tree.from_children(["a", "b"], [[~0, ~1]], meta={"input": CORPUS})
     formats.write(tree, tmp_path / name)
-    assert texts_of_file(tmp_path / "x.labels.tsv") == [CORPUS]
+    assert formats.read(tmp_path / name).meta["input"]["texts"] == [CORPUS]

@@ -72,11 +72,16 @@ def test_real_brown_paths(tmp_path):
 # napkinXC
 
 
-def test_napkinxc_has_a_line_for_each_node_and_leaf(tmp_path):
-    tree = Tree.from_children(["a", "b", "c"], [[~2, 1], [~0, ~1]], counts=[3, 2, 1])
-    formats.write(tree, tmp_path / "x.napkinxc")
-    assert (tmp_path / "x.napkinxc").read_text() == "3 5\n-1 0\n0 4 2\n0 1\n1 2 0\n1 3 1\n"
-    assert (tmp_path / "x.labels.tsv").read_text().endswith("\na\t3\nb\t2\nc\t1\n")
+def test_napkinxc_with_any_numbers(tmp_path):
+    # As napkinXC saves a tree: a space after nodes without a label, and numbers in any order.
+    (tmp_path / "x.txt").write_text("3 5\n-1 4 \n4 0 1\n4 2 \n2 3 2\n2 1 0\n")
+    tree = formats.read(tmp_path / "x.txt", "napkinxc")
+    assert tree.labels == ("0", "1", "2")
+    assert bits(tree) == {"1": "0", "2": "10", "0": "11"}
+    (tmp_path / "words.txt").write_text("the\t5\ncat\t2\ndog\t1\n")
+    named = formats.read(tmp_path / "x.txt", "napkinxc", labels=tmp_path / "words.txt")
+    assert bits(named) == {"cat": "0", "dog": "10", "the": "11"}
+    assert named.counts.tolist() == [5, 2, 1]
 
 
 BAD_PATHS = [
@@ -87,16 +92,41 @@ BAD_PATHS = [
     ("01\tcat\t5\n011\tdog\t3\n", "'01' is a prefix of '011'"),
     ("0\tcat\t9999999999999999999\n1\tdog\t1\n", "a count is above 2**63 - 1"),
 ]
+BAD_NODES = [
+    ("3\n", "line 1: expected the numbers of labels and nodes"),
+    ("2 3\n-1 0\n0 1 0\n", "line 1 says 3 nodes, and 2 lines follow"),
+    ("2 3\n-1 0\n0 1 0\n0 x 1\n", "line 4: expected a parent, a child and perhaps a label"),
+    ("2 3\n-1 0\n0 1 0\n0 9 1\n", "line 4: expected nodes below 3"),
+    ("2 3\n-1 0\n0 1 0\n0 1 1\n", "line 4: expected a child that no line before has"),
+    ("2 3\n-1 0\n0 1 0\n0 2 0\n", "the leaf 1 has the label 0; each leaf has a different one"),
+    ("2 3\n-1 0\n0 1 0\n0 2\n", "the leaf 2 has the label -1"),
+    ("2 3\n-1 0\n0 1 0\n0 2 2\n", "the leaf 2 has the label 2"),
+    ("3 3\n-1 0\n0 1 0\n0 2 1\n", "2 leaves for the 3 labels"),
+    ("2 3\n-1 0\n-1 1 0\n0 2 1\n", "0, 1 have no parent"),
+]
 
 
-@pytest.mark.parametrize(("text", "saying"), [("", "no line in it"), *BAD_PATHS])
-def test_bad_files_name_the_line(text, saying, tmp_path):
-    path = tmp_path / "x.paths"
+@pytest.mark.parametrize(
+    ("name", "text", "saying"),
+    [
+        *(("x.paths", *bad) for bad in [("", "no line in it"), *BAD_PATHS]),
+        *(("x.napkinxc", *bad) for bad in [("", "no line in it"), *BAD_NODES]),
+    ],
+)
+def test_bad_files_name_the_line(name, text, saying, tmp_path):
+    path = tmp_path / name
     path.write_text(text)
     with pytest.raises(InputError) as caught:
         formats.read(path)
     assert str(caught.value).startswith(str(path))
     assert saying in str(caught.value)
+
+
+def test_too_few_words_for_the_labels(tmp_path):
+    (tmp_path / "x.napkinxc").write_text("2 3\n-1 0\n0 1 0\n0 2 1\n")
+    (tmp_path / "x.labels.tsv").write_text("one\n")
+    with pytest.raises(InputError, match="1 labels for the 2 of"):
+        formats.read(tmp_path / "x.napkinxc")
 
 
 # linkage
