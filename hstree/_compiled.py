@@ -163,13 +163,13 @@ def _say_once() -> None:
 
 
 def inlined(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
-    """Make a function part of the compiled functions that call it; Python calls it as it is.
+    """Make a function part of the compiled functions that call it, and of no use to Python.
 
     Each of them compiles it anew with what it calls, so that a chain of such functions takes long.
     """
-    extending = import_module("numba.extending")
-    options = {"forceinline": True, "fastmath": fastmath, **OPTIONS}
-    result: F = extending.register_jitable(**options)(function)
+    numba = _numba() or require("numba", "fast", at_least=OLDEST)
+    options = {"forceinline": True, "no_cpython_wrapper": True, "fastmath": fastmath, **OPTIONS}
+    result: F = numba.njit(function, **options)
     return result
 
 

@@ -16,7 +16,6 @@ from hstree._typing import Array, Float32, Float64, Int32, Int64, Integer
 from hstree.layers.base import OutputLayer
 from hstree.layers.compiled.arithmetic import (
     ONE,
-    SLOTS,
     ZERO,
     add_rows,
     check_shape,
@@ -31,7 +30,6 @@ from hstree.layers.compiled.passes import (
     Forward,
     TreePass,
     add_wide,
-    errors_of_rows,
     narrow_gradient,
     tree_pass,
     wide_gradient,
@@ -117,7 +115,7 @@ def window_sum_backward(
     ids = checked_ids(contexts, len(embedding))
     check_shape("contexts", ids.shape, (len(ids), len(position)))
     check_shape("gradients", grad_hidden.shape, (len(ids), embedding.shape[1]))
-    words, start, place = group(ids.ravel(), SLOTS.of(len(embedding)))
+    words, start, place = group(ids.ravel(), len(embedding))
     grads = np.zeros((len(words), embedding.shape[1]), np.float32), np.zeros_like(position)
     _window_sum_backward(embedding, position, words, start, place, grad_hidden, grads)
     return words, *grads
@@ -180,29 +178,26 @@ def _update_node(nodes, sums, row, grad, grad_bias, moves):
 
 
 @jit
-def _update_wide(first, stop, nodes, sums, hidden, wide, of_code, of_visits, moves):
+def _update_wide(first, stop, nodes, sums, wide, of_code, of_visits, moves):
     """Update weight rows of wide nodes, and write gradients through them, of some parts."""
     for piece in range(wide.row_parts[first], wide.row_parts[stop]):
-        of_piece = wide_gradient(piece, nodes[0], hidden, wide, of_code, of_visits)
-        row, of_weight, of_bias = of_piece
+        row, of_weight, of_bias = wide_gradient(piece, nodes[0], wide, of_code, of_visits)
         for j in range(len(of_bias)):
             _update_node(nodes, sums, row + j, of_weight[j], of_bias[j], moves)
 
 
 @jit
-def _update_narrow(nodes, sums, hidden, by_row, error, moves):
-    """Update the weight rows of narrow nodes."""
-    rows, start, score, item = by_row
-    grad, error_of_row = np.empty(hidden.shape[1], np.float32), errors_of_rows(error, score)
+def _update_narrow(nodes, sums, hidden, rows, start, item, error, moves, grad):
+    """Update the weight rows of narrow nodes; `grad` (d,) is room for the gradient of one."""
     for i in range(len(rows)):
-        grad_bias = narrow_gradient(start[i], start[i + 1], hidden, item, error_of_row, grad)
+        grad_bias = narrow_gradient(start[i], start[i + 1], hidden, item, error, grad)
         _update_node(nodes, sums, rows[i], grad, grad_bias, moves)
 
 
 @jit
-def _update_words(words, sums, by_word, grad_hidden, moves):
+def _update_words(words, sums, by_word, grad_hidden, moves, grad, grad_position):
+    """Update the vectors of words and positions; `grad` (d,) is room, `grad_position` is zero."""
     embedding, position = words
-    grad, grad_position = np.empty(position.shape[1], np.float32), np.zeros_like(position)
     for w in range(len(by_word.words)):
         word, places = by_word.words[w], by_word.place[by_word.start[w] : by_word.start[w + 1]]
         clear(grad)
@@ -305,28 +300,25 @@ def _descend_node(nodes, curvatures, row, grad, grad_bias, scales):
 
 
 @jit
-def _descend_narrow(nodes, curvatures, hidden, by_row, error, scales):
+def _descend_narrow(nodes, curvatures, hidden, rows, start, item, error, scales, grad):
     """Move the weight rows of narrow nodes; return the sum of their curvatures."""
-    rows, start, score, item = by_row
-    grad, error_of_row = np.empty(hidden.shape[1], np.float32), errors_of_rows(error, score)
     curvature = 0.0
     for i in range(len(rows)):
         # as `narrow_gradient` does, which LLVM would sum in another order here
         clear(grad)
-        add_rows(hidden, item, error_of_row, start[i], start[i + 1], grad)
+        add_rows(hidden, item, error, start[i], start[i + 1], grad)
         of_bias = ZERO
         for p in range(start[i], start[i + 1]):
-            of_bias += error_of_row[p]
+            of_bias += error[p]
         curvature += _descend_node(nodes, curvatures, rows[i], grad, of_bias, scales)
     return curvature
 
 
 @jit
-def _descend_wide(nodes, curvatures, hidden, wide, of_code, of_visits, scales, curvature):
+def _descend_wide(nodes, curvatures, wide, of_code, of_visits, scales, curvature):
     """Move the weight rows of wide nodes; return `curvature` and the sum of theirs."""
     for piece in range(len(wide.row_pieces)):
-        of_piece = wide_gradient(piece, nodes[0], hidden, wide, of_code, of_visits)
-        row, of_weight, of_bias = of_piece
+        row, of_weight, of_bias = wide_gradient(piece, nodes[0], wide, of_code, of_visits)
         for j in range(len(of_bias)):
             of_row = row + j, of_weight[j], of_bias[j]
             curvature += _descend_node(nodes, curvatures, *of_row, scales)
@@ -582,7 +574,7 @@ class WindowStep(NamedTuple):
         embedding, weight, _ = self.parameters
         ids = checked_ids(contexts, len(embedding), -1)
         start, word, share, item = _words_of(ids)
-        words, word_start, place = group(word, SLOTS.of(len(embedding)))
+        words, word_start, place = group(word, len(embedding))
         windows = Windows(start, word, share, words, word_start, item[place], share[place])
         return WindowPlan(windows, self.tree.plan(targets, len(weight)))
 
@@ -597,9 +589,11 @@ class WindowStep(NamedTuple):
         forward = Forward.of(weight, bias, hidden, plan.tree)
         losses, error, _, of_code, grad_hidden = forward.of_items
         nodes, scales = (weight, bias), Scales(rate, squares, n_items)
-        of_nodes = nodes, tuple(curvatures), hidden
+        of_nodes = nodes, tuple(curvatures)
+        rows, start, score, item = by_row
+        of_rows = rows, start, item, error.take(score), scales, np.empty_like(hidden[0])
         # of a prediction along its hidden vector, over the touched rows
-        curvature = _descend_narrow(*of_nodes, by_row, error, scales)
+        curvature = _descend_narrow(*of_nodes, hidden, *of_rows)
         if wide is not NO_WIDE:
             of_wide = wide, of_code, forward.of_visits
             with ONE_BLAS_THREAD:
@@ -636,7 +630,7 @@ class LogBilinearStep(NamedTuple):
     def plan(self, contexts: Integer, targets: Integer) -> LogBilinearPlan:
         """Return what a step needs to know of a batch, which depends on no parameter."""
         ids = checked_ids(contexts, len(self.words[0]))
-        by_word = ByWord(*group(ids.ravel(), SLOTS.of(len(self.words[0]))))
+        by_word = ByWord(*group(ids.ravel(), len(self.words[0])))
         after: Any = hooks_of(self.layer).in_context(ids)
         plan = self.tree.plan(targets, len(self.nodes[0]), after.bound)
         return LogBilinearPlan(ids, by_word, plan)
@@ -655,18 +649,21 @@ class LogBilinearStep(NamedTuple):
         hidden *= keep
         forward = Forward.of(*nodes, hidden, plan.tree)
         losses, error, _, of_code, grad_hidden = forward.of_items
-        of_nodes, wide = (nodes, sums[1], hidden), plan.tree.wide
+        of_nodes, wide, grad = (nodes, sums[1]), plan.tree.wide, np.empty_like(words[1][0])
         if wide is not NO_WIDE:
             of_wide = wide, of_code, forward.of_visits, moves
             with ONE_BLAS_THREAD:
                 in_parts(PARTS, _update_wide, *of_nodes, *of_wide, step=1)
             add_wide(wide, forward.of_visits, grad_hidden)
-        _update_narrow(*of_nodes, plan.tree.by_row, error, moves)
+        rows, start, score, item = plan.tree.by_row
+        of_rows = rows, start, item, error.take(score)
+        _update_narrow(*of_nodes, hidden, *of_rows, moves, grad)
         if features is not None:
             gradient = forward.feature_gradient()
             features.step(plan.tree.by_feature.feature, gradient, learning_rate, tokens)
         grad_hidden *= keep
-        _update_words(words, sums[0], plan.by_word, grad_hidden, moves)
+        grads = grad, np.zeros_like(words[1])
+        _update_words(words, sums[0], plan.by_word, grad_hidden, moves, *grads)
         return float(losses.sum())
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hstree._compiled import inlined, jit, takes
-from hstree._typing import Array, Int32, Integer
+from hstree._typing import Array, Int32, Int64, Integer
 
 ZERO, ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
 #: exp below the first is zero in float32; it is computed up to the second, where a sum is too large
@@ -59,15 +59,20 @@ def log1p(x):
     return t * (p * u + _TWO)
 
 
-@jit
-def group(ids, slot_of):
-    """Group the places of ids (P,) by their values, which `slot_of` has a place for (`SLOTS`).
+def group(ids: Int32, n_values: int) -> tuple[Int64, Int64, Int32]:
+    """Group the places of ids (P,) by their values, from 0 to `n_values` - 1.
 
     Returns the values (G,), each once, in the order of their first places; the offsets of each
     (G + 1,); and its places (P,), ascending. O(P), without a sort.
     """
     values, start = np.empty(len(ids), np.int64), np.zeros(len(ids) + 1, np.int64)
-    slot, place = np.empty(len(ids), np.int32), np.empty(len(ids), np.int32)
+    slot, place = np.empty((2, len(ids)), np.int32)
+    n = _group(ids, SLOTS.of(n_values), values, start, slot, place)
+    return values[:n], start[: n + 1], place
+
+
+@jit
+def _group(ids, slot_of, values, start, slot, place):
     n = 0
     for p in range(len(ids)):
         value = ids[p]
@@ -87,7 +92,7 @@ def group(ids, slot_of):
     for g in range(n, 0, -1):
         start[g] = start[g - 1]
     start[0] = 0
-    return values[:n], start[: n + 1], place
+    return n
 
 
 # Sums over rows of a matrix, four at a time: each number of the vector is read once for the four.

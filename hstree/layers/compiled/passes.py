@@ -55,6 +55,7 @@ class OfItems(NamedTuple):
 class OfVisits(NamedTuple):
     """What a pass writes of visits of wide nodes."""
 
+    hidden: Array  # (V, d) hidden vectors
     log_prob: Float64  # (D,) of decisions
     probability: Float32  # of all branches, at `WideNodes.score_start`
     grad: Float32  # (n, d) gradients of hidden vectors by each piece of a node's rows
@@ -64,21 +65,21 @@ class OfVisits(NamedTuple):
 
 
 @inlined
-def _decide(logits, sign, width, branch, log_prob):
-    """Turn logits (S,) into errors, in place, and write the log-probabilities (S,) of decisions."""
+def _decide(first, stop, logits, sign, width, branch, log_prob):
+    """Turn some logits into errors, in place, and write the log-probabilities of decisions."""
     # two loops: LLVM vectorises each, but not both in one
-    for s in range(len(logits)):
+    for s in range(first, stop):
         log_prob[s] = exp(-abs(logits[s]))
     is_binary = True
-    for s in range(len(logits)):
+    for s in range(first, stop):
         z, small = sign[s] * logits[s], log_prob[s]
         log_prob[s] = min(z, ZERO) - log1p(small)
         # the error is sigmoid(logit) less 1 where the first child is taken: -sign sigmoid(-z)
         error = -sign[s] * (small if z >= 0 else ONE) / (ONE + small)
         logits[s] = logits[s] if sign[s] == 0 else error
         is_binary &= sign[s] != 0
-    s = 0
-    while not is_binary and s < len(logits):
+    s = first
+    while not is_binary and s < stop:
         k = width[s]
         if k == 0:
             s += 1
@@ -138,23 +139,14 @@ def _pass_of_items(first, stop, weight, bias, hidden, scores, features, of_items
             for i in range(s, t if len(feature_start) > 0 else s):
                 for p in range(feature_start[i], feature_start[i + 1]):
                     error[i] += feature_weight[feature[p]]
-        some = slice(code_start[item_start[begin]], code_start[item_start[end]])
-        _decide(error[some], sign[some], width[some], branch[some], log_prob[some])
+        s, t = code_start[item_start[begin]], code_start[item_start[end]]
+        _decide(s, t, error, sign, width, branch, log_prob)
         for b in range(begin, end):
             c, d = item_start[b], item_start[b + 1]
             losses[b] = _share_codes(log_prob, code_start, c, d, error, of_code)
             if len(grad_hidden) > 0:
                 clear(grad_hidden[b])
                 add_rows(weight, row, error, code_start[c], code_start[d], grad_hidden[b])
-
-
-@inlined
-def errors_of_rows(error, score):
-    """Return the errors of some scores, in the order of their rows."""
-    of_rows = np.empty(len(score), np.float32)
-    for p in range(len(score)):
-        of_rows[p] = error[score[p]]
-    return of_rows
 
 
 @inlined
@@ -169,24 +161,20 @@ def narrow_gradient(begin, end, hidden, item, error, grad):
 
 
 @jit
-def _some_rows(first, stop, hidden, by_row, error, grad_weight, grad_bias):
+def _some_rows(first, stop, hidden, start, item, error, grad_weight, grad_bias):
     """Write the gradients of the rows of narrow nodes from `first` to `stop`."""
-    _, start, score, item = by_row
-    here = start[first]
-    error_of_row, items = errors_of_rows(error, score[here : start[stop]]), item[here : start[stop]]
     for i in range(first, stop):
-        begin, end = start[i] - here, start[i + 1] - here
         grad = grad_weight[i]
-        grad_bias[i] = narrow_gradient(begin, end, hidden, items, error_of_row, grad)
+        grad_bias[i] = narrow_gradient(start[i], start[i + 1], hidden, item, error, grad)
 
 
 # Wide nodes.
 
 
 @jit
-def _pass_of_visits(first, stop, weight, bias, hidden, wide, features, of_visits):
+def _pass_of_visits(first, stop, weight, bias, wide, features, of_visits):
     """Write log-probabilities of decisions and probabilities of branches, for some parts."""
-    log_prob, probability, _ = of_visits
+    hidden, log_prob, probability, _ = of_visits
     ends, feature_row, feature_weight = features
     for piece in range(wide.parts[first], wide.parts[stop]):
         i, begin = wide.pieces[piece, 0], wide.pieces[piece, 1]
@@ -196,7 +184,7 @@ def _pass_of_visits(first, stop, weight, bias, hidden, wide, features, of_visits
         place = wide.score_start[i] + begin * k
         table = probability[place : place + n * k].reshape(n, k)
         begin += wide.start[i]
-        np.dot(hidden[wide.item[begin : begin + n]], weight[of_node].T, table)
+        np.dot(hidden[begin : begin + n], weight[of_node].T, table)
         for p in range(n if len(ends) > 0 else 0):
             for j in range(ends.shape[1]):
                 for f in range(ends[begin + p, j, 0], ends[begin + p, j, 1]):
@@ -233,7 +221,7 @@ def _share(wide, v, of_code):
 
 
 @inlined
-def wide_gradient(piece, weight, hidden, wide, of_code, of_visits):
+def wide_gradient(piece, weight, wide, of_code, of_visits):
     """Compute the gradients of some rows of a wide node, and write those of its visits.
 
     Returns the first of the rows, their gradients (r, d), and those of their biases (r,).
@@ -242,7 +230,9 @@ def wide_gradient(piece, weight, hidden, wide, of_code, of_visits):
     begin, n, k = wide.start[i], wide.start[i + 1] - wide.start[i], wide.width[i]
     table = of_visits.probability[wide.score_start[i] : wide.score_start[i + 1]].reshape(n, k)
     # (n, r) errors of the decisions of each visit, scaled by the shares of their codes: their sums
-    scaled, grad_bias = np.empty((n, stop - first), np.float32), np.zeros(stop - first, np.float32)
+    scaled, grad_bias = np.empty((n, stop - first), np.float32), np.empty(stop - first, np.float32)
+    grad_weight = np.empty((stop - first, weight.shape[1]), np.float32)
+    clear(grad_bias)
     for p in range(n):
         of_visit = np.float32(_share(wide, begin + p, of_code))
         for j in range(stop - first):
@@ -254,15 +244,16 @@ def wide_gradient(piece, weight, hidden, wide, of_code, of_visits):
             grad_bias[j] += scaled[p, j]
     row = wide.rows[i] + first
     np.dot(scaled, weight[row : row + stop - first], of_visits.grad[place : place + n])
-    return row, np.dot(scaled.T, hidden[wide.item[begin : begin + n]]), grad_bias
+    np.dot(scaled.T, of_visits.hidden[begin : begin + n], grad_weight)
+    return row, grad_weight, grad_bias
 
 
 @jit
-def _wide_rows(weight, hidden, wide, of_code, of_visits, grad_weight, grad_bias):
+def _wide_rows(weight, wide, of_code, of_visits, grad_weight, grad_bias):
     """Write the gradients of the rows of wide nodes, one node's after the other's."""
     n = 0
     for piece in range(len(wide.row_pieces)):
-        _, of_weight, of_bias = wide_gradient(piece, weight, hidden, wide, of_code, of_visits)
+        _, of_weight, of_bias = wide_gradient(piece, weight, wide, of_code, of_visits)
         for i in range(len(of_bias)):
             grad_bias[n] = of_bias[i]
             for j in range(of_weight.shape[1]):
@@ -350,6 +341,7 @@ class Forward(NamedTuple):
             node, _, _, before = wide.row_pieces[-1]
             n_visits = before + wide.start[node + 1] - wide.start[node]
         of_visits = OfVisits(
+            hidden.take(wide.item, 0),
             np.empty(len(wide.code)),
             np.empty(wide.score_start[-1], np.float32),
             np.empty((n_visits, d), np.float32),
@@ -357,7 +349,7 @@ class Forward(NamedTuple):
         if wide is not NO_WIDE:
             of_wide = wide, plan.wide_features, of_visits
             with ONE_BLAS_THREAD:
-                in_parts(PARTS, _pass_of_visits, weight, bias, hidden, *of_wide, step=1)
+                in_parts(PARTS, _pass_of_visits, weight, bias, *of_wide, step=1)
             np.add.at(of_items.of_code, wide.code, of_visits.log_prob)
         arrays = weight, bias, hidden, scores, plan.features, of_items
         in_parts(n, _pass_of_items, *arrays, step=STEP if n >= MANY_ITEMS else max(1, n))
@@ -390,15 +382,19 @@ class TreePass:
         edges[:, 1] = tree.row_start[tree.edge_node]
         edges[:, 2] = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
         edges[:, 3] = tree.fan_out[tree.edge_node]
-        self.codes = TreeCodes(codes.label_start, codes.leaf_edge, edges)
         #: whether no node is wide
         self.is_narrow = int(tree.fan_out.max()) <= NARROW
-        # (N,) scores of each node and those above it, then (V,) of each label
-        scores = sum_to_root(np.where(tree.fan_out == 2, 1, tree.fan_out), tree.parent)
-        of_codes = scores[tree.edge_node[codes.leaf_edge]]
-        of_labels = np.add.reduceat(of_codes, codes.label_start[:-1])
+        scores, is_wide = np.where(tree.fan_out == 2, 1, tree.fan_out), tree.fan_out > NARROW
+        # of each node and those above it, then of each label
+        of_nodes = (sum_to_root(n, tree.parent) for n in (scores, scores * ~is_wide, is_wide * 1))
+        last = tree.edge_node[codes.leaf_edge]
+        all_scores, narrow, wide = (
+            np.add.reduceat(n[last], codes.label_start[:-1]) for n in of_nodes
+        )
         #: largest number of scores of one target
-        self.most_scores = float(of_labels.max())
+        self.most_scores = float(all_scores.max())
+        sizes = np.column_stack([np.diff(codes.label_start), narrow, wide]).astype(np.int64)
+        self.codes = TreeCodes(codes.label_start, codes.leaf_edge, sizes, edges)
         tree.forget()
 
     def plan(
@@ -474,11 +470,12 @@ def batch_loss(layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> A
     grad_weight = np.empty((len(rows), hidden.shape[1]), np.float32)
     grad_bias = np.empty(len(rows), np.float32)
     step = STEP if len(hidden) >= MANY_ITEMS else max(1, n)
-    in_parts(n, _some_rows, hidden, by_row, error, grad_weight, grad_bias, step=step)
+    of_rows = by_row.start, by_row.item, error.take(by_row.score)
+    in_parts(n, _some_rows, hidden, *of_rows, grad_weight, grad_bias, step=step)
     if wide is not NO_WIDE:
         of_visits, gradients = forward.of_visits, (grad_weight[n:], grad_bias[n:])
         with ONE_BLAS_THREAD:
-            _wide_rows(weight, hidden, wide, of_code, of_visits, *gradients)
+            _wide_rows(weight, wide, of_code, of_visits, *gradients)
         add_wide(wide, of_visits, grad_hidden)
     parameters = [
         ParameterGradient("node_weight", rows, grad_weight),

@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from hstree._compiled import inlined, jit
-from hstree._ragged import offsets, ranges
+from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Float32, Int32, Int64
-from hstree.layers.compiled.arithmetic import SLOTS, group
+from hstree.layers.compiled.arithmetic import group
 from hstree.layers.ngram_features import Features
 from hstree.tree.weight_rows import NARROW
 
 #: Least work at a wide node that is a piece by itself: visits of its scores, rows of its gradients.
-VISITS, ROWS = np.int64(64), np.int64(256)  # not Python's, for each of which numba compiles anew
+VISITS, ROWS = 64, 256
 #: Parts of the pieces of wide nodes, of about the same work: the most threads that share them.
 PARTS = 8
 #: Work of a row's update, in visits that its products take as long for.
@@ -30,6 +30,7 @@ class TreeCodes(NamedTuple):
 
     label_start: Int64  # (V + 1,) offsets of the labels among the codes
     leaf_edge: Int64  # (C,)
+    sizes: Int64  # (V, 3) codes of each label, their scores at narrow nodes, decisions at wide ones
     #: (E, 4) the edge above each or -1, the first weight row of its node, its branch, and the
     #: node's number of children
     edges: Int32
@@ -142,43 +143,30 @@ def lay_out(
 
     `has_wide` is whether the tree has wide nodes. What gradients need is there only `with_rows`.
     """
-    scores, item, decisions = _lay_out(targets, codes)
+    n_codes, n_scores, n_wide = codes.sizes.take(targets, 0).sum(0)
+    row, width, branch, item = np.empty((4, n_scores), np.int32)
+    start = np.empty(len(targets) + 1, np.int64), np.empty(n_codes + 1, np.int64)
+    scores = Scores(*start, row, np.empty(n_scores, np.float32), width, branch)
+    decisions = np.empty((5, n_wide), np.int32)
+    _lay_out(targets, codes.label_start, codes.leaf_edge, codes.edges, scores, item, decisions)
     by_row, wide, of_features = NO_ROWS, NO_WIDE, NO_FEATURES
     if with_rows:
-        rows, start, score = group(scores.row, SLOTS.of(n_rows))
-        by_row = Rows(rows, start, score, item[score])
+        rows, of_rows, score = group(row, n_rows)
+        by_row = Rows(rows, of_rows, score, item[score])
     if has_wide:
-        wide = _by_node(decisions, *group(decisions[0], SLOTS.of(n_rows)))
+        wide = _by_node(decisions, *group(decisions[0], n_rows))
     if features is not None:
         of_features = _of_features(scores, wide, features, with_rows)
     return Plan(scores, by_row, wide, *of_features)
 
 
 @jit
-def _lay_out(targets, codes):
-    """Return the scores of targets, their items, and the decisions (5, D) at wide nodes.
+def _lay_out(targets, label_start, leaf_edge, edges, scores, item, wide):
+    """Write the scores of targets, their items, and the decisions (5, D) at wide nodes.
 
     A decision has the first row and the number of children of its node, its code, item and branch.
     """
-    label_start, leaf_edge, edges = codes
-    n_codes = n_scores = n_wide = 0
-    for target in targets:
-        n_codes += label_start[target + 1] - label_start[target]
-        for code in range(label_start[target], label_start[target + 1]):
-            edge = leaf_edge[code]
-            while edge >= 0:
-                k = edges[edge, 3]
-                if k > NARROW:
-                    n_wide += 1
-                else:
-                    n_scores += 1 if k == 2 else k
-                edge = edges[edge, 0]
-    item_start = np.empty(len(targets) + 1, np.int64)
-    code_start = np.empty(n_codes + 1, np.int64)
-    row, item = np.empty(n_scores, np.int32), np.empty(n_scores, np.int32)
-    sign = np.empty(n_scores, np.float32)
-    width, branch = np.empty(n_scores, np.int32), np.empty(n_scores, np.int32)
-    wide = np.empty((5, n_wide), np.int32)
+    item_start, code_start, row, sign, width, branch = scores
     c = s = w = 0
     for b in range(len(targets)):
         item_start[b] = c
@@ -201,49 +189,30 @@ def _lay_out(targets, codes):
                     branch[s] = taken if i == 0 and not is_binary else 0
                     s += 1
             c += 1
-    item_start[len(targets)], code_start[n_codes] = n_codes, n_scores
-    return Scores(item_start, code_start, row, sign, width, branch), item, wide
+    item_start[len(targets)], code_start[c] = c, s
 
 
-@jit
-def _by_node(wide, nodes, of_decisions, decision):
+def _by_node(wide: Int32, nodes: Int64, of_decisions: Int64, decision: Int32) -> WideNodes:
     """Group decisions (5, D) by their nodes, and those of a node by their items, which ascend.
 
     `nodes`, `of_decisions` and `decision` are what `group` returns for their nodes' first rows.
     """
-    n_nodes, n_decisions = len(nodes), len(decision)
-    width = np.empty(n_nodes, np.int64)
-    code, branch = np.empty(n_decisions, np.int32), np.empty(n_decisions, np.int32)
-    start, score_start = np.zeros(n_nodes + 1, np.int64), np.zeros(n_nodes + 1, np.int64)
-    n_visits = np.empty(n_nodes, np.int64)
-    visited, decision_start = np.empty(n_decisions, np.int32), np.empty(n_decisions + 1, np.int64)
-    n = 0
-    for i in range(n_nodes):
-        item = np.int32(-1)
-        for d in range(of_decisions[i], of_decisions[i + 1]):
-            place = decision[d]
-            width[i], code[d], branch[d] = wide[1, place], wide[2, place], wide[4, place]
-            if wide[3, place] != item:
-                item = wide[3, place]
-                visited[n], decision_start[n] = item, d
-                n += 1
-        start[i + 1], n_visits[i] = n, n - start[i]
-        score_start[i + 1] = score_start[i] + n_visits[i] * width[i]
-    decision_start[n] = n_decisions
-    pieces, row_pieces = _pieces(n_visits, start, VISITS), _pieces(width, start, ROWS)
-    work, row_work = np.empty(len(pieces), np.int64), np.empty(len(row_pieces), np.int64)
-    for p in range(len(pieces)):
-        work[p] = (pieces[p, 2] - pieces[p, 1]) * width[pieces[p, 0]]
-    for p in range(len(row_pieces)):
-        per_row = n_visits[row_pieces[p, 0]] + PER_ROW
-        row_work[p] = (row_pieces[p, 2] - row_pieces[p, 1]) * per_row
+    _, children, code, item, branch = wide.take(decision, 1)
+    is_first = np.diff(item, prepend=-1) != 0  # of its visit
+    is_first[of_decisions[:-1]] = True
+    first = np.flatnonzero(is_first)
+    start = np.searchsorted(first, of_decisions)
+    width, n_visits = children[of_decisions[:-1]].astype(np.int64), np.diff(start)
+    pieces, row_pieces = _pieces(n_visits, n_visits, VISITS), _pieces(width, n_visits, ROWS)
+    work = (pieces[:, 2] - pieces[:, 1]) * width[pieces[:, 0]]
+    row_work = (row_pieces[:, 2] - row_pieces[:, 1]) * (n_visits[row_pieces[:, 0]] + PER_ROW)
     return WideNodes(
         nodes,
         width,
         start,
-        score_start,
-        visited[:n],
-        decision_start[: n + 1],
+        offsets(n_visits * width),
+        item[first],
+        np.append(first, len(code)),
         code,
         branch,
         pieces,
@@ -253,45 +222,23 @@ def _by_node(wide, nodes, of_decisions, decision):
     )
 
 
-@inlined
-def _pieces(length, start, least):
+def _pieces(length: Int64, n_visits: Int64, least: int) -> Int64:
     """Cut the lengths (N,) of wide nodes into eighths, or into pieces of `least` if that is more.
 
-    Returns the pieces (P, 4) of `WideNodes`; `start` are its offsets of visits.
+    Returns the pieces (P, 4) of `WideNodes`.
     """
-    size = np.empty(len(length), np.int64)
-    n = before = 0
-    for i in range(len(length)):
-        size[i] = max(least, (length[i] + 7) // 8)
-        n += (length[i] + size[i] - 1) // size[i]
-    pieces = np.empty((n, 4), np.int64)
-    n = 0
-    for i in range(len(length)):
-        for first in range(0, length[i], size[i]):
-            pieces[n, 0], pieces[n, 1], pieces[n, 3] = i, first, before
-            pieces[n, 2] = min(first + size[i], length[i])
-            before += start[i + 1] - start[i]
-            n += 1
-    return pieces
+    size = np.maximum(least, (length + 7) // 8)
+    start = offsets(-(-length // size))
+    node = segment_ids(start)
+    first = ranges(np.zeros_like(length), start) * size[node]
+    last = np.minimum(first + size[node], length[node])
+    return np.column_stack([node, first, last, offsets(n_visits[node])[:-1]])
 
 
-@inlined
-def _even_parts(work):
+def _even_parts(work: Int64) -> Int64:
     """Cut pieces into parts of about the same work (n,), in order; return offsets (PARTS + 1,)."""
-    offsets = np.zeros(PARTS + 1, np.int64)
-    total = piece = so_far = 0
-    for one in work:
-        total += one
-    for part in range(1, PARTS):
-        while piece < len(work) and (so_far + work[piece]) * PARTS <= total * part:
-            so_far += work[piece]
-            piece += 1
-        offsets[part] = piece
-    offsets[PARTS] = len(work)
-    return offsets
-
-
-# Direct features: weights that are added where an item's contexts have some (`NgramFeatures`).
+    total = offsets(work)
+    return np.searchsorted(total[1:] * PARTS, total[-1] * np.arange(PARTS + 1), "right")
 
 
 def _of_features(
@@ -307,7 +254,7 @@ def _of_features(
         first, stop = of_visits.ends.reshape(-1, 2).T
         of_scores_and_visits = of_scores.feature, ranges(first, offsets(stop - first))
         occurring = np.concatenate(of_scores_and_visits).astype(np.int32)
-        by_feature = ByFeature(*group(occurring, SLOTS.of(len(weight))))
+        by_feature = ByFeature(*group(occurring, len(weight)))
     return of_scores, of_visits, by_feature
 
 

@@ -184,29 +184,27 @@ def _label_cost(model, hidden, tree, codes, features, known, label):
 
 
 @jit
-def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_scores):
+def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_scores, out):
     """Write the k most probable labels of hidden vectors, and for which patience sufficed.
 
-    Where labels have several codes, one is scored when its first code leaves the heap; `codes`, the
-    costs `reached` of nodes and which labels were scored are empty where each label has one.
+    Where labels have several codes, one is scored when its first code leaves the heap; `codes` are
+    None where each label has one, and nothing is compiled for them.
     """
     number, context_start, feature_row, feature_weight = features
     child_start, children, row_start = tree
-    labels, values = np.empty((len(hidden), k), np.int64), np.empty((len(hidden), k))
-    is_done, scores = np.empty(len(hidden), np.bool_), np.empty(n_scores)
+    (labels, values, is_done), scores = out, np.empty(n_scores)
     cost, child = np.empty(patience + 1), np.empty(patience + 1, np.int64)
     best, label = np.empty(patience + 1), np.empty(patience + 1, np.int64)
-    n_labels, n_nodes = max(len(codes[0]) - 1, 0), len(child_start) - 1 if len(codes[0]) > 0 else 0
-    reached, is_met = np.empty(n_nodes), np.empty(n_labels, np.bool_)
-    below = np.empty(n_nodes + 1, np.int64)
+    if codes is not None:
+        # costs of the paths to nodes, labels that were scored, and room for the edges of a code
+        reached, is_met = np.empty(len(child_start) - 1), np.empty(len(codes[0]) - 1, np.bool_)
+        below = np.empty(len(child_start), np.int64)
     for b in range(len(hidden)):
         table = number[b], context_start, feature_row, feature_weight
-        for i in range(len(reached)):
-            reached[i] = -1
-        for i in range(len(is_met)):
-            is_met[i] = False
+        if codes is not None:
+            reached[:], is_met[:] = -1, False
         cost[0], child[0], is_done[b] = 0.0, 0, True
-        n, n_best, left_over, spent = 1, 0, 1.0, 0
+        n, n_best, left_over, spent = np.int64(1), 0, 1.0, 0
         while n > 0:
             if n_best >= k:
                 last = k
@@ -219,7 +217,7 @@ def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_sco
             path, node = _pop(cost, child, n)
             n -= 1
             if node < 0:
-                if len(is_met) > 0:
+                if codes is not None:
                     if is_met[~node]:
                         continue
                     is_met[~node] = True
@@ -234,7 +232,7 @@ def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_sco
                 n_best += 1
                 left_over -= np.exp(-path)
                 continue
-            if len(reached) > 0:
+            if codes is not None:
                 reached[node] = path
             first, width = child_start[node], child_start[node + 1] - child_start[node]
             spent += width
@@ -257,7 +255,6 @@ def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_sco
                 _, place = _pop(cost, child, stop - i)
                 labels[b, i], values[b, i] = label[place], -best[place]
             first = stop
-    return labels, values, is_done
 
 
 def search_all(
@@ -270,13 +267,13 @@ def search_all(
     check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
     arrays, n_edges = (tree.child_start, tree.child, tree.row_start), len(tree.child)
     patience = int(np.clip(LEAST_PATIENCE + COMPILED_PATIENCE * n_edges, 0, n_edges))
-    n_used = 0 if tree.has_single_codes else None  # all of each array, or nothing
-    all_codes = codes.label_start, codes.leaf_edge, codes.parent_edge, tree.edge_node
-    of_codes = tuple(array[:n_used] for array in all_codes)
     # room for a node's branches: a node that is wider than the patience is scored for labels alone
-    most_codes, n_scores = 1, patience
+    of_codes, most_codes, n_scores = None, 1, patience
     if not tree.has_single_codes:
+        of_codes = codes.label_start, codes.leaf_edge, codes.parent_edge, tree.edge_node
         most_codes, n_scores = int(np.diff(codes.label_start).max()), n_edges
     table = checked_features(features, len(hidden))
-    limits = most_codes, patience, n_scores
-    return _search((weight, bias), hidden, k, table, arrays, of_codes, *limits)
+    limits, shape = (most_codes, patience, n_scores), (len(hidden), k)
+    out = np.empty(shape, np.int64), np.empty(shape), np.empty(len(hidden), np.bool_)
+    _search((weight, bias), hidden, k, table, arrays, of_codes, *limits, out)
+    return out
