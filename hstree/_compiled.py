@@ -163,7 +163,7 @@ def _say_once() -> None:
 
 
 def inlined(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
-    """Make a function part of the compiled functions that call it, and of no use to Python.
+    """Make a function part of the compiled functions that call it; Python may call its `py_func`.
 
     Each of them compiles it anew with what it calls, so that a chain of such functions takes long.
     """

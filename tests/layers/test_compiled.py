@@ -223,11 +223,13 @@ def test_large_and_small_logits_lose_no_digits():
 def test_exponentials_and_logarithms_are_those_of_float64():
     x = np.concatenate([-np.logspace(-9, 1.93, 999), [0], np.logspace(-9, 1.93, 999)])
     x = x.astype(np.float32)
-    found = np.array([arithmetic.exp(value) for value in x])
+    found = np.array([arithmetic.exp.py_func(value) for value in x])
     np.testing.assert_allclose(found, np.exp(x.astype(np.float64)), rtol=4e-7)
-    assert arithmetic.exp(np.float32(-104)) == arithmetic.exp(np.float32(-np.inf)) == 0
+    assert (
+        arithmetic.exp.py_func(np.float32(-104)) == arithmetic.exp.py_func(np.float32(-np.inf)) == 0
+    )
     x = np.concatenate([[0], np.logspace(-20, 0, 999)]).astype(np.float32)
-    found = np.array([arithmetic.log1p(value) for value in x])
+    found = np.array([arithmetic.log1p.py_func(value) for value in x])
     np.testing.assert_allclose(found, np.log1p(x.astype(np.float64)), rtol=3e-7)
 
 

@@ -135,8 +135,8 @@ def test_dropout_leaves_out_its_share_of_elements_and_keeps_the_mean(rate):
     keep, state = np.empty((4000, 25), np.float32), np.uint64(7)
     with np.errstate(over="ignore"):  # in Python, which warns
         for row in keep:
-            state = compiled._drawn(state)
-            compiled._drop_out(state, rate, row)
+            state = compiled._drawn.py_func(state)
+            compiled._drop_out.py_func(state, rate, row)
     spread = (rate * (1 - rate) / keep.size) ** 0.5
     assert (keep == 0).mean() == pytest.approx(rate, abs=4 * spread)
     np.testing.assert_allclose(np.unique(keep[keep > 0]), 1 / (1 - rate), rtol=1e-4)
