@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from hstree import progress
+from hstree._compiled import twin
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Int32, Int64, Integer
 from hstree.data.windows import Windows
@@ -93,6 +94,18 @@ class NgramFeatures:
         """int32 array (F,): the row of each feature."""
         return (self.keys % self.n_rows).astype(np.int32)
 
+    @cached_property
+    def words(self) -> Int32:
+        """int32 array (C,): the farthest word of each context."""
+        return (self.contexts % self.n_labels).astype(np.int32)
+
+    @cached_property
+    def longer_start(self) -> Int64:
+        """int64 array (C + 1,): offsets of the contexts that have one word more than each."""
+        shorter = self.contexts[self.start[1] :] // self.n_labels
+        return self.start[1] + np.searchsorted(shorter, np.arange(len(self.contexts) + 1))
+
+    @twin
     def numbers(self, contexts: Integer) -> Int64:
         """Return the numbers (B, n) of the last 1 to n words of contexts; -1 if there is none."""
         number = np.full((len(contexts), len(self.start) - 1), -1)

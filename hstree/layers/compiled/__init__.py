@@ -2,6 +2,7 @@
 
 from hstree.layers.compiled.arithmetic import exponentials
 from hstree.layers.compiled.passes import batch_loss, batch_nll
+from hstree.layers.compiled.plans import numbers
 from hstree.layers.compiled.search import log_prob_of_items, search_all
 
 __all__ = [
@@ -9,5 +10,6 @@ __all__ = [
     "batch_nll",
     "exponentials",
     "log_prob_of_items",
+    "numbers",
     "search_all",
 ]

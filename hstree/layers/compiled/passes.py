@@ -129,16 +129,16 @@ def _pass_of_items(first, stop, weight, bias, hidden, scores, features, of_items
     """Write losses, shares of codes, errors at narrow nodes, and the gradients through these."""
     # taken out of the plan once: numba counts references to the arrays that a field holds
     item_start, code_start, row, sign, width, branch = scores
-    feature_start, feature, feature_weight = features
+    feature_start, feature_score, feature, feature_weight = features
     losses, error, log_prob, of_code, grad_hidden = of_items
     for begin in range(first, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         for b in range(begin, end):
             s, t = code_start[item_start[b]], code_start[item_start[b + 1]]
             dot_rows(weight, bias, row, s, t, hidden[b], error)
-            for i in range(s, t if len(feature_start) > 0 else s):
-                for p in range(feature_start[i], feature_start[i + 1]):
-                    error[i] += feature_weight[feature[p]]
+            if len(feature_start) > 0:
+                for p in range(feature_start[b], feature_start[b + 1]):
+                    error[feature_score[p]] += feature_weight[feature[p]]
         s, t = code_start[item_start[begin]], code_start[item_start[end]]
         _decide(s, t, error, sign, width, branch, log_prob)
         for b in range(begin, end):
@@ -276,14 +276,10 @@ def add_wide(wide, of_visits, grad_hidden):
 
 
 @jit
-def _feature_errors(error, feature_start, ends, feature_row, wide, of_code, probability, errors):
-    """Write the error (P,) of each feature of a batch: those of scores, and then of visits."""
+def _errors_of_visits(ends, feature_row, wide, of_code, probability, errors):
+    """Write the error of each feature of visits."""
     n = 0
-    for s in range(len(feature_start) - 1):
-        for _ in range(feature_start[s], feature_start[s + 1]):
-            errors[n] = error[s]
-            n += 1
-    for node in range(len(wide.rows) if len(ends) > 0 else 0):
+    for node in range(len(wide.rows)):
         for v in range(wide.start[node], wide.start[node + 1]):
             place = wide.score_start[node] + (v - wide.start[node]) * wide.width[node]
             of_visit = np.float32(_share(wide, v, of_code))
@@ -357,15 +353,12 @@ class Forward(NamedTuple):
 
     def feature_gradient(self) -> Array:
         """Return the gradient with respect to the weights of `ByFeature.feature`."""
-        features, ends, by_feature = (
-            self.plan.features,
-            self.plan.wide_features,
-            self.plan.by_feature,
-        )
-        errors = np.empty(len(by_feature.place), np.float32)
-        of_scores = self.of_items.error, features.start
-        of_nodes = self.plan.wide, self.of_items.of_code, self.of_visits.probability
-        _feature_errors(*of_scores, ends.ends, ends.row, *of_nodes, errors)
+        _, _, wide, of_scores, of_visits, by_feature = self.plan
+        errors, n = np.empty(len(by_feature.place), np.float32), len(of_scores.score)
+        errors[:n] = self.of_items.error.take(of_scores.score)
+        if wide is not NO_WIDE:
+            shares, probability = self.of_items.of_code, self.of_visits.probability
+            _errors_of_visits(of_visits.ends, of_visits.row, wide, shares, probability, errors[n:])
         sums = np.empty(len(by_feature.feature), np.float32)
         _sums_of_groups(errors, by_feature.start, by_feature.place, sums)
         return sums

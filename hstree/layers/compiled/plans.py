@@ -12,9 +12,9 @@ import numpy as np
 
 from hstree._compiled import inlined, jit
 from hstree._ragged import offsets, ranges, segment_ids
-from hstree._typing import Array, Float32, Int32, Int64
+from hstree._typing import Array, Float32, Int32, Int64, Integer
 from hstree.layers.compiled.arithmetic import group
-from hstree.layers.ngram_features import Features
+from hstree.layers.ngram_features import Features, NgramFeatures
 from hstree.tree.weight_rows import NARROW
 
 #: Least work at a wide node that is a piece by itself: visits of its scores, rows of its gradients.
@@ -81,7 +81,8 @@ class WideNodes(NamedTuple):
 class FeaturesOfScores(NamedTuple):
     """Features that are added to scores at narrow nodes."""
 
-    start: Int64  # (S + 1,) offsets of the scores in `feature`; empty where no score has any
+    start: Int64  # (B + 1,) offsets of the items in `score`; empty where no score has any
+    score: Int32  # (P,)
     feature: Int32  # (P,) features, as indices into all
     weight: Array  # (F,) weights of all features
 
@@ -124,7 +125,7 @@ NO_WIDE = WideNodes(
     *(_NO_PIECES, _NO_PIECES, _NO_PARTS, _NO_PARTS),
 )
 NO_FEATURES = (
-    FeaturesOfScores(_NONE, _NONE32, _NO_WEIGHT),
+    FeaturesOfScores(_NONE, _NONE32, _NONE32, _NO_WEIGHT),
     FeaturesOfVisits(np.empty((0, 0, 2), np.int64), _NONE32, _NO_WEIGHT),
     ByFeature(_NONE, _OF_NONE, _NONE32),
 )
@@ -246,8 +247,10 @@ def _of_features(
 ) -> tuple[FeaturesOfScores, FeaturesOfVisits, ByFeature]:
     """Return the features of a batch; by feature only `with_rows`."""
     weight, (_, of_visits, by_feature) = features[3], NO_FEATURES
-    start, feature = _features_of_scores(scores, features)
-    of_scores = FeaturesOfScores(start, feature, weight)
+    start = np.empty(len(scores.item_start), np.int64)
+    score, feature = np.empty((2, len(scores.row) * features[0].shape[1]), np.int32)
+    n = _features_of_scores(scores, features, start, score, feature)
+    of_scores = FeaturesOfScores(start, score[:n], feature[:n], weight)
     if wide is not NO_WIDE:
         of_visits = FeaturesOfVisits(_features_of_visits(wide, features), features[2], weight)
     if with_rows:
@@ -271,26 +274,34 @@ def first_from(row, begin, end, wanted):
 
 
 @jit
-def _features_of_scores(scores, features):
-    """Return the offsets (S + 1,) of scores at narrow nodes among their features, and these."""
+def _features_of_scores(scores, features, start, score, feature):
+    """Write the offsets (B + 1,) of items, their scores at narrow nodes and the features of these.
+
+    Returns how many there are. Rows ascend down to a leaf, and have no feature of a context after
+    which no n-gram comes to a binary node above them.
+    """
+    item_start, code_start, row, sign, _, _ = scores
     number, context_start, feature_row, _ = features
-    n_lengths, n = number.shape[1], 0
-    start = np.empty(len(scores.row) + 1, np.int64)
-    index = np.empty(len(scores.row) * n_lengths, np.int32)
-    for b in range(len(scores.item_start) - 1):
-        first, stop = scores.item_start[b], scores.item_start[b + 1]
-        for s in range(scores.code_start[first], scores.code_start[stop]):
-            start[s] = n
-            for i in range(n_lengths):
-                context = number[b, i]
-                if context >= 0:
-                    end = context_start[context + 1]
-                    f = first_from(feature_row, context_start[context], end, scores.row[s])
-                    if f < end and feature_row[f] == scores.row[s]:
-                        index[n] = f
+    n = 0
+    for b in range(len(number)):
+        start[b] = n
+        for context in number[b]:
+            if context < 0:
+                continue
+            end = context_start[context + 1]
+            for code in range(item_start[b], item_start[b + 1]):
+                begin = context_start[context]
+                for s in range(code_start[code + 1] - 1, code_start[code] - 1, -1):
+                    f = first_from(feature_row, begin, end, row[s])
+                    if f < end and feature_row[f] == row[s]:
+                        score[n], feature[n] = s, f
                         n += 1
-    start[len(scores.row)] = n
-    return start, index[:n]
+                    elif sign[s] != 0:
+                        break
+                    if sign[s] != 0:
+                        begin = f + 1
+    start[len(number)] = n
+    return n
 
 
 @jit
@@ -310,3 +321,26 @@ def _features_of_visits(wide, features):
                     ends[v, i, 0] = first
                     ends[v, i, 1] = first_from(feature_row, first, end, row + wide.width[node])
     return ends
+
+
+def numbers(features: NgramFeatures, contexts: Integer) -> Int64:
+    """Twin of `NgramFeatures.numbers`."""
+    number = np.full((len(contexts), len(features.start) - 1), -1)
+    table = features.words, features.longer_start, features.start[1]
+    _numbers(np.ascontiguousarray(contexts, np.int32), *table, number)
+    return number
+
+
+@jit
+def _numbers(contexts, words, longer_start, end, number):
+    """Write the numbers (B, n) of the contexts; those of one word are the first, up to `end`."""
+    n_words = contexts.shape[1]
+    for b in range(len(contexts)):
+        first, stop = 0, end
+        for i in range(min(n_words, number.shape[1])):
+            word = contexts[b, n_words - 1 - i]
+            context = first_from(words, first, stop, word)
+            if context == stop or words[context] != word:
+                break
+            number[b, i] = context
+            first, stop = longer_start[context], longer_start[context + 1]
