@@ -591,7 +591,7 @@ class WindowStep(NamedTuple):
         nodes, scales = (weight, bias), Scales(rate, squares, n_items)
         of_nodes = nodes, tuple(curvatures)
         rows, start, score, item = by_row
-        of_rows = rows, start, item, error.take(score), scales, np.empty_like(hidden[0])
+        of_rows = rows, start, item, error.take(score), scales, np.empty_like(embedding[0])
         # of a prediction along its hidden vector, over the touched rows
         curvature = _descend_narrow(*of_nodes, hidden, *of_rows)
         if wide is not NO_WIDE:
