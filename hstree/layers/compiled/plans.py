@@ -11,14 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from hstree._compiled import inlined, jit
-from hstree._ragged import offsets, ranges, segment_ids
+from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Float32, Int32, Int64, Integer
 from hstree.layers.compiled.arithmetic import group
 from hstree.layers.ngram_features import Features, NgramFeatures
 from hstree.tree.weight_rows import NARROW
 
 #: Least work at a wide node that is a piece by itself: visits of its scores, rows of its gradients.
-VISITS, ROWS = 64, 256
+VISITS, ROWS = np.int64(64), np.int64(256)  # not Python's, for each of which numba compiles anew
+#: Pieces that a wide node is cut into at most.
+MOST_PIECES = 8
 #: Parts of the pieces of wide nodes, of about the same work: the most threads that share them.
 PARTS = 8
 #: Work of a row's update, in visits that its products take as long for.
@@ -198,48 +200,86 @@ def _by_node(wide: Int32, nodes: Int64, of_decisions: Int64, decision: Int32) ->
 
     `nodes`, `of_decisions` and `decision` are what `group` returns for their nodes' first rows.
     """
-    _, children, code, item, branch = wide.take(decision, 1)
-    is_first = np.diff(item, prepend=-1) != 0  # of its visit
-    is_first[of_decisions[:-1]] = True
-    first = np.flatnonzero(is_first)
-    start = np.searchsorted(first, of_decisions)
-    width, n_visits = children[of_decisions[:-1]].astype(np.int64), np.diff(start)
-    pieces, row_pieces = _pieces(n_visits, n_visits, VISITS), _pieces(width, n_visits, ROWS)
-    work = (pieces[:, 2] - pieces[:, 1]) * width[pieces[:, 0]]
-    row_work = (row_pieces[:, 2] - row_pieces[:, 1]) * (n_visits[row_pieces[:, 0]] + PER_ROW)
+    n = len(nodes)
+    start, score_start = np.zeros((2, n + 1), np.int64)
+    visits, decision_start = (
+        np.empty((3, len(decision)), np.int32),
+        np.empty_like(decision, np.int64),
+    )
+    pieces, parts = np.empty((2, MOST_PIECES * n, 4), np.int64), np.zeros((2, PARTS + 1), np.int64)
+    of_nodes = np.empty((3, n), np.int64)
+    arrays = of_nodes, start, score_start, visits, decision_start, pieces, parts
+    _fill_nodes(wide, of_decisions, decision, *arrays)
+    item, code, branch = visits
     return WideNodes(
         nodes,
-        width,
+        of_nodes[0],
         start,
-        offsets(n_visits * width),
-        item[first],
-        np.append(first, len(code)),
+        score_start,
+        item[: start[-1]],
+        np.append(decision_start[: start[-1]], len(decision)),
         code,
         branch,
-        pieces,
-        row_pieces,
-        _even_parts(work),
-        _even_parts(row_work),
+        pieces[0, : parts[0, -1]],
+        pieces[1, : parts[1, -1]],
+        *parts,
     )
 
 
-def _pieces(length: Int64, n_visits: Int64, least: int) -> Int64:
-    """Cut the lengths (N,) of wide nodes into eighths, or into pieces of `least` if that is more.
+@jit
+def _fill_nodes(
+    wide,
+    of_decisions,
+    decision,
+    of_nodes,
+    start,
+    score_start,
+    visits,
+    decision_start,
+    pieces,
+    parts,
+):
+    width, n_visits, per_row = of_nodes
+    n = 0
+    for i in range(len(width)):
+        item = np.int32(-1)
+        for d in range(of_decisions[i], of_decisions[i + 1]):
+            place = decision[d]
+            width[i], visits[1, d], visits[2, d] = wide[1, place], wide[2, place], wide[4, place]
+            if wide[3, place] != item:
+                item = wide[3, place]
+                visits[0, n], decision_start[n] = item, d
+                n += 1
+        start[i + 1], n_visits[i] = n, n - start[i]
+        per_row[i] = n_visits[i] + PER_ROW
+        score_start[i + 1] = score_start[i] + n_visits[i] * width[i]
+    _cut(n_visits, VISITS, width, n_visits, pieces[0], parts[0])
+    _cut(width, ROWS, per_row, n_visits, pieces[1], parts[1])
 
-    Returns the pieces (P, 4) of `WideNodes`.
+
+@inlined
+def _cut(length, least, work, n_visits, pieces, parts):
+    """Cut the lengths (N,) of wide nodes into pieces, and these into parts of about the same work.
+
+    `work` (N,) is that of one in each length. Each is cut into `MOST_PIECES`, or into pieces of
+    `least` if that is more. Writes the pieces (P, 4) of `WideNodes` and their offsets.
     """
-    size = np.maximum(least, (length + 7) // 8)
-    start = offsets(-(-length // size))
-    node = segment_ids(start)
-    first = ranges(np.zeros_like(length), start) * size[node]
-    last = np.minimum(first + size[node], length[node])
-    return np.column_stack([node, first, last, offsets(n_visits[node])[:-1]])
-
-
-def _even_parts(work: Int64) -> Int64:
-    """Cut pieces into parts of about the same work (n,), in order; return offsets (PARTS + 1,)."""
-    total = offsets(work)
-    return np.searchsorted(total[1:] * PARTS, total[-1] * np.arange(PARTS + 1), "right")
+    n = piece = total = before = so_far = 0
+    for i in range(len(length)):
+        total += length[i] * work[i]
+        size = max(least, (length[i] + MOST_PIECES - 1) // MOST_PIECES)
+        for first in range(0, length[i], size):
+            pieces[n, 0], pieces[n, 1], pieces[n, 3] = i, first, before
+            pieces[n, 2] = min(first + size, length[i])
+            before += n_visits[i]
+            n += 1
+    for part in range(1, PARTS + 1):
+        while piece < n:
+            more = so_far + (pieces[piece, 2] - pieces[piece, 1]) * work[pieces[piece, 0]]
+            if more * PARTS > total * part:
+                break
+            piece, so_far = piece + 1, more
+        parts[part] = piece
 
 
 def _of_features(
