@@ -102,8 +102,8 @@ class NgramFeatures:
     @cached_property
     def longer_start(self) -> Int64:
         """int64 array (C + 1,): offsets of the contexts that have one word more than each."""
-        shorter = self.contexts[self.start[1] :] // self.n_labels
-        return self.start[1] + np.searchsorted(shorter, np.arange(len(self.contexts) + 1))
+        shorter, n_first = self.contexts[self.start[1] :] // self.n_labels, int(self.start[1])
+        return n_first + np.searchsorted(shorter, np.arange(len(self.contexts) + 1))
 
     @twin
     def numbers(self, contexts: Integer) -> Int64:
