@@ -290,21 +290,6 @@ class HierarchicalSoftmax(TreeLayer):
             layer.bias.copy_(torch.from_numpy(output.bias))
         return layer
 
-    def copy_to(self, model: Model[Any]) -> None:
-        """Copy the node weights into a model of the same tree and d, to be saved with it.
-
-        Raises InputError for a model of another tree or another d.
-        """
-        output = model.layer
-        same = model.tree == self.tree and model.dim == self.in_features
-        if type(output) is not NumPyLayer or not same:
-            raise InputError(
-                f"a model of {model.tree} with dim {model.dim} cannot take the weights of "
-                f"{self.tree} with in_features {self.in_features}; make it on the same tree"
-            )
-        output.weight[:] = self.weight.detach().float().cpu().numpy()
-        output.bias[:] = self.bias.detach().float().cpu().numpy()
-
     @torch.no_grad()
     def grow(self, tree: Tree, optimiser: torch.optim.Optimizer | None = None) -> Self:
         """Return a layer over a tree grown or pruned from this one's, with what this one learned.
