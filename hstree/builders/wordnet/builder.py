@@ -1,6 +1,5 @@
 """Trees from WordNet: words under their synsets, nodes split by tf-idf vectors or by counts."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Literal
 
@@ -110,8 +109,13 @@ def wordnet(
             tree = binarise_two_means(tree, vectors[inside], random_state=random_state)
         trees.append(tree)
     if outside.size:
-        of_outside = None if vectors is None else vectors[outside]
-        trees.append(_outside(words[outside].tolist(), counts[outside], of_outside))
+        others, of_others = words[outside].tolist(), counts[outside]
+        if vectors is None or len(others) < 2:
+            tree = flat_tree(others, of_others)
+        else:
+            rows = normalised(vectors[outside])
+            tree = semantic(WordVectors(others, rows, counts=of_others))
+        trees.append(with_name(tree, OUTSIDE))
     joined = join_under_root(trees, corpus.vocabulary.words, counts=counts)
     tokens = int(counts.sum())
     coverage = {
@@ -123,15 +127,6 @@ def wordnet(
     options = {"source": taxonomy.version}
     which = {"version": taxonomy.version, "synsets": len(taxonomy), "sha256": taxonomy.sha256}
     return joined.with_meta({"options": options, "wordnet": which, "coverage": coverage})
-
-
-def _outside(words: Sequence[str], counts: Int64, vectors: Float64 | None) -> Tree:
-    """Return the tree of the words outside WordNet, its root named."""
-    if vectors is None or len(words) < 2:
-        tree = flat_tree(words, counts)
-    else:
-        tree = semantic(WordVectors(words, normalised(vectors), counts=counts))
-    return with_name(tree, OUTSIDE)
 
 
 def binarise_two_means(

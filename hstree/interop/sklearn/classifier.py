@@ -416,7 +416,6 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         self._begin()
 
     def _chosen_solver(self, X: Rows) -> str:
-        """Return the solver."""
         if self.solver != "auto":
             return self.solver
         is_small = np.diff(self.tree_.row_start).max(initial=0) * X.shape[1] <= MOST_WEIGHTS
