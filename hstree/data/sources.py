@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from glob import glob, has_magic
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, TypeAlias
 
 from hstree import progress
 from hstree._files import BYTE_ORDER_MARK, UNPACK, open_regular, unpacking_errors
@@ -57,16 +57,8 @@ _NOT_TEXTS = {
 }
 
 
-class Source(Protocol):
-    """A text: UTF-8 bytes, one sentence per line, words separated by white space."""
-
-    name: str  #: without a folder
-
-    def key(self) -> str:
-        """Return a hash that changes whenever the text may have changed."""
-
-    def blocks(self) -> Iterator[bytes]:
-        """Yield the text in blocks of any length."""
+#: A text: UTF-8 bytes, one sentence per line, words separated by white space.
+Source: TypeAlias = "TextFile | NltkCorpus | PythonDocs"
 
 
 def open_source(
