@@ -65,15 +65,26 @@ def n_rows(tree):
     return sum(1 if len(of_node) == 2 else len(of_node) for of_node in children_of(tree))
 
 
-def shortest_by_heap(counts, arity):
-    """The least sum of count times length, by the textbook's heap, of counts and zeros."""
-    if len(counts) == 1:
-        return 0
-    heap = list(counts) + [0] * (-(len(counts) - 1) % (arity - 1))
+def heap_order(weights, arity):
+    """Merge one at a time with a heap; return the items of each merge, and its weight.
+
+    Of equal weights, an item goes before a merge, and the first before others.
+    """
+    n = len(weights)
+    heap = [(weight, 0, i) for i, weight in enumerate(weights)]
     heapq.heapify(heap)
-    cost = 0
+    size = (n - 2) % (arity - 1) + 2
+    order, total = [], []
     while len(heap) > 1:
-        joined = sum(heapq.heappop(heap) for _ in range(arity))
-        cost += joined
-        heapq.heappush(heap, joined)
-    return cost
+        joined = [heapq.heappop(heap) for _ in range(size)]
+        total.append(sum(weight for weight, *_ in joined))
+        heapq.heappush(heap, (total[-1], 1, n + len(order)))
+        order.append([item for *_, item in joined])
+        size = arity
+    return order, total
+
+
+def shortest_by_heap(counts, arity):
+    """The least sum of count times length."""
+    _, total = heap_order(counts, arity)
+    return sum(total)

@@ -4,7 +4,6 @@ import os
 import re
 import resource
 import subprocess
-import sys
 from unittest.mock import Mock
 
 import pytest
@@ -15,6 +14,7 @@ from hstree.layers import LAYERS
 from hstree.models import MODELS
 from hstree.tree import Tree
 from hstree_cli.main import app
+from tests.scripts import run_python
 
 COMMANDS = [
     *("vocab", "build", "methods", "evaluate", "embed", "bootstrap", "compare", "predict"),
@@ -144,7 +144,7 @@ def at_most(size):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-@pytest.mark.parametrize("output", ["tree.json", "tree.npz"])
+@pytest.mark.parametrize("output", ["tree.json", "tree.json.gz", "tree.npz"])
 def test_a_full_disk_leaves_the_old_file(output, process, hstree, corpus, tmp_path):
     hstree("vocab", corpus)
     (tmp_path / output).write_text("mine")
@@ -183,17 +183,13 @@ def test_a_closed_pipe_is_quiet(process):
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_help_does_not_wait_for_the_library(program):
+def test_help_does_not_wait_for_the_library(tmp_path):
     """What takes most of the time of a start are NumPy, SciPy and their kin."""
-    _, environment = program
     code = (
         "import sys; from hstree_cli.main import exit_status; exit_status(['--help']); "
         "print([m for m in ('hstree', 'numpy', 'scipy', 'sklearn', 'nltk') if m in sys.modules])"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.splitlines()[-1] == "[]"
+    assert run_python(["-c", code], tmp_path).splitlines()[-1] == "[]"
 
 
 def test_progress_is_for_terminals_alone(process, corpus, tmp_path):
@@ -210,7 +206,7 @@ def test_words_outside_the_terminals_encoding_are_escaped(process, tmp_path):
     assert "\\xe9\\u6f22" in ran.stdout
 
 
-def test_threads_are_limited_before_libraries_are_loaded():
+def test_threads_are_limited_before_libraries_are_loaded(tmp_path):
     code = """
 import sys
 from hstree_cli.terminal import running
@@ -220,7 +216,7 @@ with running(threads=1, quiet=False, debug=False):
     from threadpoolctl import threadpool_info
     assert {pool["num_threads"] for pool in threadpool_info()} == {1}
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(["-c", code], tmp_path)
 
 
 def test_quiet_goes_before_the_command(hstree, refused, corpus):
@@ -268,15 +264,12 @@ def test_messages_name_what_is_not_there(refused, hstree, corpus, tmp_path):
     refused("demo", "-o", corpus, saying="corpus.txt is a file; name a folder")
 
 
-def test_building_a_tree_loads_little_of_the_project_and_no_experiments(program, corpus, tmp_path):
+def test_building_a_tree_loads_little_of_the_project_and_no_experiments(corpus, tmp_path):
     code = (
         "import sys\nfrom hstree_cli.__main__ import run\n"
         "try: run()\nfinally: print(*(m for m in sys.modules if m.startswith('hstree')))"
     )
-    command, environment = program
-    build = ["build", "-m", "huffman", "corpus.txt"]
-    typed = [command[0], "-c", code, *build]
-    loaded = subprocess.run(typed, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    modules = loaded.stdout.splitlines()[-1].split()
+    build = ["build", "-m", "huffman", corpus]
+    modules = run_python(["-c", code, *build], tmp_path).splitlines()[-1].split()
     assert len(modules) <= 60
     assert not [name for name in modules if name.startswith("hstree.experiments")]

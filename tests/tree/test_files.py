@@ -1,6 +1,5 @@
 """Tree files: what is written comes back, and nothing is lost when it cannot be."""
 
-import errno
 import gzip
 import json
 import os
@@ -124,19 +123,3 @@ def test_real_files_hold_to_the_schema(tmp_path):
     ):
         assert not judge(schema).is_valid(DOCUMENT | bad), bad
     assert judge(schema).is_valid(DOCUMENT)
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, ending):
-    path = tmp_path / f"tree{ending}"
-    save(TREE, path)
-    before = path.read_bytes()
-
-    def full(descriptor):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(FileFormatError, match=r"cannot write .*No space left on device"):
-        save(Tree(["other"], [0], []), path)
-    assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == [path.name]

@@ -1,7 +1,5 @@
 """Optimal merging against a heap."""
 
-import heapq
-
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -9,28 +7,13 @@ from hypothesis import strategies as st
 
 from hstree.errors import InputError
 from hstree.tree.huffman_code import merge_order
+from tests.builders.oracle import heap_order
 
 
 def merged(weights, arity=2):
     """Return the items that each merge joins, and its weight."""
     rows, weight = merge_order(np.array(weights, np.int64), arity)
     return [[item for item in row if item >= 0] for row in rows.tolist()], weight.tolist()
-
-
-def heap_order(weights, arity):
-    """Merge one at a time with a heap; ties as `merge_order` states them."""
-    n = len(weights)
-    heap = [(weight, 0, i) for i, weight in enumerate(weights)]
-    heapq.heapify(heap)
-    size = (n - 2) % (arity - 1) + 2
-    order, total = [], []
-    while len(heap) > 1:
-        joined = [heapq.heappop(heap) for _ in range(size)]
-        total.append(sum(weight for weight, *_ in joined))
-        heapq.heappush(heap, (total[-1], 1, n + len(order)))
-        order.append([item for *_, item in joined])
-        size = arity
-    return order, total
 
 
 some_weights = st.one_of(
