@@ -10,7 +10,7 @@ from hstree.builders.huffman import merged_tree
 from hstree.builders.shared.join import graft, join_under_root, over_vocabulary
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import InputError, TreeError
+from hstree.errors import InputError
 from hstree.tree import Tree
 from tests.builders.oracle import code_lengths
 from tests.strategies import children_of, trees
@@ -44,13 +44,6 @@ def test_a_tree_may_have_more_nodes_than_labels():
     several = Tree.from_children(["a", "b"], [[1, 2], [~0, ~1], [3, ~1], [~0, ~1]])
     tree = join_under_root([several, PAIR], ["b", "a"])
     assert children_of(tree) == [[1, 5], [2, 3], [~1, ~0], [4, ~0], [~1, ~0], [~1, ~0]]
-
-
-def test_labels_must_be_covered_and_known():
-    with pytest.raises(TreeError, match="label 2 hangs under no node"):
-        join_under_root([PAIR], list("abc"))
-    with pytest.raises(KeyError):
-        join_under_root([PAIR, ALONE], ["a", "b"])
 
 
 def branches(tree, label):

@@ -53,8 +53,6 @@ def test_a_model_is_replaced_with_force_alone(hstree, refused, files, tmp_path):
 def test_what_it_cannot_use_is_refused_in_one_line(refused, files, tmp_path):
     (tmp_path / "narrow.txt").write_text("1 30 11\n3 0:1\n")
     refused("classify", files[0], "narrow.txt", saying="narrow.txt has 30 features and 11 labels")
-    (tmp_path / "outside.txt").write_text("1 30 12\n12 0:1\n")
-    refused("classify", files[0], "outside.txt", saying="line 2 has the label 12")
     (tmp_path / "empty.txt").write_text("1 30 12\n 0:1\n")
     refused("classify", "empty.txt", files[1], saying="no sample has a label")
     refused("classify", "missing.txt", files[1], saying="missing.txt")

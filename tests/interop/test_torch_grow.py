@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.errors import InputError
 from tests.interop.torch_layers import TREES, HierarchicalSoftmax, every_tree, labels, torch
 
 NEW = ["x", "y", "z"]
@@ -71,9 +70,3 @@ def test_a_pruned_softmax_keeps_the_probabilities_of_the_labels_left():
     hidden = torch.randn(3, 5)
     expected = torch.softmax(layer.log_prob(hidden)[:, :2], dim=1)
     assert torch.allclose(pruned.log_prob(hidden).exp(), expected, atol=1e-6)
-
-
-def test_a_layer_refuses_another_tree():
-    layer = HierarchicalSoftmax(TREES["binary"], 5)
-    with pytest.raises(InputError, match="not made from the other"):
-        layer.grow(TREES["narrow"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.errors import InputError, OptionError
+from hstree.errors import OptionError
 from tests.texts import corpus_of, markov_lines
 
 SIZES = {"dim": 8, "epochs": 1, "batch_size": 64, "random_state": 3}
@@ -102,5 +102,3 @@ def test_what_cannot_grow_is_refused(texts):
     features = hstree.LanguageModel(hstree.layers.layer_spec(tree, "ngrams"), dim=2)
     with pytest.raises(OptionError, match="NgramSoftmax cannot go on over another tree"):
         features.grow(hstree.grow(tree, ["x"]))
-    with pytest.raises(InputError, match="not made from the other"):
-        hstree.LanguageModel(tree, dim=2).grow(hstree.build("random", words))

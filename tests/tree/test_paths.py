@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree.errors import InputError
-from hstree.tree import Tree
 from hstree.tree.paths import paths_of, tree_of_paths
-from tests.chains import chain
 from tests.strategies import trees
 
 binary_trees = trees(several_codes=False, wide=False)
@@ -21,22 +19,6 @@ def test_paths_are_the_codes(tree):
         way = tree.code(tree.labels[label])
         assert list(zip(point.tolist(), code.tolist(), strict=True)) == way
         assert paths.strings[label] == "".join(str(branch) for _, branch in way)
-
-
-def test_what_paths_cannot_hold_is_refused():
-    wide = Tree.from_children(["a", "b", "c"], [[~0, ~1, ~2]])
-    with pytest.raises(InputError, match="node 0 has 3 children"):
-        paths_of(wide)
-    twice = Tree.from_children(["a", "b", "c"], [[1, 2], [~0, ~1], [~2, ~0]])
-    with pytest.raises(InputError, match="'a' has 2 codes"):
-        paths_of(twice)
-
-
-def test_paths_of_too_many_decisions_are_refused():
-    n = 100_000
-    tree = chain(n)
-    with pytest.raises(InputError, match="5,000,049,999 decisions"):
-        paths_of(tree)
 
 
 @given(binary_trees, st.integers(0, 5), st.booleans(), st.randoms(use_true_random=False))
