@@ -182,21 +182,6 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("method", "name", "kind"),
-    [
-        ("huffman", "text.txt", Corpus),
-        ("huffman", "vocab.tsv", Vocabulary),
-        ("huffman", "v.npy", WordVectors),
-        ("classes", "text.txt", Corpus),
-        ("kmeans", "v.npy", WordVectors),
-        ("kmeans", "glove.txt", WordVectors),
-    ],
-)
-def test_files_are_opened_as_what_the_method_takes(files, method, name, kind):
-    assert isinstance(open_input(files / name, builder(method)), kind)
-
-
 def test_reading_options_reach_the_corpus(files):
     corpus = open_input(files / "text.txt", builder("huffman"), min_count=2)
     assert set(corpus.vocabulary.words) == {"b", "c", "<eos>", "<unk>"}
