@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hstree.tree import Tree
+from tests.chains import chain
 
 
 @pytest.fixture
@@ -83,8 +84,7 @@ def test_show_says_how_many_branches_it_leaves_out(hstree, corpus):
 
 
 def test_show_says_how_many_decisions_it_leaves_out(hstree, tmp_path):
-    children = [[~i, i + 1] for i in range(98)] + [[~98, ~99]]
-    Tree.from_children([f"w{i}" for i in range(100)], children).save(tmp_path / "chain.json")
+    chain(100).save(tmp_path / "chain.json")
     ran = hstree("show", "chain.json", "--word", "w99")
     assert "99 decisions" in ran.out
     assert "59 more decisions" in ran.out

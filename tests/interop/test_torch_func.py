@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.interop.torch_layers import TREES, batch, every_tree, torch, twins
+from tests.interop.torch_layers import TREES, as_tensors, every_tree, torch, twins
 
 from torch.func import functional_call, grad, jacrev, vmap  # isort: skip
 
@@ -23,7 +23,7 @@ class AllLabels(torch.nn.Module):
 def two_functions(tree, sparse=False):
     """Return the targets' log-probabilities by decisions and by all labels, and their arguments."""
     module = twins(tree, sparse=sparse)[1]
-    hidden, target = (torch.from_numpy(array) for array in batch(tree, size=4))
+    hidden, target = as_tensors(tree, size=4)
 
     def by_decisions(weight, bias, hidden):
         return functional_call(module, {"weight": weight, "bias": bias}, (hidden, target)).output

@@ -16,6 +16,7 @@ from tests.chains import chain
 from tests.interop.torch_layers import (
     TREES,
     HierarchicalSoftmax,
+    as_tensors,
     batch,
     every_tree,
     flat,
@@ -28,10 +29,6 @@ from tests.scripts import run_python
 from torch.nn.functional import cross_entropy  # isort: skip
 
 TREE = TREES["narrow, several codes"]
-
-
-def as_tensors(tree, **options):
-    return tuple(torch.from_numpy(array) for array in batch(tree, **options))
 
 
 @every_tree

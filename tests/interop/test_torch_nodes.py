@@ -10,7 +10,7 @@ from tests import needs
 
 pytest.importorskip("torch", reason=needs.TORCH)
 
-from tests.interop.torch_layers import TREES, batch, every_tree, torch, twins
+from tests.interop.torch_layers import TREES, as_tensors, every_tree, torch, twins
 
 TAXONOMY = Tree.from_taxonomy(
     {"animal": {"pet": ["cat", "dog"], "wild": ["elk"]}, "plant": {"tree": ["oak", "elm", "fir"]}}
@@ -25,7 +25,7 @@ def below(tree, node):
 
 
 def hidden_of(tree, size=8):
-    return torch.from_numpy(batch(tree, size=size)[0])
+    return as_tensors(tree, size=size)[0]
 
 
 @pytest.mark.parametrize("name", ["binary", "narrow", "flat", "two labels"])

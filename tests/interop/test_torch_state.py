@@ -10,7 +10,7 @@ from hstree.errors import InputError
 from tests.interop.torch_layers import (
     TREES,
     HierarchicalSoftmax,
-    batch,
+    as_tensors,
     every_tree,
     needs_gloo,
     torch,
@@ -85,7 +85,7 @@ PATHS = [emptied, assigned, skipped, replaced, copied, saved, pickled, moved]
 def test_weights_that_come_late_give_the_same(tree, path):
     expected = twins(tree)[1]
     module = path(tree, expected.state_dict())
-    hidden, target = (torch.from_numpy(array) for array in batch(tree, size=20))
+    hidden, target = as_tensors(tree, size=20)
     module(hidden, target).loss.backward()
     expected(hidden, target).loss.backward()
     assert torch.equal(module.weight.grad, expected.weight.grad)
@@ -151,7 +151,7 @@ def test_what_is_saved_is_the_weights_alone():
 
 def test_a_module_on_meta_is_called_with_the_weights_of_another():
     module, skeleton = twins(TREE)[1], on_meta(TREE)
-    hidden, target = (torch.from_numpy(array) for array in batch(TREE, size=20))
+    hidden, target = as_tensors(TREE, size=20)
     weights = dict(module.named_parameters())
     with torch.inference_mode():
         actual = torch.func.functional_call(skeleton, weights, (hidden, target)).output
@@ -165,7 +165,7 @@ def test_a_module_on_meta_is_called_with_the_weights_of_another():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
 def test_other_dtypes(tree, dtype, sparse):
     module = twins(tree, dtype=torch.float32, sparse=sparse)[1]
-    hidden, target = (torch.from_numpy(array) for array in batch(tree, dtype=np.float32))
+    hidden, target = as_tensors(tree, dtype=np.float32)
     expected = module(hidden, target).output.detach()
     module.to(dtype)
     output, loss = module(hidden, target)

@@ -76,3 +76,8 @@ def batch(tree, size=50, dim=5, seed=1, dtype=np.float64):
     """Return hidden vectors and targets, as NumPy arrays."""
     rng = np.random.default_rng(seed)
     return rng.standard_normal((size, dim)).astype(dtype), rng.integers(0, tree.n_labels, size)
+
+
+def as_tensors(tree, **options):
+    """Return a batch as tensors."""
+    return tuple(torch.from_numpy(array) for array in batch(tree, **options))
