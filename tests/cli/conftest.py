@@ -116,10 +116,10 @@ def program(tmp_path):
 
 @pytest.fixture
 def process(program, tmp_path):
-    """Run the program in a process of its own."""
-    command, environment = program
+    """Run the program, or another command in its place, in a process of its own."""
+    usual, environment = program
 
-    def run(*arguments, env=(), **how):
+    def run(*arguments, command=usual, env=(), **how):
         how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | how
         line = [*command, *map(str, arguments)]
         return subprocess.run(line, cwd=tmp_path, env=environment | dict(env), **how)

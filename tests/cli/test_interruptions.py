@@ -1,6 +1,5 @@
 """Ctrl-C and SIGTERM at any moment: one line, status 130, and the weights so far are kept."""
 
-import subprocess
 import sys
 
 import pytest
@@ -68,18 +67,11 @@ main.run = caught
 
 
 @pytest.fixture
-def started(program, tmp_path):
+def started(process):
     """Run a script that starts the program."""
-    _, environment = program
 
     def run(script, *arguments):
-        return subprocess.run(
-            [sys.executable, "-c", BEFORE + script + AFTER, *map(str, arguments)],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
+        return process(*arguments, command=[sys.executable, "-c", BEFORE + script + AFTER])
 
     return run
 

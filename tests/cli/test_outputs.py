@@ -16,22 +16,13 @@ needs_full = pytest.mark.skipif(not os.path.exists(FULL), reason="there is no /d
 
 
 @pytest.fixture
-def piped(program, tmp_path):
+def piped(program, process):
     """Run the program with its standard output redirected as a shell does it."""
-    command, environment = program
+    command, _ = program
 
     def run(stdout, *arguments):
         line = shlex.join([*command, *map(str, arguments)])
-        return subprocess.run(
-            f"{line} {stdout}",
-            shell=True,
-            executable="/bin/sh",
-            cwd=tmp_path,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return process(command=["/bin/sh", "-c", f"{line} {stdout}"], stdout=subprocess.DEVNULL)
 
     return run
 

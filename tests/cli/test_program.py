@@ -3,7 +3,7 @@
 import os
 import re
 import resource
-import subprocess
+import sys
 from unittest.mock import Mock
 
 import pytest
@@ -110,15 +110,8 @@ def test_there_are_at_most_17_commands_and_130_options_none_with_more_than_20():
 
 
 @pytest.mark.parametrize("module", ["hstree", "hstree_cli"])
-def test_the_program_is_started_by_either_package(module, program, tmp_path):
-    command, environment = program
-    ran = subprocess.run(
-        [command[0], "-m", module, "check", "missing.json"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+def test_the_program_is_started_by_either_package(module, process):
+    ran = process("check", "missing.json", command=[sys.executable, "-m", module])
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.startswith("hstree: error: ")
     assert ran.stderr.count("\n") == 1
