@@ -598,7 +598,7 @@ class WindowStep(NamedTuple):
             of_wide = wide, of_code, forward.of_visits
             with ONE_BLAS_THREAD:
                 curvature = _descend_wide(*of_nodes, *of_wide, scales, curvature)
-            add_wide(wide, forward.of_visits, grad_hidden)
+            add_wide(wide.row_pieces, wide.start, wide.item, forward.of_visits.grad, grad_hidden)
         _descend_words(embedding, of_words, windows, grad_hidden, rate, rate * shares * curvature)
         return losses
 
@@ -654,7 +654,7 @@ class LogBilinearStep(NamedTuple):
             of_wide = wide, of_code, forward.of_visits, moves
             with ONE_BLAS_THREAD:
                 in_parts(PARTS, _update_wide, *of_nodes, *of_wide, step=1)
-            add_wide(wide, forward.of_visits, grad_hidden)
+            add_wide(wide.row_pieces, wide.start, wide.item, forward.of_visits.grad, grad_hidden)
         rows, start, score, item = plan.tree.by_row
         of_rows = rows, start, item, error.take(score)
         _update_narrow(*of_nodes, hidden, *of_rows, moves, grad)

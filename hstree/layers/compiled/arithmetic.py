@@ -59,6 +59,15 @@ def log1p(x):
     return t * (p * u + _TWO)
 
 
+@inlined
+def flipped(bits):
+    """Return an int32 that orders as the float32 of these bits does; of that, the bits again.
+
+    Loops over the largest integer are vectorised, and those over the largest float are not.
+    """
+    return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(2**31 - 1)))
+
+
 def group(ids: Int32, n_values: int) -> tuple[Int64, Int64, Int32]:
     """Group the places of ids (P,) by their values, from 0 to `n_values` - 1.
 

@@ -22,6 +22,7 @@ from hstree.layers.compiled.arithmetic import (
     clear,
     dot_rows,
     exp,
+    flipped,
     log1p,
 )
 from hstree.layers.compiled.plans import NO_WIDE, PARTS, Plan, TreeCodes, lay_out
@@ -190,11 +191,11 @@ def _pass_of_visits(first, stop, weight, bias, wide, features, of_visits):
                 for f in range(ends[begin + p, j, 0], ends[begin + p, j, 1]):
                     table[p, feature_row[f] - wide.rows[i]] += feature_weight[f]
         for p in range(n):
-            logits, of_bias = table[p], bias[of_node]
-            largest = np.float32(-np.inf)
+            logits, of_bias, rank = table[p], bias[of_node], np.int32(-(2**31))
             for j in range(k):
                 logits[j] += of_bias[j]
-                largest = max(largest, logits[j])
+                rank = max(rank, flipped(np.float32(logits[j]).view(np.int32)))
+            largest = np.int32(flipped(rank)).view(np.float32)
             decisions = range(wide.decision_start[begin + p], wide.decision_start[begin + p + 1])
             for d in decisions:
                 log_prob[d] = logits[wide.branch[d]] - largest
@@ -262,14 +263,14 @@ def _wide_rows(weight, wide, of_code, of_visits, grad_weight, grad_bias):
 
 
 @jit
-def add_wide(wide, of_visits, grad_hidden):
-    """Add the gradients of items through wide nodes, which `wide_gradient` wrote."""
-    for piece in range(len(wide.row_pieces)):
-        i, place = wide.row_pieces[piece, 0], wide.row_pieces[piece, 3]
-        for p in range(wide.start[i + 1] - wide.start[i]):
-            b = wide.item[wide.start[i] + p]
+def add_wide(row_pieces, start, item, grad, grad_hidden):
+    """Add the gradients (n, d) of items through wide nodes, which `wide_gradient` wrote."""
+    for piece in range(len(row_pieces)):
+        i, place = row_pieces[piece, 0], row_pieces[piece, 3]
+        for p in range(start[i + 1] - start[i]):
+            b = item[start[i] + p]
             for j in range(grad_hidden.shape[1]):
-                grad_hidden[b, j] += of_visits.grad[place + p, j]
+                grad_hidden[b, j] += grad[place + p, j]
 
 
 # Features.
@@ -428,7 +429,7 @@ def tree_pass(layer: HierarchicalSoftmax, n_items: int, *arrays: Array) -> TreeP
 
     That is one softmax over all labels, and a batch whose scores need too much memory.
     """
-    is_tree = layer.tree.n_nodes > 0 and not layer.is_one_softmax
+    is_tree = layer.tree.n_nodes > 0 and (not layer.is_one_softmax or layer.needs_contexts)
     if not (is_tree and takes(layer.weight, layer.bias, *arrays)):
         return None
     if (of_codes := _PASSES.get(layer.codes)) is None:
@@ -469,7 +470,7 @@ def batch_loss(layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> A
         of_visits, gradients = forward.of_visits, (grad_weight[n:], grad_bias[n:])
         with ONE_BLAS_THREAD:
             _wide_rows(weight, wide, of_code, of_visits, *gradients)
-        add_wide(wide, of_visits, grad_hidden)
+        add_wide(wide.row_pieces, wide.start, wide.item, of_visits.grad, grad_hidden)
     parameters = [
         ParameterGradient("node_weight", rows, grad_weight),
         ParameterGradient("node_bias", rows, grad_bias),
