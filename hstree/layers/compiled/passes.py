@@ -66,21 +66,21 @@ class OfVisits(NamedTuple):
 
 
 @inlined
-def _decide(first, stop, logits, sign, width, branch, log_prob):
+def _decide(logits, sign, width, branch, log_prob):
     """Turn some logits into errors, in place, and write the log-probabilities of decisions."""
     # two loops: LLVM vectorises each, but not both in one
-    for s in range(first, stop):
+    for s in range(len(logits)):
         log_prob[s] = exp(-abs(logits[s]))
     is_binary = True
-    for s in range(first, stop):
+    for s in range(len(logits)):
         z, small = sign[s] * logits[s], log_prob[s]
         log_prob[s] = min(z, ZERO) - log1p(small)
         # the error is sigmoid(logit) less 1 where the first child is taken: -sign sigmoid(-z)
         error = -sign[s] * (small if z >= 0 else ONE) / (ONE + small)
         logits[s] = logits[s] if sign[s] == 0 else error
         is_binary &= sign[s] != 0
-    s = first
-    while not is_binary and s < stop:
+    s = 0
+    while not is_binary and s < len(logits):
         k = width[s]
         if k == 0:
             s += 1
@@ -140,8 +140,8 @@ def _pass_of_items(first, stop, weight, bias, hidden, scores, features, of_items
             if len(feature_start) > 0:
                 for p in range(feature_start[b], feature_start[b + 1]):
                     error[feature_score[p]] += feature_weight[feature[p]]
-        s, t = code_start[item_start[begin]], code_start[item_start[end]]
-        _decide(s, t, error, sign, width, branch, log_prob)
+        some = slice(code_start[item_start[begin]], code_start[item_start[end]])
+        _decide(error[some], sign[some], width[some], branch[some], log_prob[some])
         for b in range(begin, end):
             c, d = item_start[b], item_start[b + 1]
             losses[b] = _share_codes(log_prob, code_start, c, d, error, of_code)
