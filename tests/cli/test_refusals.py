@@ -14,7 +14,7 @@ def test_a_file_that_may_not_be_read_is_bad_input(refused, tree, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
-    monkeypatch.setattr("hstree._files.open_regular", denied)
+    monkeypatch.setattr("hstree._files.open", denied, raising=False)
     for command in (["check"], ["build", "-m", "huffman", "w.tsv", "--vocabulary"]):
         refused(*command, tree, status=1, saying="Permission denied")
 
