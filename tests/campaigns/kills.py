@@ -172,7 +172,8 @@ def _faults_of_kill(subject: _Subject, at_an_operation: bool, draw: random.Rando
         names = [n for n in {*again, *subject.new} if again.get(n) != subject.new.get(n)]
         yield f"{what}: after the rerun others than without a kill: {names}"
     for name in filter(_is_temporary, _files(subject.work)):
-        yield f"{what}: {name} is left"
+        if not name.startswith("cache"):  # removed when another text is encoded there
+            yield f"{what}: {name} is left"
 
 
 def _is_so_far(path: Path, new: bytes) -> bool:
