@@ -47,6 +47,7 @@ def test_arrays(tmp_path):
     assert models[-1] in ("huffman", "random")
 
 
+@pytest.mark.slow
 def test_items(tmp_path):
     printed = run_page("items.md", tmp_path)
     assert printed[0].startswith("Tree(20000 labels, ")
@@ -81,6 +82,7 @@ def test_torch(tmp_path):
     assert (tmp_path / "model" / "weights.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_gensim(tmp_path):
     pytest.importorskip("gensim", reason="gensim is not installed: hstree[gensim]")
     assert len(run_page("gensim.md", tmp_path)) == 6

@@ -297,6 +297,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):
     assert list((tmp_path / "cache").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [b"\n" * (1 << 19), b"the cat sat on the mat\n" * 20_000])
 def test_memory_does_not_grow_with_the_text(tmp_path, block):
     def peak_of(n_blocks):

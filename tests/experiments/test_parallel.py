@@ -40,6 +40,7 @@ def alone(splits, tmp_path_factory):
     return home
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_shared", [True, False], ids=["shared", "sent"])
 def test_two_jobs_leave_the_same_folder(alone, splits, tmp_path, is_shared):
     how = {"n_jobs": 2, "is_shared": is_shared, "speed_rounds": 0}

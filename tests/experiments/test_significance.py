@@ -64,6 +64,7 @@ def topical(tokens, trials, rng):
     return np.sqrt(0.05) * topic + np.sqrt(0.95) * rng.standard_normal((trials, tokens))
 
 
+@pytest.mark.slow
 def test_equal_models_are_told_apart_as_seldom_as_p_says():
     found = [
         paired_ratio([drawn], [np.zeros(20_000)])

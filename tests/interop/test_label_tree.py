@@ -195,6 +195,7 @@ def test_features_are_scaled_as_their_numbers_are(X, scale, length):
         np.testing.assert_allclose(of_rows, length)
 
 
+@pytest.mark.slow
 def test_the_number_of_jobs_does_not_matter():
     X, Y = problem()
     one, two = (Classifier(builder_options={"arity": 3}, n_jobs=n).fit(X, Y) for n in (1, 2))

@@ -162,6 +162,7 @@ def test_ties_beyond_the_nearest_labels_are_seen():
     assert layer.top_k(np.zeros((1, 1)), 3)[0].tolist() == [[0, 1, 2]]
 
 
+@pytest.mark.slow
 def test_the_chain_of_a_hundred_thousand_labels_is_scored():
     n_labels = 100_000
     layer = HierarchicalSoftmax(chain(n_labels), 2, counts=np.ones(n_labels, int))

@@ -34,6 +34,7 @@ def trainer(full=False, **options):
     return training, rng.integers(0, 6, (9, 3)), rng.integers(0, 6, 9)
 
 
+@pytest.mark.slow
 def test_dropout_keeps_the_expected_hidden_vector(monkeypatch):
     training, contexts, targets = trainer(dropout=0.35)
     whole = training.model.hidden(contexts)

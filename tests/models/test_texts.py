@@ -100,6 +100,7 @@ def test_any_text_is_compared(text, tmp_path):
     assert hstree.evaluate("huffman", text, stop=hstree.Epochs(1), dim=4).perplexity
 
 
+@pytest.mark.slow
 def test_jobs_in_other_processes_get_a_text_in_memory(tmp_path):
     stop = {"stop": hstree.Epochs(1), "dim": 4, "speed_rounds": 0}
     rows = ["huffman", "random"]

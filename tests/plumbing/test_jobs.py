@@ -99,6 +99,7 @@ def test_only_what_a_dead_worker_left_is_done_again(tmp_path):
     assert (tmp_path / "first").read_text() == "x"
 
 
+@pytest.mark.slow
 def test_workers_that_always_die_are_given_up():
     with pytest.raises(WorkerError, match="workers died 3 times"):
         list(parallel(die, range(2), 2))

@@ -47,6 +47,7 @@ def test_figures_are_those_of_the_codes_one_by_one(tree):
         assert stats.scores_per_target == pytest.approx(np.mean(scores))
 
 
+@pytest.mark.slow
 def test_the_codes_of_a_label_share_the_scores_of_wide_nodes():
     n, k = 70_000, 34
     children = [range(1 + k * i, 1 + k * (i + 1)) for i in range(1 + k)]  # two levels of wide nodes

@@ -114,6 +114,7 @@ def test_the_first_sense_is_the_one_tagged_most():
     assert every.synset.tolist()[:3] == [3, 10, 8]  # tagged 3, 2 and 1 times
 
 
+@pytest.mark.slow
 def test_nltk_without_its_wordnet_says_how_to_get_it(tmp_path):
     program = """
 import nltk.data
