@@ -21,11 +21,12 @@ from benchmarks import table
 from benchmarks.layer import Step, take_turns, tree_step
 from hstree import progress
 from hstree.data.splits import Splits
-from hstree.experiments.results import Comparison, RowResult, Scored
+from hstree.experiments.results import Comparison, RowResult, Scored, Spread
 from hstree.layers.hierarchical import HierarchicalSoftmax
 
 #: Targets of one call where more than one word is scored.
 MANY = 1024
+PARTS: tuple[Scored, ...] = ("valid", "test")
 
 
 def parser(
@@ -82,7 +83,7 @@ def costs(row: RowResult) -> dict[str, Any]:
             "scores/target": row.tree.scores_per_target,
             "parameters": row.parameters,
         }
-    columns |= {"valid": _spread(row, "valid"), "test": _spread(row, "test")}
+    columns |= {part: write_spread(row.perplexity[part]) for part in PARTS}
     if row.tree is not None:
         epochs = max(len(job.epochs) for job in row.jobs)
         mark = "*" if row.at_epoch_limit else ""
@@ -176,9 +177,8 @@ def _scoring(layer: HierarchicalSoftmax, hidden: Any, targets: Any, n: int) -> S
     return step
 
 
-def _spread(row: RowResult, split: Scored) -> str:
-    """Return the mean over random states, with the standard deviation where there are several."""
-    spread = row.perplexity[split]
+def write_spread(spread: Spread) -> str:
+    """Write the mean over random states, with the standard deviation where there are several."""
     return f"{spread.mean:.1f}" + ("" if spread.sd is None else f" ± {spread.sd:.1f}")
 
 

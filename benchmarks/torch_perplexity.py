@@ -33,12 +33,13 @@ from torch import Tensor, nn
 
 import hstree
 from benchmarks import table
-from benchmarks.compared import add_ptb, ptb_splits
+from benchmarks.compared import PARTS, add_ptb, ptb_splits, write_spread
 from benchmarks.torch_heads import HEADS, now
 from hstree._files import write_json
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.data.vocabulary import Vocabulary
+from hstree.experiments.results import Spread
 
 LENGTH = 32
 #: Number of streams of a split that is scored.
@@ -99,14 +100,8 @@ def rows(splits: Splits, options: Namespace) -> Iterator[dict[str, Any]]:
             "tree s": mean["tree s"],
             "tokens/s": mean["tokens/s"],
             "epochs": mean["epochs"],
-            **{part: spread([each[part] for each in runs]) for part in ("valid", "test")},
+            **{part: write_spread(Spread.of([run[part] for run in runs])) for part in PARTS},
         }
-
-
-def spread(values: list[float]) -> str:
-    """Write a mean and the sample standard deviation."""
-    deviation = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.1f}{deviation}"
 
 
 def run(splits: Splits, head: str, rate: float, seed: int, options: Namespace) -> dict[str, float]:

@@ -27,9 +27,10 @@ import numpy as np
 import hstree
 from benchmarks import table
 from benchmarks.classifiers import posts
-from benchmarks.compared import add_ptb, parser, ptb_splits
+from benchmarks.compared import add_ptb, parser, ptb_splits, write_spread
 from benchmarks.frontier import interval
 from benchmarks.morin_bengio import brown_splits
+from hstree import progress
 from hstree._typing import Float64
 from hstree.data.splits import Splits
 from hstree.experiments.compare import best_weight, mixed_nll
@@ -117,7 +118,7 @@ def tuned(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         like = "flat + ngrams" if "+ ngrams" in row and "flat + ngrams" in best else rows[0]
         default = scores(options, [Job(row, *DEFAULT, seed=0)]).test
         of_like = scores(options, [Job(like, *DEFAULT, seed=0)]).test
-        yield {
+        columns = {
             "row": row,
             "decay": f"{job.decay:g} / tokens",
             "dropout": f"{job.dropout:g}",
@@ -125,22 +126,18 @@ def tuned(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             "test, defaults": perplexity(default),
             "ratio, defaults": ratio(default, of_like),
             "like": like,
-            **{
-                column: cell
-                for name, nlls in all_figures[row].items()
-                for column, cell in (
-                    (name, perplexity(nlls)),
-                    (f"{name}, ratio", ratio(nlls, all_figures[like][name])),
-                )
-            },
         }
+        for name, nlls in all_figures[row].items():
+            columns[name] = perplexity(nlls)
+            columns[f"{name}, ratio"] = ratio(nlls, all_figures[like][name])
+        yield columns
 
 
 def figures(scores: Scores, ngrams: Scores) -> dict[str, list[Float64]]:
     """Return the nll of test tokens of one model and of two, alone and mixed with n-grams."""
-    two = Scores(*([together(pair) for pair in combinations(part, 2)] for part in scores))
+    two = Scores(*([mixed_nll(0.5, *pair) for pair in combinations(part, 2)] for part in scores))
     some = {"test": scores, "two models": two}
-    all_nlls = {}
+    all_nlls: dict[str, list[Float64]] = {}
     for name, (valid, test) in some.items():
         if test:
             weights = [best_weight(nll, ngrams.valid[0]) for nll in valid]
@@ -149,26 +146,20 @@ def figures(scores: Scores, ngrams: Scores) -> dict[str, list[Float64]]:
     return all_nlls
 
 
-def together(nlls: tuple[Float64, Float64]) -> Float64:
-    """Return the nll of the mean probability of two models."""
-    return mixed_nll(0.5, *nlls)
-
-
 def ratio(nlls: list[Float64], others: list[Float64]) -> str | None:
     """Write the ratio of two perplexities with its interval."""
     return interval(paired_ratio(nlls, others))
 
 
 def perplexity(nlls: list[Float64]) -> str:
-    """Write the mean perplexity over random states, and its deviation."""
-    spread = Spread.of([float(np.exp(nll.mean())) for nll in nlls])
-    deviation = f" ± {spread.sd:.1f}" if spread.sd is not None else ""
-    return f"{spread.mean:.1f}{deviation}"
+    """Write the perplexity over random states."""
+    return write_spread(Spread.of([float(np.exp(nll.mean())) for nll in nlls]))
 
 
 def trained(jobs: list[Job], options: argparse.Namespace) -> list[RowResult]:
     """Do jobs, with several workers each in a process of its own."""
     if options.workers == 1:
+        progress.enable()
         return [train(job, options) for job in jobs]
     with ProcessPoolExecutor(options.workers, max_tasks_per_child=1) as pool:
         return list(pool.map(train, jobs, [options] * len(jobs)))
@@ -214,18 +205,18 @@ def read(corpus: str, ptb: Path | None, lines: int | None) -> Splits:
     return splits._replace(train=splits.train.select_lines(0, lines)) if lines else splits
 
 
-def posts_splits(_: Path | None) -> Splits:
+def posts_splits(*_: Path | None) -> Splits:
     """Split posts of twenty newsgroups in random order, each split to the end of a line.
 
     Words and other characters but spaces are tokens, in lower case, with "N" for a number; the
     10,000 most frequent of the training split are the vocabulary. Longer posts are lists of
     questions, or files in letters.
     """
-    texts, _ = posts("train")
+    texts = posts("train")[0]
     lines: list[list[str]] = []
     for index in np.random.default_rng(0).permutation(len(texts)):
-        text = re.sub(r"\d+", "N", texts[index].lower())
-        post = [re.findall(r"[^\W_]+|[^\w\s]", line) for line in text.splitlines()]
+        plain = re.sub(r"\d+", "N", texts[index].lower())
+        post = [re.findall(r"[^\W_]+|[^\w\s]", line) for line in plain.splitlines()]
         if sum(map(len, post)) <= POST:
             lines += filter(None, post)
     train, other = POSTS
