@@ -163,8 +163,9 @@ def _say_once() -> None:
 
 
 def inlined(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
-    """Make a function part of the compiled functions that call it; Python may call its `py_func`.
+    """Make a function part of the compiled functions that call it.
 
+    Python may call its `py_func` alone: what is returned has no wrapper for calls from Python.
     Each of them compiles it anew with what it calls, so that a chain of such functions takes long.
     """
     numba = _numba() or require("numba", "fast", at_least=OLDEST)

@@ -202,10 +202,8 @@ def _by_node(wide: Int32, nodes: Int64, of_decisions: Int64, decision: Int32) ->
     """
     n = len(nodes)
     start, score_start = np.zeros((2, n + 1), np.int64)
-    visits, decision_start = (
-        np.empty((3, len(decision)), np.int32),
-        np.empty_like(decision, np.int64),
-    )
+    visits = np.empty((3, len(decision)), np.int32)
+    decision_start = np.empty(len(decision), np.int64)
     pieces, parts = np.empty((2, MOST_PIECES * n, 4), np.int64), np.zeros((2, PARTS + 1), np.int64)
     of_nodes = np.empty((3, n), np.int64)
     arrays = of_nodes, start, score_start, visits, decision_start, pieces, parts
