@@ -55,6 +55,10 @@ class Registry(Generic[R]):
         plugins = self._plugins().items()
         return native | {n: r for n, r in plugins if not isinstance(r, HstreeError)}
 
+    def __contains__(self, name: str) -> bool:
+        """Whether there is an object of that name; those of other packages are looked for last."""
+        return name in self.native or name in self.names()
+
     def names(self) -> list[str]:
         """Return all names, hstree's own first, without importing what they name."""
         return [*self.native, *(entry.name for entry in entry_points(group=self.group))]

@@ -60,9 +60,7 @@ def methods(
     }
     for name in names or ():
         described = [
-            _description(title, kind.get(name))
-            for title, kind in kinds.items()
-            if name in kind.names()
+            _description(title, kind.get(name)) for title, kind in kinds.items() if name in kind
         ]
         if name in SETS:
             rows = [(4, str(row)) for row in rows_of_set(name, config_of({}))]

@@ -174,9 +174,9 @@ class Row:
                 what = "options" if pairs else "layer over it"
                 raise OptionError(f"{text!r} is no row: {name} has no {what}; leave that out")
             return NGram(int(match[1])) if match else TreeRow(name, tree, *over)
-        if name in BUILDERS.names():
+        if name in BUILDERS:
             return BuilderRow(name, parse_options(name, builder_options(name), pairs), *over)
-        if name not in LAYERS.names():
+        if name not in LAYERS:
             names = [*BUILDERS.names(), *(n for n in LAYERS.names() if n not in (TREE_LAYER, FLAT))]
             known = f"there are {', '.join(names)}, kn5 and tree files"
             hint = suggestion(name, names).strip() or known
