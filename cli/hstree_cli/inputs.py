@@ -28,9 +28,12 @@ NAMED = 5
 # Texts
 
 
-def read_vocabulary(file: Path, **selection: Any) -> Vocabulary:
+def read_vocabulary(
+    file: Path, *, min_count: int = 1, max_size: int | None = None, no_unk: bool = False
+) -> Vocabulary:
     """Read the vocabulary that the option names; refuse other options that select words."""
-    refuse_options("--vocabulary chooses the words already", **selection)
+    others = {"min_count": min_count > 1, "max_size": max_size, "no_unk": no_unk}
+    refuse_options("--vocabulary chooses the words already", **others)
     return Vocabulary.from_file(file)
 
 
@@ -53,7 +56,7 @@ def read_splits(
     text: bool = False,
     vocabulary: Path | None = None,
     rows: Iterable[Row] = (),
-    **selection: Any,
+    min_count: int = 1,
 ) -> Splits:
     """Read the three splits of a training over one vocabulary; warn of lines read before.
 
@@ -62,10 +65,10 @@ def read_splits(
     """
     from hstree.experiments.row import TreeRow
 
-    words = None if vocabulary is None else read_vocabulary(vocabulary, **selection)
+    words = None if vocabulary is None else read_vocabulary(vocabulary, min_count=min_count)
     named = [row.single for row in rows]
     trees = {one.file: one.tree for one in named if isinstance(one, TreeRow)}
-    first = None if words or selection else next(iter(trees.values()), None)
+    first = None if words or min_count > 1 else next(iter(trees.values()), None)
     if first is not None:
         words = Vocabulary(first.labels, [0] * first.n_labels)
     read = partial(Corpus.read, vocabulary=words, lower=lower, text=text)
@@ -77,10 +80,10 @@ def read_splits(
             {"kind": "tree", "sha256": first.sha256, "texts": made_from}
         )
     elif words is None:
-        words = splits.train.select_vocabulary(**selection)
+        words = splits.train.select_vocabulary(min_count=min_count)
         held_out = (splits.valid, splits.test)
         if words.unk is None and any(part.with_vocabulary(words).n_oov for part in held_out):
-            words = splits.train.select_vocabulary(**selection, unk=True)
+            words = splits.train.select_vocabulary(min_count=min_count, unk=True)
     splits = Splits(*(part.with_vocabulary(words) for part in splits))
     train_lines, test_text = splits.train.source, splits.test
     for message in (
@@ -91,8 +94,8 @@ def read_splits(
     ):
         if message is not None:
             warn(message)
-    if selection and not splits.train.n_known_words:
-        typed = " and ".join(f"{flag(option)} {value}" for option, value in selection.items())
+    if min_count > 1 and not splits.train.n_known_words:
+        typed = f"--min-count {min_count}"
         raise OptionError(f"training split: {typed}: no word but <unk> is left; choose more words")
     record = splits.train.record.get("vocabulary") if first is None else None
     if seen := read_before(splits.test, vocabulary=record):

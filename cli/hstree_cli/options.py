@@ -110,12 +110,6 @@ Valid = Annotated[str | None, _reading("--valid", "Validation corpus, not part o
 Test = Annotated[str | None, _reading("--test", "Test corpus, not part of CORPUS.", "FILE")]
 
 
-def selection(min_count: int, max_size: int | None = None) -> dict[str, Any]:
-    """Return the options that select words by their counts: `min_count` above 1 and `max_size`."""
-    chosen = {} if min_count == 1 else {"min_count": min_count}
-    return chosen if max_size is None else {**chosen, "max_size": max_size}
-
-
 # Training
 
 

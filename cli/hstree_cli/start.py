@@ -92,7 +92,7 @@ def compare(
     named = parse_rows(rows, options) if rows else None
     reads = [corpus, valid, test, vocabulary, *(file for row in named or () for file in row.files)]
     check_outputs(Output("-o", output, holds=()), reads=reads)
-    how = {"lower": lower, "text": text, "vocabulary": vocabulary, **opt.selection(min_count)}
+    how = {"lower": lower, "text": text, "vocabulary": vocabulary, "min_count": min_count}
     reading = {"corpus": corpus, "valid": valid, "test": test, **how}
     options |= {"stop": stop, "seeds": seeds, "force": force}
     if not plan:

@@ -98,9 +98,9 @@ def evaluate(
                 unsaved = None
 
     with showing_progress():
-        one, choice = Row.parse(row), opt.selection(min_count)
+        one = Row.parse(row)
         if isinstance(one, TreeRow):
-            refuse_options(OF_TREE, vocabulary=vocabulary, **choice)
+            refuse_options(OF_TREE, vocabulary=vocabulary, min_count=min_count > 1)
         check_outputs(
             Output("--json", json),
             Output("--vectors-out", vectors_out, (".npy",)),
@@ -109,7 +109,7 @@ def evaluate(
             force=force,
         )
         ways: dict[str, Any] = {"lower": lower, "text": text, "vocabulary": vocabulary}
-        splits = read_splits(corpus, valid, test, **ways, rows=[one], **choice)
+        splits = read_splits(corpus, valid, test, **ways, rows=[one], min_count=min_count)
         texts = [part.record for part in splits]
         key = hash_of({"row": one.name, "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
@@ -181,7 +181,7 @@ def bootstrap(
     so_far: list[Comparison] = []
     page = output / PAGE
     with showing_progress(folder=output, jobs=jobs, scheduler=scheduler):
-        how = {"lower": lower, "text": text, **opt.selection(min_count)}
+        how: dict[str, Any] = {"lower": lower, "text": text, "min_count": min_count}
         splits = read_splits(corpus, valid, test, **how)
         for _ in rounds_of(
             splits,
@@ -259,9 +259,10 @@ def embed(
     check_outputs(Output("-o", output, VECTOR_ENDINGS), reads=reads, force=force)
     with showing_progress():
         how: dict[str, Any] = {"lower": lower, "text": as_text}
-        choice = opt.selection(min_count, max_size)
+        choice: dict[str, Any] = {"min_count": min_count, "max_size": max_size}
         if isinstance(one, TreeRow):
-            refuse_options(OF_TREE, vocabulary=vocabulary, **choice)
+            others = {"min_count": min_count > 1, "max_size": max_size}
+            refuse_options(OF_TREE, vocabulary=vocabulary, **others)
             text = read_as(one.tree.labels, corpus, **how)
         else:
             words = None if vocabulary is None else read_vocabulary(vocabulary, **choice)

@@ -134,7 +134,7 @@ def vocab(
     from hstree_cli.inputs import training_split
 
     check_outputs(Output("-o", output), reads=[corpus], force=force)
-    choice: dict[str, Any] = {**opt.selection(min_count, max_size), "unk": not no_unk}
+    choice: dict[str, Any] = {"min_count": min_count, "max_size": max_size, "unk": not no_unk}
     with showing_progress(jobs=jobs, scheduler=scheduler):
         read = Corpus.read(corpus, lower=lower, text=text, **choice)
         if train_split_only:
@@ -181,7 +181,7 @@ def build(
     named = [v for v in values if isinstance(v, Path) or str(v).endswith(ENDINGS)]
     reads = [input, vocabulary, labels, *named]
     check_outputs(Output("-o", output, ENDINGS), reads=reads, force=force)
-    choice = opt.selection(min_count, max_size)
+    choice: dict[str, Any] = {"min_count": min_count, "max_size": max_size}
     how: dict[str, Any] = {**choice, "lower": lower, "text": text}
     only = {"train_split_only": train_split_only, "no_unk": no_unk}
     with showing_progress(jobs=jobs, scheduler=scheduler):
@@ -191,6 +191,7 @@ def build(
         if not isinstance(opened, WordVectors):
             refuse_options(f"for vectors, and {input} holds none", labels=labels)
         if not isinstance(opened, Corpus):
+            how["min_count"] = min_count > 1
             refuse_options(f"for a corpus, and {input} is none", **how, **only)
         elif train_split_only:
             opened = training_split(opened, words, **choice, unk=unk)
