@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from threading import RLock
-from typing import Any
 
 from rich import progress as rich
 from rich.console import Console
@@ -46,22 +47,22 @@ class Bars:
         self._console, self._lock = console, RLock()
         self._running: list[_Running] = []
 
-    def start(self, title: str, total: float | None, unit: str) -> _Running:
-        """Start to draw a task, with the first also the bars, which are below the present cell."""
+    @contextmanager
+    def task(self, title: str, total: float | None, unit: str) -> Iterator[_Running]:
+        """Draw a task, with the first also the bars, which are below the present cell."""
         with self._lock:
             bars = self._running[0].bars if self._running else _Progress(self._console)
-            task = bars.add_task(title, total=total, unit=unit, note="")
-            self._running.append(_Running(bars, task))
+            task = _Running(bars, bars.add_task(title, total=total, unit=unit, note=""))
+            self._running.append(task)
             bars.start()
-            return self._running[-1]
-
-    def stop(self, task: Any) -> None:
-        """Stop drawing a task, with the last also the bars."""
-        with self._lock:
-            self._running.remove(task)
-            task.bars.remove_task(task.id)
-            if not self._running:
-                task.bars.stop()
+        try:
+            yield task
+        finally:
+            with self._lock:
+                self._running.remove(task)
+                bars.remove_task(task.id)
+                if not self._running:
+                    bars.stop()
 
     def report(self, text: str, left: float | None) -> None:
         """Show nothing: the bars tell as much."""
@@ -111,28 +112,29 @@ class _Advance(rich.ProgressColumn):
         return cells
 
 
+@dataclass(eq=False)
 class Lines:
     """Lines on standard error: of each epoch, with the time left, and of each task that is done."""
 
-    def __init__(self) -> None:
-        self._tasks, self._lock = rich.Progress(disable=True), RLock()
-        self._last = time.monotonic()
+    _tasks: rich.Progress = field(default_factory=partial(rich.Progress, disable=True))
+    _lock: RLock = field(default_factory=RLock)
+    _last: float = field(default_factory=time.monotonic)  #: when the last line was written
 
-    def start(self, title: str, total: float | None, unit: str) -> _Running:
-        """Start to count a task."""
-        task = self._tasks.add_task(title, total=total, unit=unit, note="")
-        return _Running(self._tasks, task)
-
-    def stop(self, task: Any) -> None:
-        """Write the line of a task that took long; those of text have events."""
-        with self._lock:
-            state = next(one for one in self._tasks.tasks if one.id == task.id)
-            self._tasks.remove_task(task.id)
-            seconds, note = state.elapsed or 0.0, state.fields["note"]
-            if seconds > LONG_TASK and state.fields["unit"] not in ("tokens", "rows", "kernels"):
-                self._last = time.monotonic()
-                line = f"{state.description}: {f'{note}, ' if note else ''}{seconds:.1f} s"
-                print(printable(line), file=sys.stderr, flush=True)
+    @contextmanager
+    def task(self, title: str, total: float | None, unit: str) -> Iterator[_Running]:
+        """Count a task; write its line at the end if it took long. Those of text have events."""
+        task = _Running(self._tasks, self._tasks.add_task(title, total=total, unit=unit, note=""))
+        try:
+            yield task
+        finally:
+            with self._lock:
+                state = next(one for one in self._tasks.tasks if one.id == task.id)
+                self._tasks.remove_task(task.id)
+                seconds, note = state.elapsed or 0.0, state.fields["note"]
+                if seconds > LONG_TASK and unit not in ("tokens", "rows", "kernels"):
+                    self._last = time.monotonic()
+                    line = f"{title}: {f'{note}, ' if note else ''}{seconds:.1f} s"
+                    print(printable(line), file=sys.stderr, flush=True)
 
     def report(self, text: str, left: float | None) -> None:
         """Write the line of an event, unless the last line is newer than `LINE_PATIENCE`."""

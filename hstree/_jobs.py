@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -195,12 +195,12 @@ class _Watch(progress.Silent):
     def __init__(self, task: Any) -> None:
         self._task = task  # state of a task of a Dask worker
 
-    def start(self, *_: object, **__: object) -> Any:
+    def task(self, *_: object, **__: object) -> Any:
         if self._task.state == "cancelled":
             raise KeyboardInterrupt
-        return self
+        return nullcontext(self)
 
-    advance = note = report = say = start
+    advance = note = report = say = task
 
 
 @contextmanager

@@ -13,7 +13,7 @@ notebooks and scripts, as the command line does::
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from importlib.util import find_spec
 from typing import Any, Protocol
@@ -32,11 +32,8 @@ class Task(Protocol):
 class Display(Protocol):
     """Where progress is shown."""
 
-    def start(self, title: str, total: float | None, unit: str) -> Task:
-        """Start to show a task of `total` units; None if unknown."""
-
-    def stop(self, task: Task) -> None:
-        """Stop showing a task."""
+    def task(self, title: str, total: float | None, unit: str) -> AbstractContextManager[Task]:
+        """Show a task of `total` units (None if unknown) while a body runs."""
 
     def report(self, text: str, left: float | None) -> None:
         """Show an event, and the seconds that are left of the work that it is part of, if known."""
@@ -48,11 +45,11 @@ class Display(Protocol):
 class Silent:
     """A display that shows nothing, and its task."""
 
-    def start(self, *_: object, **__: object) -> Any:
+    def task(self, *_: object, **__: object) -> Any:
         """Show nothing."""
-        return self
+        return nullcontext(self)
 
-    stop = advance = note = report = say = start
+    advance = note = report = say = task
 
 
 #: The display of all threads where no `shown_by` is running.
@@ -84,15 +81,9 @@ def disable() -> None:
     _enabled = Silent()
 
 
-@contextmanager
-def task(title: str, total: float | None = None, unit: str = "") -> Iterator[Task]:
+def task(title: str, total: float | None = None, unit: str = "") -> AbstractContextManager[Task]:
     """Report a task of `total` units (None if unknown) while the body runs."""
-    display = _display.get() or _enabled
-    running = display.start(title, total, unit)
-    try:
-        yield running
-    finally:
-        display.stop(running)
+    return (_display.get() or _enabled).task(title, total, unit)
 
 
 @contextmanager

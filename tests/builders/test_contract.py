@@ -6,6 +6,7 @@ A new builder is held to it without a change here. Its options get their turn by
 import json
 import math
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -153,9 +154,9 @@ class Tasks(progress.Silent):
     def __init__(self):
         self.tasks = []
 
-    def start(self, title, total, unit):
+    def task(self, title, total, unit):
         self.tasks.append([title, total, 0.0])
-        return Running(self.tasks[-1])
+        return nullcontext(Running(self.tasks[-1]))
 
 
 class Running(progress.Silent):

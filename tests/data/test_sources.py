@@ -8,7 +8,7 @@ import io
 import lzma
 import os
 import sys
-from unittest.mock import Mock, call
+from unittest.mock import MagicMock, call
 
 import pytest
 
@@ -278,11 +278,11 @@ def test_an_nltk_corpus_that_needs_a_sentence_tokenizer():
 
 
 def test_reading_shows_its_progress(tmp_path, tiny_nltk):
-    display, path = Mock(), tmp_path / "text.txt"
+    display, path = MagicMock(), tmp_path / "text.txt"
     path.write_text("a b c\n" * 10)
     with progress.shown_by(display):
         open_source(path).key()
         text_of("nltk:tiny")
     reading = call("reading text.txt", 60, "bytes"), call("reading nltk:tiny", None, "sentences")
-    assert display.start.call_args_list == [*reading]
-    assert display.start().advance.call_args_list == [call(60), call(5)]
+    assert display.task.call_args_list == [*reading]
+    assert display.task().__enter__().advance.call_args_list == [call(60), call(5)]

@@ -161,9 +161,9 @@ def test_compiling_is_a_task_of_progress_and_that_of_others_is_not(tmp_path):
 import numba
 from hstree import progress
 class Sink(progress.Silent):
-    def start(self, title, total, unit):
+    def task(self, title, total, unit):
         print(title)
-        return self
+        return super().task()
 with progress.shown_by(Sink()):
     def theirs(x):
         return x + 1

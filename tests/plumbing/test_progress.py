@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from types import SimpleNamespace
-from unittest.mock import Mock
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -176,11 +176,11 @@ def test_threads_report_too_where_a_context_variable_would_not_reach(written, mo
 def test_a_display_of_the_body_comes_first_and_none_is_silent(capsys):
     work()
     progress.enable()
-    with progress.shown_by(display := Mock()):
+    with progress.shown_by(display := MagicMock()):
         work()
     progress.disable()
     work()
-    assert [start.args[0] for start in display.start.call_args_list] == ["outer <b>", "inner"]
+    assert [task.args[0] for task in display.task.call_args_list] == ["outer <b>", "inner"]
     assert capsys.readouterr() == ("", "")
 
 

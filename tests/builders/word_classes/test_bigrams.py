@@ -1,7 +1,7 @@
 import math
 from collections import Counter
 from itertools import pairwise
-from unittest.mock import Mock
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -177,9 +177,9 @@ def test_the_last_sweep_is_the_first_that_gains_too_little(tolerance):
 
 
 def test_progress_tells_the_perplexity():
-    with progress.shown_by(display := Mock()):
+    with progress.shown_by(display := MagicMock()):
         found = exchange(matrix(drawn_pairs(3, 50, 1500), 50), 5)
-    display.start().note.assert_called_with(
+    display.task().__enter__().note.assert_called_with(
         f"sweep {len(found.perplexities)}, {found.moves} moves, "
         f"perplexity {found.perplexities[-1]:.2f}"
     )
