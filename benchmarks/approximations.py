@@ -97,7 +97,8 @@ def steps_of(spec: LayerSpec, corpus: Corpus, dim: int, batch_size: int) -> dict
     model = new_model(spec, dim=dim, batch_size=batch_size)
     windows = model.windows(corpus)
     layer = model.layer
-    hooks_of(layer).prepare(windows)
+    if (prepare := hooks_of(layer).prepare) is not None:
+        prepare(windows)
     trainer = model.trainer(windows)
     batches = (batch for epoch in count(1) for batch in trainer.epoch_batches(windows, epoch))
     hidden = np.random.default_rng(1).standard_normal((batch_size, dim), np.float32)

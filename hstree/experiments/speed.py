@@ -116,7 +116,8 @@ def training_turn(
     """
     model = load_model(output) if isinstance(output, Path) else new_model(output, **options)
     windows = model.windows(corpus)
-    hooks_of(model.layer).prepare(windows)
+    if (prepare := hooks_of(model.layer).prepare) is not None:
+        prepare(windows)
     trainer = model.trainer(windows)
     # Parameters are written once, as they are, so that the first batches do not wait for the pages
     # of new arrays: with millions of rows, a hundred times as long as they compute.

@@ -91,10 +91,7 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
             )
         orders = [order for order in ORDERS if order <= train.context + 1]
         self.mixture.restart([KneserNey(order).fit(train.corpus) for order in orders])
-
-    def training_state(self) -> dict[str, Array]:
-        """Return the mixture's weights, and the sums that they come from."""
-        return {"sums": self.mixture.sums, "mixture": self.mixture.weights}
+        self.training_state = {"sums": self.mixture.sums, "mixture": self.mixture.weights}
 
     def in_context(self, contexts: Integer) -> Self:
         """Return the layer after contexts (B, n), in which `loss` draws labels."""

@@ -106,6 +106,7 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         #: batches since the network's last update, and the sum of their gradients
         self._waiting = np.zeros((), np.int64)
         self._grad_spelled: Array = np.zeros((self.n_labels, dim), dtype)
+        self.training_state = {"waiting": self._waiting, "grad_spelled": self._grad_spelled}
         self._kept: _Features | None = None
         #: features, copies of the correction, and the output vectors made from both
         self._kept_weight: tuple[_Features, dict[str, Array], Array] | None = None
@@ -113,10 +114,6 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
         return {**self._network, **self._correction, "bias": self.bias}
-
-    def training_state(self) -> dict[str, Array]:
-        """Return the gradients that wait for the network's update, and their number of batches."""
-        return {"waiting": self._waiting, "grad_spelled": self._grad_spelled}
 
     @property
     def weight(self) -> Array:  # type: ignore[override]

@@ -1,6 +1,6 @@
 """What single layers need of a training beside their loss, which trainers ask for once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class TrainingHooks:
-    """Hooks of a training, each of which does nothing by default.
+    """Hooks of a training; a layer has those that it defines.
 
-    A layer that needs one inherits from this class too, and defines it. Trainers and models get the
-    hooks of any layer from `hooks_of`.
+    A layer that needs one inherits from this class too, and defines it: a value or a method in the
+    place of the default. Trainers and models get the hooks of any layer from `hooks_of`.
     """
 
     #: whether the layer needs the words before each target, as language models have them
@@ -30,18 +30,15 @@ class TrainingHooks:
     adagrad: Mapping[str, dict[str, float]] = MappingProxyType({})
     #: integers that the layer took from the training text, by the names of a saved model's tensors
     tables: Mapping[str, Int64] = MappingProxyType({})
+    #: what else than parameters a training changes in place, for checkpoints; read after `prepare`
+    training_state: Mapping[str, Array] = MappingProxyType({})
+    #: reads the training text before the first batch, for noise or features from it; raises
+    #: HstreeError when the text or its contexts do not fit the options
+    prepare: Callable[[Windows], None] | None = None
+    #: yields the batches of one training epoch in their order; a layer may look ahead
+    arrange: Callable[[Iterator[Batch]], Iterator[Batch]] | None = None
     #: the layer whose hooks these are, where it does not inherit them
     _layer: OutputLayer | None = None
-
-    def prepare(self, train: Windows) -> None:
-        """Read the training text before the first batch, for noise or features from it.
-
-        Raises HstreeError when the text or its contexts do not fit the options.
-        """
-
-    def arrange(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield the batches of one training epoch in their order; a layer may look ahead."""
-        return batches
 
     def in_context(self, contexts: Integer) -> OutputLayer:
         """Return the layer after contexts (B, n), label ids, the farthest first.
@@ -51,14 +48,11 @@ class TrainingHooks:
         """
         return self._layer or self  # type: ignore[return-value]
 
-    def training_state(self) -> dict[str, Array]:
-        """Return what else a training changes in place, for checkpoints; read after `prepare`."""
-        return {}
-
     def restore(self, tables: Mapping[str, Array]) -> None:
         """Take over the `tables` of a saved model, which set the lengths of `parameters`.
 
-        Raises FileFormatError when they are not those of such a layer.
+        Only layers that have tables are asked. Raises FileFormatError when they are not those of
+        such a layer.
         """
 
     def carry(self, old: OutputLayer, rows: "CarriedRows") -> None:
@@ -71,7 +65,7 @@ class TrainingHooks:
 
 
 def hooks_of(layer: OutputLayer) -> TrainingHooks:
-    """Return the training hooks of a layer; those that do nothing where it has none."""
+    """Return the training hooks of a layer; without any, those of a layer that has none."""
     if isinstance(layer, TrainingHooks):
         return layer
     hooks = TrainingHooks()

@@ -299,7 +299,8 @@ class Model(Predictor, Generic[M]):
         if warm_start is not self:
             self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
         began = time.perf_counter()
-        hooks_of(self.layer).prepare(windows)
+        if (prepare := hooks_of(self.layer).prepare) is not None:
+            prepare(windows)
         preparation = time.perf_counter() - began
         # Kernels alone train word by word, which `online` asks for
         asked = getattr(self, "online", False) if fast is None else fast
@@ -529,10 +530,11 @@ class Model(Predictor, Generic[M]):
             for tensor, shape in model.shapes().items():
                 if 0 not in shape:  # others have a length that `restore` sets
                     _check(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
-            try:
-                hooks_of(model.layer).restore(saved.tensors)
-            except FileFormatError as error:
-                raise FileFormatError(f"{saved.folder}: {error}") from error
+            if (hooks := hooks_of(model.layer)).tables:
+                try:
+                    hooks.restore(saved.tensors)
+                except FileFormatError as error:
+                    raise FileFormatError(f"{saved.folder}: {error}") from error
             for tensor, parameter in model.layer.parameters().items():
                 _check(saved.tensors.get(tensor), parameter.shape, f"{saved.folder}: {tensor}")
         except (TypeError, ValueError, OverflowError, OptionError) as error:

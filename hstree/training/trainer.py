@@ -238,7 +238,8 @@ class Trainer(ABC, Generic[M]):
             for contexts, targets, _ in self.batches(train)
         )
         # Some thousand positions are handed over together: each batch alone would cost more.
-        return self.hooks.arrange(ahead(prepared, max(1, TOGETHER // self.batch_size)))
+        batches = ahead(prepared, max(1, TOGETHER // self.batch_size))
+        return batches if self.hooks.arrange is None else self.hooks.arrange(batches)
 
     def fit(
         self, train: Windows, valid: Windows | None = None, checkpoints: Checkpoints | None = None
@@ -260,7 +261,7 @@ class Trainer(ABC, Generic[M]):
         self._weights = {**self.model.parameters(), **self.layer.parameters()}
         #: all that the training changes in place, by names of a checkpoint
         self._arrays = dict(self._weights)
-        for name, array in self.hooks.training_state().items():
+        for name, array in self.hooks.training_state.items():
             self._arrays[f"layer {name}"] = array
         for parameter, optimiser in self.optimisers.items():
             self._arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays.items()}

@@ -81,7 +81,8 @@ def trained(
         spec = layer_spec(tree(kind, corpus), layer)
         model = of(spec, dim=13, **{"batch_size": 50, **options})
         windows = model.windows(corpus)
-        hooks_of(model.layer).prepare(windows)
+        if (prepare := hooks_of(model.layer).prepare) is not None:
+            prepare(windows)
         for parameter in model.layer.parameters().values():
             parameter += np.random.default_rng(0).normal(0, 0.1, parameter.shape)
         trainer = model.trainer(windows)
