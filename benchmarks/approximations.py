@@ -124,7 +124,8 @@ def steps_of(spec: LayerSpec, corpus: Corpus, dim: int, batch_size: int) -> dict
 
 def n_parameters(spec: LayerSpec, dim: int) -> int:
     """Return the number of a layer's parameters."""
-    return sum(math.prod(shape) for shape in spec.shapes(dim).values())
+    shapes = spec.kind.layer.shapes(spec.source, dim, **spec.options)
+    return sum(math.prod(shape) for shape in shapes.values())
 
 
 if __name__ == "__main__":

@@ -177,7 +177,7 @@ def batch_of(work: str, trees: Mapping[str, Tree], corpus: hstree.Corpus) -> Bat
         size = 1024 if kind == "scoring" else model.batch_size or BATCH
         contexts, targets, _ = next(windows.batches(size, rng))
         return Batch(trees[label], model.dim, contexts, targets, size, kind != "scoring")
-    contexts, targets, _ = next(model.trainer(windows).batches(windows))
+    contexts, targets, _ = next(model.trainer(windows).epoch_batches(windows))
     item, words = model.context_model.predictions(contexts)
     return Batch(trees[label], model.dim, words[words >= 0], targets[item], len(targets), True)
 

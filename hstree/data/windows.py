@@ -156,10 +156,48 @@ class SymmetricWindows(Windows):
             reach = rng.integers(1, self.context + 1, len(order))
             yield from self._around(ids[kept], oov[kept], line[kept], order, reach, size)
 
-    def line_batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
-        """Yield sub-sampled lines of about `size` tokens in all, those of a text in random order.
+    def _read_lines(self, first: int, last: int) -> tuple[Int32, Bool, Int64]:
+        """Return the label ids of some tokens, whether each is OOV, and the line of each."""
+        ids, oov = self._read(first, last)
+        starts = self.corpus.line_starts(first, last)
+        inside = starts[(starts > first) & (starts < last)]
+        return ids, oov, np.cumsum(np.bincount(inside - first, minlength=len(ids)))
 
-        Lines of more than `LONGEST` tokens are cut.
+    def _around(
+        self, ids: Int32, oov: Bool, line: Int64, order: Int64, reach: Int64, size: int
+    ) -> Iterator[Batch]:
+        """Yield contexts, targets and OOV flags of tokens, some of them at a time.
+
+        `order` are the positions of the targets, and `reach` how far each one's window goes.
+        """
+        n = self.context
+        # (T, 2 n + 1) the tokens around each token, itself in the middle
+        padded = np.pad(ids, n, constant_values=-1)
+        around = np.lib.stride_tricks.sliding_window_view(padded, 2 * n + 1)
+        # (T,) number of tokens of the same line to the left and right of each token
+        first = np.flatnonzero(np.diff(line, prepend=-1))
+        length = np.diff(first, append=len(ids))
+        before = np.arange(len(ids)) - np.repeat(first, length)
+        behind = np.repeat(length, length) - 1 - before
+        steps = np.r_[-n:0, 1 : n + 1]
+        for a in range(0, len(order), size):
+            at, far = order[a : a + size], reach[a : a + size]
+            contexts = np.delete(around[at], n, axis=1)
+            left, right = np.minimum(before[at], far), np.minimum(behind[at], far)
+            contexts[(steps < -left[:, None]) | (steps > right[:, None])] = -1
+            yield contexts, ids[at], oov[at]
+
+
+class LineWindows(SymmetricWindows):
+    """Windows of which whole lines are trained on, word by word.
+
+    Its training batches are lines; those of more than `LONGEST` tokens are cut.
+    """
+
+    def training_batches(  # type: ignore[override]
+        self, size: int, rng: np.random.Generator
+    ) -> Iterator[Batch]:
+        """Yield sub-sampled lines of about `size` tokens in all, those of a text in random order.
 
         Yields
         ------
@@ -197,37 +235,6 @@ class SymmetricWindows(Windows):
         within = np.arange(pieces.sum()) - np.repeat(offsets(pieces)[:-1], pieces)
         begins: Int64 = np.repeat(starts[:-1], pieces) + LONGEST * within
         return np.asarray(begins[(begins >= first) & (begins < stop)])
-
-    def _read_lines(self, first: int, last: int) -> tuple[Int32, Bool, Int64]:
-        """Return the label ids of some tokens, whether each is OOV, and the line of each."""
-        ids, oov = self._read(first, last)
-        starts = self.corpus.line_starts(first, last)
-        inside = starts[(starts > first) & (starts < last)]
-        return ids, oov, np.cumsum(np.bincount(inside - first, minlength=len(ids)))
-
-    def _around(
-        self, ids: Int32, oov: Bool, line: Int64, order: Int64, reach: Int64, size: int
-    ) -> Iterator[Batch]:
-        """Yield contexts, targets and OOV flags of tokens, some of them at a time.
-
-        `order` are the positions of the targets, and `reach` how far each one's window goes.
-        """
-        n = self.context
-        # (T, 2 n + 1) the tokens around each token, itself in the middle
-        padded = np.pad(ids, n, constant_values=-1)
-        around = np.lib.stride_tricks.sliding_window_view(padded, 2 * n + 1)
-        # (T,) number of tokens of the same line to the left and right of each token
-        first = np.flatnonzero(np.diff(line, prepend=-1))
-        length = np.diff(first, append=len(ids))
-        before = np.arange(len(ids)) - np.repeat(first, length)
-        behind = np.repeat(length, length) - 1 - before
-        steps = np.r_[-n:0, 1 : n + 1]
-        for a in range(0, len(order), size):
-            at, far = order[a : a + size], reach[a : a + size]
-            contexts = np.delete(around[at], n, axis=1)
-            left, right = np.minimum(before[at], far), np.minimum(behind[at], far)
-            contexts[(steps < -left[:, None]) | (steps > right[:, None])] = -1
-            yield contexts, ids[at], oov[at]
 
 
 def keep_probability(counts: Int64, sample: float) -> Float64:

@@ -38,7 +38,7 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.layers.hooks import hooks_of
-from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec, layer_spec
+from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec
 from hstree.models import kind_of
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
@@ -241,7 +241,7 @@ class TreeLayerRow(Row):
     def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
         """Return the layer over the tree."""
         name, options = self._over
-        return layer_spec(_SMALLEST if tree is None else tree, name, **options)
+        return LayerSpec(_SMALLEST if tree is None else tree, name, **options)
 
 
 class BuilderRow(TreeLayerRow):
@@ -331,7 +331,7 @@ class LayerRow(Row):
 
     def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
         """Return the layer over the words."""
-        return layer_spec(words, self.method, **self._values)
+        return LayerSpec(words, self.method, **self._values)
 
 
 class Several(Row):

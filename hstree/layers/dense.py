@@ -170,7 +170,7 @@ class DenseLayer(SoftmaxLayer):
 
     def target_logits(self, hidden: Array, targets: Integer, gradients: Sequence[Array]) -> Array:
         """Return the targets' logits (B,); add those of minus their sum to `log_z_gradients`."""
-        item, target = np.arange(len(targets) + 1), targets.astype(np.int64)
+        item, target = np.arange(len(targets)), targets.astype(np.int64)
         minus_one = np.full(len(targets), -1, self.weight.dtype)
         by_hidden, rows, by_weight, by_bias = kernels.gather_dot_backward(
             self.weight, hidden, item, target, minus_one

@@ -8,19 +8,28 @@ in `node_groups`; top-k search is in `top_k`.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from hstree._compiled import twin
-from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels, node_groups
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, draw_columns
 from hstree.layers.dense import batch_blocks, forward, log_sum_exp, one_softmax, row_chunks
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.ngram_features import Features
-from hstree.layers.node_groups import CROWDED, Backward, Gradient, Passed, Scratch, WideFeatures
+from hstree.layers.node_groups import (
+    CROWDED,
+    Backward,
+    Gradient,
+    PairGradient,
+    PairLogits,
+    Passed,
+    Scratch,
+    WideFeatures,
+)
 from hstree.layers.top_k import TABLE, BatchTopK, search_all, top_k_of_all
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
@@ -30,13 +39,25 @@ if TYPE_CHECKING:
     from hstree.builders.grow import CarriedRows
 
 
-class Pass:
-    """Forward and backward pass of one batch, whose negative log-likelihoods are `nll` (B,)."""
+class PassFeatures(WideFeatures, Protocol):
+    """What is added to the scores of a batch, and learns from their errors."""
 
-    features: WideFeatures | None = None  # what is added to the scores of wide nodes
+    def of_pairs(
+        self, logits: PairLogits, gradient: PairGradient[Gradient]
+    ) -> tuple[PairLogits, PairGradient[Gradient]]:
+        """Return the functions of pairs at narrow nodes, with what these do with features."""
+
+    def gradients(self) -> list[ParameterGradient]:
+        """Return the gradients of the summed loss with respect to the features' weights."""
+
+
+class Pass:
+    """Pass of one batch, whose negative log-likelihoods are `nll` (B,), and the way back."""
+
+    features: PassFeatures | None = None
 
     def __init__(self, layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> None:
-        self.layer, self.hidden, tree = layer, hidden, layer.tree
+        tree = layer.tree
         self.backwards: list[tuple[Int64 | slice, Backward[Gradient]]] = []
         if tree.n_nodes == 0:
             self.nll = np.zeros(len(targets))
@@ -54,6 +75,13 @@ class Pass:
             node, width = (a[expansion.edge[narrow]] for a in (tree.edge_node, tree.edge_width))
             group[narrow[np.bincount(node)[node] * width >= CROWDED]] = 2
             groups = [np.flatnonzero(group == number) for number in range(3)]
+        arrays = layer.weight, layer.bias, hidden
+        pairs: tuple[PairLogits, PairGradient[Gradient]] = (
+            partial(kernels.gather_dot, *arrays),
+            partial(kernels.gather_dot_backward, layer.weight, hidden),
+        )
+        if self.features is not None:
+            pairs = self.features.of_pairs(*pairs)
         for number, decisions in enumerate(groups):
             edge, code = expansion.edge[decisions], self.code[decisions]
             if not len(edge):
@@ -65,12 +93,11 @@ class Pass:
                 tree.edge_width[edge],
             )
             if number == 2:
-                arrays = layer.weight, layer.bias, hidden
                 wide = node_groups.WideNodes(layer._scratch, *arrays, taken, self.features)
                 passed: Passed[Gradient] = (wide.log_prob, wide.backward)
             else:
                 decide = node_groups.narrow_nodes if number else node_groups.binary_nodes
-                passed = decide(self._pair_logits, self._pair_gradient, taken)
+                passed = decide(*pairs, taken)
             log_prob, backward = passed
             self.code_log_prob += np.bincount(code, weights=log_prob, minlength=len(self.item))
             self.backwards.append((decisions, backward))
@@ -78,36 +105,6 @@ class Pass:
             self.nll = -self.code_log_prob
         else:
             self.nll = -np.logaddexp.reduceat(self.code_log_prob, expansion.code_start[:-1])
-
-    # The products of narrow nodes with hidden vectors, to which subclasses add.
-
-    def _pair_logits(self, item: Int64, row: Int64) -> Array:
-        return kernels.gather_dot(self.layer.weight, self.layer.bias, self.hidden, item, row)
-
-    def _pair_gradient(self, item: Int64, row: Int64, error: Array) -> Gradient:
-        start = offsets(np.bincount(item, minlength=len(self.hidden)))  # items ascend
-        return kernels.gather_dot_backward(self.layer.weight, self.hidden, start, row, error)
-
-    def gradients(self) -> Gradients:
-        """Return the gradients of the summed loss.
-
-        A decision has the weight of its code's share of the label's probability, which is 1 where
-        the label has one code.
-        """
-        share = None
-        if not self.layer.tree.has_single_codes:
-            share_of_code = np.exp(self.code_log_prob + self.nll[self.item])
-            share = share_of_code[self.code].astype(self.hidden.dtype)
-        grad_hidden = None
-        parameters: list[ParameterGradient] = []
-        for decisions, backward in self.backwards:
-            grad, rows, weight, bias = backward(None if share is None else share[decisions])
-            grad_hidden = grad if grad_hidden is None else grad_hidden + grad
-            parameters.append(ParameterGradient("node_weight", rows, weight))
-            parameters.append(ParameterGradient("node_bias", rows, bias))
-        if grad_hidden is None:
-            grad_hidden = np.zeros_like(self.hidden)
-        return Gradients(grad_hidden, parameters)
 
 
 class HierarchicalSoftmax(OutputLayer, TrainingHooks):
@@ -207,7 +204,8 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
             # (b, V) logits of the root's children, in the order of the labels
             logits = hidden[some] @ self.weight.T
             logits += self.bias
-            self.add_to_logits(logits, some)
+            if self.bound is not None:
+                self.add_to_logits(logits, some)
             columns = self.codes.leaf_edge
             in_order = bool((columns == np.arange(self.n_labels)).all())
             result[some] = logits if in_order else logits[:, columns]
@@ -215,7 +213,7 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         return result
 
     def add_to_logits(self, logits: Array, some: slice) -> None:
-        """Add what a subclass adds to the logits (b, R) of some items."""
+        """Add the features that the layer is bound to, to the logits (b, R) of some items."""
 
     def log_prob_of_logits(self, logits: Array) -> Float64:
         """Return the log-probabilities (B, V) of all labels from the logits (R, B) of all rows."""
@@ -309,13 +307,29 @@ def batch_loss(
     layer: HierarchicalSoftmax, hidden: Array, targets: Integer
 ) -> tuple[Float64, Gradients]:
     """Return the negative log-likelihoods of targets (B,), and the gradients of their sum."""
-    forward = layer.pass_of_batch(layer, hidden, targets)
-    return forward.nll, forward.gradients()
+    forward, share = layer.pass_of_batch(layer, hidden, targets), None
+    if not layer.tree.has_single_codes:
+        # (D,) weight of each decision: its code's share of the label's probability
+        share_of_code = np.exp(forward.code_log_prob + forward.nll[forward.item])
+        share = share_of_code[forward.code].astype(hidden.dtype)
+    grad_hidden = None
+    parameters: list[ParameterGradient] = []
+    for decisions, backward in forward.backwards:
+        grad, rows, weight, bias = backward(None if share is None else share[decisions])
+        grad_hidden = grad if grad_hidden is None else grad_hidden + grad
+        parameters.append(ParameterGradient("node_weight", rows, weight))
+        parameters.append(ParameterGradient("node_bias", rows, bias))
+    if grad_hidden is None:
+        grad_hidden = np.zeros_like(hidden)
+    if forward.features is not None:
+        parameters += forward.features.gradients()
+    return forward.nll, Gradients(grad_hidden, parameters)
 
 
 @twin
 def log_prob_of_items(layer: HierarchicalSoftmax, hidden: Array, some: slice) -> Float64:
     """Return the log-probabilities (b, V) of all labels for some of the hidden vectors."""
     logits = layer.weight @ hidden[some].T + layer.bias[:, None]
-    layer.add_to_logits(logits.T, some)
+    if layer.bound is not None:
+        layer.add_to_logits(logits.T, some)
     return layer.log_prob_of_logits(logits)

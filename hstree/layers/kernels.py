@@ -115,18 +115,19 @@ def gather_dot(weight: Array, bias: Array, hidden: Array, item: Int64, row: Int6
 
 
 def gather_dot_backward(
-    weight: Array, hidden: Array, item_start: Int64, row: Int64, error: Array
+    weight: Array, hidden: Array, item: Int64, row: Int64, error: Array
 ) -> tuple[Array, Int64, Array, Array]:
     """Gradients through `gather_dot`: two sparse products over the touched rows.
 
-    The pairs of batch item i are ``item_start[i]:item_start[i + 1]``, with rows (P,) that may
-    repeat, for one item too, and errors (P,). Returns the gradient of hidden vectors (B, d), the
-    rows that occur (r,), ascending, and the gradients of their weights (r, d) and biases (r,).
+    Pairs (P,) have items, which ascend, rows that may repeat, for one item too, and errors. Returns
+    the gradient of hidden vectors (B, d), the rows that occur (r,), ascending, and the gradients of
+    their weights (r, d) and biases (r,).
     """
     touched, slot = touched_rows(row, len(weight))
     # (B, r) errors of each item at the touched rows
+    start = offsets(np.bincount(item, minlength=len(hidden))).astype(np.int32)
     shape = (len(hidden), len(touched))
-    G = scipy.sparse.csr_array((error, slot, item_start.astype(np.int32)), shape=shape)
+    G = scipy.sparse.csr_array((error, slot, start), shape=shape)
     grad_bias = np.bincount(slot, weights=error, minlength=len(touched)).astype(weight.dtype)
     return G @ weight[touched], touched, G.T @ hidden, grad_bias
 
@@ -143,16 +144,6 @@ def touched_rows(row: Integer, n_rows: int) -> tuple[Int64, Int32]:
     slot_of_row = np.empty(n_rows, np.int32)
     slot_of_row[touched] = np.arange(len(touched), dtype=np.int32)
     return touched, slot_of_row[row]
-
-
-def sum_by_word(contexts: Integer, vectors: Array, n_words: int) -> tuple[Int64, Array]:
-    """Return the words (w,) that occur in contexts (B, n), and the sums (w, d) of their vectors.
-
-    `vectors` (B, n, d) holds one for each place; words ascend and are below `n_words`.
-    """
-    words, slot = touched_rows(contexts, n_words)
-    flat = vectors.reshape(slot.size, vectors.shape[-1])
-    return words, slot_sums(flat, slot.ravel(), len(words))
 
 
 def slot_sums(vectors: Array, slot: Integer, n_slots: int, scale: Array | None = None) -> Array:

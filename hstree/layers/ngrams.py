@@ -11,11 +11,11 @@ from hstree._options import Range
 from hstree._typing import Array, Int64, Integer
 from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import InputError
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
+from hstree.layers.base import OutputLayer, ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax, Pass
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.ngram_features import NgramFeatures
-from hstree.layers.node_groups import Block, Gradient
+from hstree.layers.node_groups import Block, Gradient, PairGradient, PairLogits
 from hstree.tree import Tree
 
 #: What Adagrad's sums of features begin with: those of a few n-grams learn slowly.
@@ -112,10 +112,9 @@ class NgramSoftmax(HierarchicalSoftmax):
 
     def add_to_logits(self, logits: Array, some: slice) -> None:
         """Add the features of the contexts that the layer is bound to."""
-        if self.bound is not None:
-            in_range = self.features.in_range(self.bound[0][some], 0, len(self.bias))
-            for item, row, index in in_range:
-                logits[item, row] += self.feature_weight[index]
+        number, *_ = self.bound
+        for item, row, index in self.features.in_range(number[some], 0, len(self.bias)):
+            logits[item, row] += self.feature_weight[index]
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""
@@ -125,46 +124,49 @@ class NgramSoftmax(HierarchicalSoftmax):
 
 
 class FeaturePass(Pass):
-    """Forward and backward pass of a batch whose scores have features."""
-
-    layer: NgramSoftmax
+    """Pass of a batch whose scores have features."""
 
     def __init__(self, layer: Any, hidden: Array, targets: Integer) -> None:
+        self.layer: NgramSoftmax = layer
         # (B, n) numbers of the items' contexts
         self.number, self.features = layer.bound[0], self
         # features of a batch, and the gradient with respect to their weights, which may repeat
         self._index, self._error = list[Int64](), list[Array]()
-        # pairs of items and rows that have features, by the rows that they are of
-        self._pairs: dict[int, tuple[Int64, Int64]] = {}
         # visits, branches and indices of the features of each block, by its first visit
         self._visits: dict[int, list[tuple[Int64, Int64, Int64]]] = {}
         super().__init__(layer, hidden, targets)
 
-    def gradients(self) -> Gradients:
-        """Return the gradients of the summed loss."""
-        of_tree = super().gradients()
+    def gradients(self) -> list[ParameterGradient]:
+        """Return the gradients of the summed loss with respect to the features' weights."""
         if not self._index:
-            return of_tree
+            return []
         index, error = np.concatenate(self._index), np.concatenate(self._error)
         rows, slot = np.unique(index, return_inverse=True)
         values = np.bincount(slot, weights=error).astype(error.dtype)
-        of_features = ParameterGradient("feature_weight", rows, values)
-        return Gradients(of_tree.hidden, [*of_tree.parameters, of_features])
+        return [ParameterGradient("feature_weight", rows, values)]
 
-    def _pair_logits(self, item: Int64, row: Int64) -> Array:
-        pair, index = self.layer.features.at_rows(self.number[item], row)
-        self._pairs[id(row)] = pair, index
-        # (P,) sums over the features of each pair
-        added = np.bincount(pair, self.layer.feature_weight[index], len(row))
-        logits = super()._pair_logits(item, row)
-        logits += added.astype(logits.dtype)
-        return logits
+    def of_pairs(
+        self, logits: PairLogits, gradient: PairGradient[Gradient]
+    ) -> tuple[PairLogits, PairGradient[Gradient]]:
+        """Return the functions of pairs at narrow nodes, with what these do with features."""
+        # pairs of items and rows that have features, by the rows that they are of
+        known: dict[int, tuple[Int64, Int64]] = {}
 
-    def _pair_gradient(self, item: Int64, row: Int64, error: Array) -> Gradient:
-        pair, index = self._pairs[id(row)]
-        self._index.append(index)
-        self._error.append(error[pair])
-        return super()._pair_gradient(item, row, error)
+        def logits_with_features(item: Int64, row: Int64) -> Array:
+            known[id(row)] = pair, index = self.layer.features.at_rows(self.number[item], row)
+            # (P,) sums over the features of each pair
+            added = np.bincount(pair, self.layer.feature_weight[index], len(row))
+            result = logits(item, row)
+            result += added.astype(result.dtype)
+            return result
+
+        def gradient_with_features(item: Int64, row: Int64, error: Array) -> Gradient:
+            pair, index = known[id(row)]
+            self._index.append(index)
+            self._error.append(error[pair])
+            return gradient(item, row, error)
+
+        return logits_with_features, gradient_with_features
 
     def add_to(self, logits: Array, item: Int64, block: Block) -> None:
         """Add the features of a block of visits of a wide node to their logits (n, k)."""

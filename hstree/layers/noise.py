@@ -262,9 +262,9 @@ class CandidateLogits:
             grad_bias = np.bincount(slot, of_logits, len(rows)).astype(hidden.dtype)
         else:
             error = np.column_stack([grad_target, grad_samples])
-            start = np.arange(len(error) + 1) * error.shape[1]
+            item = np.repeat(np.arange(len(error)), error.shape[1])
             grad_hidden, rows, grad_weight, grad_bias = kernels.gather_dot_backward(
-                self._weight, hidden, start, self._rows.ravel(), error.ravel()
+                self._weight, hidden, item, self._rows.ravel(), error.ravel()
             )
         return row_gradients(rows, grad_hidden, grad_weight, grad_bias)
 

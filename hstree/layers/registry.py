@@ -105,16 +105,26 @@ class LayerSpec:
 
     Parameters
     ----------
-    kind : LayerKind
     source : Tree or Vocabulary
-    options : mapping
-        A value for every option of the kind.
+    layer : str
+        Name of a registered layer; the hierarchical softmax by default.
+    **options
+        Options of the layer; others have their defaults.
+
+    Raises
+    ------
+    OptionError
+        When there is no such layer, or an option cannot have its value.
+    InputError
+        When the source is of another type than the layer takes.
     """
 
-    def __init__(
-        self, kind: LayerKind, source: Tree | Vocabulary, options: Mapping[str, Any]
-    ) -> None:
-        self.kind, self.source, self.options = kind, source, options
+    def __init__(self, source: Tree | Vocabulary, layer: str = TREE_LAYER, **options: Any) -> None:
+        self.kind = kind = LAYERS.get(layer)
+        if not isinstance(source, kind.takes):
+            wanted, got = kind.takes.__name__, type(source).__name__
+            raise InputError(f"the output layer {layer!r} takes a {wanted}, not a {got}")
+        self.source, self.options = source, effective(kind.options, options, layer)
         #: the source, if it is a tree
         self.tree = source if isinstance(source, Tree) else None
         #: the V labels; a label's id is its index; and their training counts (V,), if known
@@ -127,7 +137,7 @@ class LayerSpec:
         #: name of the source's file in a model's folder: "tree.json" or "vocabulary.tsv"
         self.file = SOURCES[kind.takes][0]
         #: whether this is the hierarchical softmax, which configs and keys do not name
-        self.is_plain_tree = kind.name == TREE_LAYER and not options
+        self.is_plain_tree = kind.name == TREE_LAYER and not self.options
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -161,10 +171,6 @@ class LayerSpec:
             ) from error
         return layer
 
-    def shapes(self, dim: int) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of a layer's parameters, which are not allocated."""
-        return self.kind.layer.shapes(self.source, dim, **self.options)
-
     def config(self) -> dict[str, Any]:
         """Return the entries of a model's config that specify its layer: JSON values.
 
@@ -194,18 +200,9 @@ class LayerSpec:
                 file, read, _ = SOURCES[kind.takes]
                 for retired in RETIRED.difference(option.name for option in kind.options):
                     options.pop(retired, None)
-                return layer_spec(read(current_file(folder, file)), name, **options)
+                return LayerSpec(read(current_file(folder, file)), name, **options)
         raise FileFormatError(f'{folder}: "layer" in the config is not a name and options')
 
 
-def layer_spec(source: Tree | Vocabulary, layer: str = TREE_LAYER, **options: Any) -> LayerSpec:
-    """Specify an output layer by the name of a registered one; other options have their defaults.
-
-    Raises OptionError when there is no such layer, or an option cannot have its value; InputError
-    when the source is of another type than the layer takes.
-    """
-    kind = LAYERS.get(layer)
-    if not isinstance(source, kind.takes):
-        wanted, got = kind.takes.__name__, type(source).__name__
-        raise InputError(f"the output layer {layer!r} takes a {wanted}, not a {got}")
-    return LayerSpec(kind, source, effective(kind.options, options, layer))
+#: The same by an older name.
+layer_spec = LayerSpec

@@ -39,7 +39,7 @@ from hstree.errors import FileFormatError, OptionError
 from hstree.layers.base import OutputLayer
 from hstree.layers.hooks import hooks_of
 from hstree.layers.kernels import slot_sums, touched_rows
-from hstree.layers.registry import LayerSpec, layer_spec
+from hstree.layers.registry import LayerSpec
 from hstree.models import files
 from hstree.training.checkpoints import Checkpoints
 from hstree.training.scoring import ContextModel, score, scored_batches
@@ -190,7 +190,7 @@ class Model(Predictor, Generic[M]):
     def __post_init__(self, output: Tree | LayerSpec) -> None:
         for option in options_of(type(self)):
             setattr(self, option.name, option.checked(getattr(self, option.name)))
-        self.spec = output if isinstance(output, LayerSpec) else layer_spec(output)
+        self.spec = output if isinstance(output, LayerSpec) else LayerSpec(output)
         self.tree = self.spec.tree
         self.history_ = History()
         self._checkpoints: Checkpoints | None = None
@@ -371,7 +371,7 @@ class Model(Predictor, Generic[M]):
         from hstree.builders.grow import carried_rows  # other models do not wait for it
 
         rows = carried_rows(self.tree, tree)
-        spec = LayerSpec(self.spec.kind, tree, self.spec.options)
+        spec = LayerSpec(tree, self.spec.kind.name, **self.spec.options)
         make: Callable[..., Self] = type(self)
         new = make(spec, **{f.name: getattr(self, f.name) for f in fields(self)} | options)  # type: ignore[arg-type]
         new._copy_vectors(self, new.context_model)
@@ -548,7 +548,9 @@ class Model(Predictor, Generic[M]):
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of `parameters` from the options and the layer's source alone."""
-        return {"embedding": (len(self.spec.labels), self.dim), **self.spec.shapes(self.dim)}
+        spec = self.spec
+        of_layer = spec.kind.layer.shapes(spec.source, self.dim, **spec.options)
+        return {"embedding": (len(spec.labels), self.dim), **of_layer}
 
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""

@@ -97,7 +97,7 @@ def _window_sum_backward(embedding, position, words, start, place, grad_hidden, 
 
 def window_sum(embedding: Array, position: Array, contexts: Integer) -> Any:
     """Twin of `lbl.window_sum`."""
-    if not takes(embedding, position):
+    if not takes(embedding, position) or position.ndim > 2:
         return NotImplemented
     ids = checked_ids(contexts, len(embedding))
     check_shape("contexts", ids.shape, (len(ids), len(position)))
@@ -110,7 +110,7 @@ def window_sum_backward(
     embedding: Array, position: Array, contexts: Integer, vectors: Array, grad_hidden: Array
 ) -> Any:
     """Twin of `lbl.window_sum_backward`."""
-    if not takes(embedding, position, grad_hidden):
+    if not takes(embedding, position, grad_hidden) or position.ndim > 2:
         return NotImplemented
     ids = checked_ids(contexts, len(embedding))
     check_shape("contexts", ids.shape, (len(ids), len(position)))

@@ -26,7 +26,7 @@ from hstree.data.windows import Windows
 from hstree.errors import OptionError
 from hstree.layers.base import ParameterGradient
 from hstree.layers.hooks import hooks_of
-from hstree.layers.kernels import sum_by_word
+from hstree.layers.kernels import slot_sums, touched_rows
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
     Epochs,
@@ -191,33 +191,7 @@ class LogBilinear(ContextModel):
 
     def hidden(self, contexts: Integer) -> Array:
         """Return the hidden vectors (B, d) of contexts (B, n), label ids, farthest first."""
-        return self.forward(contexts)[0]
-
-    def forward(self, contexts: Integer) -> tuple[Array, Array]:
-        """Return the hidden vectors (B, d), and what `backward` takes beside them."""
-        if self.position.ndim == 2:
-            return window_sum(self.embedding, self.position, contexts)
-        vectors = self.embedding.take(contexts, axis=0)
-        return np.einsum("bnd,ned->be", vectors, self.position, optimize=True), vectors
-
-    def backward(
-        self, contexts: Integer, vectors: Array, grad_hidden: Array
-    ) -> tuple[ParameterGradient, ParameterGradient]:
-        """Return the gradients with respect to the vectors of words that occur, and `position`.
-
-        `vectors` are those that `forward` returned for the contexts (B, n); `grad_hidden` (B, d)
-        is the gradient with respect to the hidden vectors.
-        """
-        if self.position.ndim > 2:
-            grad_position = np.einsum("be,bnd->ned", grad_hidden, vectors, optimize=True)
-            by_place = np.einsum("be,ned->bnd", grad_hidden, self.position, optimize=True)
-            words, grad_words = sum_by_word(contexts, by_place, len(self.embedding))
-        else:
-            words, grad_words, grad_position = window_sum_backward(
-                self.embedding, self.position, contexts, vectors, grad_hidden
-            )
-        by_word = ParameterGradient("embedding", words, grad_words)
-        return by_word, ParameterGradient("position", slice(None), grad_position)
+        return window_sum(self.embedding, self.position, contexts)[0]
 
 
 @twin
@@ -227,7 +201,8 @@ def window_sum(embedding: Array, position: Array, contexts: Integer) -> tuple[Ar
     Parameters
     ----------
     embedding : float array (V, d)
-    position : float array (n, d)
+    position : float array (n, d), or (n, d, d)
+        Diagonal matrices, or full ones.
     contexts : int array (B, n)
 
     Returns
@@ -237,6 +212,8 @@ def window_sum(embedding: Array, position: Array, contexts: Integer) -> tuple[Ar
         For `window_sum_backward`.
     """
     vectors = embedding.take(contexts, axis=0)
+    if position.ndim > 2:
+        return np.einsum("bnd,ned->be", vectors, position, optimize=True), vectors
     return np.einsum("bnd,nd->bd", vectors, position), vectors
 
 
@@ -251,11 +228,18 @@ def window_sum_backward(
     words : int64 array (w,)
         The words that occur, each once.
     grad_words : float array (w, d)
-    grad_position : float array (n, d)
+    grad_position : float array like `position`
     """
-    grad_position = np.einsum("bnd,bd->nd", vectors, grad_hidden)
-    words, grad_words = sum_by_word(contexts, grad_hidden[:, None] * position, len(embedding))
-    return words, grad_words, grad_position
+    # (B, n, d) with respect to the vector at each place of a context
+    if position.ndim > 2:
+        grad_position = np.einsum("be,bnd->ned", grad_hidden, vectors, optimize=True)
+        by_place = np.einsum("be,ned->bnd", grad_hidden, position, optimize=True)
+    else:
+        grad_position = np.einsum("bnd,bd->nd", vectors, grad_hidden)
+        by_place = grad_hidden[:, None] * position
+    words, slot = touched_rows(contexts, len(embedding))
+    flat = by_place.reshape(slot.size, embedding.shape[1])
+    return words, slot_sums(flat, slot.ravel(), len(words)), grad_position
 
 
 class LogBilinearTrainer(Trainer[LogBilinear]):
@@ -273,8 +257,10 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         if weight_decay is None:
             weight_decay = TEXT_DECAY / max(1, len(train))
         self._dropout_rate, self._since_best, self._tokens = np.float32(model.dropout), 0, 0
-        words = RowAdagrad(self.model.embedding, weight_decay)
-        self.optimisers = {"embedding": words, "position": RowAdagrad(self.model.position)}
+        self.optimisers = {
+            "embedding": RowAdagrad(self.model.embedding, weight_decay),
+            "position": RowAdagrad(self.model.position),
+        }
         options = self.hooks.adagrad
         for name, array in self.layer.parameters().items():
             decay = weight_decay if array.ndim > 1 else 0.0  # biases do not decay
@@ -298,8 +284,9 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         if self._compiled is not None:
             self.step(contexts, targets, 0.0)
             return
-        hidden, vectors = self.model.forward(contexts)
-        self.model.backward(contexts, vectors, hidden)
+        words = self.model.embedding, self.model.position, contexts
+        hidden, vectors = window_sum(*words)
+        window_sum_backward(*words, vectors, hidden)
         if model.tree is not None:
             self.hooks.in_context(contexts).loss(hidden, targets, np.random.default_rng(0))
         for optimiser in optimisers:
@@ -342,11 +329,16 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         if self._compiled is not None:
             loss: float = self._compiled(plan, keep, learning_rate, self._tokens)
             return loss
-        hidden, vectors = self.model.forward(contexts)
+        words = self.model.embedding, self.model.position, contexts
+        hidden, vectors = window_sum(*words)
         after = self.hooks.in_context(contexts)
         losses, gradients = after.loss(hidden * keep, targets, self.noise)
         grad_hidden = gradients.hidden * keep
-        of_words = self.model.backward(contexts, vectors, grad_hidden)
-        for g in (*of_words, *gradients.parameters):
+        rows, grad_words, grad_position = window_sum_backward(*words, vectors, grad_hidden)
+        for g in (
+            ParameterGradient("embedding", rows, grad_words),
+            ParameterGradient("position", slice(None), grad_position),
+            *gradients.parameters,
+        ):
             self.optimisers[g.name].step(g.rows, g.values, learning_rate, self._tokens)
         return float(losses.sum())

@@ -5,7 +5,7 @@ CBOW and skip-gram differ in their context model alone (`hstree.models.cbow`,
 given its window, which holds words after it too: it does not compare with that of a language model.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -20,7 +20,7 @@ from hstree._text import plural
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.contexts import Contexts, check_ids, ids_of, ids_or_words
 from hstree.data.corpus import Corpus
-from hstree.data.windows import Batch, SymmetricWindows, Windows
+from hstree.data.windows import LineWindows, SymmetricWindows, Windows
 from hstree.errors import InputError, OptionError
 from hstree.layers.base import OutputLayer, ParameterGradient
 from hstree.layers.kernels import touched_rows
@@ -184,11 +184,12 @@ class Word2Vec(Model[WindowModel]):
 
     def windows(self, corpus: Corpus) -> SymmetricWindows:
         """Return the windows and targets of a corpus, as label ids."""
-        return SymmetricWindows(self.reencode(corpus), self.window, self.sample)
+        kind = LineWindows if self.online else SymmetricWindows
+        return kind(self.reencode(corpus), self.window, self.sample)
 
     def trainer(self, train: Windows) -> Trainer[Any]:
         """Return a trainer that goes on from the present parameters."""
-        return OnlineTrainer(self) if self.online else Word2VecTrainer(self, train)
+        return OnlineTrainer(self, train) if self.online else Word2VecTrainer(self, train)
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
@@ -300,8 +301,9 @@ class OnlineTrainer(FallingTrainer):
     Raises MissingExtraError without numba, OptionError when compiled kernels are switched off.
     """
 
-    def __init__(self, model: Word2Vec) -> None:
+    def __init__(self, model: Word2Vec, train: Windows) -> None:
         super().__init__(model)
+        self.batch_size = max(1, min(TOKENS, len(train) * self.epochs // LEAST_LOOKS))
         module = backend("models")
         if module is None:
             require("numba", "fast")
@@ -314,12 +316,6 @@ class OnlineTrainer(FallingTrainer):
         self._parameters = (self.model.embedding, layer.weight, layer.bias)
         # Compiled now, on no lines, so that no epoch's seconds are of that.
         self.step(np.zeros(1, np.int32), np.empty(0, np.int32), 0.0)
-
-    def batches(self, train: Any) -> Iterator[Batch]:
-        """Yield the offsets of some lines of `SymmetricWindows`, their tokens and OOV flags."""
-        size = min(TOKENS, len(train) * self.epochs // LEAST_LOOKS)
-        batches: Iterator[Batch] = train.line_batches(max(1, size), self.rng)
-        return batches
 
     def prepare(self, contexts: Any, targets: Any) -> int:
         """Return the seed of the lines' window sizes."""

@@ -21,7 +21,7 @@ from hstree import progress
 from hstree._text import TextTable, figure, plural
 from hstree._typing import Array, Integer
 from hstree.data.text_score import perplexity
-from hstree.data.windows import Batch, Windows
+from hstree.data.windows import Windows
 from hstree.errors import FileFormatError, TrainingError
 from hstree.layers.base import OutputLayer
 from hstree.layers.hooks import hooks_of
@@ -199,10 +199,6 @@ class Trainer(ABC, Generic[M]):
         `epoch_batches`, or where there is nothing to prepare.
         """
 
-    def batches(self, train: Windows) -> Iterator[Batch]:
-        """Yield the batches of one epoch, in random order."""
-        return train.training_batches(self.batch_size, self.rng)
-
     def prepare(self, contexts: Integer, targets: Integer) -> Any:
         """Return what a step needs of a batch beside parameters: what it draws, how it is laid out.
 
@@ -235,7 +231,7 @@ class Trainer(ABC, Generic[M]):
         self.rng, self.noise = map(np.random.default_rng, seeds)
         prepared = (
             (contexts, targets, self.prepare(contexts, targets))
-            for contexts, targets, _ in self.batches(train)
+            for contexts, targets, _ in train.training_batches(self.batch_size, self.rng)
         )
         # Some thousand positions are handed over together: each batch alone would cost more.
         batches = ahead(prepared, max(1, TOGETHER // self.batch_size))

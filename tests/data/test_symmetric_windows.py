@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from hstree.data.windows import LONGEST, SymmetricWindows, keep_probability
+from hstree.data.windows import LONGEST, LineWindows, SymmetricWindows, keep_probability
 from tests.texts import corpus_of
 
 LINES = ["a b c d e f", "", "g", "a zebra a b", "h " * 9, "c d"]
@@ -108,8 +108,8 @@ def test_the_training_counts_are_those_of_the_batches_on_average(text):
 def test_lines_are_read_once_each_and_long_ones_are_cut(tmp_path):
     lines = ["a b c", " ".join(["d"] * (2 * LONGEST + 5)), "", *["e f"] * 40]
     text = corpus_of(tmp_path, lines)
-    windows = SymmetricWindows(text, 2)
-    batches = list(windows.line_batches(50, np.random.default_rng(0)))
+    windows = LineWindows(text, 2)
+    batches = list(windows.training_batches(50, np.random.default_rng(0)))
     assert sum(len(ids) for _, ids, _ in batches) == len(text)
     lengths = np.concatenate([np.diff(start) for start, _, _ in batches])
     assert lengths.max() == LONGEST
@@ -119,14 +119,15 @@ def test_lines_are_read_once_each_and_long_ones_are_cut(tmp_path):
     for start, ids, _ in batches:
         assert (start[0], start[-1]) == (0, len(ids))
     # another order with another seed
-    others = list(windows.line_batches(50, np.random.default_rng(1)))
+    others = list(windows.training_batches(50, np.random.default_rng(1)))
     assert [len(ids) for _, ids, _ in others] != [len(ids) for _, ids, _ in batches]
 
 
-@pytest.mark.parametrize("read", ["line_batches", "batches", "training_batches"])
-def test_memory_does_not_grow_with_the_lines(tmp_path, monkeypatch, read):
+@pytest.mark.parametrize("kind", [SymmetricWindows, LineWindows])
+@pytest.mark.parametrize("read", ["batches", "training_batches"])
+def test_memory_does_not_grow_with_the_lines(tmp_path, monkeypatch, kind, read):
     monkeypatch.setattr("hstree.data.windows.BLOCK", 1_000)
-    windows = SymmetricWindows(corpus_of(tmp_path, ["a"] * 200_000), 2, 0.01)
+    windows = kind(corpus_of(tmp_path, ["a"] * 200_000), 2, 0.01)
     tracemalloc.start()
     next(getattr(windows, read)(500, np.random.default_rng(0)))
     peak = tracemalloc.get_traced_memory()[1]

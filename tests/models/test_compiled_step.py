@@ -146,7 +146,7 @@ def test_a_batch_that_was_not_prepared_is_trained_on_too(corpus):
     model = LanguageModel(tree("huffman", corpus), dim=5, batch_size=50)
     windows = model.windows(corpus)
     trainer = model.trainer(windows)
-    contexts, targets, _ = next(trainer.batches(windows))
+    contexts, targets, _ = next(trainer.epoch_batches(windows))
     loss = trainer.step(contexts[:7].copy(), targets[:7].copy(), 0.1)
     assert 0 < loss < 7 * 2 * np.log(len(corpus.vocabulary))
     assert trainer.step(contexts, targets, 0.1) > loss
@@ -160,7 +160,7 @@ def test_words_that_are_none_are_refused(corpus, of, change, wrong):
     model = of(tree("huffman", corpus), dim=5, batch_size=50)
     windows = model.windows(corpus)
     trainer = model.trainer(windows)
-    contexts, targets, _ = next(trainer.batches(windows))
+    contexts, targets, _ = next(trainer.epoch_batches(windows))
     batch = {"contexts": contexts.copy(), "targets": targets.copy()}
     batch[change].flat[3] = wrong
     with pytest.raises(IndexError):

@@ -43,10 +43,12 @@ def test_vectors_are_drawn_small_and_positions_start_as_the_sum_of_words():
 def test_gradients_are_of_the_words_that_occur_in_the_precision_of_the_parameters(full):
     model = untrained("abc", dim=4, context=2, full=full)
     contexts = np.array([[2, 0], [2, 2]])
-    hidden, vectors = model.forward(contexts)
-    by_word, by_position = model.backward(contexts, vectors, hidden)
-    assert (by_word.values.dtype, by_position.values.dtype) == (np.float32, np.float32)
-    assert sorted(by_word.rows.tolist()) == [0, 2]  # each once
+    arrays = model.embedding, model.position, contexts
+    hidden, vectors = window_sum(*arrays)
+    words, by_word, by_position = window_sum_backward(*arrays, vectors, hidden)
+    assert (by_word.dtype, by_position.dtype) == (np.float32, np.float32)
+    assert (by_word.shape, by_position.shape) == ((2, 4), model.position.shape)
+    assert sorted(words.tolist()) == [0, 2]  # each once
 
 
 def test_a_word_starts_alike_whatever_the_order_of_the_labels():

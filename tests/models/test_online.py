@@ -48,7 +48,7 @@ def one_epoch(model, corpus):
     edges = np.split(codes.edge, np.cumsum(layer.codes.length)[:-1])
     total = 0.0
     rng = np.random.default_rng([model.random_state, 1, 1])
-    for start, ids, _ in windows.line_batches(len(corpus) // LEAST_LOOKS, rng):
+    for start, ids, _ in windows.training_batches(len(corpus) // LEAST_LOOKS, rng):
         for a, b in pairwise(start):
             line = ids[a:b]
             for i, target in enumerate(line):
@@ -217,7 +217,7 @@ def test_words_are_left_out_by_sub_sampling(corpus, tree):
 def test_the_learning_rate_falls_in_small_texts_too(corpus, tree):
     model = CBOW(tree, dim=4, epochs=2, online=True)
     windows = model.windows(corpus)
-    sizes = [len(targets) for _, targets, _ in model.trainer(windows).batches(windows)]
+    sizes = [len(targets) for _, targets, _ in model.trainer(windows).epoch_batches(windows)]
     assert len(sizes) >= 40
     assert max(sizes) <= 2 * len(corpus) // 100 + 21
 
