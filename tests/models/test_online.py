@@ -10,7 +10,7 @@ from hstree.builders import build
 from hstree.builders.shared.join import join_under_root
 from hstree.data.splits import Splits
 from hstree.data.text_score import unigram_score
-from hstree.data.windows import SymmetricWindows
+from hstree.data.windows import LineWindows, SymmetricWindows
 from hstree.errors import OptionError
 from hstree.layers.registry import layer_spec
 from hstree.models.cbow import CBOW
@@ -42,7 +42,7 @@ def sigmoid(x):
 
 def one_epoch(model, corpus):
     """Train as the kernel does, with windows of one word on either side; return the loss."""
-    windows = model.windows(corpus)
+    windows = LineWindows(model.reencode(corpus), 1)
     vectors, layer = model.context_model.embedding, model.layer
     codes = layer.codes.expand(np.arange(layer.n_labels))
     edges = np.split(codes.edge, np.cumsum(layer.codes.length)[:-1])

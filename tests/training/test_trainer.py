@@ -15,7 +15,7 @@ SIZES = [3, 4, 1]
 
 
 class Text:
-    """What a trainer asks of its windows: the number of tokens, and of targets expected of them."""
+    """What a trainer asks of its windows: how many tokens and targets to expect, and batches."""
 
     def __init__(self, n_tokens):
         self.training_counts = np.array([n_tokens])
@@ -23,6 +23,10 @@ class Text:
 
     def __len__(self):
         return self.n_tokens
+
+    def training_batches(self, size, rng):
+        for n in SIZES:
+            yield np.zeros((n, 1), int), np.zeros(n, int), np.zeros(n, bool)
 
 
 class Counting(Trainer):
@@ -41,10 +45,6 @@ class Counting(Trainer):
             SimpleNamespace(context_model=model, layer=layer, learning_rate=1.0, **options)
         )
         self.rates, self.interrupt_at = [], interrupt_at
-
-    def batches(self, train):
-        for size in SIZES:
-            yield np.zeros((size, 1), int), np.zeros(size, int), np.zeros(size, bool)
 
     def step(self, contexts, targets, learning_rate, prepared=None):
         if len(self.rates) == self.interrupt_at:
