@@ -204,8 +204,7 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
             # (b, V) logits of the root's children, in the order of the labels
             logits = hidden[some] @ self.weight.T
             logits += self.bias
-            if self.bound is not None:
-                self.add_to_logits(logits, some)
+            self.add_to_logits(logits, some)
             columns = self.codes.leaf_edge
             in_order = bool((columns == np.arange(self.n_labels)).all())
             result[some] = logits if in_order else logits[:, columns]
@@ -213,7 +212,7 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         return result
 
     def add_to_logits(self, logits: Array, some: slice) -> None:
-        """Add the features that the layer is bound to, to the logits (b, R) of some items."""
+        """Add what a subclass adds to the logits (b, R) of some items."""
 
     def log_prob_of_logits(self, logits: Array) -> Float64:
         """Return the log-probabilities (B, V) of all labels from the logits (R, B) of all rows."""
@@ -330,6 +329,5 @@ def batch_loss(
 def log_prob_of_items(layer: HierarchicalSoftmax, hidden: Array, some: slice) -> Float64:
     """Return the log-probabilities (b, V) of all labels for some of the hidden vectors."""
     logits = layer.weight @ hidden[some].T + layer.bias[:, None]
-    if layer.bound is not None:
-        layer.add_to_logits(logits.T, some)
+    layer.add_to_logits(logits.T, some)
     return layer.log_prob_of_logits(logits)

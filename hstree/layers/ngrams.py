@@ -112,9 +112,10 @@ class NgramSoftmax(HierarchicalSoftmax):
 
     def add_to_logits(self, logits: Array, some: slice) -> None:
         """Add the features of the contexts that the layer is bound to."""
-        number, *_ = self.bound
-        for item, row, index in self.features.in_range(number[some], 0, len(self.bias)):
-            logits[item, row] += self.feature_weight[index]
+        if self.bound is not None:
+            in_range = self.features.in_range(self.bound[0][some], 0, len(self.bias))
+            for item, row, index in in_range:
+                logits[item, row] += self.feature_weight[index]
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""
