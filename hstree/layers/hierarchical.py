@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from hstree._compiled import twin
+from hstree._ragged import segment_ids
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels, node_groups
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, draw_columns
@@ -64,7 +65,7 @@ class Pass:
             return
         expansion = layer.codes.expand(targets)
         # (D,) code of each decision, (C,) batch item of each code
-        self.code, self.item = expansion.decision_code, expansion.code_item
+        self.code, self.item = segment_ids(expansion.decision_start), expansion.code_item
         # (C,) log-probability of each code
         self.code_log_prob = np.zeros(len(self.item))
         # (D,) group of each decision; narrow nodes with many scores are computed as wide ones

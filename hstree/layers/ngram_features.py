@@ -189,7 +189,7 @@ def _column(train: Windows, back: int | None) -> Int64:
 def _keys(number: Int64, target: Int64, codes: Codes, n_rows: int) -> Int64:
     """Return the keys of the features of n-grams: those of the decisions on the target's codes."""
     tree, expansion = codes.tree, codes.expand(target)
-    item, edge = expansion.code_item[expansion.decision_code], expansion.edge
+    item, edge = expansion.code_item[segment_ids(expansion.decision_start)], expansion.edge
     row = tree.edge_row[edge] + np.where(tree.edge_width[edge] > 2, tree.edge_branch[edge], 0)
     return _first_of_runs(np.sort(number[item] * n_rows + row))
 

@@ -24,7 +24,6 @@ class Expansion(NamedTuple):
     code_start: Int64  #: (B + 1,), item i has the codes ``code_start[i]:code_start[i + 1]``
     code_item: Int64  #: (C,), the item of each code
     decision_start: Int64  #: (C + 1,), the decisions of each code in `edge`
-    decision_code: Int64  #: (D,), the code of each decision
     edge: Int64  #: (D,), the edges taken, from the root down
 
 
@@ -75,7 +74,7 @@ class Codes:
         self._edge: Int64 | None = None
         if self.n_decisions <= cache_limit:
             self._start = offsets(self.length)
-            self._edge = self._decisions(np.arange(len(self.length)))[1]
+            self._edge = self.expand(np.arange(len(n_codes))).edge
 
     @cached_property
     def label(self) -> Int64:
@@ -85,28 +84,21 @@ class Codes:
     def expand(self, labels: Integer) -> Expansion:
         """Return all codes of a batch of label ids (B,), which may repeat.
 
-        O(D) time for D decisions, or O(D + depth) where codes are not cached.
+        O(D) time for D decisions, or O(D + depth) where codes are not cached: all walk up at once.
         """
         first = self.label_start[labels]
         code_start = offsets(self.label_start[labels + 1] - first)
-        start, edge = self._decisions(ranges(first, code_start))
-        return Expansion(code_start, segment_ids(code_start), start, segment_ids(start), edge)
-
-    def _decisions(self, code: Int64) -> tuple[Int64, Int64]:
-        """Return the offsets and the edges (D,) of some codes; walks all up at once if not kept."""
+        code = ranges(first, code_start)
         start = offsets(self.length[code])
         if self._edge is not None:
-            return start, self._edge[ranges(self._start[code], start)]
-        edge = np.empty(start[-1], np.int64)
-        # Edge that each code has reached, and its index in `edge`; the root's code has no edge
-        current, slot = self.leaf_edge[code], start[1:] - 1
-        if len(current) and current.min() < 0:
-            current, slot = current[current >= 0], slot[current >= 0]
-        while current.size:
-            edge[slot] = current
-            current = self.parent_edge[current]
-            alive = current >= 0
-            if not alive.all():
-                current, slot = current[alive], slot[alive]
-            slot = slot - 1
-        return start, edge
+            edge = self._edge[ranges(self._start[code], start)]
+        else:
+            edge = np.empty(start[-1], np.int64)
+            # Edge that each code has reached, and its index in `edge`; the root's code has no edge
+            current, slot = self.leaf_edge[code], start[1:] - 1
+            while (alive := current >= 0).any():
+                if not alive.all():
+                    current, slot = current[alive], slot[alive]
+                edge[slot] = current
+                current, slot = self.parent_edge[current], slot - 1
+        return Expansion(code_start, segment_ids(code_start), start, edge)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._ragged import batches, offsets
+from hstree._ragged import batches, offsets, segment_ids
 from hstree._text import TextTable, figure
 from hstree._typing import Float64, Int64
 from hstree.tree.arrays import TreeArrays
@@ -143,7 +143,7 @@ def _shared_scores(tree: TreeArrays) -> Float64:
     n_decisions = np.add.reduceat(codes.length, codes.label_start[:-1])  # (V,)
     for first, stop in batches(offsets(n_decisions), _DECISIONS):
         taken = codes.expand(np.arange(first, stop))
-        label = first + taken.code_item[taken.decision_code]  # (D,) of each decision
+        label = first + taken.code_item[segment_ids(taken.decision_start)]  # (D,) of each decision
         node = tree.edge_node[taken.edge]
         visits = (label * tree.n_nodes + node)[is_wide[node]]
         visit, times = np.unique(visits, return_counts=True)

@@ -212,7 +212,7 @@ class LinearTree:
         if tree.n_nodes == 0:
             return np.zeros(len(labels)), []
         expansion = self.expand(labels)
-        item = expansion.decision_code  # a label has one code
+        item = segment_ids(expansion.decision_start)  # a label has one code
         # (D,) log-probability of each decision, and how to go back from it
         width = tree.edge_width[expansion.edge]
         log_prob = np.empty(len(width))

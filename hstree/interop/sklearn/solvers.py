@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 from hstree import progress
 from hstree._compiled import twin
 from hstree._jobs import n_parallel, parallel
+from hstree._ragged import segment_ids
 from hstree._typing import Array, Float64, Int32, Int64, Integer
 from hstree.interop.sklearn.label_nodes import dual_logistic
 from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse, without_empty_columns
@@ -129,7 +130,7 @@ def _each_node(
         return
     expansion, penalty, total = model.expand(labels[used]), model.node_penalty(), weight.sum()
     # (D,) sample, node and branch of each decision; a label has one code
-    sample = used[expansion.decision_code]
+    sample = used[segment_ids(expansion.decision_start)]
     node, branch = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
     order = np.argsort(node, kind="stable")
     first = np.flatnonzero(np.diff(node[order], prepend=-1))

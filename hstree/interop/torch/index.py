@@ -12,6 +12,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from hstree._ragged import segment_ids
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
 
@@ -152,7 +153,8 @@ class TreeIndex:
         """Return the decisions of all codes of the targets (N,)."""
         if self._host_codes is not None:
             expansion = self._host_codes.expand(target.cpu().numpy())
-            arrays = (expansion.code_item, expansion.decision_code, expansion.edge)
+            decision_code = segment_ids(expansion.decision_start)
+            arrays = (expansion.code_item, decision_code, expansion.edge)
             return Taken(*(torch.from_numpy(array).to(target.device) for array in arrays))
         item, code = self.codes(target)
         # (D,) edges of the codes, and the code of each
