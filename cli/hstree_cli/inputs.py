@@ -70,15 +70,14 @@ def read_splits(
     trees = {one.file: one.tree for one in named if isinstance(one, TreeRow)}
     first = None if words or min_count > 1 else next(iter(trees.values()), None)
     if first is not None:
-        words = Vocabulary(first.labels, [0] * first.n_labels)
+        made_from = texts(first.meta.get("input"))
+        of_tree: dict[str, object] = {"kind": "tree", "sha256": first.sha256, "texts": made_from}
+        words = Vocabulary(first.labels, [0] * first.n_labels, source=of_tree)
     read = partial(Corpus.read, vocabulary=words, lower=lower, text=text)
     others = (None if name is None else read(name) for name in (valid, test))
     splits = Splits.of(read(corpus), *others)
     if first is not None:
-        made_from = texts(first.meta.get("input"))
-        words = splits.train.counted_vocabulary(
-            {"kind": "tree", "sha256": first.sha256, "texts": made_from}
-        )
+        words = splits.train.counted_vocabulary(of_tree)
     elif words is None:
         words = splits.train.select_vocabulary(min_count=min_count)
         held_out = (splits.valid, splits.test)

@@ -362,7 +362,7 @@ class Corpus:
             )
         if vocabulary is not None:
             return cls(text, vocabulary)
-        corpus = cls(text, Vocabulary([EOS], [0]))
+        corpus = cls(text, Vocabulary([EOS], [0], source={}))
         chosen = corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
         give_back()
         return corpus.with_vocabulary(chosen)

@@ -284,7 +284,8 @@ def evaluate(
         raise OptionError(f"{one} is not one model to train; compare takes it")
     splits = Splits.of(text)
     if isinstance(one, TreeRow):  # its labels are the vocabulary
-        words = Vocabulary(one.tree.labels, [0] * one.tree.n_labels)
+        of_tree: dict[str, object] = {"kind": "tree", "sha256": one.tree.sha256}
+        words = Vocabulary(one.tree.labels, [0] * one.tree.n_labels, source=of_tree)
         splits = Splits(*(part.with_vocabulary(words) for part in splits))
     runner = Runner.of(splits, [one], folder, stop or Epochs(), 1, options)
     runner = replace(runner, first_seconds=runner.stop.total_seconds, score_train=True)

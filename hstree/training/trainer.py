@@ -31,8 +31,9 @@ from hstree.training.interrupts import held_back
 from hstree.training.scoring import ContextModel, score
 
 M = TypeVar("M", bound=ContextModel)
-#: Seconds of training after which its hours are known.
-WARN_AFTER = 5.0
+#: Seconds of training in which kernels may be compiled, and of the next ones, by whose speed its
+#: hours are known.
+WARN_AFTER = 2.5
 #: Positions of batches that a second thread hands over together.
 TOGETHER = 2048
 
@@ -261,9 +262,9 @@ class Trainer(ABC, Generic[M]):
             self._arrays[f"layer {name}"] = array
         for parameter, optimiser in self.optimisers.items():
             self._arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays.items()}
-        #: tokens and seconds of the batches that compile kernels; None before the first
+        #: seconds of an epoch at which `_warn_of_hours` looks, and tokens and seconds at its first
+        self._look_at = WARN_AFTER if self.seconds is None else math.inf
         self._warm: tuple[int, float] | None = None
-        self._has_warned = False
         restored = None if checkpoints is None else checkpoints.restore(self._restore)
         history = History() if restored is None else restored
         try:
@@ -331,7 +332,8 @@ class Trainer(ABC, Generic[M]):
                     task.note(f"{what} {perplexity(place.nll, place.tokens):.1f}")
                     if spent + place.seconds >= limit:
                         break
-                    self._warn_of_hours(expected)
+                    if place.seconds >= self._look_at:
+                        self._warn_of_hours(expected)
                     if checkpoints is not None and time.monotonic() >= checkpoints.due:
                         checkpoints.save(self._state(history))
                         start = time.perf_counter() - place.seconds
@@ -378,18 +380,14 @@ class Trainer(ABC, Generic[M]):
         progress.report(text, 0.0 if history.converged else left)
 
     def _warn_of_hours(self, expected: float) -> None:
-        """Warn once, some seconds after the beginning, of a training that takes hours."""
+        """Warn of a training that takes hours, by its speed between the first two calls."""
         place = self._place
-        if self._has_warned or self.seconds is not None:
+        if self._warm is None:
+            self._warm, self._look_at = (place.tokens, place.seconds), place.seconds + WARN_AFTER
             return
-        if self._warm is None:  # the first batch, which may compile kernels, is not counted
-            self._warm = place.tokens, place.seconds
+        self._look_at = math.inf
         tokens, seconds = place.tokens - self._warm[0], place.seconds - self._warm[1]
-        if seconds < WARN_AFTER or tokens <= 0:
-            return
-        self._has_warned = True
-        hours = self.epochs * expected / tokens * seconds / 3600
-        if hours > 1:
+        if tokens > 0 and (hours := self.epochs * expected / tokens * seconds / 3600) > 1:
             warnings.warn(
                 f"training may take {hours:,.1f} hours: at most {plural(self.epochs, 'epoch')} of "
                 f"{expected:,.0f} tokens, {tokens / seconds:,.0f} of them a second; "

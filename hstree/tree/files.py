@@ -49,11 +49,13 @@ def save(tree: TreeArrays, path: str | os.PathLike[str]) -> None:
     FileFormatError
         When the extension is unknown, the file cannot be written, or JSON cannot hold the meta.
     """
-    ending = _ending(path)
+    name = Path(path).name
+    if not name.endswith(ENDINGS):
+        raise _no_tree_file(path)
     with progress.task(f"writing {path}"), replacing(path) as file:
-        if ending == ".npz":
+        if name.endswith(".npz"):
             to_npz(tree, file)
-        elif ending == ".json":
+        elif name.endswith(".json"):
             file.writelines(to_json(tree))
         else:  # without a file name or time in the header, so that the bytes are the same
             with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
@@ -71,29 +73,30 @@ def read_content(path: str | os.PathLike[str]) -> Content:
 
     Raises FileFormatError when the file cannot be read or is not of this format.
     """
-    ending = _ending(path)
+    name = Path(path).name
+    if not name.endswith(ENDINGS):
+        raise _no_tree_file(path)
     with (
         progress.task(f"reading {path}"),
         explained(f"read {path}", FileFormatError),
         open_regular(path) as file,
     ):
         try:
-            if ending == ".npz":
+            if name.endswith(".npz"):
                 return from_npz(file)
-            return from_json(file.read() if ending == ".json" else unpacked(file, ".gz")(-1))
+            read = file.read if name.endswith(".json") else unpacked(file, ".gz")
+            return from_json(read(-1))
         except FileFormatError as error:
             raise FileFormatError(f"{path} {error}") from error
 
 
-def _ending(path: str | os.PathLike[str]) -> str:
-    for ending in ENDINGS:
-        if Path(path).name.endswith(ending):
-            return ending
+def _no_tree_file(path: str | os.PathLike[str]) -> FileFormatError:
+    """Return the error of a name that no tree file has."""
     if Path(path).is_dir():
         inside = Path(path) / "tree.json"
         remedy = f"name {inside}" if inside.is_file() else "it has no tree.json"
-        raise FileFormatError(f"{path} is a folder, as of a model, and no tree file; {remedy}")
-    raise FileFormatError(f"{path} has no known ending; a tree file ends in {', '.join(ENDINGS)}")
+        return FileFormatError(f"{path} is a folder, as of a model, and no tree file; {remedy}")
+    return FileFormatError(f"{path} has no known ending; a tree file ends in {', '.join(ENDINGS)}")
 
 
 #: Versions of the format that are read; the last one is written.

@@ -179,6 +179,17 @@ def test_one_batch_is_trained_under_any_budget(monkeypatch):
     assert (history.out_of_time, history.epochs[0].share) == (True, 3 / 8)
 
 
+def test_a_training_of_hours_is_told_by_its_speed_after_the_first_seconds(monkeypatch):
+    """Batches of 3, 4 and 1 tokens take a second each; the first three are not counted."""
+    monkeypatch.setattr("tests.training.test_trainer.SIZES", [3, 4, 1, *[5] * 9])
+    with pytest.warns(UserWarning, match=r"1\.7 hours: at most 10 epochs of 3,000 .*, 5 of them"):
+        Clocked(10, None, monkeypatch).fit(Text(3000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Clocked(10, None, monkeypatch).fit(Text(1500))  # less than an hour
+        Clocked(10, 3600, monkeypatch).fit(Text(3000))  # a known time
+
+
 def test_a_loss_that_is_no_likelihood_gives_no_training_perplexity():
     loop = Counting(2)
     loop.layer.is_likelihood = False

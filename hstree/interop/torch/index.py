@@ -153,15 +153,15 @@ class TreeIndex:
         """Return the decisions of all codes of the targets (N,)."""
         if self._host_codes is not None:
             expansion = self._host_codes.expand(target.cpu().numpy())
-            decision_code = segment_ids(expansion.decision_start)
-            arrays = (expansion.code_item, decision_code, expansion.edge)
+            code = segment_ids(expansion.decision_start)
+            arrays = (expansion.code_item, code, expansion.edge)
             return Taken(*(torch.from_numpy(array).to(target.device) for array in arrays))
-        item, code = self.codes(target)
+        item, codes = self.codes(target)
         # (D,) edges of the codes, and the code of each
-        first = self.code_start[code]
-        length = self.code_start[code + 1] - first
+        first = self.code_start[codes]
+        length = self.code_start[codes + 1] - first
         edge = self.code_edge[ranges(first, length)]
-        number = torch.arange(len(code), device=target.device)
+        number = torch.arange(len(codes), device=target.device)
         decision_code = torch.repeat_interleave(number, length, output_size=len(edge))
         return Taken(item, decision_code, edge.long())
 
