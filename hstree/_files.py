@@ -180,28 +180,26 @@ def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
     However the process ends, `current_file` finds either every old file or every new one: the
     temporary folder is renamed when its files are complete, and from then on they count, moved
-    into `folder` or not. Raises FileFormatError.
+    into `folder` or not. The folder is made if it is missing. Raises FileFormatError.
     """
     home = Path(folder)
-    make_folder(home)
-    with (
-        explained(f"write {home}", FileFormatError, "choose another place"),
-        temporary(home) as new_files,
-    ):
-        yield new_files
-        for new in new_files.iterdir():
-            with new.open("rb+") as file:
-                os.fsync(file.fileno())
-            resolved(home / new.name)  # which refuses a folder
-        complete = home / _COMPLETE
-        for ready in (complete, new_files):  # first those that a killed process left
-            with suppress(FileNotFoundError):
-                ready.rename(complete)
-            for moved in complete.glob("*"):
-                with suppress(FileNotFoundError):  # another process moves them too
-                    moved.replace(home / moved.name)
-            with suppress(OSError):
-                complete.rmdir()
+    complete = home / _COMPLETE
+    with explained(f"write {home}", FileFormatError, "choose another place"):
+        home.mkdir(parents=True, exist_ok=True)
+        with temporary(home) as new_files:
+            yield new_files
+            for new in new_files.iterdir():
+                with new.open("rb+") as file:
+                    os.fsync(file.fileno())
+                resolved(home / new.name)  # which refuses a folder
+            for ready in (complete, new_files):  # first those that a killed process left
+                with suppress(FileNotFoundError):
+                    ready.rename(complete)
+                for moved in complete.glob("*"):
+                    with suppress(FileNotFoundError):  # another process moves them too
+                        moved.replace(home / moved.name)
+                with suppress(OSError):
+                    complete.rmdir()
 
 
 def current_file(folder: str | os.PathLike[str], name: str) -> Path:
@@ -224,12 +222,6 @@ def temporary(parent: Path) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder and its parents, if they are missing; raises FileFormatError if that fails."""
-    with explained(f"make the folder {folder}", FileFormatError):
-        folder.mkdir(parents=True, exist_ok=True)
 
 
 def cache_folder(chosen: str | os.PathLike[str] | None = None) -> Path:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
-from hstree._files import UNPACK, cache_folder, make_folder, open_regular, replacing, unpacked
+from hstree._files import UNPACK, cache_folder, open_regular, replacing, unpacked
 from hstree._ragged import offsets
 from hstree._typing import Array, Float32, Int64
 from hstree.errors import FileFormatError, InputError, explained
@@ -107,13 +107,14 @@ def is_dask(rows: object) -> bool:
 def of_dask(rows: Any) -> Array:
     """Return the rows of a Dask array, computed block by block into a file without a name."""
     folder = cache_folder()
-    make_folder(folder)
-    with explained(f"write vectors to {folder}"), TemporaryFile(dir=folder) as file:
-        for block in range(rows.numblocks[0]):
-            computed = np.asarray(rows.blocks[block])
-            file.write(np.ascontiguousarray(computed, computed.dtype).data)
-        shape = file.tell() // (computed.dtype.itemsize * rows.shape[1]), rows.shape[1]
-        return np.memmap(file, computed.dtype, "r", 0, shape)
+    with explained(f"write vectors to {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder) as file:
+            for block in range(rows.numblocks[0]):
+                computed = np.asarray(rows.blocks[block])
+                file.write(np.ascontiguousarray(computed, computed.dtype).data)
+            shape = file.tell() // (computed.dtype.itemsize * rows.shape[1]), rows.shape[1]
+            return np.memmap(file, computed.dtype, "r", 0, shape)
 
 
 def read_npy(name: str, what: str = "vectors", *, mapped_above: float = math.inf) -> Array:

@@ -133,8 +133,8 @@ def _folders(runner: Runner, job: Job, step: Step | None = None) -> list[Path]:
     if job.row.source is not None:
         source, kinds = Job(job.row.source, job.seed), ("runs", "trees", "vectors")
         folders["vectors"] = [runner.folder(source, kind) for kind in kinds]
-    if (file := runner.vectors_kept(job.row)) is not None:
-        folders["vectors"].append(file.parent)
+    if (file := job.row.vectors_file) is not None and runner.is_own(file):
+        folders["vectors"].append(runner.home / file.parent)
     folders["advance"] = folders["run"]
     return folders[step] if step else [*folders["run"], *folders["vectors"], *folders["tree"]]
 

@@ -97,6 +97,8 @@ class Row:
         The row that shares its tree: this one without its layer.
     source : Row or None
         The row whose model learns the vectors that this one is built from.
+    vectors_file : Path or None
+        File of vectors that it is built from instead.
     made_from : object
         Record of what a tree that is there already was made from (`hstree.data.provenance`).
     is_trained, is_flat : bool
@@ -108,6 +110,7 @@ class Row:
     layer: str | None = None
     models = 1
     source: Row | None = None
+    vectors_file: Path | None = None
     made_from: object = None
     is_trained = is_timed = True
 
@@ -254,10 +257,11 @@ class BuilderRow(TreeLayerRow):
         self._builder, self._values = builder, dict(values)
         if self.layer is not None:
             self.tree_row = BuilderRow(name, values)
-        has_file = options.get(_VECTORS_FILE.name) is not None
-        self.is_timed = not has_file and options.get("from") is None
+        self.vectors_file = options.get(_VECTORS_FILE.name)
+        self.is_timed = self.vectors_file is None and options.get("from") is None
         by_vectors = builder.takes is WordVectors or options.get("cluster_by") == "vectors"
-        self.source = BuilderRow("random", {}) if by_vectors and not has_file else None
+        if by_vectors and self.vectors_file is None:
+            self.source = BuilderRow("random", {})
 
     def from_vectors(self, file: Path) -> BuilderRow:
         """Return the same row, built from a file of vectors."""

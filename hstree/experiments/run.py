@@ -27,7 +27,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._compiled import if_it_pays, kernels, n_threads
-from hstree._files import hash_of, make_folder, read_json, read_regular, replacing
+from hstree._files import hash_of, read_json, read_regular, replacing
 from hstree._options import RANDOM_STATE
 from hstree._text import one_line
 from hstree._version import __version__
@@ -269,21 +269,19 @@ class Runner:
         vectors = trained.mean_predicted_vectors(some)
         if tokens is not None:
             vectors.counts = train.counts
-        make_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         vectors.save(file)
         seconds = (result.steps.total or 0.0) + time.perf_counter() - began
         results.write_struct(folder / BUILD, _Build(result.key, vectors.sha256, 0.0, seconds))
         return file, seconds
 
-    def vectors_kept(self, row: Row) -> Path | None:
-        """Return the file that a row is built from, if that is one of the comparison's own.
+    def is_own(self, file: Path) -> bool:
+        """Return whether a file of vectors is one of the comparison's own.
 
-        Such rows, the rounds of a bootstrap, name it by its path below the comparison's folder.
+        Rows that are built from it, the rounds of a bootstrap, name it by its path below the
+        comparison's folder.
         """
-        file = row.tree_row.options.get("vectors_file")
-        if not isinstance(file, Path) or file.is_absolute():
-            return None
-        return self.home / file if (self.home / file.parent / BUILD).exists() else None
+        return not file.is_absolute() and (self.home / file.parent / BUILD).exists()
 
     def tree(self, job: Job) -> tuple[Tree | None, Steps]:
         """Return a row's tree, built if it is not there, and the seconds of vectors and building.
@@ -298,9 +296,9 @@ class Runner:
         is_timed = row.is_timed
         if row.source is not None:
             reads["vectors"], learned = self.vectors(Job(row.source, seed))
-        elif (kept_vectors := self.vectors_kept(row)) is not None:
-            reads["vectors_file"] = kept_vectors
-            made = results.kept_struct(kept_vectors.parent / BUILD, _Build)
+        elif row.vectors_file is not None and self.is_own(row.vectors_file):
+            reads["vectors_file"] = self.home / row.vectors_file
+            made = results.kept_struct(reads["vectors_file"].parent / BUILD, _Build)
             learned = (made and made.seconds) or 0.0
             is_timed = learned > 0 and row.options.get("from") is None
         files = {
@@ -331,7 +329,7 @@ class Runner:
         steps = Steps(vectors=learned, tree=seconds)
         if not is_timed:
             steps = Steps(vectors=None, tree=None)
-        make_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         built.save(file)
         results.write_struct(folder / BUILD, _Build(key, built.sha256, steps.vectors, steps.tree))
         return built, steps
@@ -389,7 +387,6 @@ class Runner:
             raise KeyboardInterrupt
         for call in trained:
             call(model)
-        make_folder(home)
         (home / RESULT).unlink(missing_ok=True)  # from here on it would be of other files
         model.save(home / MODEL)
         splits = Splits(*(model.reencode(part) for part in self.splits))
@@ -479,7 +476,7 @@ class Runner:
             part: Corpus = getattr(self.splits, split)
             is_oov = part.with_vocabulary(train.vocabulary).ids(slice(None)) < 0
             scores[split] = TextScore.of(np.asarray(model.nll(part), np.float64), is_oov)
-        make_folder(home)
+        home.mkdir(parents=True, exist_ok=True)
         return self._keep(
             home,
             self.splits,
@@ -569,10 +566,12 @@ def _whole(file: Path, key: str, read: Callable[[Path], Made]) -> tuple[Made, _B
 
     A damaged one counts as none, with a warning.
     """
-    kept = results.kept_struct(file.parent / BUILD, _Build)
-    if kept is None or kept.key != key:
+    if not (file.parent / BUILD).exists():
         return None
     try:
+        kept = read_json(file.parent / BUILD, _Build)
+        if kept.key != key:
+            return None
         made = read(file)
         if made.sha256 == kept.sha256:
             return made, kept
@@ -590,8 +589,8 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     process holds the lock, wait for its end, or raise InputError. Raises FileFormatError when the
     folder cannot be written.
     """
-    make_folder(folder)
     with explained(f"write in {folder}", FileFormatError):
+        folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("ab")
     with file:
         if fcntl is not None:

@@ -23,7 +23,7 @@ from safetensors.numpy import load as tensors_from_bytes
 from safetensors.numpy import save as tensors_to_bytes
 
 from hstree._compiled import kernels, n_threads
-from hstree._files import make_folder, open_regular, replacing
+from hstree._files import open_regular, replacing
 from hstree._text import one_line
 from hstree._typing import Array
 from hstree._version import __version__
@@ -88,7 +88,7 @@ class Checkpoints:
         digest = hashlib.sha256(line)
         digest.update(tensors)
         try:
-            make_folder(self.folder)
+            self.folder.mkdir(parents=True, exist_ok=True)
             before = sorted(self.folder.glob(NAMES))
             number = int(before[-1].stem) + 1 if before else 0
             with replacing(self.folder / f"{number:09}.checkpoint") as file:
@@ -98,7 +98,7 @@ class Checkpoints:
             for other in self.folder.parent.glob("[0-9a-f]" * 16):
                 if time.time() - other.stat().st_mtime > ABANDONED:
                     shutil.rmtree(other, ignore_errors=True)
-        except FileFormatError as error:
+        except (FileFormatError, OSError) as error:
             warnings.warn(
                 "the state of the training cannot be saved, so that it would start anew after a "
                 f"stop: {error}",

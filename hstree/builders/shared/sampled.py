@@ -20,7 +20,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._compiled import in_threads
-from hstree._files import cache_folder, hash_of, make_folder, replacing
+from hstree._files import cache_folder, hash_of, replacing
 from hstree._jobs import n_parallel, parallel
 from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Floating, Int64
@@ -29,6 +29,7 @@ from hstree.builders.shared.divisive import DividedTree, Split, divide
 from hstree.builders.shared.nodes import Nodes, scale_of
 from hstree.data.vector_files import LARGE
 from hstree.data.vectors import WordVectors
+from hstree.errors import FileFormatError, explained
 
 T = TypeVar("T")
 
@@ -142,7 +143,8 @@ def divide_vectors(
             if value is not None:
                 document["value"] = hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()
             folder = cache_folder() / "trees" / hash_of(document)[:16]
-            make_folder(folder)
+            with explained(f"write in {folder}", FileFormatError):
+                folder.mkdir(parents=True, exist_ok=True)
             divided = [
                 _divide_large(
                     splitter, vectors.vectors, value, seed, f"{folder}/{number}", n_jobs, task
