@@ -115,7 +115,7 @@ def _compare(
     from hstree._text import figure
     from hstree.experiments.compare import compare as run
     from hstree.experiments.compare import plan_of
-    from hstree.report import PAGE
+    from hstree.report import PAGE, write
     from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
 
@@ -125,7 +125,7 @@ def _compare(
         if plan:
             planned = plan_of(splits, rows, output, **options)
         else:
-            options["updated"] = lambda so_far: so_far.to_html(page)
+            options["updated"] = lambda so_far: write(so_far, output, page)
             comparison = run(splits, rows, output, **options)
     if not plan:
         print_comparison(comparison, page, conditions=conditions)

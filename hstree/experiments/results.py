@@ -464,22 +464,6 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     #: Folder that holds the comparison's files; None if it was not read from one.
     folder: ClassVar[Path | None] = None
 
-    def __post_init__(self) -> None:
-        """Refuse figures that do not fit together."""
-        names = [row.name for row in self.rows]
-        if len(set(names)) < len(names):
-            raise ValueError("two rows have the same name")
-        for row in self.rows:
-            if (row.kind == "tree") != (row.tree is not None and row.tree_file is not None):
-                raise ValueError(f"the row {row.name!r} lacks a tree, or has one")
-        if any(len(row.by_band) != len(self.bands) for row in self.rows):
-            raise ValueError("a row has perplexities for other bands")
-        named = [*(name for table in self.words for name in (table.row, table.against))]
-        if (choice := self.choice) is not None:
-            named += [choice.best, choice.chosen, choice.rival or choice.chosen, *choice.tied]
-        if not set(named) <= set(names):
-            raise ValueError("a row is named that is not in the table")
-
     def __repr__(self) -> str:
         best = "" if self.best is None else f", best {self.best.name!r}"
         return f"{type(self).__name__}({plural(len(self.rows), 'row')}{best})"
@@ -773,4 +757,23 @@ def load(path: str | os.PathLike[str]) -> Comparison:
             f"{file}: version {repr(header.version)[:40]}; this hstree reads version {VERSION}; "
             "compare again"
         )
-    return read_json(file, Comparison, "compare again").in_folder(file.parent)
+    comparison = read_json(file, Comparison, "compare again")
+    if (wrong := _misfit(comparison)) is not None:
+        raise FileFormatError(f"{file} is damaged: {wrong}; compare again")
+    return comparison.in_folder(file.parent)
+
+
+def _misfit(comparison: Comparison) -> str | None:
+    """Say which figures of a file do not fit together; None where all do."""
+    names = [row.name for row in comparison.rows]
+    if len(set(names)) < len(names):
+        return "two rows have the same name"
+    for row in comparison.rows:
+        if (row.kind == "tree") != (row.tree is not None and row.tree_file is not None):
+            return f"the row {row.name!r} lacks a tree, or has one"
+    if any(len(row.by_band) != len(comparison.bands) for row in comparison.rows):
+        return "a row has perplexities for other bands"
+    named = [name for table in comparison.words for name in (table.row, table.against)]
+    if (choice := comparison.choice) is not None:
+        named += [choice.best, choice.chosen, choice.rival or choice.chosen, *choice.tied]
+    return None if set(named) <= set(names) else "a row is named that is not in the table"

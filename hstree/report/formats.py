@@ -34,13 +34,6 @@ def signed(value: float, form: str = ".2f") -> str:
     return text[1:] if text[1:] == "0.0%" else text
 
 
-def hover(value: str | float | None) -> str:
-    """Format a figure of a mark, as it is shown beside the pointer."""
-    if isinstance(value, float):
-        return number(value, 1)
-    return value if isinstance(value, str) else number(value, most=0)
-
-
 class Link(NamedTuple):
     """A file inside the page, as a link that holds it."""
 
@@ -65,6 +58,6 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-for _format in (number, signed, hover, plural):
+for _format in (number, signed, plural):
     TEMPLATES.filters[_format.__name__] = _format
 TEMPLATES.filters["or_infinite"] = lambda value: math.inf if value is None else value

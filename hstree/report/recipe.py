@@ -91,8 +91,8 @@ def _command(row: Row, figures: RowResult, corpus: str, comparison: Comparison) 
             seconds = (figures.steps.total or 0.0) / figures.models
             typed += ["--seconds", str(max(round(seconds), 1))]
     if isinstance(row, Several):
-        return ["hstree", "compare", corpus, str(row), *typed, "-o", "again"]
-    name = str(row)
+        return ["hstree", "compare", corpus, row.name, *typed, "-o", "again"]
+    name = row.name
     if isinstance(row, TreeRow):
         layer = "" if row.layer is None else f" + {row.layer}"
         name = shlex.quote(str(figures.tree_file)) + layer
