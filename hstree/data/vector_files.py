@@ -149,10 +149,10 @@ def numbers_per_word(head: bytes) -> int:
     header = _HEADER.match(head)
     lines = head[header.end() if header else 0 :].split(b"\n")[: _FIRST_LINES + 1]
     whole = [line for line in lines[:-1] if line.strip()]  # the last may be cut off
-    numbers = set(map(_count_numbers, whole))
-    if len(whole) < 2 or len(numbers) > 1 or not all(b"." in line for line in whole):
+    if len(whole) < 2 or not all(b"." in line for line in whole):
         return 0
-    return count if (count := numbers.pop()) >= FEWEST else 0
+    first, *others = map(_count_numbers, whole)
+    return first if first >= FEWEST and set(others) == {first} else 0
 
 
 def read_text_or_binary(name: str) -> tuple[list[str], Float32]:

@@ -54,7 +54,8 @@ class Content:
             at, value = next((i, x) for i, x in enumerate(labels) if not isinstance(x, str))
             broken["labels"] = f"label {at} is {value!r}, not a string"
         else:
-            broken |= _not_utf8("labels", "label", labels)
+            if not all(map(str.isascii, labels)):
+                broken |= _not_utf8("labels", "label", labels)
             # Nearly always hashes tell that no label occurs twice, in a sixth of a set's time.
             hashes = np.sort(np.fromiter(map(hash, labels), np.int64, len(labels)))
             if np.any(hashes[1:] == hashes[:-1]) and len(set(labels)) < len(labels):
