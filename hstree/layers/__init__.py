@@ -3,7 +3,7 @@
 from hstree._options import Range
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.hooks import TrainingHooks
-from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
+from hstree.layers.registry import LAYERS, LayerSpec
 
 __all__ = [
     "LAYERS",
@@ -13,5 +13,4 @@ __all__ = [
     "ParameterGradient",
     "Range",
     "TrainingHooks",
-    "layer_spec",
 ]

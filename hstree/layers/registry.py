@@ -202,7 +202,3 @@ class LayerSpec:
                     options.pop(retired, None)
                 return LayerSpec(read(current_file(folder, file)), name, **options)
         raise FileFormatError(f'{folder}: "layer" in the config is not a name and options')
-
-
-#: The same by an older name.
-layer_spec = LayerSpec

@@ -46,7 +46,7 @@ def test_another_output_layer_trains_the_vectors(hstree, corpus, tmp_path):
     ran = hstree("embed", corpus, "negative samples=3", *QUICK, "-o", "v.npy")
     assert "cbow over negative" in ran.out
     text = library.Corpus.read(corpus, unk=None)
-    spec = library.layers.layer_spec(text.counted_vocabulary(), "negative", samples=3)
+    spec = library.layers.LayerSpec(text.counted_vocabulary(), "negative", samples=3)
     model = new_model(spec, model="cbow", dim=6, epochs=1, sample=1e-3).fit(text)
     found = WordVectors.read(tmp_path / "v.npy")
     np.testing.assert_array_equal(found.vectors, model.vectors(text).vectors)

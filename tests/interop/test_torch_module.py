@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from hstree.errors import FileFormatError, InputError, OptionError
-from hstree.layers.registry import layer_spec
+from hstree.layers.registry import LayerSpec
 from hstree.models import new_model
 from hstree.models.lbl import LanguageModel
 from hstree.tree import Tree
@@ -297,7 +297,7 @@ def test_weights_come_from_a_model(kind, model, tmp_path):
 def test_weights_come_from_a_hierarchical_softmax_alone(model):
     with pytest.raises(FileFormatError, match="there is no folder nowhere; give one that"):
         HierarchicalSoftmax.from_model("nowhere")
-    with_features = LanguageModel(layer_spec(model.tree, "ngrams"), dim=5, context=2)
+    with_features = LanguageModel(LayerSpec(model.tree, "ngrams"), dim=5, context=2)
     with pytest.raises(InputError, match="output layer is 'ngrams', not the hierarchical softmax"):
         HierarchicalSoftmax.from_model(with_features)
 

@@ -5,7 +5,7 @@ import pytest
 
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.layers.cnn import BEGIN, END
-from hstree.layers.registry import layer_spec
+from hstree.layers.registry import LayerSpec
 from tests.layers.gradients import assert_slopes, dense
 from tests.layers.gradients import drawn as drawn_layer
 
@@ -21,7 +21,7 @@ def drawn(**options):
 
 
 def drawn_batch(**options):
-    return drawn_layer(layer_spec(WORDS, "cnn", **options).new(DIM, dtype=np.float64))
+    return drawn_layer(LayerSpec(WORDS, "cnn", **options).new(DIM, dtype=np.float64))
 
 
 def spelled(words, widest):

@@ -18,7 +18,7 @@ from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, PluginError
 from hstree.layers.flat import FlatSoftmax
-from hstree.layers.registry import LAYERS, LayerKind, LayerSpec, layer_spec
+from hstree.layers.registry import LAYERS, LayerKind, LayerSpec
 from hstree.models import MODELS, load_model, new_model
 from hstree.tree import Tree
 from tests.layers.gradients import assert_slopes, dense
@@ -66,11 +66,11 @@ def specs():
     with example_plugins():
         for name, kind in LAYERS.all().items():
             for source, made_over in SOURCES[kind.takes].items():
-                yield pytest.param(layer_spec(made_over, name), id=f"{name}, {source}")
+                yield pytest.param(LayerSpec(made_over, name), id=f"{name}, {source}")
         for name, variants in VARIANTS.items():
             made_over = next(iter(SOURCES[LAYERS.get(name).takes].values()))
             for options in variants:
-                yield pytest.param(layer_spec(made_over, name, **options), id=f"{name}, {options}")
+                yield pytest.param(LayerSpec(made_over, name, **options), id=f"{name}, {options}")
 
 
 def drawn(spec, dtype=np.float64, **options):
@@ -216,7 +216,7 @@ def test_shapes_and_curvature_are_those_of_the_parameters(spec):
 @pytest.mark.parametrize("counts", [COUNTS + 1, np.arange(1, 9)])
 def test_a_dense_softmax_curves_as_the_flat_tree(counts):
     words = SOURCES[Vocabulary]["words"]
-    both = (layer_spec(words, name).new(DIM).curvature(counts) for name in ("flat", "smoothed"))
+    both = (LayerSpec(words, name).new(DIM).curvature(counts) for name in ("flat", "smoothed"))
     for curvature, other in zip(*(one.values() for one in both), strict=True):
         np.testing.assert_allclose(curvature, other, rtol=1e-12)
 
@@ -234,7 +234,7 @@ with example_plugins():
 
 @pytest.mark.parametrize(("model", "layer"), sorted(set(TRAINED)))
 def test_the_same_seed_gives_the_same_bytes_and_they_the_same_model(model, layer, splits, tmp_path):
-    spec = layer_spec(made_over(splits.train, LAYERS.get(layer)), layer)
+    spec = LayerSpec(made_over(splits.train, LAYERS.get(layer)), layer)
     untrained = new_model(spec, model=model, **OPTIONS | {"epochs": 0}).fit(splits.train)
     unigram = unigram_score(splits.test, splits.train.counts).perplexity
     assert untrained.perplexity(splits.test) == pytest.approx(unigram, rel=1e-4)
@@ -266,15 +266,15 @@ def test_options_are_read_from_the_class_and_checked():
     assert kind.takes is Vocabulary
     assert kind.summary.startswith("Softmax over all labels, trained with label smoothing")
     words = SOURCES[Vocabulary]["words"]
-    assert layer_spec(words, "smoothed").options == {"smoothing": 0.1}
+    assert LayerSpec(words, "smoothed").options == {"smoothing": 0.1}
     with pytest.raises(OptionError, match="smoothing is 'x'"):
-        layer_spec(words, "smoothed", smoothing="x")
+        LayerSpec(words, "smoothed", smoothing="x")
     with pytest.raises(OptionError, match="no option 'smooth'; did you mean 'smoothing'"):
-        layer_spec(words, "smoothed", smooth=1)
+        LayerSpec(words, "smoothed", smooth=1)
     with pytest.raises(OptionError, match="no output layer 'smooth'; did you mean 'smoothed'"):
-        layer_spec(words, "smooth")
+        LayerSpec(words, "smooth")
     with pytest.raises(InputError, match="'tree' takes a Tree, not a Vocabulary"):
-        layer_spec(words)
+        LayerSpec(words)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_options_are_read_from_the_class_and_checked():
 def test_options_that_do_not_fit_are_named(layer, options, said):
     words = Vocabulary([f"w{i}" for i in range(40)], range(40, 0, -1))
     with pytest.raises(OptionError, match=said):
-        layer_spec(words, layer, **options).new(16)
+        LayerSpec(words, layer, **options).new(16)
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_options_that_do_not_fit_are_named(layer, options, said):
     ],
 )
 def test_a_damaged_layer_is_named(change, said, splits, tmp_path):
-    new_model(layer_spec(splits.train.vocabulary, "smoothed"), **OPTIONS).save(tmp_path)
+    new_model(LayerSpec(splits.train.vocabulary, "smoothed"), **OPTIONS).save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(FileFormatError, match=said):
@@ -335,10 +335,10 @@ def test_a_tree_is_short_for_its_layer():
 
 
 def test_test_lines_that_a_vocabulary_was_made_from_are_named(splits):
-    of_test = layer_spec(splits.test.select_vocabulary(unk=True), "flat")
+    of_test = LayerSpec(splits.test.select_vocabulary(unk=True), "flat")
     sentence = read_before(splits.test, layer=of_test.made_from)
     assert "the vocabulary of the output layer was made from" in sentence
-    of_train = layer_spec(splits.train.vocabulary, "flat")
+    of_train = LayerSpec(splits.train.vocabulary, "flat")
     assert read_before(splits.test, layer=of_train.made_from) is None
 
 
@@ -346,7 +346,7 @@ def test_the_flat_softmax_is_computed_as_layers_that_approximate_it_in_training_
     """Their speeds in testing are compared: one may not have another pass over its scores."""
     words = Vocabulary([f"w{i}" for i in range(50)], range(50, 0, -1))
     rng = np.random.default_rng(0)
-    flat, dense = (layer_spec(words, name).new(8) for name in ("flat", "sampled"))
+    flat, dense = (LayerSpec(words, name).new(8) for name in ("flat", "sampled"))
     for mine, theirs in zip(flat.parameters().values(), dense.parameters().values(), strict=True):
         mine[...] = theirs[...] = rng.standard_normal(mine.shape)
     hidden = rng.standard_normal((64, 8), np.float32)
@@ -356,6 +356,6 @@ def test_the_flat_softmax_is_computed_as_layers_that_approximate_it_in_training_
 
 
 def test_the_seconds_before_the_first_batch_are_measured(splits, monkeypatch):
-    spec = layer_spec(made_over(splits.train, LAYERS.get("flat")), "flat")
+    spec = LayerSpec(made_over(splits.train, LAYERS.get("flat")), "flat")
     monkeypatch.setattr(FlatSoftmax, "prepare", lambda self, train: time.sleep(0.05))
     assert fitted(spec, splits, **OPTIONS).history_.preparation >= 0.05

@@ -7,7 +7,7 @@ from scipy.special import log_softmax, logsumexp
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import InputError
-from hstree.layers.registry import layer_spec
+from hstree.layers.registry import LayerSpec
 from tests.layers.gradients import assert_same, assert_slopes, dense, drawn, softmax_gradients
 from tests.texts import corpus_of, markov_lines
 
@@ -19,7 +19,7 @@ NAMES = ("importance", "adaptive-importance")
 
 def new(name="importance", words=WORDS, dtype=np.float64, batch=6, **options):
     """Return a layer with drawn parameters, hidden vectors and targets."""
-    return drawn(layer_spec(words, name, **options).new(3, dtype=dtype), batch, 1)
+    return drawn(LayerSpec(words, name, **options).new(3, dtype=dtype), batch, 1)
 
 
 def as_drawn(monkeypatch, layer):
@@ -173,4 +173,4 @@ def test_it_is_refused_without_the_words_before(windows):
     around = SymmetricWindows(windows.corpus, 2)
     words = windows.corpus.vocabulary
     with pytest.raises(InputError, match="adaptive-importance needs the words before"):
-        layer_spec(words, "adaptive-importance").new(3).prepare(around)
+        LayerSpec(words, "adaptive-importance").new(3).prepare(around)

@@ -11,7 +11,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import FileFormatError, InputError
 from hstree.layers.ngram_features import NgramFeatures
-from hstree.layers.registry import layer_spec
+from hstree.layers.registry import LayerSpec
 from hstree.models import load_model, new_model
 from hstree.tree import Tree
 from hstree.tree.weight_rows import NARROW
@@ -47,7 +47,7 @@ def prepared(text, kind, dtype=np.float64, seed=0, **options):
     weights, and the text's windows.
     """
     tree = trees(text)[kind] if isinstance(kind, str) else kind
-    spec = layer_spec(tree, "ngrams", **{"words": WORDS, **options})
+    spec = LayerSpec(tree, "ngrams", **{"words": WORDS, **options})
     layer = spec.new(DIM, dtype=dtype)
     windows = Windows(text.with_vocabulary(spec.vocabulary), 4)
     layer.prepare(windows)
@@ -221,7 +221,7 @@ def test_one_wide_class_tree_is_searched(forest):
 
 
 def test_a_saved_model_keeps_its_features(text, tmp_path):
-    spec = layer_spec(trees(text)["binary"], "ngrams", words=2)
+    spec = LayerSpec(trees(text)["binary"], "ngrams", words=2)
     model = new_model(spec, dim=DIM, epochs=2, context=3).fit(text)
     model.save(tmp_path / "model")
     again = load_model(tmp_path / "model")
@@ -262,8 +262,8 @@ def test_damaged_tables_are_refused(text, what, damage):
 
 
 def test_features_are_of_no_more_words_than_the_context_has(text):
-    spec = layer_spec(trees(text)["binary"], "ngrams", words=3)
-    layer, of_two = spec.new(DIM), layer_spec(spec.source, "ngrams", words=2).new(DIM)
+    spec = LayerSpec(trees(text)["binary"], "ngrams", words=3)
+    layer, of_two = spec.new(DIM), LayerSpec(spec.source, "ngrams", words=2).new(DIM)
     for one in (layer, of_two):
         one.prepare(Windows(text.with_vocabulary(spec.vocabulary), 2))
     assert named(layer.features) == named(of_two.features)
@@ -278,7 +278,7 @@ def test_long_contexts_of_many_words_have_keys(tmp_path):
     lines = [" ".join(f"w{i}" for i in rng.integers(0, 9_000, 12)) for _ in range(3_000)] * 2
     text = corpus_of(tmp_path, lines)
     tree = hstree.build("balanced", text.counted_vocabulary())
-    layer = layer_spec(tree, "ngrams", words=6).new(DIM)
+    layer = LayerSpec(tree, "ngrams", words=6).new(DIM)
     windows = Windows(text.with_vocabulary(Vocabulary(tree.labels, tree.counts)), 6)
     layer.prepare(windows)
     contexts, _, _ = next(windows.batches(len(text)))
@@ -286,7 +286,7 @@ def test_long_contexts_of_many_words_have_keys(tmp_path):
 
 
 def test_models_of_words_on_both_sides_are_refused(text):
-    spec = layer_spec(trees(text)["binary"], "ngrams")
+    spec = LayerSpec(trees(text)["binary"], "ngrams")
     with pytest.raises(InputError, match="need the words before each target"):
         new_model(spec, model="cbow", dim=DIM, epochs=1).fit(text)
 

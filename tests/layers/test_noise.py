@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.noise import Unigram
-from hstree.layers.registry import layer_spec
+from hstree.layers.registry import LayerSpec
 from tests.layers.gradients import assert_same, dense, softmax_gradients
 from tests.layers.gradients import drawn as drawn_layer
 
@@ -19,14 +19,14 @@ MASS = np.maximum(COUNTS, 0.5)
 
 def drawn(name, options):
     """Return a float64 layer with drawn vectors and biases, hidden vectors and targets."""
-    return drawn_layer(layer_spec(WORDS, name, **options).new(4, dtype=np.float64))
+    return drawn_layer(LayerSpec(WORDS, name, **options).new(4, dtype=np.float64))
 
 
 def test_more_different_samples_than_labels_are_refused_but_the_default():
     for legal in ({}, {"samples": 8}, {"samples": 9, "unique": False}):
-        layer_spec(WORDS, "nce", **legal).new(4)
+        LayerSpec(WORDS, "nce", **legal).new(4)
     with pytest.raises(OptionError, match="samples is 9, but there are 8 labels to draw from"):
-        layer_spec(WORDS, "sampled", samples=9).new(4)
+        LayerSpec(WORDS, "sampled", samples=9).new(4)
 
 
 @pytest.mark.parametrize(("name", "options"), [("sampled", {}), ("nce", {"ranking": True})])
@@ -204,7 +204,7 @@ def test_the_noise_is_that_of_gensim():
     model = gensim.Word2Vec(negative=5, min_count=1)
     model.build_vocab_from_freq({f"w{i}": count for i, count in enumerate(counts)})
     words = Vocabulary(model.wv.index_to_key, counts)
-    layer = layer_spec(words, "negative").new(4)
+    layer = LayerSpec(words, "negative").new(4)
     share = np.diff(model.cum_table.astype(np.float64), prepend=0) / model.cum_table[-1]
     noise = np.exp(layer.noise.log_prob)
     np.testing.assert_allclose(noise, share, atol=1e-6)

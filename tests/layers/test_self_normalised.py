@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers import dense
-from hstree.layers.registry import layer_spec
+from hstree.layers.registry import LayerSpec
 from tests.layers.gradients import assert_same
 from tests.layers.gradients import dense as gradients_of
 from tests.layers.gradients import drawn as drawn_layer
@@ -17,7 +17,7 @@ DIM = 4
 
 def drawn(name, batch=12, **options):
     """Return a layer with drawn parameters, hidden vectors and more targets than words."""
-    return drawn_layer(layer_spec(WORDS, name, **options).new(DIM, dtype=np.float64), batch)
+    return drawn_layer(LayerSpec(WORDS, name, **options).new(DIM, dtype=np.float64), batch)
 
 
 @pytest.mark.parametrize("alpha", [0.1, 2.0])
@@ -43,7 +43,7 @@ def test_blocks_of_a_batch_change_nothing(name, monkeypatch):
 
 
 def test_large_scores_do_not_overflow():
-    layer = layer_spec(WORDS, "self-normalised").new(DIM)
+    layer = LayerSpec(WORDS, "self-normalised").new(DIM)
     layer.bias += 500
     losses, gradients = layer.loss(np.ones((2, DIM), np.float32), np.array([0, 1]), None)
     np.testing.assert_allclose(losses, -layer.log_prob(np.zeros((1, DIM)))[0, :2] + 25_000, 1e-4)
@@ -78,7 +78,7 @@ def test_with_all_targets_it_is_self_normalised_around_its_centre():
 
 
 def test_the_smallest_alpha_still_starts_as_the_unigram_distribution_in_float32():
-    layer = layer_spec(WORDS, "infrequent", alpha=1e-3).new(DIM)
+    layer = LayerSpec(WORDS, "infrequent", alpha=1e-3).new(DIM)
     mass = np.maximum(WORDS.counts, 0.5)
     start = np.exp(layer.log_prob(np.zeros((1, DIM), np.float32)))[0]
     np.testing.assert_allclose(start, mass / mass.sum(), rtol=1e-4)

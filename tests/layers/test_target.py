@@ -6,7 +6,7 @@ from scipy.special import log_softmax
 
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import Windows
-from hstree.layers.registry import layer_spec
+from hstree.layers.registry import LayerSpec
 from tests.layers.gradients import assert_slopes, drawn
 from tests.texts import corpus_of
 
@@ -21,7 +21,7 @@ def batches(seed=0, n=40, size=4):
 
 
 def new(dtype=np.float64, **options):
-    return drawn(layer_spec(WORDS, "target", **options).new(3, dtype=dtype), seed=1)[0]
+    return drawn(LayerSpec(WORDS, "target", **options).new(3, dtype=dtype), seed=1)[0]
 
 
 def partitions(layer, some):
@@ -88,7 +88,7 @@ def test_the_correction_leaves_the_exact_softmax_in_place(tmp_path):
     share = 1 / np.arange(1, 61)
     ids = np.random.default_rng(0).choice(60, (100, 20), p=share / share.sum())
     corpus = corpus_of(tmp_path, [" ".join(f"w{i}" for i in line) for line in ids.tolist()])
-    layer = layer_spec(corpus.vocabulary, "target", candidates=20).new(2, dtype=np.float64)
+    layer = LayerSpec(corpus.vocabulary, "target", candidates=20).new(2, dtype=np.float64)
     windows = Windows(corpus, 2)
     layer.prepare(windows)
     gradient = np.zeros(layer.n_labels)

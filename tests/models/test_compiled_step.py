@@ -11,7 +11,7 @@ from hstree.builders import build
 from hstree.builders.shared.join import join_under_root
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.hooks import hooks_of
-from hstree.layers.registry import TREE_LAYER, layer_spec
+from hstree.layers.registry import TREE_LAYER, LayerSpec
 from hstree.models.cbow import CBOW
 from hstree.models.lbl import LanguageModel
 from hstree.models.skipgram import SkipGram
@@ -78,7 +78,7 @@ def trained(
     into steps.
     """
     with numpy_alone(not fast):
-        spec = layer_spec(tree(kind, corpus), layer)
+        spec = LayerSpec(tree(kind, corpus), layer)
         model = of(spec, dim=13, **{"batch_size": 50, **options})
         windows = model.windows(corpus)
         if (prepare := hooks_of(model.layer).prepare) is not None:

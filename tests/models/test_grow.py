@@ -96,9 +96,9 @@ def test_labels_whose_codes_stay_have_the_same_probabilities_after_growing(texts
 def test_what_cannot_grow_is_refused(texts):
     tree = hstree.build("huffman", texts[0])
     words = texts[0].counted_vocabulary()
-    flat = hstree.LanguageModel(hstree.layers.layer_spec(words, "flat"), dim=2)
+    flat = hstree.LanguageModel(hstree.layers.LayerSpec(words, "flat"), dim=2)
     with pytest.raises(OptionError, match="'flat' is over words"):
         flat.grow(tree)
-    features = hstree.LanguageModel(hstree.layers.layer_spec(tree, "ngrams"), dim=2)
+    features = hstree.LanguageModel(hstree.layers.LayerSpec(tree, "ngrams"), dim=2)
     with pytest.raises(OptionError, match="NgramSoftmax cannot go on over another tree"):
         features.grow(hstree.grow(tree, ["x"]))

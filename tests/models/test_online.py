@@ -12,7 +12,7 @@ from hstree.data.splits import Splits
 from hstree.data.text_score import unigram_score
 from hstree.data.windows import LineWindows, SymmetricWindows
 from hstree.errors import OptionError
-from hstree.layers.registry import layer_spec
+from hstree.layers.registry import LayerSpec
 from hstree.models.cbow import CBOW
 from hstree.models.lbl import BATCH, LanguageModel
 from hstree.models.skipgram import SkipGram
@@ -155,7 +155,7 @@ def test_a_log_bilinear_model_trains_in_batches_where_these_are_asked_for(corpus
         (tree, {"full": True}),
         (join_under_root([tree, build("random", corpus)], tree.labels), {}),
         (build("flat", corpus), {}),
-        (layer_spec(tree, "ngrams"), {}),
+        (LayerSpec(tree, "ngrams"), {}),
     ):
         trainer = LanguageModel(output, **options).trainer(windows)
         assert (trainer._is_word_by_word, trainer.batch_size) == (False, BATCH)
@@ -227,7 +227,7 @@ def test_the_learning_rate_falls_in_small_texts_too(corpus, tree):
     [
         lambda corpus: build("flat", corpus),
         lambda corpus: build("classes", corpus, cluster_by="frequency"),
-        lambda corpus: layer_spec(corpus.vocabulary, "sampled"),
+        lambda corpus: LayerSpec(corpus.vocabulary, "sampled"),
     ],
 )
 @pytest.mark.parametrize("of", MODELS)

@@ -10,7 +10,7 @@ import pytest
 import hstree
 from hstree import progress
 from hstree.data.splits import Splits
-from hstree.layers.registry import LAYERS, layer_spec
+from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models import MODELS, new_model
 from hstree.training import checkpoints, interrupts
 from hstree.training import trainer as trainer_module
@@ -42,7 +42,7 @@ def texts(tmp_path_factory):
 def spec_of(layer, corpus):
     words = corpus.counted_vocabulary()
     over = hstree.build("huffman", words) if LAYERS.all()[layer].takes is Tree else words
-    return layer_spec(over, layer, **OPTIONS.get(layer, {}))
+    return LayerSpec(over, layer, **OPTIONS.get(layer, {}))
 
 
 def bits(model):

@@ -6,7 +6,7 @@ import pytest
 import hstree
 from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import Vocabulary
-from hstree.layers.registry import layer_spec
+from hstree.layers.registry import LayerSpec
 from hstree.models.lbl import LanguageModel
 from hstree.training.scoring import BATCH
 from tests.texts import corpus_of, markov_lines
@@ -64,7 +64,7 @@ def test_ln_z_is_measured_with_the_score(text, kind):
     _, test, _ = text
     words = test.counted_vocabulary()
     given = {"dim": 4, "epochs": 1, "learning_rate": 0.1}
-    model = kind(layer_spec(words, "self-normalised"), **given).fit(test)
+    model = kind(LayerSpec(words, "self-normalised"), **given).fit(test)
     assert model.score(test).log_normaliser is None
     score = model.score(test, details=True)
     # (T,) ln Z in each context; skip-gram's is the mean over the words of the window
