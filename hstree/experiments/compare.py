@@ -46,7 +46,8 @@ from hstree.models.ensemble import mean_probability
 from hstree.tree import Tree, load
 from hstree.tree.statistics import tree_statistics
 
-#: Greatest relative distance to the lowest validation perplexity of a row that is nearly as good.
+#: Greatest relative distance to the lowest validation perplexity of a row that is nearly as good,
+#: where rows took different times.
 WITHIN = 0.03
 #: Share of the minutes of `Halving` that training may take in the first round's reckoning; scoring,
 #: speeds and n-gram models take the rest.
@@ -463,7 +464,8 @@ class Table:
         bands = frequency_bands(splits)
         rows = [self._row(row, done, bands) for row in done]
         names = [row.name for row in (done if self.finalists is None else self.finalists)]
-        choice = results.choose([row for row in rows if row.name in names], WITHIN)
+        within = WITHIN if runner.stop.total_seconds is None else 0.0
+        choice = results.choose([row for row in rows if row.name in names], within)
         if choice is not None and choice.rival is not None:
             by_name = {row.name: row for row in done}
             chosen, rival = (self.nlls(by_name[name]) for name in (choice.chosen, choice.rival))

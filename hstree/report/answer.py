@@ -81,7 +81,9 @@ def sentence_of(comparison: Comparison, choice: Choice | None) -> str:
         return (
             f"No {noun} {'was compared' if is_done else 'is finished'}, so there is none to name."
         )
-    alone, chosen = "the lowest perplexity, and no faster row comes near it", choice.chosen
+    alone, chosen = "the lowest perplexity", choice.chosen
+    if choice.within:
+        alone += ", and no faster row comes near it"
     if chosen != choice.best:
         alone = f"the fastest whose perplexity is near the lowest, that of {choice.best}"
     if not comparison.row(chosen).is_flat:
@@ -90,7 +92,8 @@ def sentence_of(comparison: Comparison, choice: Choice | None) -> str:
     nearest = min(others, key=lambda row: row.valid, default=None)
     if nearest is None or not (against := against_flat(nearest, comparison)):
         return alone
-    return f"no faster {noun} comes near it; {nearest.name} is {against}"
+    of_flat = f"no faster {noun} comes near it" if choice.within else "the lowest perplexity"
+    return f"{of_flat}; {nearest.name} is {against}"
 
 
 def against_flat(row: RowResult, comparison: Comparison) -> str:

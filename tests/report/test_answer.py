@@ -80,6 +80,8 @@ def test_without_flat_the_answer_is_among_the_rows():
     rows = [near(training=None), a_row("other", test=120.0, training=None)]
     compared = a_comparison(*rows)
     assert sentence(compared) == "the lowest perplexity, and no faster row comes near it"
+    after_equal_seconds = a_comparison(*rows, choice=chosen("near", within=0.0))
+    assert sentence(after_equal_seconds) == "the lowest perplexity"
     assert "The flat softmax was not compared." in said(compared)["How was it chosen?"]
 
 
