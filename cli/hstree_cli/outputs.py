@@ -61,14 +61,17 @@ class Output(NamedTuple):
 def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True) -> None:
     """Refuse outputs that cannot be written, must not be replaced, or are not apart.
 
-    `reads` is all that the command reads, as for `check_apart`. Without `force` nothing that is
-    there is replaced.
+    `reads` has all that the command reads, by paths or as it was typed: "-" is standard input; what
+    is no path (None, numbers) is skipped. Without `force` nothing that is there is replaced.
     """
     from hstree._files import resolved
+    from hstree.data.word_files import LABELS
     from hstree.errors import FileFormatError, OptionError
 
-    reads = list(reads)
-    taken = list(reads)  # and what outputs before this one write
+    named = [read for read in reads if read and isinstance(read, str | Path)]
+    read = [Path("/dev/stdin" if one == "-" else one) for one in named]
+    read += [path.with_suffix(LABELS) for path in read if path.suffix == ".npy"]
+    taken = list(read)  # and what outputs before this one write
     for option, path, endings, holds in outputs:
         if path is None:
             continue
@@ -76,10 +79,11 @@ def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True)
             raise OptionError(f"{option} {path}: its name must end in {' or '.join(endings)}")
         if holds is None and path.is_dir():
             raise FileFormatError(f"{option} {path} is a folder; name a file in it")
-        check_apart(path, option, reads)
+        check_apart(path, option, read)
         if holds is not None and path.is_file():
             raise FileFormatError(f"{option} {path} is a file; name a folder")
-        targets = _with_labels(path) if holds is None else [path / name for name in holds]
+        targets = [path] if holds is None else [path / name for name in holds]
+        targets += [file.with_suffix(LABELS) for file in targets if file.suffix == ".npy"]
         for target in targets:
             check_apart(target, option, taken)
             if target.exists() and not force:
@@ -101,23 +105,18 @@ def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True)
             raise FileFormatError(f"cannot write {path}: {why}; {end}") from error
 
 
-def check_apart(output: Path, option: str, reads: Iterable[object]) -> None:
-    """Refuse an output that is, lies inside or contains anything that the command reads.
+def check_apart(output: Path, option: str, sources: Iterable[Path]) -> None:
+    """Refuse an output that is, lies inside or contains any of some files and folders.
 
-    `reads` has files and folders, by their paths or as they were typed: "-" is standard input;
-    what is no path (None, numbers) is skipped. Hard and symbolic links are the file that they
-    lead to, those inside a folder that is read, too.
+    Hard and symbolic links are the file that they lead to, those inside a folder, too.
     """
     from hstree.errors import FileFormatError
 
     ours = _identities(output)
-    for read in filter(None, reads):
-        if not isinstance(read, str | Path):
-            continue
-        source = Path("/dev/stdin" if read == "-" else read)
-        # A link to the output can lie in a folder that is read only where the output exists.
+    for source in sources:
+        # A link to the output can lie in a folder only where the output exists.
         inside = source.rglob("*") if output.exists() and source.is_dir() else ()
-        for path in chain(_with_labels(source), inside):
+        for path in chain([source], inside):
             theirs = _identities(path)
             if ours[0] in theirs or theirs[0] in ours:
                 raise FileFormatError(
@@ -137,10 +136,3 @@ def _identities(path: Path) -> list[tuple[int, int] | str]:
         except OSError:
             identities.append(str(part))
     return identities
-
-
-def _with_labels(path: Path) -> list[Path]:
-    """A file, and that of the labels of a matrix, which is read with it."""
-    from hstree.data.word_files import LABELS
-
-    return [path, path.with_suffix(LABELS)] if path.suffix == ".npy" else [path]

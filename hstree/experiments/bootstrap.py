@@ -63,7 +63,7 @@ def bootstrap(
     InputError
         When the folder holds a comparison of another text, model or rule.
     """
-    ways = [BuilderRow("random", {})]
+    ways = [BuilderRow("random")]
     for one in map(Row.parse, rows):
         if not isinstance(one, BuilderRow) or one.source is None:
             raise OptionError(f"{one} is not built from vectors; name a row that is, such as gmm")

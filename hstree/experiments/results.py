@@ -333,11 +333,6 @@ class RowResult(Figures, frozen=True):
         return self.kind != "ngram" and self.seen is None
 
     @property
-    def has_tree(self) -> bool:
-        """Whether it has a tree, which the flat softmax is not."""
-        return self.tree is not None and self.tree.nodes > 1
-
-    @property
     def trained_epochs(self) -> float:
         """Epochs of the training, the last by its share: the mean over the jobs."""
         return statistics.fmean(sum(e.share for e in job.epochs) for job in self.jobs)

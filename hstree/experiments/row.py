@@ -21,15 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from hstree._options import (
-    Option,
-    Range,
-    effective,
-    parse_options,
-    spelled,
-    suggestion,
-    typed_words,
-)
+from hstree._options import Option, Range, parse_options, spelled, suggestion, typed_words
 from hstree._text import recorded_name
 from hstree.builders import build
 from hstree.builders.registry import BUILDERS
@@ -61,7 +53,7 @@ SETS = {
 _TWO_WORDS = Vocabulary([EOS, "a"], [1, 1])
 _SMALLEST = Tree([EOS, "a"], [0, 2], [~0, ~1])
 #: Option of builders that take vectors, in rows: a file of them, instead of a model's.
-_VECTORS_FILE = Option("vectors_file", Path, None, optional=True)
+VECTORS_FILE = Option("vectors_file", Path, None, optional=True)
 _LONGEST_FOLDER = 80
 
 Kind = Literal["tree", "layer", "ngram"]
@@ -99,8 +91,9 @@ class Row:
         The row whose model learns the vectors that this one is built from.
     vectors_file : Path or None
         File of vectors that it is built from instead.
-    made_from : object
-        Record of what a tree that is there already was made from (`hstree.data.provenance`).
+    tree, made_from : Tree or None, and object
+        Tree that is there already, and the record of what it was made from
+        (`hstree.data.provenance`).
     is_trained, is_flat : bool
         Whether it is an output layer, not an n-gram model; whether it is one plain flat softmax.
     is_timed : bool
@@ -111,12 +104,31 @@ class Row:
     models = 1
     source: Row | None = None
     vectors_file: Path | None = None
+    tree: Tree | None = None
     made_from: object = None
     is_trained = is_timed = True
 
     def __init__(
-        self, name: str, kind: Kind, method: str, options: dict[str, Any], summary: str
+        self,
+        name: str,
+        kind: Kind,
+        method: str,
+        options: dict[str, Any],
+        summary: str,
+        over: Sequence[str] = (),
     ) -> None:
+        # the output layer over a tree, and its options: as typed in `over`, ("ngrams", "words=3")
+        self._layer: tuple[str, dict[str, Any]] = TREE_LAYER, {}
+        if over and list(over) != [TREE_LAYER]:
+            layer, *pairs = over
+            known = LAYERS.get(layer)
+            if known.takes is not Tree:
+                raise OptionError(
+                    f"the output layer {layer!r} is not over a tree; it is a row alone"
+                )
+            self._layer = layer, parse_options(layer, known.options, pairs)
+            self.layer = spelled(layer, known.options, self._layer[1])
+            name, summary = f"{name} + {self.layer}", f"{summary} Over it: {known.summary}"
         self.name, self.kind, self.method = name, kind, method
         self.options, self.summary, self.is_flat = options, summary, name == FLAT
         self.single: Row = self
@@ -176,9 +188,9 @@ class Row:
             if pairs or (match and over):
                 what = "options" if pairs else "layer over it"
                 raise OptionError(f"{text!r} is no row: {name} has no {what}; leave that out")
-            return NGram(int(match[1])) if match else TreeRow(name, tree, *over)
+            return NGram(int(match[1])) if match else TreeRow(name, tree, over)
         if name in BUILDERS:
-            return BuilderRow(name, parse_options(name, builder_options(name), pairs), *over)
+            return BuilderRow(name, pairs, over)
         if name not in LAYERS:
             names = [*BUILDERS.names(), *(n for n in LAYERS.names() if n not in (TREE_LAYER, FLAT))]
             known = f"there are {', '.join(names)}, kn5 and tree files"
@@ -186,7 +198,7 @@ class Row:
             raise OptionError(f"there is no row {name!r}; {hint}")
         if over:
             raise OptionError(f"{text!r} is no row: {name} is a layer itself, which takes no layer")
-        return LayerRow(name, parse_options(name, LAYERS.get(name).options, pairs))
+        return LayerRow(name, pairs)
 
     def __str__(self) -> str:
         return self.name
@@ -206,12 +218,17 @@ class Row:
 
     def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
         """Return the output layer over words with their counts, or over the tree."""
-        raise OptionError(f"{self} is not one output layer")
+        if self.models > 1 or not self.is_trained:
+            raise OptionError(f"{self} is not one output layer")
+        name, options = self._layer
+        tree = _SMALLEST if tree is None else tree
+        return LayerSpec(words if self.kind == "layer" else tree, name, **options)
 
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
         """Refuse a row that cannot be trained on a text with these words, by this model.
 
-        Its layer cannot be over these words, or has no contexts from the model.
+        Its layer cannot be over these words, or has no contexts from the model. Or its tree is over
+        other words: perplexities could not be compared.
         """
         hooks = hooks_of(self.spec(words, _SMALLEST).new(config.get("dim", 1)))
         if hooks.needs_contexts:
@@ -220,53 +237,37 @@ class Row:
                 f"{self} needs the words before each target",
                 "train a language model, or leave the row out",
             )
+        if self.tree is not None and (others := set(self.tree.labels) ^ set(words.words)):
+            raise InputError(
+                f"{self.tree_row} is over {self.tree.n_labels:,} words, the comparison over "
+                f"{len(words):,} ({min(others)!r} is in one alone); perplexities can be compared "
+                "over the same words only: build it over those"
+            )
 
 
-class TreeLayerRow(Row):
-    """A row of a tree and a layer over it: that with its options, as in ("ngrams", "words=3")."""
+class BuilderRow(Row):
+    """A builder with its options, as typed pairs ``key=value``, and the layer over its tree."""
 
-    def __init__(
-        self, text: str, method: str, options: dict[str, Any], summary: str, over: Sequence[str]
-    ) -> None:
-        self._over: tuple[str, dict[str, Any]] = TREE_LAYER, {}
-        if over and list(over) != [TREE_LAYER]:
-            name, *pairs = over
-            kind = LAYERS.get(name)
-            if kind.takes is not Tree:
-                raise OptionError(
-                    f"the output layer {name!r} is not over a tree; it is a row alone"
-                )
-            self._over = name, parse_options(name, kind.options, pairs)
-            self.layer = spelled(name, kind.options, self._over[1])
-            text, summary = f"{text} + {self.layer}", f"{summary} Over it: {kind.summary}"
-        super().__init__(text, "tree", method, options, summary)
-
-    def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
-        """Return the layer over the tree."""
-        name, options = self._over
-        return LayerSpec(_SMALLEST if tree is None else tree, name, **options)
-
-
-class BuilderRow(TreeLayerRow):
-    """A builder with its options, and the layer over its tree."""
-
-    def __init__(self, name: str, values: Mapping[str, Any], *over: str) -> None:
-        builder, known = BUILDERS.get(name), builder_options(name)
-        options = effective(known, values, name)
-        super().__init__(spelled(name, known, values), name, options, builder.summary, over)
-        self._builder, self._values = builder, dict(values)
+    def __init__(self, name: str, pairs: Sequence[str] = (), over: Sequence[str] = ()) -> None:
+        builder = BUILDERS.get(name)
+        known = (*builder.options, *((VECTORS_FILE,) if builder.takes is WordVectors else ()))
+        values = parse_options(name, known, pairs)
+        options = {option.name: values.get(option.name, option.default) for option in known}
+        text = spelled(name, known, values)
+        super().__init__(text, "tree", name, options, builder.summary, over)
+        self._builder, self._values, self._pairs = builder, values, pairs
         if self.layer is not None:
-            self.tree_row = BuilderRow(name, values)
-        self.vectors_file = options.get(_VECTORS_FILE.name)
+            self.tree_row = BuilderRow(name, pairs)
+        self.vectors_file = options.get(VECTORS_FILE.name)
         self.is_timed = self.vectors_file is None and options.get("from") is None
         by_vectors = builder.takes is WordVectors or options.get("cluster_by") == "vectors"
         if by_vectors and self.vectors_file is None:
-            self.source = BuilderRow("random", {})
+            self.source = BuilderRow("random")
 
     def from_vectors(self, file: Path) -> BuilderRow:
         """Return the same row, built from a file of vectors."""
-        values = self._values | {_VECTORS_FILE.name: file}
-        return BuilderRow(self.method, values, *shlex.split(self.layer or ""))
+        pairs = [*self._pairs, f"{VECTORS_FILE.name}={file}"]
+        return BuilderRow(self.method, pairs, shlex.split(self.layer or ""))
 
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
         """Build the tree of a seed."""
@@ -277,21 +278,23 @@ class BuilderRow(TreeLayerRow):
             return build(
                 self.method, train, **options | ({"vectors_file": vectors} if vectors else {})
             )
-        if options.pop(_VECTORS_FILE.name, None) is not None:  # they may be of other words
+        if options.pop(VECTORS_FILE.name, None) is not None:  # they may be of other words
             options["vocabulary"] = train.counted_vocabulary()
         return build(self.method, WordVectors.read(str(vectors)), **options)
 
 
-class TreeRow(TreeLayerRow):
+class TreeRow(Row):
     """A tree that is there already, by the name of its file, and the layer over it."""
 
     is_timed = False
+    tree: Tree
 
-    def __init__(self, name: str, tree: Tree | None, *over: str) -> None:
+    def __init__(self, name: str, tree: Tree | None, over: Sequence[str] = ()) -> None:
         self.file, self.tree = name, load(name) if tree is None else tree
         method, options = str(self.tree.meta.get("method") or ""), self.tree.meta.get("options")
         super().__init__(
             shlex.quote(recorded_name(name)),
+            "tree",
             method or "tree",
             options if isinstance(options, dict) else {},
             f"A tree of {method}, from a file." if method else "A tree from a file.",
@@ -309,33 +312,19 @@ class TreeRow(TreeLayerRow):
         """Return the tree."""
         return self.tree
 
-    def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
-        """Refuse a tree over other words: perplexities could not be compared."""
-        super().check(words, config)
-        labels = self.tree.labels
-        if others := sorted(set(labels) ^ set(words.words)):
-            raise InputError(
-                f"{self.file} is over {len(labels):,} words, the comparison over {len(words):,} "
-                f"({others[0]!r} is in one alone); perplexities can be compared over the same "
-                "words only: build it over those"
-            )
-
 
 class LayerRow(Row):
-    """An output layer over the words of the training split, and its options."""
+    """An output layer over the words of the training split, and its typed options."""
 
-    def __init__(self, name: str, values: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, pairs: Sequence[str]) -> None:
         kind = LAYERS.get(name)
         if kind.takes is not Vocabulary:
             instead = f'name both, as in "gmm + {name}"' if name != TREE_LAYER else "name a builder"
             raise OptionError(f"the output layer {name!r} is over a tree; {instead}")
-        text, options = spelled(name, kind.options, values), effective(kind.options, values, name)
-        super().__init__(text, "layer", name, options, kind.summary)
-        self._values = dict(values)
-
-    def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
-        """Return the layer over the words."""
-        return LayerSpec(words, self.method, **self._values)
+        values = parse_options(name, kind.options, pairs)
+        options = {option.name: values.get(option.name, option.default) for option in kind.options}
+        super().__init__(spelled(name, kind.options, values), "layer", name, options, kind.summary)
+        self._layer = name, values
 
 
 class Several(Row):
@@ -376,12 +365,6 @@ class NGram(Row):
         """Refuse it beside models whose perplexities are of other events."""
         why = f"{self} gives the perplexity of a word given the words before it"
         need_language_model(config, why, "leave out the n-gram models")
-
-
-def builder_options(name: str) -> Sequence[Option]:
-    """Return the options of a builder in rows, with a file of vectors where it takes vectors."""
-    builder = BUILDERS.get(name)
-    return (*builder.options, *((_VECTORS_FILE,) if builder.takes is WordVectors else ()))
 
 
 def parse_rows(entries: Iterable[Row | str | Tree] | None, config: Mapping[str, Any]) -> list[Row]:

@@ -88,7 +88,7 @@ def sentence_of(comparison: Comparison, choice: Choice | None) -> str:
         alone = f"the fastest whose perplexity is near the lowest, that of {choice.best}"
     if not comparison.row(chosen).is_flat:
         return against_flat(comparison.row(chosen), comparison) or alone
-    others = [row for row in _choosable(comparison) if row.has_tree or row.kind == "layer"]
+    others = [row for row in _choosable(comparison) if row.tree is None or row.tree.nodes > 1]
     nearest = min(others, key=lambda row: row.valid, default=None)
     if nearest is None or not (against := against_flat(nearest, comparison)):
         return alone
@@ -122,7 +122,8 @@ def offer_markup(comparison: Comparison, offer: Offer, folder: Path) -> Markup:
             tree = Link.to("tree.json", (folder / offer.recipe.tree_file).read_bytes())
     noun, choosable = noun_of(comparison), _choosable(comparison)
     # How many rows the answer was chosen from; flat is no tree.
-    flat = sum(row.kind == "tree" and not row.has_tree for row in choosable if noun == "tree")
+    trees = [row.tree for row in choosable if row.tree and noun == "tree"]
+    flat = sum(tree.nodes <= 1 for tree in trees)
     among = plural(len(choosable) - flat, noun)
     if flat:
         among += " and the flat softmax" if flat == 1 else f" and {flat} flat softmaxes"

@@ -53,7 +53,7 @@ def explorer_of(comparison: Comparison, folder: Path) -> tuple[Trees | None, lis
     trees: dict[str, Tree] = {}
     lacking, hashes = [], set()
     for row in comparison.rows:
-        if not row.has_tree or row.tree is None or row.tree_file is None:
+        if row.tree is None or row.tree.nodes <= 1 or row.tree_file is None:
             continue
         if row.tree.sha256 in hashes:
             continue

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 import hstree
 from hstree.builders.registry import BUILDERS
+from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError
-from hstree.experiments.row import Row, builder_options, parse_rows
+from hstree.experiments.row import VECTORS_FILE, Row, parse_rows
 from hstree.layers.registry import LAYERS
 from hstree.tree import Tree
 
@@ -47,7 +48,10 @@ def row_texts(draw):
     layers = [n for n in LAYERS.names() if n not in (*over_trees, "flat")]
     name = draw(st.sampled_from([*BUILDERS.names(), *layers]))
     is_builder = name in BUILDERS.names()
-    text = draw(named(name, builder_options(name) if is_builder else LAYERS.get(name).options))
+    options = (BUILDERS if is_builder else LAYERS).get(name).options
+    if is_builder and BUILDERS.get(name).takes is WordVectors:
+        options = (*options, VECTORS_FILE)
+    text = draw(named(name, options))
     if is_builder and draw(st.booleans()):
         over = draw(st.sampled_from(over_trees))
         text += " + " + draw(named(over, LAYERS.get(over).options))
