@@ -52,6 +52,8 @@ SETTINGS = {
 UNKNOWN = ("linkage", "reading WordNet", "projecting tf-idf vectors")
 #: Builders whose progress adds up to the words.
 DIVISIVE = ("gmm", "kmeans", "semantic")
+#: Builders whose trees always depend on `random_state`.
+RANDOM = ("random", "gmm", "kmeans")
 
 with example_plugins():
     METHODS = hstree.builders()
@@ -213,6 +215,13 @@ def test_meta_says_how_the_tree_was_made(built):
     assert meta["hstree"] == hstree.__version__
     assert meta["input"] == given_input.source
     assert json.loads(json.dumps(meta)) == meta
+
+
+def test_another_seed_gives_another_tree(built):
+    method, options, trees, _ = built
+    if method in RANDOM:
+        *_, (given_input, tree) = trees.values()
+        assert hstree.build(method, given_input, **options | {"random_state": 9}) != tree
 
 
 def test_progress_has_a_total_that_is_not_passed(built):

@@ -81,14 +81,6 @@ def mean_codes(tree):
     return tree.codes_per_label.mean()
 
 
-def test_words_are_doubled_only_for_epsilon():
-    X = words(normal(400, 3))
-    for options in ({}, {"split": "balanced"}):
-        tree = gmm(X, **options)
-        assert (tree.codes_per_label == 1).all()
-    assert 1 < mean_codes(gmm(X, epsilon=0.1)) < mean_codes(gmm(X, epsilon=0.3))
-
-
 @pytest.mark.parametrize("X", [normal(200, 30), normal(200, 2), np.ones((200, 3))])
 def test_at_an_epsilon_of_half_every_word_is_doubled_up_to_the_bound(X):
     tree = gmm(words(X), epsilon=0.5, max_codes=8)
@@ -97,15 +89,6 @@ def test_at_an_epsilon_of_half_every_word_is_doubled_up_to_the_bound(X):
     assert mean_codes(gmm(words(X), epsilon=0.499, max_codes=8)) <= codes.mean()
     assert codes.mean() > 7.5
     assert gmm(words(X), epsilon=0.5, max_codes=1) == gmm(words(X))
-
-
-def test_max_codes_bounds():
-    X = words(normal(200, 2))
-    free = gmm(X, epsilon=0.3, max_codes=10**6)
-    assert free.codes_per_label.max() > 6
-    bound = gmm(X, epsilon=0.3, max_codes=6)
-    assert bound.codes_per_label.max() == 6
-    assert gmm(X, epsilon=0.3, max_codes=1) == gmm(X), "a bound of one code is the hard tree"
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 64, 100])

@@ -135,9 +135,3 @@ def test_identical_vectors_are_cut_evenly(n, arity, balanced):
 def test_identical_vectors_are_cut_into_arity_parts_above_max_leaves():
     tree = kmeans(words(np.ones((200, 2))), arity=4, max_leaves=60)
     assert tree.fan_out.tolist() == [4, 50, 50, 50, 50]
-
-
-def test_the_same_seed_gives_the_same_tree():
-    X = words(normal(200, 3))
-    assert kmeans(X, arity=3, random_state=1) == kmeans(X, arity=3, random_state=1)
-    assert kmeans(X, arity=3, random_state=1) != kmeans(X, arity=3, random_state=2)

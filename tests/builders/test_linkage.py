@@ -56,13 +56,6 @@ def test_scikit_learn_s_clusterings_become_trees():
     assert set(label_sets(tree)) == set(label_sets(linkage(words(X), criterion="average")))
 
 
-def test_a_chain_is_no_problem():
-    n = 3000
-    merges = np.c_[np.r_[0, n : 2 * n - 2], np.arange(1, n)]
-    tree = tree_from_linkage(merges, [f"w{i}" for i in range(n)])
-    assert tree.depth.max() == n - 2
-
-
 def test_nodes_of_a_level_are_numbered_from_the_last_merge_back():
     labels = [f"w{i}" for i in range(300)]
     merges = hierarchy.linkage(normal(300, 2), "ward")

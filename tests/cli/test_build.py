@@ -34,7 +34,11 @@ def test_the_output_is_tree_json_and_says_what_was_built(hstree, corpus, tmp_pat
 
 def test_the_text_is_named_with_its_hash(hstree, corpus):
     digest = hashlib.sha256(corpus.read_bytes()).hexdigest()[:16]
-    for command in (["vocab", corpus], ["build", "-m", "flat", corpus]):
+    for command in (
+        ["vocab", corpus],
+        ["build", "-m", "flat", corpus],
+        ["build", "-m", "flat", corpus, "-o", f"{'long' * 30}.json"],
+    ):
         assert f"corpus.txt, sha256 {digest}" in hstree(*command).out
 
 

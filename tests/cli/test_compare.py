@@ -92,14 +92,6 @@ def test_trees_over_other_words_are_refused(refused, hstree, tree, corpus):
     refused("compare", corpus, tree, "--min-count", "60", "-o", "c", saying="is over 42 words")
 
 
-def test_a_tree_that_saw_the_test_lines_is_called_out(compare, hstree, corpus):
-    hstree("build", "-m", "huffman", corpus, "-o", "seen.json")
-    ran = compare("seen.json", warns=True)
-    (warning,) = ran.warnings
-    assert "seen.json: the tree's builder read lines 181 to 200" in warning
-    assert "Every row has read the test part" in ran.out
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "saying"),
     [

@@ -6,7 +6,6 @@ import os
 import stat
 from collections import Counter
 
-import numpy as np
 import pytest
 
 import hstree as library
@@ -52,32 +51,6 @@ def test_the_untrained_model_is_the_unigram(hstree, tree, corpus, tmp_path):
     found = figures(tmp_path / "result.json")
     assert found["perplexity"]["test"] == pytest.approx(math.exp(nll / len(test)), rel=1e-4)
     assert found["unigram"] == pytest.approx(math.exp(nll / len(test)), rel=1e-9)
-
-
-def test_the_parts_of_a_corpus(hstree, tree, corpus, tmp_path):
-    other = tmp_path / "other.txt"
-    other.write_text("".join(f"{line}\n" for line in corpus.read_text().splitlines()[:30]))
-    for options, lines in (
-        (["--valid", other, "--test", other], (200, 30, 30)),
-        (["--valid", other], (180, 30, 20)),
-        (["--test", other], (180, 20, 30)),
-    ):
-        written = ("--json", "r.json", "--force")
-        hstree("evaluate", tree, corpus, "--epochs", "0", *options, *written, warns=True)
-        tokens = figures(tmp_path / "r.json")["tokens"]
-        assert tuple(tokens.values()) == tuple(9 * n for n in lines)
-
-
-def test_vectors_out_has_a_row_for_every_word(hstree, tree, corpus, tmp_path):
-    hstree("evaluate", tree, corpus, *QUICK, "--vectors-out", "vectors.npy")
-    labels = library.load(tree).labels
-    assert np.load(tmp_path / "vectors.npy").shape == (len(labels), 8)
-    lines = (tmp_path / "vectors.labels.tsv").read_text().splitlines()[1:]
-    assert [line.split("\t")[0] for line in lines] == list(labels)
-    train = " <eos> ".join([*corpus.read_text().splitlines()[:160], ""]).split()
-    counts = Counter(train)
-    assert all(int(line.split("\t")[1]) == counts[line.split("\t")[0]] for line in lines)
-    hstree("build", "-m", "gmm", "vectors.npy")
 
 
 @pytest.mark.parametrize("row", ["sampled samples=5", "gmm epsilon=0.4", "huffman + ngrams"])

@@ -85,17 +85,6 @@ def test_what_methods_does_not_know_is_refused(refused):
     refused("methods", "hufman", status=2, saying="did you mean 'huffman'?")
 
 
-def test_results_fit_80_columns(hstree, tree, corpus):
-    for arguments in (
-        ["stats", tree],
-        ["show", tree],
-        ["show", tree, "--word", "w0"],
-        ["evaluate", tree, corpus, "--epochs", "1", "--dim", "4"],
-        ["build", "-m", "random", corpus, "-o", f"{'long' * 30}.json"],
-    ):
-        hstree(*arguments)
-
-
 def test_there_are_at_most_17_commands_and_130_options_none_with_more_than_20():
     """Without those of how jobs are done, which are the same everywhere."""
     commands = [typer.main.get_command(app), *typer.main.get_command(app).commands.values()]
@@ -185,13 +174,6 @@ def test_help_does_not_wait_for_the_library(tmp_path):
     assert run_python(["-c", code], tmp_path).splitlines()[-1] == "[]"
 
 
-def test_progress_is_for_terminals_alone(process, corpus, tmp_path):
-    hundredfold = tmp_path / "long.txt"
-    hundredfold.write_text(corpus.read_text() * 100)
-    ran = process("vocab", hundredfold)
-    assert (ran.returncode, ran.stderr) == (0, "")
-
-
 def test_words_outside_the_terminals_encoding_are_escaped(process, tmp_path):
     Tree.from_children(["é漢", "b"], [[~0, ~1]]).save(tmp_path / "t.json")
     ran = process("show", "t.json", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
@@ -238,6 +220,8 @@ def test_wrong_usage_says_what_to_type(refused, corpus):
             'argument too many: b; type `hstree predict MODEL_DIR "TEXT"`',
         ),
         (["predict", "m", "a", "-k", "0"], "-k: it must be 1 or more"),
+        (["bootstrap", corpus, "gmm epsilon=0.9", "-o", "b"], "epsilon"),
+        (["bootstrap", corpus, "--rounds", "0", "-o", "b"], "--rounds"),
         (["build", corpus, "--seed", "x"], "--seed: it must be a whole number"),
         (["vocab", corpus, "--min-cuont", "3"], "no option --min-cuont; did you mean --min-count?"),
         (["bild", corpus], "no command 'bild'; did you mean 'build'?"),

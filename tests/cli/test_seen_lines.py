@@ -40,15 +40,6 @@ def test_a_vocabulary_counted_anew_remembers_by_which_lines_it_was_chosen(done, 
     one(done("evaluate", "c.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
 
 
-def test_the_first_lines_alone_call_for_no_warning(done, corpus, tmp_path):
-    lines = corpus.read_text().splitlines(keepends=True)
-    (tmp_path / "train.txt").write_text("".join(lines[:160]))
-    done("vocab", "train.txt", "-o", "v.tsv")
-    done("build", "-m", "huffman", "v.tsv")
-    (tmp_path / "rest.txt").write_text("".join(lines[160:]))
-    assert done("evaluate", "tree.json", "train.txt", "--test", "rest.txt", "--epochs", "0") == []
-
-
 def test_vectors_remember_the_training_of_their_model(done, corpus):
     done("embed", corpus, "--dim", "4", "--epochs", "1", "-o", "v.npy")
     done("build", "-m", "gmm", "v.npy")
@@ -122,6 +113,7 @@ def test_vectors_that_a_method_names_are_called_out_below_the_table(hstree, done
     vocabulary = ("--vocabulary", "v.labels.tsv")
     compared = hstree("compare", corpus, row, *vocabulary, "-o", "c", *QUICK, warns=True)
     assert f"read before {row}: {BY_FILES}" in " ".join(compared.out.split())
+    assert "Every row has read the test part" in compared.out
 
 
 def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, corpus, tmp_path):
@@ -138,8 +130,12 @@ def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, corpus, tmp_p
 
 
 def test_a_bootstrap_records_the_lines_of_all_its_rounds(done, corpus, tmp_path):
-    assert done("bootstrap", corpus, "--rounds", "2", "-o", "b", *QUICK) == []
-    tree = tmp_path / "b" / results.load(tmp_path / "b").rows[-1].tree_file
+    rounds = ("gmm epsilon=0.4", "--rounds", "2")
+    assert done("bootstrap", corpus, *rounds, "-o", "b", *QUICK) == []
+    rows = results.load(tmp_path / "b").rows
+    assert [row.options.get("epsilon") for row in rows] == [None, 0.4, 0.4]
+    done("report", "b")
+    tree = tmp_path / "b" / rows[-1].tree_file
     read = library.load(tree).meta["input"]
     assert [text["lines"] for text in read["texts"]] == [[0, 180]]
     one(

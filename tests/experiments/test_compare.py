@@ -228,19 +228,6 @@ def test_one_row_is_a_list_too(rows, splits, tmp_path):
         hstree.compare(splits, rows, tmp_path)
 
 
-def test_an_interrupted_comparison_goes_on_to_the_same_bytes(splits, tmp_path):
-    def stop_after_first(found):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        compare(splits, ["huffman", "random"], tmp_path / "a", updated=stop_after_first)
-    compare(splits, ["huffman", "random"], tmp_path / "a")
-    compare(splits, ["huffman", "random"], tmp_path / "b")
-    weights = [sorted(tmp_path.glob(f"{x}/runs/*/*/model/weights.safetensors")) for x in "ab"]
-    assert len(weights[0]) == 2
-    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(*weights, strict=True))
-
-
 RUN, TREE, VECTORS = "runs/gmm/seed-0", "trees/gmm/seed-0", "vectors/random/seed-0"
 #: Damage to files of a finished comparison, which is the same again after each; None removes them.
 DAMAGE = [

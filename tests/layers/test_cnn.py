@@ -6,7 +6,6 @@ import pytest
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.layers.cnn import BEGIN, END
 from hstree.layers.registry import LayerSpec
-from tests.layers.gradients import assert_slopes, dense
 from tests.layers.gradients import drawn as drawn_layer
 
 #: Shorter and longer than a filter, with common beginnings, repeats and rare characters.
@@ -47,13 +46,6 @@ def test_vectors_are_those_of_the_formula(options):
     expected = features @ p["projection"] / np.sqrt(len(p["projection"]))
     expected += p["correction"] @ p["basis"]
     np.testing.assert_allclose(layer.weight, expected, rtol=1e-12, atol=1e-12)
-
-
-def test_gradients_agree_with_finite_differences():
-    layer, hidden, targets = drawn_batch(filters=3, characters=4)
-    slopes = dense(layer, layer.loss(hidden, targets, None)[1])
-    arrays = {"hidden": hidden, **layer.parameters()}
-    assert_slopes(arrays, slopes, lambda: layer.loss(hidden, targets, None)[0].sum(), rel=1e-5)
 
 
 def test_a_delay_sums_the_gradients_of_the_network_over_batches():

@@ -84,9 +84,3 @@ def test_logits_of_pairs_and_their_gradients(dtype, monkeypatch):
     np.testing.assert_allclose(grad_hidden, G @ weight, **close(dtype))
     np.testing.assert_allclose(grad_weight, (G.T @ hidden)[touched], **close(dtype))
     np.testing.assert_allclose(grad_bias, G.sum(axis=0)[touched], **close(dtype))
-
-
-def test_touched_rows_are_numbered():
-    touched, slot = kernels.touched_rows(np.array([[6, 1], [1, 3]]), 8)
-    assert touched.tolist() == [1, 3, 6]
-    assert slot.tolist() == [[2, 0], [0, 1]]

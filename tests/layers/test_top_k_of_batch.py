@@ -2,16 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hstree import Tree
 from hstree.layers import kernels
 from hstree.layers import top_k as search
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from tests.chains import chain
-from tests.layers.test_hierarchical import random_layer
-from tests.strategies import trees
 
 
 def searched(layer, hidden, k, *, margin=1e-9, patience=np.inf):
@@ -21,27 +17,6 @@ def searched(layer, hidden, k, *, margin=1e-9, patience=np.inf):
     return search.top_k_of_batch(
         layer.tree, logits, len(hidden), k, margin=margin, patience=patience
     )
-
-
-@given(trees(only_codes=True), st.integers(0, 99), st.data())
-def test_answers_are_the_head_of_a_full_sort(tree, seed, data):
-    layer, rng = random_layer(tree, seed, scale=data.draw(st.sampled_from([0.1, 5.0])))
-    if tree.n_nodes == 0 or not tree.has_single_codes:
-        return
-    k = data.draw(st.integers(1, tree.n_labels))
-    patience = data.draw(st.sampled_from([np.inf, 2 * k]))
-    hidden = rng.standard_normal((5, 3))
-    labels, log_prob, certain = searched(layer, hidden, k, patience=patience)
-    everything = layer.log_prob(hidden)
-    order = np.argsort(-everything, axis=1)[:, :k]
-    np.testing.assert_array_equal(labels[certain], order[certain])
-    expected = np.take_along_axis(everything, order, axis=1)
-    np.testing.assert_allclose(log_prob[certain], expected[certain], rtol=1e-9, atol=1e-9)
-    gaps = -np.diff(-np.sort(-everything, axis=1), axis=1)[:, :k]
-    if patience == np.inf:
-        np.testing.assert_array_equal(
-            certain[(gaps > 1e-6 * np.abs(everything).max()).all(1)], True
-        )
 
 
 def test_a_close_label_below_a_node_makes_the_order_uncertain():

@@ -184,12 +184,6 @@ def test_layers_and_matrices_without_a_compiled_step_train_by_their_own(corpus):
         assert model.history_.epochs[0].train < len(corpus.vocabulary)
 
 
-def test_results_of_a_training_say_what_trained(corpus):
-    for fast, kernels in ((False, "numpy"), (True, f"numba {numba.__version__}")):
-        model = LanguageModel(tree("huffman", corpus), dim=5, epochs=1).fit(corpus, fast=fast)
-        assert model.history_.kernels == kernels
-
-
 @pytest.mark.parametrize(
     ("of", "options", "fast", "compiles"),
     [

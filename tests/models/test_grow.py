@@ -54,15 +54,6 @@ def test_going_on_begins_with_all_weights(trained, texts):
         assert np.array_equal(array, weights[name]), name
 
 
-def test_going_on_twice_gives_the_same_weights(trained, texts):
-    tree = hstree.grow(trained.tree, texts[1])
-    one, two = trained.grow(tree), trained.grow(tree)
-    for model in (one, two):
-        model.fit(texts[1], warm_start=model)
-    for name, array in one.parameters().items():
-        assert np.array_equal(array, two.parameters()[name]), name
-
-
 def test_a_pruned_model_keeps_the_rows_that_are_left(trained):
     pruned = trained.grow(hstree.prune(trained.tree, trained.tree.labels[2:]))
     rows = hstree.carried_rows(trained.tree, pruned.tree)

@@ -235,15 +235,6 @@ def test_questions_that_cannot_be_answered(model):
     assert np.isfinite(model.log_prob(np.zeros((1, 2), int))).all()
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("dim", 0), ("dim", "12"), ("dropout", 1.0), ("learning_rate", 0), ("context", 10**30)],
-)
-def test_options_out_of_range_are_named(markov, option, value):
-    with pytest.raises(OptionError, match=option):
-        LanguageModel(hstree.build("huffman", markov[0]), **{option: value})
-
-
 def test_mean_predicted_vectors_are_the_means_over_target_positions(markov, model):
     test = markov[2]
     found = model.mean_predicted_vectors(test)

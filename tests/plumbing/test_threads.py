@@ -77,16 +77,6 @@ def test_an_interrupt_ends_the_building_of_a_large_node(name, number, monkeypatc
     assert time.perf_counter() - began < 10
 
 
-def test_threads_build_the_same_tree(monkeypatch):
-    pytest.importorskip("numba", reason=NUMBA)
-    rng = np.random.default_rng(0)
-    vectors = WordVectors([f"w{i}" for i in range(9_000)], rng.standard_normal((9_000, 3)))
-    use_threads(monkeypatch, 1)
-    tree = build("gmm", vectors, epsilon=0.1, max_codes=2)
-    use_threads(monkeypatch, 3)
-    assert build("gmm", vectors, epsilon=0.1, max_codes=2) == tree
-
-
 def test_parts_cover_a_range_once(monkeypatch):
     for threads in (1, 2, 5):
         use_threads(monkeypatch, threads)

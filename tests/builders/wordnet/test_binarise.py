@@ -69,8 +69,3 @@ def test_any_tree_stays_what_it_is(spread, wide, seed):
     assert tree.labels == wide.labels
     assert sets_by_name(tree) == sets_by_name(wide)
     assert sum(map(len, code_lengths(tree))) == sum(map(len, code_lengths(wide)))
-
-
-def test_a_single_label_stays_alone():
-    one = Tree(["a"], [0], [])
-    assert binarise_two_means(one, np.ones((1, 2))) == one

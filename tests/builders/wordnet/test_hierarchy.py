@@ -1,7 +1,6 @@
 """One parent a synset, no chains: on the small taxonomy, and on any graph."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,13 +55,6 @@ def test_chains_go_by_their_last_name_and_no_word_hangs_twice_under_a_node():
     ]
     _, tree = resolved(["pet", "animal"], senses="all", taxonomy=taxonomy_of(synsets))
     assert nested(tree) == ["animal.n.01", "pet", "animal"]
-
-
-@pytest.mark.parametrize("words", [["dog"], ["cat"]])
-def test_one_word_is_a_tree_without_a_node(words):
-    for senses in ("first", "all"):
-        _, tree = resolved(words, senses=senses)
-        assert (tree.n_nodes, tree.labels) == (0, tuple(words))
 
 
 @st.composite
