@@ -208,23 +208,14 @@ def test_grow_goes_on_with_old_rows(monkeypatch, capsys, tmp_path):
 
 @pytest.mark.usefixtures("short_turns")
 def test_frontier_marks_the_rows_that_none_beats(monkeypatch, capsys, tmp_path):
-    text = corpus_of(tmp_path, markov_lines(3_000, 0)[0])
-    monkeypatch.setattr("benchmarks.frontier.brown_splits", lambda: Splits.of(text))
-    chosen = ("--corpus", "brown", "--epochs", 1, "--folder", tmp_path / "runs")
-    rows = run("frontier", monkeypatch, capsys, tmp_path, *chosen, "--rows", "gmm", "flat")
-    assert [row["tree"] for row in rows] == ["gmm", "flat"]
-    assert "yes" in {row["on the frontier"] for row in rows}
-    for row in rows:
-        assert row["ratio to flat"].startswith("1.000") == (row["tree"] == "flat")
-
-
-@pytest.mark.usefixtures("short_turns")
-def test_frontier_takes_another_text_and_ensembles(monkeypatch, capsys, tmp_path):
     files = [write_lines(tmp_path / f"{i}.txt", markov_lines(1_500, i)[0]) for i in range(3)]
     chosen = ("--text", *files, "--words", 5, "--epochs", 1, "--folder", tmp_path / "runs")
-    names = ("classes + ngrams", "2 x classes + ngrams")
-    one, two = run("frontier", monkeypatch, capsys, tmp_path, *chosen, "--rows", *names)
-    assert [one["tree"], two["tree"]] == list(names)
+    names = ("flat", "classes + ngrams", "2 x classes + ngrams")
+    rows = run("frontier", monkeypatch, capsys, tmp_path, *chosen, "--rows", *names)
+    assert [row["tree"] for row in rows] == list(names)
+    assert "yes" in {row["on the frontier"] for row in rows}
+    flat, one, two = rows
+    assert flat["ratio to flat"].startswith("1.000")
     assert two["parameters"] == 2 * one["parameters"]
     results = json.loads((tmp_path / "runs" / "results.json").read_text())
     assert results["vocabulary"]["size"] == 5

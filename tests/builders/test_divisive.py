@@ -1,14 +1,13 @@
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree import progress
 from hstree.builders.shared import divisive
-from hstree.builders.shared.divisive import _double, divide
-from hstree.builders.shared.nodes import Nodes, scale_of, split_in_order, split_stuck
+from hstree.builders.shared.divisive import divide
+from hstree.builders.shared.nodes import Nodes, split_in_order
 from hstree.tree import Tree
 
 
@@ -36,13 +35,6 @@ def test_doubled_words_hang_under_both():
     assert tree.child.tolist() == [1, 2, ~0, ~1, ~1, 3, ~2, ~3]
     tree = tree_of(4, split, max_codes=1)
     assert tree.child.tolist() == [1, 2, ~0, ~1, ~2, ~3]
-
-
-def test_the_first_leaves_of_a_word_are_doubled():
-    word, n_codes = np.tile(np.arange(50), 4), np.full(50, 4)
-    item, _ = _double(word, np.full(200, -1), n_codes, 5)
-    assert np.flatnonzero(np.bincount(item) == 2).tolist() == list(range(50))
-    assert (n_codes == 5).all()
 
 
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 30), st.integers(0, 2**32 - 1))
@@ -79,22 +71,3 @@ def test_split_in_order_is_a_stable_sort_split_evenly(groups, arity):
         sizes = np.bincount(part, minlength=arity)
         assert sizes.max() - sizes.min() <= 1
         assert sizes[0] == sizes.max()
-
-
-def test_stuck_nodes_are_split_along_their_widest_axis_and_others_left_alone():
-    X = np.array([[0, 5.0], [1, 0], [2, 9], [7, 7], [8, 8], [1, 1], [1, 1], [1, 1], [1, 1]])
-    X = X.astype(np.float32)
-    branch = np.array([0, 0, 0, 5, 4, 1, 1, 1, 1])
-    split_stuck(branch, Nodes(np.array([0, 3, 5, 9])), X)
-    assert branch.tolist() == [0, 0, 1, 5, 4, 0, 0, 1, 1]
-
-
-@pytest.mark.parametrize("largest", [0.0, 1e-45, 1e-20, 0.3, 1.0, 77.0, 3.4e38])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_scale_is_a_power_of_two_that_tames_the_vectors(largest, sign):
-    X = np.array([[sign * largest, 0.0]], np.float32)
-    scale = scale_of(X)
-    assert np.frexp(scale)[0] == 0.5
-    scaled = np.abs(X * np.float32(scale)).max()
-    assert np.isfinite(scaled)
-    assert largest < 1e-37 or 0.5 <= scaled <= 4

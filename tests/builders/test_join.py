@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hstree
-from hstree.builders.huffman import merged_tree
 from hstree.builders.shared.join import graft, join_under_root, over_vocabulary
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -71,12 +70,6 @@ def test_grafted_nodes_keep_their_names():
     top = Tree.from_children(["x", "y", "z"], [[1, ~0], [~1, ~2]], names=["top", None])
     tree = graft(top, [ALONE, PAIR, THREE], list("abcdef"))
     assert tree.names == ("top", None, "pair", None, None)
-
-
-def test_merges_become_nodes_from_the_last_one_back():
-    tree = merged_tree(list("abcd"), np.array([[1, 3], [0, 2], [4, 5]]))
-    assert children_of(tree) == [[2, 1], [~0, ~2], [~1, ~3]]
-    assert merged_tree(["a"], np.empty((0, 2), int)).n_nodes == 0
 
 
 WORDS = ["the", "<unk>", "cat", "<eos>", "dog", "sat"]

@@ -1,14 +1,12 @@
 """Huffman's lengths to the last word, and neighbours that mean something."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree.builders.huffman import huffman_tree
-from hstree.builders.semantic import along_principal_axis, fill_half, semantic, shares
+from hstree.builders.semantic import along_principal_axis, semantic, shares
 from hstree.builders.shared.nodes import Nodes, centred_rows
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError
@@ -56,30 +54,6 @@ def filled_row_by_row(value, share):
             filled.add(row)
     assert room == 0
     return filled
-
-
-@st.composite
-def nodes_with_shares(draw):
-    """Nodes whose rows fill the code space, each grown by cutting a random leaf in two."""
-    lengths = []
-    for cuts in draw(st.lists(st.integers(1, 20), min_size=1, max_size=4)):
-        leaf = [0]
-        for _ in range(cuts):
-            at = draw(st.integers(0, len(leaf) - 1))
-            leaf[at : at + 1] = [leaf[at] + 1] * 2
-        lengths.append(draw(st.permutations(leaf)))
-    return lengths
-
-
-@given(nodes_with_shares(), st.integers(0, 99), st.booleans())
-def test_a_half_is_filled_in_order_and_to_the_brim(lengths, seed, exact):
-    start = np.cumsum([0, *map(len, lengths)])
-    value = np.random.default_rng(seed).integers(0, 6, start[-1]).astype(float)
-    share = shares(np.concatenate(lengths))
-    branch = fill_half(Nodes(start), value, share.astype(object) if exact else share)
-    for a, b in itertools.pairwise(start):
-        filled = filled_row_by_row(value[a:b], share[a:b])
-        assert filled == {row - a for row in range(a, b) if branch[row] == 0}
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-15, 1e6])

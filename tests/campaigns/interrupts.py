@@ -15,9 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -93,28 +92,31 @@ PREPARATIONS = (
 )
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What a command did after SIGINT."""
 
     command: str
     after: float  #: seconds from its start to the signal
     seconds: float  #: from the signal to its end, on the clock,
     busy: float  #: and computed by its threads
-    fault: str = ""  #: what was wrong; empty if nothing was
+    fault: str  #: what was wrong; empty if nothing was
 
     @property
-    def is_slow(self) -> bool:
-        """Whether it took longer than `LIMIT`, and not only because it had to wait for a core."""
-        return min(self.seconds, self.busy) > LIMIT
+    def took(self):
+        """Seconds to its end, without those in which it had to wait for a core."""
+        return min(self.seconds, self.busy)
 
-    def __str__(self) -> str:
+    @property
+    def is_slow(self):
+        return self.took > LIMIT
+
+    def __str__(self):
         wrong = self.fault or ("SLOW" if self.is_slow else "")
         times = f"{self.after:6.1f} s: {self.seconds:5.2f} s, computing {self.busy:5.2f} s"
         return f"{times}  {self.command}  {wrong}".rstrip()
 
 
-def inputs(folder: Path, n_words: int = 100_000, tokens: int = 2_000_000) -> None:
+def inputs(folder, n_words=100_000, tokens=2_000_000):
     """Write texts over many words by Zipf's law, vectors, a vocabulary, a tree and a model."""
     rng = np.random.default_rng(0)
     chance = 1 / np.arange(1, n_words + 1)
@@ -125,39 +127,43 @@ def inputs(folder: Path, n_words: int = 100_000, tokens: int = 2_000_000) -> Non
     write_lines(folder / "small.txt", lines[-3000:])
     kinds = rng.normal(size=(300, 100))[rng.integers(0, 300, n_words)]
     rows = (kinds + rng.normal(size=(n_words, 100))).astype(np.float32)
-    counts = np.bincount(ids, minlength=n_words)
-    words = [f"w{i}" for i in range(n_words)]
-    vectors = WordVectors(words, rows, counts=counts)
-    vectors.save(folder / "vectors.npy")
-    vectors.save(folder / "vectors.vec")
-    fewer = min(n_words, 20_000)
-    WordVectors(words[:fewer], rows[:fewer], counts=counts[:fewer]).save(folder / "fewer.npy")
+    words, counts = [f"w{i}" for i in range(n_words)], np.bincount(ids, minlength=n_words)
+    for name, n in (("vectors.npy", n_words), ("vectors.vec", n_words), ("fewer.npy", 20_000)):
+        WordVectors(words[:n], rows[:n], counts=counts[:n]).save(folder / name)
     for line in PREPARATIONS:
-        ran = subprocess.run(
-            [sys.executable, "-m", "hstree_cli", *shlex.split(line)],
-            cwd=folder,
-            env=_environment(folder),
-            capture_output=True,
-            text=True,
-        )
-        if ran.returncode != 0:
-            raise RuntimeError(f"{line}: {ran.stderr}")
+        ran = started(folder, folder, line)
+        if ran.wait() != 0:
+            raise RuntimeError(f"{line}: {said(folder)}")
 
 
-def answers(
-    folder: Path, command: str, *, first: float = FIRST, ratio: float = RATIO
-) -> Iterator[Answer]:
+def started(folder, work, line):
+    """Start a command in the folder `work`; what it writes to its streams goes into `folder`."""
+    kernels = os.environ.get("NUMBA_CACHE_DIR") or str(Path.home() / ".cache/hstree/kernels")
+    return subprocess.Popen(
+        [sys.executable, "-m", "hstree_cli", *shlex.split(line)],
+        cwd=work,
+        # a cache of its own, and kernels that were compiled before
+        env=os.environ | {"HSTREE_CACHE": str(folder / "cache"), "NUMBA_CACHE_DIR": kernels},
+        stdout=(folder / "printed").open("w"),
+        stderr=(folder / "said").open("w"),
+        # a job in the background ignores SIGINT
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+def said(folder):
+    return (folder / "said").read_text()
+
+
+def answers(folder, command, *, first=FIRST, ratio=RATIO):
     """Interrupt a command ever later, until it ends by itself before."""
     after = first
-    while after < LONGEST:
-        answer = _interrupted(folder, command, after)
-        if answer is None:
-            return
+    while after < LONGEST and (answer := interrupted(folder, command, after)):
         yield answer
         after *= ratio
 
 
-def _interrupted(folder: Path, command: str, after: float) -> Answer | None:
+def interrupted(folder, command, after):
     """Start a command, interrupt it, and wait for its end; None if it had ended before."""
     work = folder / "work"
     # What a stopped training would go on from
@@ -167,65 +173,46 @@ def _interrupted(folder: Path, command: str, after: float) -> Answer | None:
     for path in folder.iterdir():
         if path != work:
             (work / path.name).symlink_to(path)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "hstree_cli", *shlex.split(COMMANDS[command])],
-        cwd=work,
-        env=_environment(folder),
-        stdout=(folder / "printed").open("w"),
-        stderr=(folder / "said").open("w"),
-        # a job in the background ignores SIGINT
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    process = started(folder, work, COMMANDS[command])
     try:
-        process.wait(timeout=after)
+        if process.wait(timeout=after) != 0:
+            raise RuntimeError(f"{command}: ended with {process.returncode}: {said(folder)}")
+        return None
     except subprocess.TimeoutExpired:
         pass
-    else:
-        if process.returncode == 0:
-            return None
-        raise RuntimeError(f"{command}: ended with {process.returncode}: {_said(folder)}")
     # A training says so that stops after a long batch, and one that was stopped, which scores what
     # it has; the next signal ends that.
-    seconds, used = 0.0, 0.0
-    for _ in range(SIGNALS):
-        if process.poll() is None:
-            answered, computed = _signalled(process, folder)
-            seconds, used = max(seconds, answered), max(used, computed)
+    times = [signalled(process, folder) for _ in range(SIGNALS) if process.poll() is None]
     process.kill()
-    process.wait()
-    said = _said(folder)
-    if process.returncode == 0:  # it was at its end
+    if process.wait() == 0 or not times:  # it was at its end
         return None
-    fault = ""
+    seconds, busy = map(max, zip(*times, strict=True))
+    text, fault = said(folder), ""
     # Before the program begins and after its end, the signal ends Python itself, without a word.
     # Results are the last that a command prints.
-    is_outside = not said or (folder / "printed").stat().st_size > 0
-    outside = process.returncode == -signal.SIGINT and "interrupted" not in said and is_outside
+    is_outside = not text or (folder / "printed").stat().st_size > 0
+    outside = process.returncode == -signal.SIGINT and "interrupted" not in text and is_outside
     if process.returncode != 130 and not outside:
-        fault = f"status {process.returncode}: {said.strip()}"
-    elif not outside and not 1 <= said.count("interrupted") <= SIGNALS:
-        fault = f"not one line: {said.strip()!r}"
-    return Answer(command, after, seconds, used, fault)
+        fault = f"status {process.returncode}: {text.strip()}"
+    elif not outside and not 1 <= text.count("interrupted") <= SIGNALS:
+        fault = f"not one line: {text.strip()!r}"
+    return Answer(command, after, seconds, busy, fault)
 
 
-def _said(folder: Path) -> str:
-    return (folder / "said").read_text()
-
-
-def _signalled(process: subprocess.Popen[bytes], folder: Path) -> tuple[float, float]:
+def signalled(process, folder):
     """Send SIGINT; return the seconds until another line says so or the process ends, as busy."""
-    before, start, told = _computed(process.pid), time.perf_counter(), _said(folder)
+    before, start, told = computed(process.pid), time.perf_counter(), said(folder)
     process.send_signal(signal.SIGINT)
     used = before
     while process.poll() is None and time.perf_counter() < start + PATIENCE:
-        used = max(used, _computed(process.pid))
-        if _said(folder).count(WARNED) > told.count(WARNED):
+        used = max(used, computed(process.pid))
+        if said(folder).count(WARNED) > told.count(WARNED):
             break
         time.sleep(0.005)
     return time.perf_counter() - start, used - before
 
 
-def _computed(pid: int) -> float:
+def computed(pid):
     """Return the seconds that a process has computed, as Linux counts them; else no number."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -234,13 +221,7 @@ def _computed(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _environment(folder: Path) -> Mapping[str, str]:
-    """Return the environment: a cache of its own, and kernels that were compiled before."""
-    kernels = os.environ.get("NUMBA_CACHE_DIR") or str(Path.home() / ".cache/hstree/kernels")
-    return {**os.environ, "HSTREE_CACHE": str(folder / "cache"), "NUMBA_CACHE_DIR": kernels}
-
-
-def run(commands: Iterable[str]) -> int:
+def run(commands):
     """Interrupt commands, print how long they took to end; return how many were slow or wrong."""
     found = []
     with tempfile.TemporaryDirectory(prefix="hstree-interrupts-") as folder:
@@ -250,9 +231,9 @@ def run(commands: Iterable[str]) -> int:
                 print(answer, flush=True)
                 found.append(answer)
     bad = sum(bool(answer.fault or answer.is_slow) for answer in found)
-    slowest = sorted(min(answer.seconds, answer.busy) for answer in found)
+    slowest = ", ".join(f"{s:.2f}" for s in sorted(answer.took for answer in found)[-5:])
     print(
         f"{len(found)} interrupts of {len({a.command for a in found})} commands: the slowest "
-        f"answers took {', '.join(f'{s:.2f}' for s in slowest[-5:])} s; {bad} slow or wrong"
+        f"answers took {slowest} s; {bad} slow or wrong"
     )
     return bad

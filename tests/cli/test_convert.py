@@ -1,27 +1,16 @@
 """`convert`: by endings and by name, what is said, and what is refused."""
 
 import numpy as np
-import pytest
 
 from hstree.tree import load
-from hstree.tree.paths import paths_of
 
 
-@pytest.mark.parametrize(
-    ("name", "ending"), [("graphml", "graphml"), ("brown", "paths"), ("napkinxc", "napkinxc")]
-)
-def test_there_and_back(name, ending, hstree, tree, tmp_path):
-    there = hstree("convert", tree, f"x.{ending}")
-    assert f"({name})" in there.out
+def test_there_and_back(hstree, tree, tmp_path):
+    there = hstree("convert", tree, "x.napkinxc")
+    assert "(napkinxc)" in there.out
     assert "not kept" in there.out  # a tree file says how its tree was made
-    back = hstree("convert", f"x.{ending}", "back.json")
-    first, last = load(tree), load(tmp_path / "back.json")
-    assert last.labels == first.labels
-    assert paths_of(last).strings == paths_of(first).strings
-    assert (last.counts == first.counts).all()
-    assert name == "brown" or last.sha256 == first.sha256
-    assert last.meta["method"] == name
-    assert max(map(len, (there.out + back.out).splitlines())) <= 80
+    hstree("convert", "x.napkinxc", "back.json")
+    assert load(tmp_path / "back.json") == load(tree)
 
 
 def test_formats_by_name(hstree, tree, tmp_path):
@@ -37,10 +26,6 @@ def test_a_linkage_with_labels(hstree, tmp_path):
     (tmp_path / "words.txt").write_text("cat\ndog\nthe\n")
     hstree("convert", "z.npy", "tree.json", "--labels", "words.txt")
     assert load(tmp_path / "tree.json").labels == ("cat", "dog", "the")
-    hstree("convert", "tree.json", "y.npy")
-    record, *lines = (tmp_path / "y.labels.tsv").read_text().splitlines()
-    assert record.startswith("# hstree\t{")
-    assert lines == ["cat", "dog", "the"]
 
 
 def test_a_taxonomy(hstree, refused, tmp_path):

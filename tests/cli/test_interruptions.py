@@ -7,8 +7,6 @@ import pytest
 import hstree as library
 from tests.cli.conftest import figures
 
-SIGNALS = ["SIGINT", "SIGTERM"]
-
 BEFORE = """import os, runpy, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
 """
@@ -78,10 +76,7 @@ def started(process):
 
 @pytest.mark.parametrize(
     ("module", "number"),
-    [
-        *(("typer", "SIGINT"), ("hstree_cli.trees", "SIGTERM")),
-        *(("hstree.tree", "SIGINT"), ("scipy", "SIGTERM")),
-    ],
+    [("typer", "SIGINT"), ("hstree_cli.trees", "SIGTERM"), ("hstree.tree", "SIGINT")],
 )
 def test_while_it_starts(started, tree, corpus, module, number):
     ran = started(WHILE_IMPORTING, module, number, "evaluate", tree, corpus, "--epochs", 1)
@@ -96,16 +91,14 @@ def test_a_signal_that_a_finaliser_discards_comes_again(started, tree, corpus):
     assert ran.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_that_others_caught_is_in_the_status(started, number):
-    ran = started(CAUGHT, number, "--version")
+def test_a_signal_that_others_caught_is_in_the_status(started):
+    ran = started(CAUGHT, "SIGTERM", "--version")
     assert (ran.returncode, ran.stderr) == (130, "hstree: error: interrupted\n")
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_training_that_is_stopped_is_saved(started, tree, corpus, tmp_path, number):
+def test_a_training_that_is_stopped_is_saved(started, tree, corpus, tmp_path):
     saved = ["--epochs", "100000", "--dim", "4", "--save", "m", "--json", "r.json"]
-    ran = started(WHILE_TRAINING, number, "-q", "evaluate", tree, corpus, *saved)
+    ran = started(WHILE_TRAINING, "SIGINT", "-q", "evaluate", tree, corpus, *saved)
     assert ran.returncode == 130
     assert ran.stderr.startswith("hstree: warning: interrupted: ")
     assert ran.stderr.count("\n") == 1

@@ -149,10 +149,9 @@ def test_a_full_disk_under_the_cache(process, corpus, tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
-@pytest.mark.parametrize("arguments", [["methods"], ["--help"]])
-def test_output_that_cannot_be_written_is_one_line(arguments, process):
+def test_help_that_cannot_be_written_is_one_line(process):
     with open("/dev/full", "w") as full:
-        ran = process(*arguments, stdout=full)
+        ran = process("--help", stdout=full)
     assert ran.returncode == 1
     assert ran.stderr == "hstree: error: standard output: No space left on device\n"
 

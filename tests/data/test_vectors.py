@@ -84,17 +84,6 @@ def test_saved_and_read_back(tmp_path, counts):
     assert sorted(os.listdir(tmp_path)) == ["v.labels.tsv", "v.npy"]
 
 
-@pytest.mark.parametrize("dtype", ["<f8", ">f4", "<f2", "<i4", "u1"])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_npy_of_any_real_type(tmp_path, dtype, order):
-    rows = np.array([[1, 2, 3], [4, 5, 6]], dtype, order=order)
-    np.save(tmp_path / "v.npy", rows)
-    vectors = WordVectors.read(tmp_path / "v.npy")
-    assert vectors.labels == ("0", "1")
-    assert vectors.named_by_index
-    assert vectors.vectors.tolist() == [[1, 2, 3], [4, 5, 6]]
-
-
 def test_labels_given_go_before_labels_beside(tmp_path):
     WordVectors(["a", "b"], [[1.0], [2.0]]).save(tmp_path / "v.npy")
     (tmp_path / "other.tsv").write_bytes("\ufeffx\t3\r\ny\t0\r\n".encode())
@@ -187,15 +176,6 @@ def test_bad_files_are_named_with_the_place(tmp_path, monkeypatch, name, block):
         WordVectors.read(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("end", ["x 1\n", "x 1 y\n"])
-def test_lines_are_counted_over_blocks(tmp_path, monkeypatch, end):
-    monkeypatch.setattr(vector_files, "_BLOCK", 50)
-    path = tmp_path / "long.txt"
-    path.write_text("".join(f"w{i} 1 2\n" for i in range(100)) + "\n" + end)
-    with pytest.raises(InputError, match="line 102:"):
-        WordVectors.read(path)
 
 
 def test_a_bad_array_is_named_with_its_file(tmp_path):

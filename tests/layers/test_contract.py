@@ -13,7 +13,6 @@ from scipy.stats import chisquare
 
 import hstree
 from hstree._options import Option, Range
-from hstree.data.splits import read_before
 from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, PluginError
@@ -332,14 +331,6 @@ def test_a_tree_is_short_for_its_layer():
     model = new_model(tree)
     assert model.spec.config() == {"tree_sha256": tree.sha256}
     assert (model.tree, model.spec.made_from) == (tree, tree.meta["input"])
-
-
-def test_test_lines_that_a_vocabulary_was_made_from_are_named(splits):
-    of_test = LayerSpec(splits.test.select_vocabulary(unk=True), "flat")
-    sentence = read_before(splits.test, layer=of_test.made_from)
-    assert "the vocabulary of the output layer was made from" in sentence
-    of_train = LayerSpec(splits.train.vocabulary, "flat")
-    assert read_before(splits.test, layer=of_train.made_from) is None
 
 
 def test_the_flat_softmax_is_computed_as_layers_that_approximate_it_in_training_alone():

@@ -12,7 +12,7 @@ from hstree.data.windows import Windows
 from hstree.errors import FileFormatError, InputError
 from hstree.layers.ngram_features import NgramFeatures
 from hstree.layers.registry import LayerSpec
-from hstree.models import load_model, new_model
+from hstree.models import new_model
 from hstree.tree import Tree
 from hstree.tree.weight_rows import NARROW
 from tests.layers.gradients import assert_same, assert_slopes, dense
@@ -218,18 +218,6 @@ def test_one_wide_class_tree_is_searched(forest):
     layer, windows = prepared(text, tree, np.float32)
     hidden, _, contexts = batch_of(layer, windows, dtype=np.float32)
     check_search(layer.in_context(contexts), hidden)
-
-
-def test_a_saved_model_keeps_its_features(text, tmp_path):
-    spec = LayerSpec(trees(text)["binary"], "ngrams", words=2)
-    model = new_model(spec, dim=DIM, epochs=2, context=3).fit(text)
-    model.save(tmp_path / "model")
-    again = load_model(tmp_path / "model")
-    np.testing.assert_array_equal(again.nll(text), model.nll(text))
-    assert again.predict([["a", "b"]], k=3) == model.predict([["a", "b"]], k=3)
-    assert again.sample(20) == model.sample(20)
-    bare = new_model(trees(text)["binary"], dim=DIM, epochs=2, context=3).fit(text)
-    assert model.perplexity(text) < bare.perplexity(text)
 
 
 def wrapped(keys):

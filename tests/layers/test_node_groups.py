@@ -5,17 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 
 from hstree.layers import hierarchical
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.node_groups import (
-    LARGEST_KEPT,
     ONE_BLAS_THREAD,
     SCIPY_BLAS,
-    Decisions,
-    Scratch,
-    WideNodes,
     _blas,
 )
 from hstree.tree import Tree
@@ -72,27 +67,6 @@ def test_a_batch_of_one_has_the_gradient_of_its_softmax():
     np.testing.assert_allclose(slopes(layer, gradients), bias.values[:, None] * hidden)
 
 
-def test_the_codes_of_an_item_share_the_scores_of_a_node():
-    """Items 0, 1 and 2 visit the node at row 3 once each, whatever number of their codes do."""
-    rng = np.random.default_rng(0)
-    weight, bias, hidden = rng.standard_normal((50, 4)), rng.standard_normal(50), np.eye(3, 4)
-    item, branch = np.array([0, 0, 0, 1, 2, 2]), np.array([5, 5, 39, 5, 0, 1])
-    share = np.array([0.2, 0.3, 0.5, 0.6, 0.25, 0.5])
-    taken = Decisions(item, np.full(6, 3), branch, np.full(6, 40))
-    nodes = WideNodes(Scratch(), weight, bias, hidden, taken)
-    assert nodes._hidden.shape == (3, 4)
-    assert [block.table.shape for block in nodes._blocks] == [(3, 40)]
-    probability = softmax(hidden @ weight[3:43].T + bias[3:43], axis=1)
-    np.testing.assert_allclose(nodes.log_prob, np.log(probability[item, branch]))
-    error = probability * np.array([1.0, 0.6, 0.75])[:, None]
-    np.subtract.at(error, (item, branch), share)
-    grad_hidden, rows, grad_weight, grad_bias = nodes.backward(share)
-    assert rows == slice(3, 43)
-    np.testing.assert_allclose(grad_hidden, error @ weight[3:43])
-    np.testing.assert_allclose(grad_weight, error.T @ hidden, atol=1e-15)
-    np.testing.assert_allclose(grad_bias, error.sum(axis=0), atol=1e-15)
-
-
 def test_gradients_outlive_the_next_batch():
     layer, first = layer_of(), batch(1)
     _, gradients = layer.loss(*first)
@@ -111,15 +85,6 @@ def test_threads_do_not_share_memory():
     for (nll, gradients), (other, others) in zip(alone, together, strict=True):
         np.testing.assert_array_equal(nll, other)
         np.testing.assert_array_equal(slopes(layer, gradients), slopes(layer, others))
-
-
-def test_only_small_arrays_are_kept():
-    scratch = Scratch()
-    first = scratch.empty("a", (3, 4), np.float64)
-    assert np.shares_memory(first, scratch.empty("a", (2, 2), np.float32))
-    assert not np.shares_memory(first, scratch.empty("b", (3, 4), np.float64))
-    large = scratch.empty("c", (LARGEST_KEPT // 4 + 1,), np.float32)
-    assert not np.shares_memory(large, scratch.empty("c", large.shape, np.float32))
 
 
 def test_blas_has_its_threads_again_when_the_last_one_is_done():

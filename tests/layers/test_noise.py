@@ -38,19 +38,6 @@ def test_a_softmax_among_all_labels_is_exact(name, options):
     assert_same(layer, gradients, softmax_gradients(layer, hidden, targets), atol=1e-12)
 
 
-def test_different_labels_are_expected_as_often_as_they_are_drawn():
-    layer, _, targets = drawn("nce", {"samples": 5})
-    expected, times = np.zeros(8), np.zeros(8)
-    for seed in range(2_000):
-        noise = layer.draw(targets, np.random.default_rng(seed))
-        times[noise.labels] += 1
-        q = np.exp(layer.noise.log_prob)
-        # The tries, from the expectation of one target
-        tries = np.log1p(-np.exp(noise.log_expected_target[0])) / np.log1p(-q[targets[0]])
-        expected += 1 - (1 - q) ** tries
-    np.testing.assert_allclose(times / times.sum(), expected / expected.sum(), atol=0.02)
-
-
 def test_counts_to_a_power():
     for alpha in (1.0, 0.75, 0.0):
         expected = np.log(MASS**alpha / (MASS**alpha).sum())

@@ -105,22 +105,20 @@ def test_compiled_steps_are_those_of_numpy(rows, shape, decays):
     np.testing.assert_allclose(squares, sums, rtol=1e-6)
 
 
-def test_adagrad_refuses_what_numpy_would():
+@pytest.mark.parametrize(
+    ("rows", "n", "n_squares", "n_owed", "said"),
+    [
+        ([0, 9], 2, 9, 2, "must"),
+        ([-1, 3], 2, 9, 2, "must"),
+        ([0, 1], 3, 9, 2, "must"),
+        ([0, 1], 2, 2, 2, "sums of squares must have the shape"),
+        ([0, 1], 2, 9, 1, "owed decay must have the shape"),
+        ([0, 1], 2, 9, 2, "read-only"),
+    ],
+)
+def test_what_does_not_fit_is_refused(rows, n, n_squares, n_owed, said):
     pytest.importorskip("numba", reason=NUMBA)
-    parameter, squares, grad = np.ones((4, 2), "f"), np.ones(4, "f"), np.ones((1, 2), "f")
-    rows = np.array([2])
-    with pytest.raises(ValueError, match="sums of squares must have the shape"):
-        adagrad_rows(parameter, squares[:2], rows, grad, 0.1)
-    with pytest.raises(ValueError, match="owed decay must have the shape"):
-        adagrad_rows(parameter, squares, rows, grad, 0.1, np.ones(2, "f"))
-    parameter.flags.writeable = False
-    with pytest.raises(ValueError, match="read-only"):
-        adagrad_rows(parameter, squares, rows, grad, 0.1)
-
-
-@pytest.mark.parametrize(("rows", "n"), [([0, 9], 2), ([-1, 3], 2), ([0, 1], 3)])
-def test_rows_that_do_not_fit_are_refused(rows, n):
-    pytest.importorskip("numba", reason=NUMBA)
-    parameter, squares = np.ones((9, 3), np.float32), np.ones(9, np.float32)
-    with pytest.raises((IndexError, ValueError), match="must"):
-        adagrad_rows(parameter, squares, np.array(rows), parameter[:n], 0.1, None)
+    parameter, squares, owed = (np.ones(s, "f") for s in ((9, 3), n_squares, n_owed))
+    parameter.flags.writeable = said != "read-only"
+    with pytest.raises((IndexError, ValueError), match=said):
+        adagrad_rows(parameter, squares, np.array(rows), np.ones((n, 3), "f"), 0.1, owed)

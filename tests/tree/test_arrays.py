@@ -160,11 +160,3 @@ def test_a_copy_is_as_immutable_as_its_tree(again, cached):
     assert (other.labels, other.names, other.meta) == (tree.labels, tree.names, tree.meta)
     for array in [*arrays_of(tree), *arrays_of(other)]:
         assert not array.flags.writeable
-
-
-def test_other_meta_leaves_the_tree_as_it_is():
-    tree = Tree.from_children(["a", "b", "c"], THREE, counts=[3, 2, 1], meta={"method": "x"})
-    other = tree.with_meta({"method": "y"})
-    assert (tree.meta, other.meta) == ({"method": "x"}, {"method": "y"})
-    assert other == tree
-    assert other.child is tree.child
