@@ -109,8 +109,6 @@ def program(tmp_path):
     roots = [os.path.dirname(os.path.dirname(m.__file__)) for m in (hstree, hstree_cli)]
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environment = {**own, "PYTHONPATH": os.pathsep.join(roots), "COLUMNS": "80"}
-    # A process that may not write large files would leave half of its compiled modules.
-    environment["PYTHONDONTWRITEBYTECODE"] = "1"
     return [sys.executable, "-m", "hstree_cli"], environment
 
 

@@ -284,16 +284,11 @@ def test_processes_that_encode_one_text_at_once_do_not_harm_each_other(tmp_path)
     assert len(list(cache.iterdir())) == 3
 
 
-def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):
-    resource = pytest.importorskip("resource")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, full_disk):
+    full_disk(20_000)
     message = "cannot write the encoded text .*; set HSTREE_CACHE to a folder .*"
-    try:
-        with pytest.raises(FileFormatError, match=message):
-            encode(Given([b"a b\n" * 20_000]), cache=tmp_path / "cache")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with pytest.raises(FileFormatError, match=message):
+        encode(Given([b"a b\n" * 20_000]), cache=tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
 
 

@@ -230,20 +230,14 @@ def test_saving_what_cannot_be_saved_changes_nothing(tmp_path):
     assert contents(tmp_path) == before
 
 
-def test_a_full_disk_is_named(tmp_path):
-    """Simulated by a limit on the size of files; the old files stay."""
-    resource = pytest.importorskip("resource")
+def test_a_full_disk_is_named_and_the_old_files_stay(tmp_path, full_disk):
     path = tmp_path / "v.npy"
     WordVectors(["a"], [[1.0]]).save(path)
     before = contents(tmp_path)
     large = WordVectors(list(map(str, range(100))), np.ones((100, 100)))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, limits[1]))
-    try:
-        with pytest.raises(FileFormatError, match=r"cannot write .*v\.npy: File too large"):
-            large.save(path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    full_disk(1 << 12)
+    with pytest.raises(FileFormatError, match=r"cannot write .*v\.npy: File too large"):
+        large.save(path)
     assert contents(tmp_path) == before
 
 
