@@ -190,25 +190,6 @@ def test_a_large_node_is_summed_in_pieces():
     )
 
 
-@pytest.mark.parametrize(
-    "X",
-    [
-        np.zeros((5, 3)),
-        np.ones((6, 2)) * 0.3,
-        np.array([[0.0], [0.0], [1.0]]),
-        np.r_[np.zeros((9, 2)), np.ones((1, 2))],
-        np.array([[1.0, 2.0], [3.0, 4.0]]),
-        np.array([[1e-30], [2e-30], [5e-30]]),
-    ],
-)
-@pytest.mark.parametrize("second", ["half", "none", "all"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_stays_finite_without_a_warning(X, second, dtype):
-    start = {"half": np.arange(len(X)) % 2 == 0, "none": np.zeros(len(X), bool)}
-    odds = fit(X, [0, len(X)], start.get(second, np.ones(len(X), bool)), dtype=dtype)
-    assert np.isfinite(odds).all()
-
-
 def test_compiled_mixtures_are_those_of_numpy():
     pytest.importorskip("numba", reason=NUMBA)
     rng = np.random.default_rng(3)

@@ -66,12 +66,6 @@ def test_nodes_of_a_level_are_numbered_from_the_last_merge_back():
         assert (np.diff(merge[tree.depth == depth]) < 0).all()
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("criterion", ["ward", "single"])
-def test_very_few_words_and_identical_vectors(n, criterion):
-    assert linkage(words(np.ones((n, 2))), criterion=criterion).n_nodes == n - 1
-
-
 @pytest.mark.parametrize(
     ("merges", "expected"),
     [

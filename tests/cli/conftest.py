@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hstree_cli.main import exit_status
-from tests.texts import contents
+from tests.texts import contents, write_lines
 
 
 @dataclass
@@ -81,23 +82,39 @@ def refused(hstree, tmp_path):
     return run
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    """A text of 200 lines over 40 words, the first of them the most frequent."""
+@pytest.fixture(scope="session")
+def inputs(tmp_path_factory, short_turns):
+    """The folder of a text, a tree and a model, which the fixtures of these names copy."""
+    folder = tmp_path_factory.mktemp("inputs")
     draw = random.Random(0)
     words = [f"w{i}" for i in range(40)]
     weights = [1 / (i + 1) for i in range(40)]
     lines = [" ".join(draw.choices(words, weights, k=8)) for _ in range(200)]
-    path = tmp_path / "corpus.txt"
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return path
+    corpus = str(write_lines(folder / "corpus.txt", lines))
+    tree, model = str(folder / "huffman.json"), str(folder / "model")
+    build = ["build", "--method", "huffman", corpus, "--train-split-only", "-o", tree]
+    assert exit_status(["-q", *build]) == 0
+    train = ["evaluate", tree, corpus, "--epochs", "1", "--dim", "4", "--save", model]
+    assert exit_status(["-q", *train]) == 0
+    return folder
 
 
 @pytest.fixture
-def tree(hstree, corpus, tmp_path):
+def corpus(inputs, tmp_path):
+    """A text of 200 lines over 40 words, the first of them the most frequent."""
+    return Path(shutil.copy(inputs / "corpus.txt", tmp_path))
+
+
+@pytest.fixture
+def tree(inputs, tmp_path):
     """A Huffman tree over the first 80% of the corpus."""
-    hstree("build", "--method", "huffman", corpus, "--train-split-only", "-o", "huffman.json")
-    return tmp_path / "huffman.json"
+    return Path(shutil.copy(inputs / "huffman.json", tmp_path))
+
+
+@pytest.fixture
+def model(inputs, tmp_path):
+    """A trained model's folder; its words hold <unk>."""
+    return Path(shutil.copytree(inputs / "model", tmp_path / "model"))
 
 
 @pytest.fixture

@@ -188,9 +188,9 @@ def test_an_input_is_never_replaced(refused, tree, corpus, tmp_path):
         )
 
 
-def test_redirected_standard_input_is_not_replaced(hstree, piped, tree, corpus):
-    hstree("evaluate", tree, corpus, *QUICK, "--save", "m")
-    ran = piped("< corpus.txt", "score", "m", "-", "--json", "corpus.txt")
+@pytest.mark.usefixtures("model", "corpus")
+def test_redirected_standard_input_is_not_replaced(piped):
+    ran = piped("< corpus.txt", "score", "model", "-", "--json", "corpus.txt")
     assert "is, holds or lies in /dev/stdin" in ran.stderr
 
 

@@ -14,13 +14,6 @@ LINES = ["w0 w1 zebra", "", "w3 w0"]
 
 
 @pytest.fixture
-def model(hstree, tree, corpus, tmp_path):
-    """A trained model's folder; its words hold <unk>."""
-    hstree("evaluate", tree, corpus, "--epochs", 1, "--dim", 4, "--save", "model")
-    return tmp_path / "model"
-
-
-@pytest.fixture
 def other(tmp_path):
     path = tmp_path / "other.txt"
     path.write_text("".join(f"{line}\n" for line in LINES))

@@ -2,26 +2,11 @@
 
 import networkx as nx
 import pytest
-from hypothesis import given
 
 from hstree import formats
 from hstree.errors import InputError, TreeError
 from hstree.formats.networkx import from_networkx, to_networkx
 from hstree.tree import Tree
-from tests.strategies import trees
-
-
-@given(trees())
-def test_trees_come_back_from_graphs(tree):
-    graph = to_networkx(tree)
-    assert nx.is_directed_acyclic_graph(graph)
-    assert graph.number_of_edges() == len(tree.child)
-    back = from_networkx(graph)
-    has_names = any(name is not None for name in tree.names or ())
-    expected = (
-        tree if has_names else Tree(tree.labels, tree.child_start, tree.child, counts=tree.counts)
-    )
-    assert back.sha256 == expected.sha256
 
 
 def test_networkx_reads_the_graphml_as_it_is_written(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import log_softmax
+from scipy.special import expit, log_expit, log_softmax
 
 import hstree
 from hstree.layers import hierarchical
@@ -30,8 +30,9 @@ def random_layer(tree, seed, *, dim=3, scale=1.0, dtype=np.float64):
 
 @contextmanager
 def wide_nodes_dense(wanted):
-    """Compute every node of three children or more by matrix products."""
+    """Compute every node of three children or more by matrix products, others a few at a time."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hstree.layers.kernels.PAIRS", 3)
         if wanted:
             patch.setattr(hierarchical, "NARROW", 2)
         yield
@@ -79,6 +80,18 @@ def test_gradients_agree_with_finite_differences(tree, seed, all_dense):
         slopes = dense(layer, layer.loss(hidden, targets)[1])
         arrays = {"hidden": hidden, **layer.parameters()}
         assert_slopes(arrays, slopes, lambda: layer.nll(hidden, targets).sum(), rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-6), (np.float64, 1e-12)])
+def test_a_logistic_decision_is_exact_at_both_ends(dtype, rtol):
+    layer = HierarchicalSoftmax(Tree.from_children(["a", "b"], [[~0, ~1]]), 1, dtype=dtype)
+    layer.weight[:], layer.bias[:] = 1.0, 0.0
+    z = np.array([-1e4, -50.0, -1e-9, 0.0, 1e-9, 50.0, 1e4], dtype)
+    for label, sign in ((0, 1), (1, -1)):
+        losses, gradients = layer.loss(z[:, None], np.full(7, label))
+        np.testing.assert_allclose(losses, -log_expit(sign * z), rtol=rtol)
+        expected = -sign * expit(-sign * z)
+        np.testing.assert_allclose(gradients.hidden[:, 0], expected, rtol=rtol, atol=rtol)
 
 
 #: The search never gives way; it gives way at once; as it is.

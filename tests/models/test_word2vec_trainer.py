@@ -7,7 +7,6 @@ from hstree.models.cbow import CBOW
 from hstree.models.skipgram import SkipGram
 from hstree.models.word2vec import Word2VecTrainer
 from hstree.tree.weight_rows import row_curvature
-from tests.layers.gradients import assert_slopes
 from tests.models.trainers import CONTEXTS, TARGETS, TREE, Noted, drawn_layer
 
 COUNTS = np.array([5.0, 4, 3, 2.5, 2, 1])
@@ -33,16 +32,6 @@ def trainer(kind=CBOW, epochs=4):
     model.context_model.embedding = rng.standard_normal((TREE.n_labels, 5))
     model.layer = drawn_layer(5)
     return Word2VecTrainer(model, Text())
-
-
-def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers):
-    training = trainer()
-    model, layer = training.model, training.layer
-    parameters = dict(enumerate([model.embedding, layer.weight, layer.bias]))
-    assert all(o.parameter is parameters[i] for i, o in enumerate(optimisers))
-    training.step(CONTEXTS, TARGETS, 0.5)
-    gradients = [optimiser.gradient for optimiser in optimisers]
-    assert_slopes(parameters, gradients, lambda: training.step(CONTEXTS, TARGETS, 0.5), rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", [CBOW, SkipGram])

@@ -7,7 +7,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from hstree import _compiled
@@ -224,11 +223,3 @@ def test_threads_are_those_of_openmp_and_at_most_the_cores(monkeypatch, value, c
     all_cores = _compiled.n_threads()
     monkeypatch.setenv("OMP_NUM_THREADS", value)
     assert _compiled.n_threads() == (cores or all_cores)
-
-
-def test_kernels_take_contiguous_float32_alone():
-    single, double = np.ones((4, 4), np.float32), np.ones((4, 4))
-    assert _compiled.takes(single, single[:2])
-    swapped = single.astype(single.dtype.newbyteorder())
-    for other in (double, single.T[:2], single[:, :2], swapped):
-        assert not _compiled.takes(single, other)

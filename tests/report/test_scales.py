@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from hstree.report.scales import CHARACTER, LINE, spread, ticks
+from hstree.report.scales import CHARACTER, LINE, ticks
 
 ranges = st.tuples(
     st.sampled_from(["linear", "log", "zero"]),
@@ -51,13 +51,3 @@ def test_ticks_are_written_short():
     ticked = [ticks(0.9, 1.1, "linear", 300.0)[2]]
     ticked += [ticks(0.0, high, "zero", 300.0)[2] for high in (2.0, 4000.0, 1.5e5, 2e6)]
     assert labels.items() <= {pair for of_axis in ticked for pair in of_axis.items()}
-
-
-@given(st.lists(st.floats(0, 300), max_size=18))
-def test_names_are_moved_apart_in_their_order(places):
-    moved = spread(places, 15.0, 0.0, 300.0)
-    assert [moved[i] for i in sorted(range(len(places)), key=places.__getitem__)] == sorted(moved)
-    moved.sort()
-    assert all(b - a >= 15 - 1e-9 for a, b in pairwise(moved))
-    assert all(-1e-9 <= place <= 300 + 1e-9 for place in moved)
-    assert spread([10.0, 40.0, 90.0], 15.0, 0.0, 100.0) == [10.0, 40.0, 90.0], "there is room"
