@@ -11,7 +11,7 @@ from hstree.errors import InputError
 from hstree.tree import Codes
 from tests.builders.label_sets import label_sets
 
-N_WORDS = 2000
+N_WORDS = 1500
 CASES = [
     ("gmm", {"split": "balanced"}),
     ("gmm", {"epsilon": 0.3, "max_codes": 3}),

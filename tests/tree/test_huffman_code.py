@@ -25,8 +25,7 @@ some_weights = st.one_of(
 
 
 @given(some_weights, st.integers(2, 7))
-@example((1e9 / np.arange(1, 50_001)).astype(int).tolist(), 2)
-@example((1e9 / np.arange(1, 50_001)).astype(int).tolist(), 5)
+@example((1e9 / np.arange(1, 20_001)).astype(int).tolist(), 5)
 def test_whole_runs_merge_as_one_at_a_time(weights, arity):
     assert merged(weights, arity) == heap_order(weights, max(2, min(arity, len(weights))))
 
