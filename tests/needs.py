@@ -1,5 +1,10 @@
 """Reasons to skip a test: what it needs and how to get it. A run's last lines count by them."""
 
+import os
+from pathlib import Path
+
+import pytest
+
 TORCH = "needs torch: pip install 'hstree[torch]'"
 HATCHLING = "needs pip and hatchling: pip install 'hstree[test]'"
 GPU = "needs a GPU that torch can use"
@@ -9,3 +14,14 @@ NLTK = "needs NLTK's corpora: set NLTK_DATA to their folder"
 DATA = "needs data that cannot be shipped: set HSTREE_TEST_DATA to its folder"
 NUMBA = "needs numba: pip install 'hstree[fast]'"
 NOTEBOOK = "needs matplotlib, pandas and a kernel: pip install 'hstree[notebook]'"
+
+
+def shared(relative):
+    """Return the path of a file that does not belong to the project, or skip the test."""
+    folder = os.environ.get("HSTREE_TEST_DATA")
+    if not folder:
+        pytest.skip(DATA)
+    path = Path(folder, relative)
+    if not path.exists():
+        pytest.skip(f"{DATA} (no {relative} there)")
+    return path

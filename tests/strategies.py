@@ -3,6 +3,7 @@
 from itertools import pairwise
 from random import Random
 
+import numpy as np
 from hypothesis import strategies as st
 
 from hstree.tree import Tree
@@ -100,3 +101,11 @@ def random_children(
     # The last node is the root, number 0, and those that it joins come after it.
     last = len(nodes) - 1
     return [[c if c < 0 else last - c for c in children] for children in reversed(nodes)]
+
+
+def chain(n_labels: int) -> Tree:
+    """Return a binary tree whose label i has i + 1 decisions (the last one as many as before)."""
+    child = np.empty((n_labels - 1, 2), np.int64)
+    child[:, 0], child[:, 1] = ~np.arange(n_labels - 1), np.arange(1, n_labels)
+    child[-1, 1] = ~(n_labels - 1)
+    return Tree([f"w{i}" for i in range(n_labels)], 2 * np.arange(n_labels), child.ravel())

@@ -6,9 +6,7 @@ import pytest
 
 import hstree
 from hstree import errors
-from hstree.data.splits import Splits
 from tests.scripts import run_python
-from tests.texts import corpus_of
 
 #: Names of `hstree`, of which each is in its help.
 NAMES = (
@@ -48,17 +46,3 @@ def test_help_fits_four_screens_and_names_every_name():
     assert len(lines) <= 4 * 24
     assert max(map(len, lines[:-3])) <= 80  # the last one is the path of the file
     assert all(name in "\n".join(lines) for name in NAMES)
-
-
-def test_what_is_no_row_is_refused(tmp_path):
-    corpus = corpus_of(tmp_path, [f"w{i % 7} w{i % 3} w{i % 5}" for i in range(60)])
-    with pytest.raises(hstree.HstreeError, match="3 cannot be compared"):
-        hstree.compare(corpus, [3], tmp_path / "compared")
-
-
-def test_a_split_that_cannot_be_read_is_refused_before_the_training(tmp_path, monkeypatch):
-    train = corpus_of(tmp_path, ["a b c"] * 20)
-    other = corpus_of(tmp_path, ["a b zebra"], "other.txt")
-    monkeypatch.setattr(hstree.LanguageModel, "fit", lambda *arguments: pytest.fail("trained"))
-    with pytest.raises(hstree.HstreeError, match="no <unk>"):
-        hstree.evaluate("flat", Splits(train, train, other))

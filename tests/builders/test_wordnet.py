@@ -20,7 +20,7 @@ from tests.builders.label_sets import sets_by_name
 from tests.builders.oracle import code_lengths
 from tests.builders.test_contract import assert_keeps_the_contract
 from tests.builders.wordnet.small import SYNSETS, parents, taxonomy_of, write_table
-from tests.shared_data import shared
+from tests.needs import shared
 from tests.texts import corpus_of
 
 LINES = [

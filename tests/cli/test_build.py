@@ -1,9 +1,7 @@
 """`hstree build` and `hstree vocab`: every kind of input, every option, and what they refuse."""
 
 import hashlib
-import io
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -112,7 +110,6 @@ def test_a_place_is_refused_before_the_work(refused, corpus, monkeypatch):
         ((), "--method"),
         (("-m", "huffman arity=x"), "arity is 'x'; it must be a whole number"),
         (("-m", "huffman", "-o", "tree.txt"), ".json"),
-        (("-m", "random", "--seed", "-1"), "--seed"),
         (("-m", "huffman", "--min-count", "0"), "--min-count"),
         (("-m", "huffman", "--max-size", "0"), "--max-size"),
     ],
@@ -128,6 +125,8 @@ def test_options_that_do_not_go_with_the_input(refused, hstree, corpus, tmp_path
     refused("build", "-m", "huffman", corpus, "--labels", "vocab.tsv", status=2, saying="--labels")
     both = ["--vocabulary", "vocab.tsv", "--min-count", "2"]
     refused("build", "-m", "huffman", corpus, *both, status=2, saying="--min-count: --vocabulary")
+    both = ["--vocabulary", "vocab.tsv", "--no-unk"]
+    refused("build", "-m", "huffman", corpus, *both, status=2, saying="--no-unk")
 
 
 def test_missing_inputs(refused):
@@ -144,33 +143,6 @@ def test_a_table_is_neither_a_vocabulary_nor_a_text(hstree, refused, tmp_path):
     hstree("vocab", "items.csv", "--text")
     hstree("build", "-m", "huffman", "items.csv", "--text")
     assert "1,60" in built(tmp_path / "tree.json").labels
-
-
-def test_a_tree_of_a_text_scores_other_texts_unless_it_has_no_unk(
-    hstree, refused, corpus, tmp_path
-):
-    (tmp_path / "other.txt").write_text("w1 zebra\n" * 20)
-    train = ["evaluate", "tree.json", corpus, "--valid", "other.txt", "--epochs", 0, "--dim", 4]
-    hstree("build", "-m", "huffman", corpus)
-    hstree(*train, warns=True)
-    hstree("build", "-m", "huffman", corpus, "--no-unk", "--force")
-    refused(*train, saying="<unk>")
-    hstree("vocab", corpus, "-o", "words.tsv")
-    options = ["--vocabulary", "words.tsv", "--no-unk", "--force"]
-    refused("build", "-m", "huffman", corpus, *options, status=2, saying="--no-unk")
-
-
-def test_standard_input_is_a_text(hstree, corpus, tmp_path, monkeypatch):
-    def from_stdin(*arguments):
-        stdin = io.TextIOWrapper(io.BytesIO(corpus.read_bytes()))
-        monkeypatch.setattr(sys, "stdin", stdin)
-        return hstree(*arguments)
-
-    from_stdin("vocab", "-")
-    from_stdin("build", "-m", "huffman", "-", "-o", "a.json")
-    hstree("build", "-m", "huffman", corpus, "-o", "b.json")
-    assert built(tmp_path / "a.json") == built(tmp_path / "b.json")
-    assert built(tmp_path / "a.json").meta["input"]["name"] == "standard input"
 
 
 @pytest.mark.parametrize("line", ["1.5 2.5", "a 1 2 3 4 5 6", "the 5.5 6.5 of 1.5 2.5 3.5 4.5"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hstree.tree import Tree
-from tests.chains import chain
+from tests.strategies import chain
 
 
 @pytest.fixture

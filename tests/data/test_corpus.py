@@ -13,7 +13,7 @@ from hstree.data.splits import Splits
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from tests import needs
-from tests.shared_data import shared
+from tests.needs import shared
 from tests.texts import corpus_of
 
 LINES = st.lists(

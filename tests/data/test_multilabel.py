@@ -7,7 +7,7 @@ import pytest
 
 from hstree.data.multilabel import read_multilabel, write_multilabel
 from hstree.errors import InputError
-from tests.shared_data import shared
+from tests.needs import shared
 
 TEXT = "3 4 2\n0,1 0:1 3:-2.5e-1\n 1:.5\n1\n"
 X = [[1, 0, 0, -0.25], [0, 0.5, 0, 0], [0, 0, 0, 0]]

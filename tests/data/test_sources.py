@@ -16,7 +16,7 @@ from hstree import _files, progress
 from hstree.data.encoding import encode
 from hstree.data.sources import BLOCK_BYTES, open_source
 from hstree.errors import InputError, MissingExtraError
-from tests.shared_data import shared
+from tests.needs import shared
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from hstree.errors import FileFormatError, InputError, OptionError, TreeError
 from hstree.formats import FORMATS
 from hstree.tree import Tree
 from tests.campaigns.mutators import mutated
-from tests.chains import chain
-from tests.strategies import children_of, counts_of, trees
+from tests.strategies import chain, children_of, counts_of, trees
 
 READ = sorted(name for name, each in FORMATS.items() if each.read and each.write)
 BINARY = ("brown", "linkage")

@@ -17,7 +17,7 @@ from hstree.formats.linkage import to_linkage
 from hstree.formats.newick import newick
 from hstree.tree import Tree
 from hstree.tree.paths import paths_of
-from tests.shared_data import shared
+from tests.needs import shared
 from tests.strategies import trees
 
 BINARY = trees(several_codes=False, wide=False, plain_labels=True)

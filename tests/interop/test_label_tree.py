@@ -20,7 +20,7 @@ from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier as Classifier
 from hstree.interop.sklearn import label_nodes
 from hstree.metrics import precision_at_k
-from tests.shared_data import shared
+from tests.needs import shared
 
 SEVERAL_CODES = {"builder": "gmm", "builder_options": {"epsilon": 0.4, "trees": 3}}
 TREES = {

@@ -12,7 +12,6 @@ from hstree.models import new_model
 from hstree.models.lbl import LanguageModel
 from hstree.tree import Tree
 from tests import needs
-from tests.chains import chain
 from tests.interop.torch_layers import (
     TREES,
     HierarchicalSoftmax,
@@ -25,6 +24,7 @@ from tests.interop.torch_layers import (
     twins,
 )
 from tests.scripts import run_python
+from tests.strategies import chain
 
 from torch.nn.functional import cross_entropy  # isort: skip
 

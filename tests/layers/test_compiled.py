@@ -13,12 +13,11 @@ from hstree._compiled import numpy_alone
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from hstree.tree.weight_rows import NARROW
-from tests.chains import chain
 from tests.layers.gradients import assert_same
 from tests.layers.gradients import drawn as drawn_layer
 from tests.needs import NUMBA
 from tests.scripts import run_python
-from tests.strategies import random_children, trees
+from tests.strategies import chain, random_children, trees
 from tests.threads import use_threads
 
 pytest.importorskip("numba", reason=NUMBA)

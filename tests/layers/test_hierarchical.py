@@ -13,9 +13,8 @@ from hstree.layers import hierarchical
 from hstree.layers import top_k as search
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
-from tests.chains import chain
 from tests.layers.gradients import assert_slopes, dense
-from tests.strategies import codes_by_walk, trees
+from tests.strategies import chain, codes_by_walk, trees
 
 
 def random_layer(tree, seed, *, dim=3, scale=1.0, dtype=np.float64):

@@ -7,7 +7,7 @@ from hstree import Tree
 from hstree.layers import kernels
 from hstree.layers import top_k as search
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from tests.chains import chain
+from tests.strategies import chain
 
 
 def searched(layer, hidden, k, *, margin=1e-9, patience=np.inf):

@@ -16,8 +16,8 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.ngrams import kneser_ney
 from hstree.ngrams.kneser_ney import FALLBACK, KneserNey, modified_discounts
+from tests.needs import shared
 from tests.ngrams.brute import BruteKneserNey
-from tests.shared_data import shared
 from tests.texts import corpus_of
 
 line_lists = st.lists(st.text("abc", max_size=6).map(" ".join), min_size=1, max_size=8)

@@ -46,13 +46,6 @@ def test_pipes_and_devices_are_refused_without_waiting_for_their_end(tmp_path, r
         path.unlink()
 
 
-@pytest.fixture
-def model(tmp_path):
-    """A folder of a saved model."""
-    output = Tree.from_children(["a", "<eos>"], [[~0, ~1]])
-    LanguageModel(output, dim=2, full=True).save(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("name", "read"),
     [
@@ -99,8 +92,8 @@ def test_entities_of_xml_are_refused(tmp_path):
     assert "amplification" in refused(formats.read, tmp_path / "t.graphml")
 
 
-@pytest.mark.usefixtures("model")
 def test_a_model_allocates_no_more_than_its_file_holds(tmp_path):
+    LanguageModel(Tree.from_children(["a", "<eos>"], [[~0, ~1]]), dim=2).save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     config |= {"dim": 1 << 16, "context": 1 << 12}  # 70 TB
     (tmp_path / "config.json").write_text(json.dumps(config))

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree.tree.codes import Codes
-from tests.chains import chain
-from tests.strategies import codes_by_walk, trees
+from tests.strategies import chain, codes_by_walk, trees
 
 
 def spelled(codes, batch):

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hstree.errors import FileFormatError
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS, save
-from tests.chains import chain
-from tests.strategies import children_of, trees
+from tests.strategies import chain, children_of, trees
 from tests.tree.documents import DOCUMENT, TREE, refusal
 
 

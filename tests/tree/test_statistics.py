@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 
 from hstree.tree import Tree
-from tests.chains import chain
-from tests.strategies import codes_by_walk, trees
+from tests.strategies import chain, codes_by_walk, trees
 
 KEYS = {
     "method", "nodes", "labels", "codes_per_label", "code_length", "scores_per_target", "entropy",

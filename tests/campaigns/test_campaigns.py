@@ -1,12 +1,13 @@
-"""The campaign of mutated files in short, and what it takes for a fault."""
+"""The campaigns in short, and what that of mutated files takes for a fault."""
 
+import os
 import time
 
 import numpy as np
 import pytest
 
 from hstree.errors import FileFormatError
-from tests.campaigns import mutations
+from tests.campaigns import interrupts, kills, mutations
 from tests.campaigns.readers import READERS, Reader
 
 
@@ -65,3 +66,26 @@ def test_what_counts_as_a_fault(read, outcome, monkeypatch, tmp_path):
     monkeypatch.setattr(mutations, "PATIENCE", 0.2)
     reader = Reader("any", 1, lambda folder: [], read, check)
     assert mutations.outcome(reader, tmp_path)[0] == outcome
+
+
+with_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork, and signals to others")
+
+
+@pytest.mark.slow
+@with_fork
+def test_killed_commands_leave_what_is_whole():
+    assert kills.run(kills=10) == []
+
+
+@pytest.mark.slow
+@with_fork
+def test_commands_end_soon_after_ctrl_c(tmp_path, monkeypatch):
+    monkeypatch.setenv("HSTREE_FAST", "0")  # compiling takes longer than the commands
+    interrupts.inputs(tmp_path, n_words=3000, tokens=150_000)
+    found = [
+        answer
+        for command in ("build classes", "evaluate", "convert .graphml")
+        for answer in interrupts.answers(tmp_path, command, first=0.5, ratio=2)
+    ]
+    assert "evaluate" in {answer.command for answer in found}  # the others may end within the first
+    assert [str(answer) for answer in found if answer.fault or answer.is_slow] == []
