@@ -3,6 +3,7 @@
 import importlib
 import io
 import json
+import shlex
 import sys
 import tarfile
 from argparse import Namespace
@@ -135,20 +136,43 @@ def short_turns(monkeypatch):
     )
 
 
-@pytest.mark.usefixtures("short_turns")
-def test_training(monkeypatch, capsys, tmp_path):
-    text = write_lines(tmp_path / "text.txt", markov_lines(6_000, 0)[0])
-    few = ("--rounds", 1, "--batch-sizes", 4096)
-    rows = run("training", monkeypatch, capsys, tmp_path, text, *few)
-    assert [row["tree"] for row in rows] == ["huffman", "balanced", "random", "flat"]
-    assert rows[-1]["times flat"] == 1
-
-
 def ptb(folder):
     """Write the files of a small Penn Treebank."""
     for number, part in enumerate(("train", "valid", "test")):
         write_lines(folder / f"ptb.{part}.txt", markov_lines(3_000, number)[0])
     return folder
+
+
+#: Benchmarks on texts: their options, a column, and what it lists.
+OF_TEXTS = {
+    "training": (
+        "ptb.train.txt --rounds 1 --batch-sizes 4096",
+        "tree",
+        ["huffman", "balanced", "random", "flat"],
+    ),
+    "goodman": (
+        "--ptb . --folder runs --epochs 1 --rows random 'classes cluster_by=vectors' flat",
+        "tree",
+        ["random", "classes cluster_by=vectors", "flat"],
+    ),
+    "frontier": (
+        "--text ptb.train.txt ptb.valid.txt ptb.test.txt --words 5 --folder runs --epochs 1 "
+        "--rows flat 'classes + ngrams' '2 x classes + ngrams'",
+        "tree",
+        ["flat", "classes + ngrams", "2 x classes + ngrams"],
+    ),
+    "scale": ("--tokens 5000 --folder texts", "tokens", [5000] * 2),
+}
+
+
+@pytest.mark.usefixtures("short_turns")
+@pytest.mark.parametrize("name", OF_TEXTS)
+def test_every_row_of_a_text_is_measured(name, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(ptb(tmp_path))
+    options, column, expected = OF_TEXTS[name]
+    rows = run(name, monkeypatch, capsys, tmp_path, *shlex.split(options))
+    assert [row[column] for row in rows] == expected
+    assert all(figure > 0 for row in rows for figure in row.values() if isinstance(figure, float))
 
 
 @pytest.mark.usefixtures("short_turns")
@@ -170,22 +194,6 @@ def test_mnih_hinton_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
     assert [row["test"] for row in again] == [row["test"] for row in first]
 
 
-@pytest.mark.usefixtures("short_turns")
-def test_goodman_measures_class_trees_beside_flat(monkeypatch, capsys, tmp_path):
-    few = ("--ptb", ptb(tmp_path), "--folder", tmp_path / "runs", "--epochs", 1)
-    kinds = ("random", "classes cluster_by=vectors", "flat")
-    rows = run("goodman", monkeypatch, capsys, tmp_path, *few, "--rows", *kinds)
-    assert [row["tree"] for row in rows] == list(kinds)
-    flat = rows[-1]
-    assert flat["above flat"] == "+0.0%"
-    assert flat["training, times flat"] == flat["one word, times flat"] == 1
-    assert all(row["training, times flat"] > 0 for row in rows)
-    # The vectors' training is part of what classes by vectors take from the text on.
-    random, by_vectors, _ = rows
-    assert by_vectors["s from text"] > random["s from text"]
-    assert all(row["parameters"] > 0 for row in rows)
-
-
 def test_grow_goes_on_with_old_rows(monkeypatch, capsys, tmp_path):
     few = ("--ptb", ptb(tmp_path), "--epochs", 1, "--dim", 4, "--shares", 0.5)
     (tmp_path / "ptb.train.txt").write_text("w0 w1 w2 <unk>\n" * 40 + "w3 w4 w5 w0\n" * 40)
@@ -204,22 +212,6 @@ def test_grow_goes_on_with_old_rows(monkeypatch, capsys, tmp_path):
     assert before["perplexity"] is None
     assert (before["words"], grown["words"]) == (5, 8)
     assert after["perplexity"] < grown["perplexity"]
-
-
-@pytest.mark.usefixtures("short_turns")
-def test_frontier_marks_the_rows_that_none_beats(monkeypatch, capsys, tmp_path):
-    files = [write_lines(tmp_path / f"{i}.txt", markov_lines(1_500, i)[0]) for i in range(3)]
-    chosen = ("--text", *files, "--words", 5, "--epochs", 1, "--folder", tmp_path / "runs")
-    names = ("flat", "classes + ngrams", "2 x classes + ngrams")
-    rows = run("frontier", monkeypatch, capsys, tmp_path, *chosen, "--rows", *names)
-    assert [row["tree"] for row in rows] == list(names)
-    assert "yes" in {row["on the frontier"] for row in rows}
-    flat, one, two = rows
-    assert flat["ratio to flat"].startswith("1.000")
-    assert two["parameters"] == 2 * one["parameters"]
-    results = json.loads((tmp_path / "runs" / "results.json").read_text())
-    assert results["vocabulary"]["size"] == 5
-    assert results["oov"]["train"] > 0
 
 
 def test_tuned_chooses_each_pair_on_validation(monkeypatch, capsys, tmp_path):
@@ -315,13 +307,6 @@ def test_torch_perplexity_encodes_all_splits_alike(tmp_path):
     assert test == ["<unk>", "b", "a", "<eos>"]
 
 
-def test_scale_measures_texts(monkeypatch, capsys, tmp_path):
-    few = ("--tokens", 5_000, "--folder", tmp_path / "texts")
-    rows = run("scale", monkeypatch, capsys, tmp_path, *few)
-    assert {row["tokens"] for row in rows} == {5_000}
-    assert all(row["MB/s"] > 0 and row["peak MiB"] > 0 and row["words"] > 1 for row in rows)
-
-
 def test_scale_measures_jobs(monkeypatch, capsys, tmp_path):
     text = tmp_path / "text.txt"
     write_lines(text, markov_lines(500, 0)[0])
@@ -375,9 +360,7 @@ def test_a_model_that_takes_too_long_has_no_figures(monkeypatch, capsys, tmp_pat
 
 
 def test_context_words(monkeypatch, capsys, tmp_path):
-    for number, part in enumerate(("train", "test")):
-        write_lines(tmp_path / f"ptb.{part}.txt", markov_lines(3_000, number)[0])
-    few = ("--ptb", tmp_path, "--samples", 500, "--epochs", 1)
+    few = ("--ptb", ptb(tmp_path), "--samples", 500, "--epochs", 1)
     rows = run("context_words", monkeypatch, capsys, tmp_path, *few)
     assert len(rows) == 7
     assert all(row["fit s"] > 0 for row in rows)
