@@ -13,7 +13,6 @@ ROOT = Path(__file__).parents[1]
 
 
 def python_path():
-    """Return the PYTHONPATH of the hstree under test."""
     roots = [ROOT, *(Path(package.__file__).parents[1] for package in (hstree, hstree_cli))]
     return os.pathsep.join(map(str, roots))
 
@@ -29,7 +28,6 @@ def blocks(page):
 
 
 def scripts_of(page, language="python"):
-    """Return the blocks of a page of the documentation in a language."""
     return [code for _, its_language, code in blocks(f"docs/{page}") if its_language == language]
 
 

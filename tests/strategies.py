@@ -77,7 +77,6 @@ def codes_by_walk(tree: Tree) -> list[list[list[tuple[int, int]]]]:
 
 
 def counts_of(tree: Tree) -> dict[str, int]:
-    """Return the count of each label."""
     assert tree.counts is not None
     return dict(zip(tree.labels, tree.counts.tolist(), strict=True))
 

@@ -26,7 +26,6 @@ def leaves(tree):
 
 
 def complete(n, arity):
-    """Return the complete tree over n words in their order."""
     return complete_tree(Vocabulary([str(i) for i in range(n)], [1] * n), np.arange(n), arity)
 
 

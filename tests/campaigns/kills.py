@@ -1,7 +1,7 @@
 """Writing commands killed at random moments: what they leave is whole, and the rerun mends it.
 
-Half of the kills come after a random time, half at a random operation on files (a file opened,
-renamed, removed, ...), where most of what can go wrong goes wrong.
+A kill comes at a random operation on files (a file opened, renamed, removed, ...): between two of
+them, nothing changes that stays.
 """
 
 import csv
@@ -16,7 +16,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,7 +60,7 @@ _NLLS = {"test_nll.npy", "valid_nll.npy"}
 #: What a run removes first, so that it never speaks of the files of another one.
 _REMOVED_FIRST = {"result.json", *_NLLS}
 _EVENTS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "shutil.rmtree"}
-#: What takes time to import; only then does most of a command's time go to its work.
+#: What takes time to import.
 _PRELOADED = [
     *("hstree_cli.main", "hstree_cli.inputs", "hstree_cli.results", "hstree.formats"),
     *("hstree.experiments.bootstrap", "hstree.builders.kmeans", "hstree.report"),
@@ -76,8 +75,7 @@ def run(kills: int, seed: int = 0, commands: Sequence[str] = OF_SEVERAL_FILES) -
         inputs = _inputs(Path(folder))
         subjects = [_Subject(name, inputs, Path(folder)) for name in commands]
         for number in range(kills):
-            turn, place = divmod(number, len(subjects))
-            faults += _faults_of_kill(subjects[place], turn % 2 == 0, draw)
+            faults += _faults_of_kill(subjects[number % len(subjects)], draw)
     return faults
 
 
@@ -97,7 +95,7 @@ def _inputs(folder: Path) -> Path:
 
 
 class _Subject:
-    """A command with what it writes, what stood there before, and how long it takes."""
+    """A command with what it writes, and what stood there before."""
 
     def __init__(self, name: str, inputs: Path, folder: Path) -> None:
         self.name, self.inputs = name, inputs
@@ -109,9 +107,7 @@ class _Subject:
         self.known = set(_files(inputs))
         self.old = self.outputs(self.old_folder)
         self.prepare(over_old=False)
-        start = time.perf_counter()
         self.operations = _must(self.work, self.line)
-        self.seconds = time.perf_counter() - start
         self.new = self.outputs(self.work)
 
     def prepare(self, over_old: bool) -> None:
@@ -143,18 +139,15 @@ class _Subject:
         return found
 
 
-def _faults_of_kill(subject: _Subject, at_an_operation: bool, draw: random.Random) -> Iterator[str]:
+def _faults_of_kill(subject: _Subject, draw: random.Random) -> Iterator[str]:
     """Kill a command once, look at what it left, run it again; yield what is wrong."""
     while True:  # until it was there to be killed
         over_old = draw.random() < 0.7
         subject.prepare(over_old)
-        if at_an_operation:
-            how: dict[str, Any] = {"operation": draw.randint(1, subject.operations)}
-        else:
-            how = {"after": draw.uniform(0, subject.seconds)}
-        if _run(subject.work, subject.line, **how)[0] == -signal.SIGKILL:
+        operation = draw.randint(1, subject.operations)
+        if _run(subject.work, subject.line, operation)[0] == -signal.SIGKILL:
             break
-    what = f"{subject.name}, {'over old' if over_old else 'anew'}, {how}"
+    what = f"{subject.name}, {'over old' if over_old else 'anew'}, operation {operation}"
     old = subject.old if over_old else {}
     left = subject.outputs(subject.work)
     for name in sorted({*old, *left}):
@@ -266,12 +259,10 @@ def _must(folder: Path, line: str) -> int:
     return operations
 
 
-def _run(
-    folder: Path, line: str, *, after: float | None = None, operation: int | None = None
-) -> tuple[int | None, int, str]:
+def _run(folder: Path, line: str, operation: int | None = None) -> tuple[int | None, int, str]:
     """Run a command in a process of its own; return its status, operations and what it said.
 
-    It is killed after some seconds, or at one of its operations on files, where these are given.
+    It is killed at one of its operations on files, where that is given.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
@@ -279,10 +270,7 @@ def _run(
     errors = folder.parent / "errors"
     process = context.Process(target=_child, args=(folder, line, operations, operation, errors))
     process.start()
-    process.join(after)
-    if process.is_alive():
-        process.kill()
-        process.join()
+    process.join()
     status = process.exitcode
     process.close()
     return status, operations.value, errors.read_text() if errors.exists() else ""

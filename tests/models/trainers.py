@@ -58,5 +58,4 @@ class Noted:
 
 
 def drawn_layer(dim, tree=TREE):
-    """Return a layer with weights drawn in float64."""
     return drawn(HierarchicalSoftmax(tree, dim, dtype=np.float64))[0]

@@ -104,12 +104,10 @@ def a_comparison(*rows, within=0.03, **changed):
 
 
 def chosen(best, answer=None, **changed):
-    """Return the choice of a row."""
     return Choice(**{"among": 2, "best": best, "within": 0.03, "chosen": answer or best} | changed)
 
 
 def small_trees(words=("the", "of", "bank")):
-    """Return a Huffman tree and the flat one."""
     vocabulary = Vocabulary(list(words), list(range(len(words), 0, -1)))
     return {method: build(method, vocabulary) for method in ("huffman", "flat")}
 
@@ -131,7 +129,6 @@ def leave(folder, trees, *, ngrams=("kn3",), seeds=(0, 1), oov=12, **changed):
 
 
 def write_page(folder):
-    """Write the page of a comparison; return its path."""
     return results.load(folder).to_html(folder / "report.html")
 
 

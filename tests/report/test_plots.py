@@ -146,7 +146,6 @@ FIGURE = Figure(
 
 
 def file_of(figure, ending):
-    """The content of a link of a figure."""
     rows = [a_row("=a"), a_row("b")]
     links = links_of(figure, styles_of(rows, rows[1]))
     (link,) = (link for link in links if link.name == f"{figure.id}.{ending}")

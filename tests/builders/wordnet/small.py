@@ -46,7 +46,6 @@ def taxonomy_of(synsets, exceptions=EXCEPTIONS):
 
 
 def parents(taxonomy, number):
-    """Return the parents of a synset."""
     start, stop = taxonomy.parent_start[number : number + 2]
     return taxonomy.parent[start:stop].tolist()
 
