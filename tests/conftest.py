@@ -45,15 +45,6 @@ def short_turns():
         yield
 
 
-@pytest.fixture
-def full_disk():
-    """Let this process write files of at most some bytes, like a disk that is full."""
-    resource = pytest.importorskip("resource")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
 def pytest_addoption(parser):
     group = parser.getgroup("hstree")
     group.addoption("--slow", action="store_true", help="run the slow tests, too")

@@ -13,6 +13,7 @@ from hstree.layers import LAYERS
 from hstree.models import MODELS
 from hstree.tree import Tree
 from hstree_cli.main import app
+from tests.limits import full_disk
 from tests.scripts import run_python
 
 COMMANDS = [
@@ -114,18 +115,18 @@ def test_a_bug_is_not_hidden(hstree, corpus, monkeypatch):
 
 
 @pytest.mark.parametrize("output", ["tree.json", "tree.json.gz", "tree.npz"])
-def test_a_full_disk_leaves_the_old_file(output, hstree, refused, corpus, tmp_path, full_disk):
+def test_a_full_disk_leaves_the_old_file(output, hstree, refused, corpus, tmp_path):
     hstree("vocab", corpus)
     (tmp_path / output).write_text("mine")
-    full_disk(100)
     build = ("build", "-m", "huffman", "vocab.tsv", "-o", output, "--force")
-    refused(*build, saying=f"hstree: error: cannot write {output}: ")
+    with full_disk(100):
+        refused(*build, saying=f"hstree: error: cannot write {output}: ")
 
 
-def test_a_full_disk_under_the_cache(refused, corpus, tmp_path, monkeypatch, full_disk):
+def test_a_full_disk_under_the_cache(refused, corpus, tmp_path, monkeypatch):
     monkeypatch.setenv("HSTREE_CACHE", str(tmp_path / "cache"))
-    full_disk(100)
-    refused("vocab", corpus, saying="HSTREE_CACHE")
+    with full_disk(100):
+        refused("vocab", corpus, saying="HSTREE_CACHE")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")

@@ -20,6 +20,7 @@ from hstree.data import encoding, sources
 from hstree.data.encoding import encode
 from hstree.data.sources import BLOCK_BYTES, TextFile, open_source
 from hstree.errors import FileFormatError, InputError
+from tests.limits import full_disk
 from tests.needs import NUMBA
 from tests.texts import contents
 
@@ -284,10 +285,9 @@ def test_processes_that_encode_one_text_at_once_do_not_harm_each_other(tmp_path)
     assert len(list(cache.iterdir())) == 3
 
 
-def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, full_disk):
-    full_disk(20_000)
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):
     message = "cannot write the encoded text .*; set HSTREE_CACHE to a folder .*"
-    with pytest.raises(FileFormatError, match=message):
+    with pytest.raises(FileFormatError, match=message), full_disk(20_000):
         encode(Given([b"a b\n" * 20_000]), cache=tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
 

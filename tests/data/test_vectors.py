@@ -11,6 +11,7 @@ import pytest
 from hstree.data import vector_files
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, InputError, OptionError
+from tests.limits import full_disk
 from tests.texts import contents
 
 WORDS = ["the", "café", ". . .", "17", "-0.5"]
@@ -230,13 +231,13 @@ def test_saving_what_cannot_be_saved_changes_nothing(tmp_path):
     assert contents(tmp_path) == before
 
 
-def test_a_full_disk_is_named_and_the_old_files_stay(tmp_path, full_disk):
+def test_a_full_disk_is_named_and_the_old_files_stay(tmp_path):
     path = tmp_path / "v.npy"
     WordVectors(["a"], [[1.0]]).save(path)
     before = contents(tmp_path)
     large = WordVectors(list(map(str, range(100))), np.ones((100, 100)))
-    full_disk(1 << 12)
-    with pytest.raises(FileFormatError, match=r"cannot write .*v\.npy: File too large"):
+    said = r"cannot write .*v\.npy: File too large"
+    with pytest.raises(FileFormatError, match=said), full_disk(1 << 12):
         large.save(path)
     assert contents(tmp_path) == before
 

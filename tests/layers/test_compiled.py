@@ -15,10 +15,10 @@ from hstree.tree import Tree
 from hstree.tree.weight_rows import NARROW
 from tests.layers.gradients import assert_same
 from tests.layers.gradients import drawn as drawn_layer
+from tests.limits import use_threads
 from tests.needs import NUMBA
 from tests.scripts import run_python
 from tests.strategies import chain, random_children, trees
-from tests.threads import use_threads
 
 pytest.importorskip("numba", reason=NUMBA)
 arithmetic = pytest.importorskip("hstree.layers.compiled.arithmetic")

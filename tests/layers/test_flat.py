@@ -9,7 +9,7 @@ from hstree.layers import dense
 from hstree.layers.flat import FlatSoftmax
 from hstree.layers.hierarchical import batch_loss
 from tests.layers.gradients import assert_same, drawn
-from tests.threads import use_threads
+from tests.limits import use_threads
 
 V, DIM, BATCH = 203, 6, 41
 WORDS = Vocabulary([f"w{i}" for i in range(V)], np.arange(V, 0, -1))

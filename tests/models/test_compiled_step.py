@@ -17,9 +17,9 @@ from hstree.models.lbl import LanguageModel
 from hstree.models.skipgram import SkipGram
 from hstree.tree import Tree
 from tests.layers.test_compiled import wide_tree
+from tests.limits import use_threads
 from tests.needs import NUMBA
 from tests.texts import corpus_of
-from tests.threads import use_threads
 
 numba = pytest.importorskip("numba", reason=NUMBA)
 plans = pytest.importorskip("hstree.layers.compiled.plans")

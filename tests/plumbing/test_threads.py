@@ -11,9 +11,9 @@ import pytest
 from hstree import build
 from hstree._compiled import STEP, in_parts, in_threads, kernels, numpy_alone
 from hstree.data.vectors import WordVectors
+from tests.limits import use_threads
 from tests.needs import NUMBA
 from tests.scripts import run_python
-from tests.threads import use_threads
 
 
 @pytest.fixture(params=[1, 2], ids=["one core", "two cores"])
