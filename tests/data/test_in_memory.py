@@ -166,11 +166,7 @@ def test_ids_of_blocks_are_counted_together(monkeypatch):
         (Corpus.from_tokens, [["a", ["b"]]], "unhashable"),
         (Corpus.from_tokens, [("a", 5), ("b", 2)], r"text \('a'\) and numbers \('5'\).*a dict"),
         (Corpus.from_tokens, [], "text is empty"),
-        (
-            Corpus.from_ids,
-            np.array([1.0]),
-            "text: ids of type float64, 1 axis; give an array of whole",
-        ),
+        (Corpus.from_ids, np.array([1.0]), "ids of type float64, 1 axis; give an array of whole"),
         (Corpus.from_ids, [["a"]], "of type <U1.*from_tokens"),
         (Corpus.from_ids, ["abc"], "text: no ids; give an array"),
         (Corpus.from_ids, 3, "text: no ids; give an array"),

@@ -41,16 +41,10 @@ BAD_JSON = [
     (changed(names="ab"), "got `str` - at `$.names`"),
     (changed(counts=3), "got `int` - at `$.counts`"),
     (changed(children=[[-1, 1], -2]), "Expected `array`, got `int` - at `$.children[1]`"),
-    (
-        changed(children=[[-1, 1], [-2.0, -3]]),
-        "Expected `int`, got `float` - at `$.children[1][0]`",
-    ),
+    (changed(children=[[-1, 1], [-2.0, -3]]), "got `float` - at `$.children[1][0]`"),
     (changed(children=[[], [-1, 1], [-2, True]]), "got `bool` - at `$.children[2][1]`"),
     (changed(children=[[-1, [1]], [-2, -3]]), "got `array` - at `$.children[0][1]`"),
-    (
-        changed(children=[[-1, 2**63], [-2, -3]]),
-        "Expected `int` <= 9223372036854775807 - at `$.children[0][1]`",
-    ),
+    (changed(children=[[-1, 2**63], [-2, -3]]), "<= 9223372036854775807 - at `$.children[0][1]`"),
     (changed(counts=[1, 2, 3.0]), "got `float` - at `$.counts[2]`"),
     (changed(counts=[1, 2**64, 3]), "<= 9223372036854775807 - at `$.counts[1]`"),
 ]
