@@ -63,25 +63,20 @@ def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
 
 
 def read_regular(
-    path: str | os.PathLike[str],
-    error: type[HstreeError] = InputError,
-    remedy: str = "",
-    *,
-    what: str = "",
-    unpack: bool = False,
+    path: str | os.PathLike[str], error: type[HstreeError] = InputError, remedy: str = ""
 ) -> bytes:
-    """Read a whole file, if `unpack` unpacked by the ending of its name; raises `error`.
-
-    `what` names the kind of file in messages ("the labels").
-    """
-    ending = Path(path).suffix
-    with explained(f"read {f'{what} {path}'.lstrip()}", error, remedy), open_regular(path) as file:
-        return unpacked(file, ending)(-1) if unpack and ending in UNPACK else file.read()
+    """Read a whole file as it is; raises `error`."""
+    with explained(f"read {path}", error, remedy), open_regular(path) as file:
+        return file.read()
 
 
 def read_text(path: str | os.PathLike[str], what: str = "") -> str:
-    r"""Read UTF-8 text, unpacked, without a byte order mark, line ends as ``\n``; InputError."""
-    data = read_regular(path, what=what, unpack=True).removeprefix(BYTE_ORDER_MARK)
+    r"""Read UTF-8 text, unpacked, without a byte order mark, line ends as ``\n``; InputError.
+
+    `what` names the kind of file in messages ("the labels").
+    """
+    with explained(f"read {f'{what} {path}'.lstrip()}"), open_regular(path) as file:
+        data = unpacked(file, Path(path).suffix)(-1).removeprefix(BYTE_ORDER_MARK)
     return strict_text(data, os.fspath(path)).replace("\r\n", "\n")
 
 
@@ -90,24 +85,24 @@ def largest_unpacked(size: int) -> int:
     return max(ALWAYS, MAX_RATIO * size)
 
 
-def unpacking_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of what unpacks, at damaged files."""
-    of_zstandard = [module.ZstdError] if (module := sys.modules.get(_ZSTANDARD)) else []
-    return (EOFError, OSError, zlib.error, lzma.LZMAError, *of_zstandard)
+def unpacked(file: BinaryIO, ending: str, *, is_bounded: bool = True) -> Callable[[int], bytes]:
+    """Return what reads the next bytes of a file, all for -1, unpacked by the ending of its name.
 
-
-def unpacked(file: BinaryIO, ending: str) -> Callable[[int], bytes]:
-    """Return what reads the next bytes of a packed file, all for -1, by the ending of its name.
-
-    It raises BadGzipFile where they are damaged, or more than `largest_unpacked`.
+    It raises BadGzipFile where they are damaged, or if bounded more than `largest_unpacked`.
     """
-    stream, left = UNPACK[ending](file), largest_unpacked(os.fstat(file.fileno()).st_size)
+    if ending not in UNPACK:
+        return file.read
+    stream, left = UNPACK[ending](file), sys.maxsize
+    if is_bounded:
+        left = largest_unpacked(os.fstat(file.fileno()).st_size)
+    zstandard = [module.ZstdError] if (module := sys.modules.get(_ZSTANDARD)) else []
+    damaged = (EOFError, OSError, zlib.error, lzma.LZMAError, *zstandard)
 
     def read(size: int) -> bytes:
         nonlocal left
         try:
             data: bytes = stream.read(left + 1 if size < 0 else min(size, left + 1))
-        except unpacking_errors() as error:
+        except damaged as error:
             raise gzip.BadGzipFile(f"{error}; make or fetch it again") from error
         left -= len(data)
         if left < 0:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 from hstree import progress
-from hstree._files import BYTE_ORDER_MARK, UNPACK, open_regular, unpacking_errors
+from hstree._files import BYTE_ORDER_MARK, UNPACK, open_regular, unpacked
 from hstree._text import named_error, plural, recorded_name
 from hstree.data.builtin import PythonDocs
 from hstree.data.vector_files import numbers_per_word
@@ -191,31 +191,25 @@ def _read(
     """
     end = b"\n"
     for path, start, stop in ranges:
-        try:
-            with (
-                nullcontext(kept) if kept else open_regular(path) as raw,
-                UNPACK.get(path.suffix, nullcontext)(raw) as file,
-            ):
-                raw.seek(start)
-                before, left = start, sys.maxsize if stop < 0 else stop - start
-                block = file.read(min(BLOCK_BYTES, left))
-                if start == 0 and block.startswith(b"%PDF-"):
-                    raise InputError(f"{path} is a PDF, not a text; {_NOT_TEXTS['.pdf'][1]}")
-                if sniffs and (numbers := numbers_per_word(block)):
-                    looks = f"looks like {_VECTORS[0]} ({numbers} numbers after each word)"
-                    raise _refused(f"{path} {looks}", _VECTORS[1])
+        with explained(f"read {path}"), nullcontext(kept) if kept else open_regular(path) as raw:
+            raw.seek(start)
+            read = unpacked(raw, path.suffix, is_bounded=False)
+            before, left = start, sys.maxsize if stop < 0 else stop - start
+            block = read(min(BLOCK_BYTES, left))
+            if start == 0 and block.startswith(b"%PDF-"):
+                raise InputError(f"{path} is a PDF, not a text; {_NOT_TEXTS['.pdf'][1]}")
+            if sniffs and (numbers := numbers_per_word(block)):
+                looks = f"looks like {_VECTORS[0]} ({numbers} numbers after each word)"
+                raise _refused(f"{path} {looks}", _VECTORS[1])
+            left -= len(block)
+            mark = BYTE_ORDER_MARK if start == 0 else b""
+            # The last line of the file before ends there.
+            block = (b"" if end == b"\n" else b"\n") + block.removeprefix(mark)
+            while block:
+                yield block, raw.tell() - before
+                end = block[-1:]
+                before, block = raw.tell(), read(min(BLOCK_BYTES, left))
                 left -= len(block)
-                mark = BYTE_ORDER_MARK if start == 0 else b""
-                # The last line of the file before ends there.
-                block = (b"" if end == b"\n" else b"\n") + block.removeprefix(mark)
-                while block:
-                    yield block, raw.tell() - before
-                    end = block[-1:]
-                    before, block = raw.tell(), file.read(min(BLOCK_BYTES, left))
-                    left -= len(block)
-        except unpacking_errors() as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise InputError(f"cannot read {path}: {reason}") from error
 
 
 def _changed(path: Path) -> tuple[int, int]:

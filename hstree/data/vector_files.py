@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
-from hstree._files import UNPACK, cache_folder, open_regular, replacing, unpacked
+from hstree._files import cache_folder, open_regular, replacing, unpacked
 from hstree._ragged import offsets
 from hstree._typing import Array, Float32, Int64
 from hstree.errors import FileFormatError, InputError, explained
@@ -166,8 +166,7 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
         open_regular(name) as raw,
         progress.task(f"reading {name}", os.fstat(raw.fileno()).st_size, "bytes") as task,
     ):
-        ending = Path(name).suffix
-        read = unpacked(raw, ending) if ending in UNPACK else raw.read
+        read = unpacked(raw, Path(name).suffix)
 
         def read_block() -> bytes:
             before = raw.tell()

@@ -84,8 +84,7 @@ def read_content(path: str | os.PathLike[str]) -> Content:
         try:
             if name.endswith(".npz"):
                 return from_npz(file)
-            read = file.read if name.endswith(".json") else unpacked(file, ".gz")
-            return from_json(read(-1))
+            return from_json(unpacked(file, Path(name).suffix)(-1))
         except FileFormatError as error:
             raise FileFormatError(f"{path} {error}") from error
 
