@@ -49,7 +49,7 @@ SETTINGS = {
 }
 
 #: Work of libraries, which do not say how far they are.
-UNKNOWN = ("linkage", "reading WordNet", "projecting tf-idf vectors")
+UNKNOWN = ("linkage", "reading WordNet", "projecting tf-idf vectors", "compiling kernels")
 #: Builders whose progress adds up to the words.
 DIVISIVE = ("gmm", "kmeans", "semantic")
 #: Builders whose trees always depend on `random_state`.
