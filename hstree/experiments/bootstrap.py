@@ -90,9 +90,11 @@ def bootstrap(
                     file = runner.vectors_of(home / MODEL, table.done[best.name][0][0], of_best)[0]
                     row = way.from_vectors(file.relative_to(runner.home))
                 table.runner = replace(table.runner, rows=list(dict.fromkeys([*done, row])))
-                with doing_jobs(n_jobs):
-                    table.runner.tree(Job(row, runner.seeds[0]))
-                table.finish([row], runner.first_seconds)
-                yield f"round-{number}", table.save(words=True).row(row.name)
+                with runner.backend():
+                    with doing_jobs(n_jobs):
+                        table.runner.tree(Job(row, runner.seeds[0]))
+                    table.finish([row], runner.first_seconds)
+                    so_far = table.save(words=True)
+                yield f"round-{number}", so_far.row(row.name)
 
     return trained_rounds()

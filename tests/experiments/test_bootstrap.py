@@ -39,6 +39,12 @@ def test_finished_rounds_are_not_done_again_by_any_path_to_them(splits, tmp_path
     assert before.items() < done().items()
 
 
+def test_on_a_short_text_numpy_computes_as_in_a_comparison(splits, tmp_path, monkeypatch):
+    monkeypatch.delenv("HSTREE_FAST", raising=False)
+    list(bootstrap(splits, tmp_path))
+    assert results.load(tmp_path).versions["kernels"] == "numpy"
+
+
 @pytest.mark.parametrize(
     ("rows", "options", "saying"),
     [
