@@ -427,6 +427,7 @@ class Table:
     finalists: Sequence[Row] | None = None
     how: Mapping[str, Any] = field(default_factory=lambda: {"n_jobs": 1, "is_shared": True})
     _nlls: dict[tuple[str, Held], list[Float64]] = field(default_factory=dict)
+    _of_trees: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def finish(self, rows: Iterable[Row], seconds: float | None = None) -> None:
         """Do the jobs of rows; after each row but the last of all, write the results so far."""
@@ -617,13 +618,15 @@ class Table:
         """
         if row.kind != "tree":
             return {"tree": None, "tree_file": None}
+        if row.name in self._of_trees:
+            return self._of_trees[row.name]
         jobs = self.runner.jobs_of(row)[0]
         files = [self.runner.folder(job, "trees") / "tree.json" for job in jobs]
         trees, train = [load(file) for file in files], self.runner.splits.train
         counts = [train.counts[train.vocabulary.ids(tree.labels)] for tree in trees]
         first, *_ = of_trees = list(map(tree_statistics, trees, counts))
         weighted = [one.length_weighted for one in of_trees if one.length_weighted is not None]
-        return {
+        self._of_trees[row.name] = {
             "tree": results.TreeFigures(
                 nodes=first.nodes,
                 codes_per_label=sum(one.codes_per_label for one in of_trees),
@@ -637,6 +640,7 @@ class Table:
             ),
             "tree_file": files[0].relative_to(self.runner.home).as_posix(),
         }
+        return self._of_trees[row.name]
 
     def _words(self, comparison: Comparison) -> list[results.WordTable]:
         """Compare rows word by word: with flat, else the best; the chosen one with its rival."""
