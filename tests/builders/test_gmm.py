@@ -130,11 +130,9 @@ def test_a_balanced_split_takes_no_epsilon():
         gmm(words(normal(5, 2)), split="balanced", epsilon=0.1)
 
 
-def test_the_same_seed_gives_the_same_tree_and_scale_does_not_matter():
+def test_scale_does_not_matter():
     X = normal(500, 8).astype(np.float32)
     tree = gmm(words(X), epsilon=0.2, random_state=3)
-    assert gmm(words(X), epsilon=0.2, random_state=3) == tree
-    assert gmm(words(X), epsilon=0.2, random_state=4) != tree
     for factor in (2.0**90, 2.0**-90):
         assert gmm(words(X * np.float32(factor)), epsilon=0.2, random_state=3) == tree
 

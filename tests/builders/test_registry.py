@@ -220,10 +220,8 @@ def test_a_vocabulary_lies_over_a_corpus(files):
         ("kmeans", "nltk:brown", r"kmeans takes word vectors, not nltk:brown.*hstree\.CBOW"),
         ("kmeans", "vocab.tsv", r"kmeans takes word vectors, not .*vocab\.tsv; give"),
         ("kmeans", "text.txt", r"line 1: no word with numbers.*hstree\.bootstrap"),
-        ("kmeans", VOCABULARY, "kmeans takes word vectors, not a vocabulary"),
         ("kmeans", 3, "kmeans takes word vectors, not an int; give"),
         ("kmeans", {"a": 1}, "kmeans takes word vectors, not a dict; give an array"),
-        ("huffman", WordVectors(["a"], [[1.0]]), r"without counts; add them \(counts=,"),
         ("huffman", {}, "without a word"),
     ],
 )

@@ -31,17 +31,15 @@ def loaded(module, state, **options):
     return module
 
 
+def through_a_file(value, **options):
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file, **options)
+
+
 def emptied(tree, state):
     return loaded(torch.nn.Sequential(on_meta(tree)).to_empty(device="cpu")[0], state)
-
-
-def assigned(tree, state):
-    return loaded(on_meta(tree), state, assign=True)
-
-
-def skipped(tree, state):
-    make = torch.nn.utils.skip_init
-    return loaded(make(HierarchicalSoftmax, tree, 5, dtype=torch.float64), state)
 
 
 def replaced(tree, state):
@@ -52,36 +50,30 @@ def replaced(tree, state):
     return module
 
 
-def copied(tree, state):
-    return copy.deepcopy(emptied(tree, state))
+def made(tree):
+    return HierarchicalSoftmax(tree, 5, dtype=torch.float64)
 
 
-def through_a_file(value, **options):
-    file = io.BytesIO()
-    torch.save(value, file)
-    file.seek(0)
-    return torch.load(file, **options)
-
-
-def saved(tree, state):
-    read = through_a_file(assigned(tree, state).state_dict(), weights_only=True)
-    return loaded(HierarchicalSoftmax(tree, 5, dtype=torch.float64), read)
-
-
-def pickled(tree, state):
-    return through_a_file(assigned(tree, state), weights_only=False)
-
-
-def moved(tree, state):
-    """Go to the meta device and back, by a copy that was there."""
-    return loaded(copy.deepcopy(emptied(tree, state).to("meta")).to_empty(device="cpu"), state)
-
-
-PATHS = [emptied, assigned, skipped, replaced, copied, saved, pickled, moved]
+#: Ways in which a layer gets its weights.
+PATHS = {
+    "emptied": emptied,
+    "replaced": replaced,
+    "assigned": lambda tree, state: loaded(on_meta(tree), state, assign=True),
+    "skipped": lambda tree, state: loaded(
+        torch.nn.utils.skip_init(HierarchicalSoftmax, tree, 5, dtype=torch.float64), state
+    ),
+    "copied": lambda tree, state: copy.deepcopy(emptied(tree, state)),
+    "saved": lambda tree, state: loaded(made(tree), through_a_file(state, weights_only=True)),
+    "pickled": lambda tree, state: through_a_file(emptied(tree, state), weights_only=False),
+    # to the meta device and back, by a copy that was there
+    "moved": lambda tree, state: loaded(
+        copy.deepcopy(emptied(tree, state).to("meta")).to_empty(device="cpu"), state
+    ),
+}
 
 
 @every_tree
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 def test_weights_that_come_late_give_the_same(tree, path):
     expected = twins(tree)[1]
     module = path(tree, expected.state_dict())
@@ -104,7 +96,7 @@ def test_a_sharded_layer_is_reset_and_trains():
 
     module = fully_shard(on_meta(TREE), mesh=init_device_mesh("cpu", (1,)))
     module.to_empty(device="cpu").reset_parameters()
-    expected = HierarchicalSoftmax(TREE, 5, dtype=torch.float64)
+    expected = made(TREE)
     for each in (module, expected):
         loss = each(torch.ones(3, 5, dtype=torch.float64), torch.arange(3)).loss
         loss.backward()
@@ -116,7 +108,7 @@ def test_a_layer_is_reset_where_another_device_is_the_default():
     module = on_meta(TREE).to_empty(device="cpu")
     with torch.device("meta"):
         module.reset_parameters()
-    assert torch.equal(module.bias, HierarchicalSoftmax(TREE, 5, dtype=torch.float64).bias)
+    assert torch.equal(module.bias, made(TREE).bias)
 
 
 @pytest.mark.parametrize("still_there", [["weight", "bias"], ["weight"], ["bias"]])

@@ -92,12 +92,11 @@ def test_ids_outside_the_labels_are_refused(model):
         model.perplexity([[1, 99]])
 
 
-@pytest.mark.parametrize("text", [LINES[:60], TOKENS[:60], IDS[:60]])
-def test_any_text_is_compared(text, tmp_path):
+def test_any_text_is_compared(tmp_path):
     stop = {"stop": hstree.Epochs(1), "dim": 4, "speed_rounds": 0}
-    (row,) = hstree.compare(text, ["huffman"], tmp_path / "of", **stop).rows
+    (row,) = hstree.compare(LINES[:60], ["huffman"], tmp_path / "of", **stop).rows
     assert 1 < row.perplexity["test"].mean < 10
-    assert hstree.evaluate("huffman", text, stop=hstree.Epochs(1), dim=4).perplexity
+    assert hstree.evaluate("huffman", IDS[:60], stop=hstree.Epochs(1), dim=4).perplexity
 
 
 @pytest.mark.slow
