@@ -35,7 +35,7 @@ def test_names_and_packages_are_imported_when_they_are_read(tmp_path):
     program = (
         "import sys, hstree\n"
         "rooms = {'.'.join(name.split('.')[:2]) for name in sys.modules}\n"
-        "late = {'hstree.models', 'hstree.experiments', 'hstree.training', 'sklearn'}\n"
+        "late = {'hstree.models', 'hstree.experiments', 'hstree.training', 'sklearn', 'rich'}\n"
         "print(rooms & late, hstree.compare.__name__, hstree.models.load_model.__name__)"
     )
     assert run_python(["-c", program], tmp_path) == "set() compare load_model\n"

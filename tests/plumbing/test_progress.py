@@ -12,7 +12,6 @@ import pytest
 
 from hstree import _displays, progress
 from hstree_cli.terminal import running, showing_progress
-from tests.scripts import run_python
 
 
 class Terminal(io.StringIO):
@@ -182,8 +181,3 @@ def test_a_display_of_the_body_comes_first_and_none_is_silent(capsys):
     work()
     assert [task.args[0] for task in display.task.call_args_list] == ["outer <b>", "inner"]
     assert capsys.readouterr() == ("", "")
-
-
-def test_importing_hstree_does_not_import_what_draws(tmp_path):
-    program = "import sys, hstree; print({'rich', 'IPython'} & set(sys.modules))"
-    assert run_python(["-c", program], tmp_path) == "set()\n"
