@@ -66,13 +66,13 @@ ANY = trees(only_codes=True) | st.builds(wide_tree, st.integers(0, 2).map(np.ran
 
 
 @given(ANY, st.integers(0, 99))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_trees_have_the_losses_and_gradients_of_numpy(tree, seed):
     check_tree(tree, seed)
 
 
 @given(trees(only_codes=True), st.integers(0, 99), st.sampled_from([0.1, 1.0, 30.0]))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 def test_all_labels_have_the_log_probabilities_of_numpy(tree, seed, scale):
     check_log_prob(tree, seed, scale)
 
@@ -164,7 +164,7 @@ def test_a_batch_of_too_many_scores_is_left_to_numpy(monkeypatch):
     st.integers(0, 99),
     st.sampled_from([0.0, 0.3, 30.0]),
 )
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 def test_the_most_probable_labels_are_those_of_a_full_sort(tree, seed, scale):
     """With weights of zero many labels tie: they are in the order of their ids."""
     layer, hidden, _ = drawn(tree, seed, items=5)

@@ -82,7 +82,7 @@ def windows_of_one(corpus, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_nll_of_skipgram_is_the_mean_over_the_window(markov, kind, tmp_path):
-    model = trained(kind, markov[0])
+    model = trained(kind, markov[1])
     text = corpus_of(tmp_path, ["w1 w2 w1", ""])
     found = model.nll(text)
     labels = model.tree.labels
@@ -107,21 +107,21 @@ def test_no_rate_and_no_batch_makes_it_diverge(markov, kind):
     "options", [{"model": "lbl", "dropout": 0.3}, *({"model": k, "sample": 0.05} for k in KINDS)]
 )
 def test_the_order_of_labels_changes_nothing(markov, options):
-    train, valid, test = markov
+    _, train, test = markov
     tree = hstree.build("huffman", train)
     order = np.random.default_rng(0).permutation(tree.n_labels)
     new_id = np.argsort(order)
     child = np.where(tree.child < 0, ~new_id[np.where(tree.child < 0, ~tree.child, 0)], tree.child)
     other = Tree([tree.labels[i] for i in order], tree.child_start, child)
     options |= {"dim": 12, "epochs": 2, "batch_size": 128}
-    one = new_model(tree, **options).fit(train, valid).perplexity(test)
-    two = new_model(other, **options).fit(train, valid).perplexity(test)
+    one = new_model(tree, **options).fit(train, test).perplexity(test)
+    two = new_model(other, **options).fit(train, test).perplexity(test)
     assert one == pytest.approx(two, rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_folder_is_read_by_its_own_class(markov, kind, tmp_path):
-    model = trained(kind, markov[0], sample=0.1)
+    model = trained(kind, markov[1], sample=0.1)
     model.save(tmp_path / "one")
     with pytest.raises(FileFormatError, match=f"holds a model '{kind}', not 'lbl'"):
         LanguageModel.load(tmp_path / "one")
@@ -137,7 +137,7 @@ def test_the_config_of_a_log_bilinear_model_is_as_it_always_was(markov):
 
 
 def test_words_are_predicted_from_any_number_of_words(markov):
-    model = trained("cbow", markov[0])
+    model = trained("cbow", markov[1])
     found = model.predict([["w1"], [], ["w1", "w2", "w3", "w1", "w2", "w3"]], k=2)
     for words, context in zip(found, ([1], [], [1, 2, 3, 1, 2, 3]), strict=True):
         ids = model.vocabulary.ids([f"w{i}" for i in context])
@@ -151,7 +151,7 @@ def test_words_are_predicted_from_any_number_of_words(markov):
 
 
 def test_vectors_come_with_the_most_frequent_word_first(markov):
-    train = markov[0]
+    train = markov[1]
     model = trained("skipgram", train)
     found = model.vectors(train)
     assert found.counts.tolist() == sorted(train.counts.tolist(), reverse=True)
