@@ -24,6 +24,7 @@ class Interrupted(KeyboardInterrupt):
 AGAIN = 0.05
 _came: list[int] = []  # signals for which an exception was raised
 _again: list[threading.Timer] = []
+_is_discarding = False  # whether what a handler raises now would be discarded
 
 
 def run() -> None:
@@ -59,7 +60,9 @@ def _end_interrupted() -> NoReturn:
 
 def _interrupt(number: int, _: object) -> None:
     _came.append(number)
-    raise Interrupted
+    if not _is_discarding:
+        raise Interrupted
+    _come_again()
 
 
 def _deliver_again(discarded: sys.UnraisableHookArgs) -> None:
@@ -67,9 +70,17 @@ def _deliver_again(discarded: sys.UnraisableHookArgs) -> None:
 
     In this function it would be discarded, too; so it comes a moment later.
     """
+    global _is_discarding
     if not issubclass(discarded.exc_type, Interrupted):
         sys.__unraisablehook__(discarded)
         return
+    _is_discarding = True
+    _come_again()
+    _is_discarding = False
+
+
+def _come_again() -> None:
+    """Send the last signal once more in a moment."""
     _again.append(threading.Timer(AGAIN, signal.raise_signal, [_came[-1]]))
     _again[-1].start()
 
