@@ -24,7 +24,12 @@ CONFIGURATIONS = {
     "adagrad": {"builder": "gmm", "solver": "adagrad", "epochs": 20, "learning_rate": 0.5},
 }
 LIBLINEAR = {"builder": "kmeans", "builder_options": {"arity": 5}, "solver": "liblinear"}
-CHECKED = [{}, {"builder": "gmm", "solver": "adagrad", "warm_start": True}, LIBLINEAR]
+CHECKED = [
+    {},
+    {"builder": "gmm", "solver": "adagrad"},
+    {"builder": "kmeans", "warm_start": True},
+    LIBLINEAR,
+]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
