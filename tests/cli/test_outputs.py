@@ -57,10 +57,12 @@ def test_standard_output_loses_nothing_of_a_training(piped, tree, corpus, tmp_pa
     ],
     ids=lambda value: value[0] if len(value) > 1 else "",
 )
-def test_every_command_saves_before_it_prints(piped, hstree, tree, tmp_path, arguments, left):
+def test_every_command_saves_before_it_prints(
+    piped, hstree, tree, corpus, tmp_path, arguments, left
+):
     (tmp_path / "other.txt").write_text("w0 w1\n")
     if arguments[1] == "m":
-        hstree("evaluate", tree, "corpus.txt", *QUICK, "--save", "m")
+        hstree("evaluate", tree, corpus, *QUICK, "--save", "m")
     ran = piped(">/dev/full", *arguments)
     assert ran.returncode == 1
     # A slow training says what it is at, above.
