@@ -75,9 +75,13 @@ def read_text(path: str | os.PathLike[str], what: str = "") -> str:
 
     `what` names the kind of file in messages ("the labels").
     """
+    return strict_text(read_unpacked(path, what), os.fspath(path)).replace("\r\n", "\n")
+
+
+def read_unpacked(path: str | os.PathLike[str], what: str = "") -> bytes:
+    """Read a whole text unpacked, without a byte order mark; InputError."""
     with explained(f"read {f'{what} {path}'.lstrip()}"), open_regular(path) as file:
-        data = unpacked(file, Path(path).suffix)(-1).removeprefix(BYTE_ORDER_MARK)
-    return strict_text(data, os.fspath(path)).replace("\r\n", "\n")
+        return unpacked(file, Path(path).suffix)(-1).removeprefix(BYTE_ORDER_MARK)
 
 
 def largest_unpacked(size: int) -> int:

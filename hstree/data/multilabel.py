@@ -8,17 +8,16 @@ sample without labels begins with a blank.
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from hstree._files import BYTE_ORDER_MARK, open_regular, replacing, unpacked
+from hstree._files import read_unpacked, replacing
 from hstree._ragged import offsets, segment_ids
 from hstree._text import plural, quoted, strict_text
 from hstree._typing import Array, Int64
-from hstree.errors import InputError, explained, naming
+from hstree.errors import InputError, naming
 
 #: Bytes of a file that are read at a time.
 AT_ONCE = 1 << 20
@@ -40,8 +39,7 @@ def read_multilabel(path: str | os.PathLike[str]) -> MultilabelData:
     Raises InputError when the file cannot be read, a line is not of the form, or the numbers of the
     first line are not those of the others.
     """
-    with explained(f"read {path}"), open_regular(path) as file:
-        data = unpacked(file, Path(path).suffix)(-1).removeprefix(BYTE_ORDER_MARK)
+    data = read_unpacked(path)
     end = data.find(b"\n") + 1 or len(data)
     first = strict_text(data[:end], os.fspath(path)).rstrip("\r\n")
     with naming(path):

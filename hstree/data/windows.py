@@ -84,19 +84,24 @@ class Windows:
         """
         for start in map(int, self._starts if rng is None else rng.permutation(self._starts)):
             first, stop = start - self.context, min(start + BLOCK, len(self))
-            ids = self.corpus.ids(slice(max(first, 0), stop))
+            ids, oov = self._read(max(first, 0), stop)
             ids = np.pad(ids, (max(-first, 0), 0), constant_values=self._eos)
-            oov = ids < 0
-            ids[oov] = self._unk
             window = np.lib.stride_tricks.sliding_window_view(ids, self.context + 1)
             order = np.arange(len(window)) if rng is None else rng.permutation(len(window))
             for a in range(0, len(order), size):
                 chosen = order[a : a + size]
                 rows = window[chosen]  # (B, n + 1) contexts, then the target
-                yield rows[:, :-1], rows[:, -1], oov[chosen + self.context]
+                yield rows[:, :-1], rows[:, -1], oov[chosen + min(start, self.context)]
 
     #: Yields the batches of one training epoch, in random order.
     training_batches = batches
+
+    def _read(self, first: int, stop: int) -> tuple[Int32, Bool]:
+        """Return the label ids of some tokens, and whether each is OOV."""
+        ids = self.corpus.ids(slice(first, stop))
+        oov = ids < 0
+        ids[oov] = self._unk
+        return ids, oov
 
 
 class SymmetricWindows(Windows):
@@ -150,13 +155,6 @@ class SymmetricWindows(Windows):
             order = rng.permutation(np.count_nonzero(kept))
             reach = rng.integers(1, self.context + 1, len(order))
             yield from self._around(ids[kept], oov[kept], line[kept], order, reach, size)
-
-    def _read(self, first: int, stop: int) -> tuple[Int32, Bool]:
-        """Return the label ids of some tokens, and whether each is OOV."""
-        ids = self.corpus.ids(slice(first, stop))
-        oov = ids < 0
-        ids[oov] = self._unk
-        return ids, oov
 
     def _read_lines(self, first: int, last: int) -> tuple[Int32, Bool, Int64]:
         """Return the label ids of some tokens, whether each is OOV, and the line of each."""
