@@ -19,6 +19,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from hstree_cli.terminal import printable
+
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
     from hstree.tree import Tree
@@ -34,8 +36,6 @@ _GAP = 2
 
 def shortened(word: str, width: int = 24) -> str:
     """Return a word of a corpus, printable and of at most `width` characters."""
-    from hstree._text import printable
-
     text = printable(word)
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
@@ -62,8 +62,6 @@ def table(
     the rest. The line that begins with `bold` is bold; columns are right-aligned but for those in
     `text`.
     """
-    from hstree._text import printable
-
     is_wrapped = sys.stdout.isatty() or "COLUMNS" in os.environ
     width = shutil.get_terminal_size().columns if is_wrapped else 1 << 16
     # Width of each column's longest line, and the least: words of titles and names stay whole, and
@@ -103,8 +101,6 @@ def table(
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
     """Return names and values as aligned lines, wrapped at the width of the terminal."""
-    from hstree._text import printable
-
     column = max(len(name) for name, _ in rows) + 2
     return "\n".join(
         textwrap.fill(

@@ -1,7 +1,6 @@
 """Results on standard output; errors, warnings and progress on standard error.
 
-Words of a corpus are never read as markup, and control characters are escaped. Every command
-imports this module, so that help pages wait for it: functions import the library.
+Words of a corpus are never read as markup, and control characters are escaped.
 """
 
 import os
@@ -29,13 +28,21 @@ INTERRUPTED = 130
 _is_quiet = ContextVar("hstree quiet", default=False)
 
 
+def printable(text: str, keep: str = "") -> str:
+    """Escape control characters as `hstree._text.printable` does.
+
+    Every command imports this module, so that help pages wait for it: functions import the library.
+    """
+    from hstree._text import printable
+
+    return printable(text, keep)
+
+
 def warn(message: str, kind: str = "warning: ") -> None:
     """Print a message as one line on standard error, by default as a warning.
 
     Functions of the library that it names become commands.
     """
-    from hstree._text import printable
-
     named = re.sub(r"`hstree\.(bootstrap|build|compare|evaluate)`", r"`hstree \1`", message)
     sys.stderr.write(f"hstree: {kind}{printable(' '.join(named.split()))}\n")
 
@@ -68,7 +75,6 @@ def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
         yield
     except Exception as error:
         if debug and not isinstance(error, BrokenPipeError):
-            from hstree._text import printable
             from hstree.errors import HstreeError
 
             if isinstance(error, HstreeError | OSError | MemoryError):
@@ -86,8 +92,6 @@ class Output(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         """Render with the control characters of every text escaped."""
-        from hstree._text import printable
-
         for segment in super().render(renderable, options):
             text = segment.text if segment.control else printable(segment.text, keep="\n")
             yield Segment(text, segment.style, segment.control)

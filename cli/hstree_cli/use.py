@@ -14,7 +14,7 @@ from hstree_cli import options as opt
 from hstree_cli.options import argument, option
 from hstree_cli.outputs import Output, check_outputs, written
 from hstree_cli.tables import facts, shortened, table
-from hstree_cli.terminal import say, showing_progress, warn
+from hstree_cli.terminal import printable, say, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree._typing import Bool, Float64
@@ -70,7 +70,6 @@ def sample(
     A drawn <eos> ends its line. Without --context the text begins a new line.
     Control characters in words are printed escaped.
     """
-    from hstree._text import printable
     from hstree.data.vocabulary import EOS
     from hstree.errors import OptionError
     from hstree_cli.inputs import load_models, warn_of_unknown, words_of
@@ -116,7 +115,6 @@ def score(
 
     from hstree._compiled import if_it_pays
     from hstree._files import replacing, write_json
-    from hstree._text import printable
     from hstree.data.splits import read_before
     from hstree.data.text_score import TextScore
     from hstree.errors import explained
