@@ -575,7 +575,9 @@ class WindowStep(NamedTuple):
         ids = checked_ids(contexts, len(embedding), -1)
         start, word, share, item = _words_of(ids)
         words, word_start, place = group(word, len(embedding))
-        windows = Windows(start, word, share, words, word_start, item[place], share[place])
+        windows = Windows(
+            start, word, share, words, word_start, item.take(place), share.take(place)
+        )
         return WindowPlan(windows, self.tree.plan(targets, len(weight)))
 
     def __call__(self, plan: WindowPlan, learning_rate: float) -> Float64:

@@ -387,7 +387,7 @@ class TreePass:
         )
         #: largest number of scores of one target
         self.most_scores = float(all_scores.max())
-        sizes = np.column_stack([np.diff(codes.label_start), narrow, wide]).astype(np.int64)
+        sizes = np.array([np.diff(codes.label_start), narrow, wide], np.int64)
         self.codes = TreeCodes(codes.label_start, codes.leaf_edge, sizes, edges)
         tree.forget()
 

@@ -32,7 +32,7 @@ class TreeCodes(NamedTuple):
 
     label_start: Int64  # (V + 1,) offsets of the labels among the codes
     leaf_edge: Int64  # (C,)
-    sizes: Int64  # (V, 3) codes of each label, their scores at narrow nodes, decisions at wide ones
+    sizes: Int64  # (3, V) codes of each label, their scores at narrow nodes, decisions at wide ones
     #: (E, 4) the edge above each or -1, the first weight row of its node, its branch, and the
     #: node's number of children
     edges: Int32
@@ -146,7 +146,7 @@ def lay_out(
 
     `has_wide` is whether the tree has wide nodes. What gradients need is there only `with_rows`.
     """
-    n_codes, n_scores, n_wide = codes.sizes.take(targets, 0).sum(0)
+    n_codes, n_scores, n_wide = codes.sizes.take(targets, 1).sum(1)
     row, width, branch, item = np.empty((4, n_scores), np.int32)
     start = np.empty(len(targets) + 1, np.int64), np.empty(n_codes + 1, np.int64)
     scores = Scores(*start, row, np.empty(n_scores, np.float32), width, branch)
@@ -155,7 +155,7 @@ def lay_out(
     by_row, wide, of_features = NO_ROWS, NO_WIDE, NO_FEATURES
     if with_rows:
         rows, of_rows, score = group(row, n_rows)
-        by_row = Rows(rows, of_rows, score, item[score])
+        by_row = Rows(rows, of_rows, score, item.take(score))
     if has_wide:
         wide = _by_node(decisions, *group(decisions[0], n_rows))
     if features is not None:
