@@ -14,11 +14,13 @@ folder, so that a repeated command continues.
 from __future__ import annotations
 
 import argparse
+import gzip
+import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from itertools import combinations, pairwise, product
+from itertools import combinations, islice, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,6 +63,8 @@ DEFAULT = (TEXT_DECAY, 0.35)
 POSTS = (650_000, 87_000)
 #: Maximum number of tokens of a post.
 POST = 1_000
+#: Number of tokens of the novels in the training split, and in each of the others; lines with more.
+NOVELS, NOVEL_LINES = (400_000, 50_000), 50_000
 
 
 class Job(NamedTuple):
@@ -208,9 +212,8 @@ def read(corpus: str, ptb: Path | None, lines: int | None) -> Splits:
 def posts_splits(*_: Path | None) -> Splits:
     """Split posts of twenty newsgroups in random order, each split to the end of a line.
 
-    Words and other characters but spaces are tokens, in lower case, with "N" for a number; the
-    10,000 most frequent of the training split are the vocabulary. Longer posts are lists of
-    questions, or files in letters.
+    Words and other characters but spaces are tokens, in lower case, with "N" for a number. Longer
+    posts are lists of questions, or files in letters.
     """
     texts = posts("train")[0]
     lines: list[list[str]] = []
@@ -219,15 +222,33 @@ def posts_splits(*_: Path | None) -> Splits:
         post = [re.findall(r"[^\W_]+|[^\w\s]", line) for line in plain.splitlines()]
         if sum(map(len, post)) <= POST:
             lines += filter(None, post)
-    train, other = POSTS
-    text = hstree.Corpus.from_tokens(lines)
+    return cut(hstree.Corpus.from_tokens(lines), *POSTS)
+
+
+def novels_splits(*_: Path | None) -> Splits:
+    """Split the beginning of ``$HSTREE_TEST_DATA/novels/novels90.txt.gz``, in its order."""
+    file = Path(os.environ.get("HSTREE_TEST_DATA", ""), "novels", "novels90.txt.gz")
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        return cut(hstree.Corpus.from_lines(islice(lines, NOVEL_LINES)), *NOVELS)
+
+
+def cut(text: hstree.Corpus, train: int, other: int) -> Splits:
+    """Cut a text into tokens that train, and others for validation and the test, by its lines.
+
+    The 10,000 most frequent words of the training split are the vocabulary.
+    """
     ends = [int(np.searchsorted(text.line_start, train + other * part)) for part in range(3)]
     parts = [text.select_lines(*between) for between in pairwise([0, *ends])]
     words = parts[0].select_vocabulary(max_size=10_000, unk=True)
     return Splits(*(part.with_vocabulary(words) for part in parts))
 
 
-TEXTS = {"ptb": ptb_splits, "brown": lambda _: brown_splits(), "posts": posts_splits}
+TEXTS = {
+    "ptb": ptb_splits,
+    "brown": lambda _: brown_splits(),
+    "posts": posts_splits,
+    "novels": novels_splits,
+}
 
 
 if __name__ == "__main__":
