@@ -17,6 +17,7 @@ import argparse
 import gzip
 import os
 import re
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -228,6 +229,8 @@ def posts_splits(*_: Path | None) -> Splits:
 def novels_splits(*_: Path | None) -> Splits:
     """Split the beginning of ``$HSTREE_TEST_DATA/novels/novels90.txt.gz``, in its order."""
     file = Path(os.environ.get("HSTREE_TEST_DATA", ""), "novels", "novels90.txt.gz")
+    if not file.is_file():
+        sys.exit(f"{file} is missing: set HSTREE_TEST_DATA to the folder that has it")
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         return cut(hstree.Corpus.from_lines(islice(lines, NOVEL_LINES)), *NOVELS)
 

@@ -259,14 +259,21 @@ class WordVectors:
     def sha256(self) -> str:
         """Hash of labels, vectors and counts; independent of the file format."""
         digest = hashlib.sha256(f"hstree vectors 1\n{self.vectors.shape}\n".encode())
-        some = range(0, len(self.labels), _AT_ONCE)
-        for first in some:
-            lengths = ",".join(map(str, map(len, self.labels[first : first + _AT_ONCE])))
-            digest.update(f"{',' if first else ''}{lengths}".encode())
-        digest.update(b"\n")
-        for first in some:
-            text = "".join(self.labels[first : first + _AT_ONCE])
-            digest.update(text.encode("utf-8", "surrogatepass"))
+        if isinstance(self.labels, RowNumbers):  # whose strings need not be made
+            digits, start = self.labels.packed()
+            widths = zip(*np.unique(np.diff(start), return_counts=True), strict=True)
+            lengths = "".join(f"{width}," * n for width, n in widths).removesuffix(",")
+            digest.update(f"{lengths}\n".encode())
+            digest.update(digits.data)
+        else:
+            some = range(0, len(self.labels), _AT_ONCE)
+            for first in some:
+                lengths = ",".join(map(str, map(len, self.labels[first : first + _AT_ONCE])))
+                digest.update(f"{',' if first else ''}{lengths}".encode())
+            digest.update(b"\n")
+            for first in some:
+                text = "".join(self.labels[first : first + _AT_ONCE])
+                digest.update(text.encode("utf-8", "surrogatepass"))
         digest.update(b"\n")
         for rows in self._blocks():
             digest.update(rows.astype("<f4", copy=False).data)
