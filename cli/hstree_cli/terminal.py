@@ -31,8 +31,11 @@ _is_quiet = ContextVar("hstree quiet", default=False)
 def printable(text: str, keep: str = "") -> str:
     """Escape control characters as `hstree._text.printable` does.
 
-    Every command imports this module, so that help pages wait for it: functions import the library.
+    The library is imported where a text has some: every command imports this module, so that help
+    pages wait for it; and after Ctrl-C while NumPy is imported, that cannot be imported again.
     """
+    if text.isprintable():
+        return text
     from hstree._text import printable
 
     return printable(text, keep)

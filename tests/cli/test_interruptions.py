@@ -87,7 +87,12 @@ def started(process):
 
 @pytest.mark.parametrize(
     ("module", "number"),
-    [("typer", "SIGINT"), ("hstree_cli.trees", "SIGTERM"), ("hstree.tree", "SIGINT")],
+    [
+        ("typer", "SIGINT"),
+        ("hstree_cli.trees", "SIGTERM"),
+        ("hstree.tree", "SIGINT"),
+        ("numpy.exceptions", "SIGINT"),  # while NumPy starts, which it does once
+    ],
 )
 def test_while_it_starts(started, tree, corpus, module, number):
     ran = started(WHILE_IMPORTING, module, number, "evaluate", tree, corpus, "--epochs", 1)
