@@ -11,6 +11,7 @@ import os
 import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,17 @@ def ptb_splits(folder: Path | None) -> Splits:
     return Splits(
         *(hstree.Corpus.read(folder / f"ptb.{part}.txt") for part in ("train", "valid", "test"))
     )
+
+
+def cut(text: hstree.Corpus, *ends: int) -> Splits:
+    """Cut a text into three splits, each up to the end of the line after so many tokens in all.
+
+    The 10,000 most frequent words of the training split are the vocabulary.
+    """
+    lines = np.searchsorted(text.line_start, ends).tolist()
+    parts = [text.select_lines(*between) for between in pairwise([0, *lines])]
+    words = parts[0].select_vocabulary(max_size=10_000, unk=True)
+    return Splits(*(part.with_vocabulary(words) for part in parts))
 
 
 def compared(splits: Splits, options: argparse.Namespace) -> Comparison:

@@ -10,11 +10,9 @@ row is a Kneser-Ney trigram, whose contexts begin anew at every line.
 
 from __future__ import annotations
 
-import numpy as np
-
 import hstree
 from benchmarks import table
-from benchmarks.compared import beside_flat, compared, parser
+from benchmarks.compared import beside_flat, compared, cut, parser
 from hstree.data.splits import Splits
 
 ROWS = (
@@ -37,7 +35,6 @@ ROWS = (
 
 #: Tokens after which the training and the validation split end.
 ENDS = (900_000, 1_000_000)
-N_WORDS = 10_000
 
 
 def main() -> None:
@@ -50,11 +47,7 @@ def main() -> None:
 def brown_splits() -> Splits:
     """Read Brown's corpus through NLTK, and split it."""
     text = hstree.Corpus.read("nltk:brown")
-    first, second = (int(np.searchsorted(text.line_start, end)) for end in ENDS)
-    train = text.select_lines(0, first)
-    words = train.select_vocabulary(max_size=N_WORDS, unk=True)
-    parts = (train, text.select_lines(first, second), text.select_lines(second, text.n_lines))
-    return Splits(*(part.with_vocabulary(words) for part in parts))
+    return cut(text, *ENDS, len(text))
 
 
 if __name__ == "__main__":

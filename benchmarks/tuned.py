@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from itertools import combinations, islice, pairwise, product
+from itertools import combinations, islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ import numpy as np
 import hstree
 from benchmarks import table
 from benchmarks.classifiers import posts
-from benchmarks.compared import add_ptb, parser, ptb_splits, write_spread
+from benchmarks.compared import add_ptb, cut, parser, ptb_splits, write_spread
 from benchmarks.frontier import interval
 from benchmarks.morin_bengio import brown_splits
 from hstree import progress
@@ -60,12 +60,12 @@ DECAYS = (7, 14, 28, 56, 112)
 DROPOUTS = (0.2, 0.35, 0.5)
 #: The weight decay, times tokens, and the dropout of `hstree.compare` by default.
 DEFAULT = (TEXT_DECAY, 0.35)
-#: Number of tokens of the newsgroup posts in the training split, and in each of the others.
-POSTS = (650_000, 87_000)
+#: Numbers of tokens of the newsgroup posts after which the splits end.
+POSTS = (650_000, 737_000, 824_000)
 #: Maximum number of tokens of a post.
 POST = 1_000
-#: Number of tokens of the novels in the training split, and in each of the others; lines with more.
-NOVELS, NOVEL_LINES = (400_000, 50_000), 50_000
+#: The same of the novels; number of lines that have more.
+NOVELS, NOVEL_LINES = (400_000, 450_000, 500_000), 50_000
 
 
 class Job(NamedTuple):
@@ -233,17 +233,6 @@ def novels_splits(*_: Path | None) -> Splits:
         sys.exit(f"{file} is missing: set HSTREE_TEST_DATA to the folder that has it")
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         return cut(hstree.Corpus.from_lines(islice(lines, NOVEL_LINES)), *NOVELS)
-
-
-def cut(text: hstree.Corpus, train: int, other: int) -> Splits:
-    """Cut a text into tokens that train, and others for validation and the test, by its lines.
-
-    The 10,000 most frequent words of the training split are the vocabulary.
-    """
-    ends = [int(np.searchsorted(text.line_start, train + other * part)) for part in range(3)]
-    parts = [text.select_lines(*between) for between in pairwise([0, *ends])]
-    words = parts[0].select_vocabulary(max_size=10_000, unk=True)
-    return Splits(*(part.with_vocabulary(words) for part in parts))
 
 
 TEXTS = {
