@@ -19,7 +19,7 @@ from itertools import count
 import numpy as np
 
 from benchmarks import table
-from benchmarks.layer import Step, take_turns
+from benchmarks.layer import Step, take_turns, zipf_counts
 from hstree.data.corpus import Corpus
 from hstree.data.encoding import EncodedText
 from hstree.data.vocabulary import EOS, Vocabulary
@@ -79,16 +79,14 @@ def compare(
 
 def zipf_corpus(n_words: int) -> Corpus:
     """Return a text of words that are drawn by Zipf's law."""
-    share = 1 / np.arange(1, n_words + 1)
-    counts = np.ceil(share * 1e8 / share.sum()).astype(np.int64)
+    counts = zipf_counts(n_words)
     types = [EOS, *(f"w{i}" for i in range(1, n_words))]
     rng = np.random.default_rng(0)
     ids = rng.choice(n_words, TOKENS, p=counts / counts.sum()).astype(np.int32)
     ids[-1] = 0
     line_start = np.append(0, np.flatnonzero(ids == 0) + 1)
-    text = EncodedText(
-        "Zipf", "", False, types, np.bincount(ids, minlength=n_words), ids, line_start, {}
-    )
+    occurring = np.bincount(ids, minlength=n_words)
+    text = EncodedText("Zipf", "", False, types, occurring, ids, line_start)
     return Corpus(text, Vocabulary(types, counts))
 
 

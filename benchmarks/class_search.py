@@ -16,12 +16,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.random_projection import GaussianRandomProjection
 
 from benchmarks import table
-from hstree._typing import Array
+from benchmarks.classifiers import texts
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 
 #: Words of a text, and words that a class has of its own.
@@ -51,7 +49,7 @@ def compare(options: Any) -> Iterator[dict[str, Any]]:
     share = 1 / np.arange(1, options.classes + 1)
     y = rng.choice(options.classes, options.train + options.samples, p=share / share.sum())
     y[: options.classes] = np.arange(options.classes)
-    X = texts(y, topics, options.words, rng)
+    X = texts(y, topics, options.words, rng, length=TEXT, topical=0.5)
     parts = {"sparse": X, "dense": GaussianRandomProjection(100, random_state=0).fit_transform(X)}
     for features in options.features:
         X_train, X_test = parts[features][: options.train], parts[features][options.train :]
@@ -68,19 +66,6 @@ def compare(options: Any) -> Iterator[dict[str, Any]]:
                     "accuracy": 100 * model.score(X_test, y[options.train :]),
                     **timed(model, X_test.astype(np.float32), k, options.turns),
                 }
-
-
-def texts(y: Array, topics: Array, n_words: int, rng: Any) -> Any:
-    """Draw texts of the classes `y`: half of the words from the topic, half common ones."""
-    common = (n_words * rng.random((len(y), TEXT)) ** 3).astype(np.int64)
-    topical = topics[y[:, None], rng.integers(TOPIC, size=(len(y), TEXT))]
-    words = np.where(rng.random((len(y), TEXT)) < 0.5, topical, common)
-    counts = scipy.sparse.csr_array(
-        (np.ones(words.size), words.ravel(), np.arange(0, words.size + 1, TEXT)),
-        shape=(len(y), n_words),
-    )
-    counts.sum_duplicates()
-    return scipy.sparse.csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(counts))
 
 
 def timed(model: HierarchicalSoftmaxClassifier, X: Any, k: int, turns: int) -> dict[str, Any]:

@@ -227,15 +227,22 @@ def planted(n_classes: int, n_train: int, n_test: int = 2000) -> Data:
     share = 1 / np.sqrt(1 + number)
     y = rng.choice(n_classes, n_train + n_test, p=share / share.sum())
     y[:n_classes] = number
-    common = (n_words * rng.random((len(y), TEXT)) ** 3).astype(np.int64)
-    topical = topics[y[:, None], rng.integers(TOPIC, size=(len(y), TEXT))]
-    words = np.where(rng.random((len(y), TEXT)) < TOPICAL, topical, common).ravel()
-    content = np.ones(len(words)), words, np.arange(0, len(words) + 1, TEXT)
-    counts = scipy.sparse.csr_array(content, shape=(len(y), n_words))
-    counts.sum_duplicates()
-    X = scipy.sparse.csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(counts))
+    X = texts(y, topics, n_words, rng)
     X = X.astype(np.float32)
     return Data(X[:n_train], y[:n_train], X[n_train:], y[n_train:])
+
+
+def texts(
+    y: Array, topics: Array, n_words: int, rng: Any, *, length: int = TEXT, topical: float = TOPICAL
+) -> Any:
+    """Draw texts of classes (n,), as TF-IDF: some words of their topics, the others common ones."""
+    common = (n_words * rng.random((len(y), length)) ** 3).astype(np.int64)
+    of_topic = topics[y[:, None], rng.integers(TOPIC, size=(len(y), length))]
+    words = np.where(rng.random((len(y), length)) < topical, of_topic, common).ravel()
+    content = np.ones(len(words)), words, np.arange(0, len(words) + 1, length)
+    counts = scipy.sparse.csr_array(content, shape=(len(y), n_words))
+    counts.sum_duplicates()
+    return scipy.sparse.csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(counts))
 
 
 def by_scikit_learn(make: Callable[[Data, dict[str, float]], Any]) -> Fit:

@@ -2,8 +2,9 @@
 
 A GRU or a small transformer predicts each token of a text. Every head of `benchmarks.torch_heads`
 trains for the same seconds, of CPU time on one thread or of wall time on a GPU. They count from the
-text: the vectors that a tree is built from, and its building, are a part of them; what kernels need
-to compile is not. All have the same body, trained by Adam, and batches of some streams of 32
+text: the vectors that a tree is built from, and its building, are a part of them, so that kernels
+should be compiled before (`hstree.build` and `hstree.CBOW` keep theirs). Tokens a second are those
+of all seconds. All have the same body, trained by Adam, and batches of some streams of 32
 tokens. The head and the embedding of the tokens are trained by Adagrad,
 which takes sparse gradients, too. All rates fall to 0 with the seconds. The biases of the flat
 softmax start at the unigram distribution, as ours do.
@@ -35,7 +36,7 @@ import hstree
 from benchmarks import table
 from benchmarks.compared import PARTS, add_ptb, ptb_splits, write_spread
 from benchmarks.torch_heads import HEADS, now
-from hstree._files import write_json
+from hstree._files import hash_of, write_json
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.data.vocabulary import Vocabulary
@@ -106,8 +107,10 @@ def rows(splits: Splits, options: Namespace) -> Iterator[dict[str, Any]]:
 
 def run(splits: Splits, head: str, rate: float, seed: int, options: Namespace) -> dict[str, float]:
     """Return the figures of a run, from its file where it is finished."""
+    text = [part.sha256 for part in splits], len(splits.train.vocabulary)
+    of_text = hash_of({"text": text, "read": [options.streams, options.scored]})[:8]
     name = f"{options.model}-{head}-{options.dim}-{options.seconds:g}-{rate:g}-{seed}.json"
-    file: Path = options.folder / options.device / splits.train.name / name
+    file: Path = options.folder / options.device / f"{splits.train.name}-{of_text}" / name
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(file, train(splits, head, rate, seed, options))

@@ -55,6 +55,8 @@ def main() -> None:
     parser.add_argument("--fasttext", metavar="PROGRAM", help="also this build of fastText")
     parser.add_argument("--cpu", action="store_true", help="CPU time, for one thread")
     options = parser.parse_args()
+    if options.fasttext and options.epochs < 2:
+        parser.error("--fasttext takes two epochs or more: one is for reading and writing")
     options.clock = time.process_time if options.cpu else time.perf_counter
     train = hstree.Corpus.read(options.train)
     test = hstree.Corpus.read(options.test, vocabulary=train.vocabulary)
@@ -99,7 +101,7 @@ def compare(
             "model": model,
             "sample": f"{sample:g}",
             "by": name,
-            "threads": n_threads(),
+            "threads": 1 if name == "fastText" else n_threads(),
             "epochs": options.epochs,
             "words/s": statistics.median(of_rounds),
             "times gensim": statistics.median(ratios) if ratios else None,
@@ -190,18 +192,24 @@ def fasttexts(
     ways = ["-loss", "hs", "-t", sample or 1, "-thread", 1]
 
     def seconds(epochs: int) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        before = cpu_of_children()
         with tempfile.TemporaryDirectory() as folder:
             files = ["-input", options.train, "-output", f"{folder}/model", "-epoch", epochs]
             command = [options.fasttext, model, *files, *sizes, *ways]
             subprocess.run([str(word) for word in command], check=True, capture_output=True)
-        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        return cpu_of_children() - before
 
     def contestant(seed: int) -> tuple[float, float]:
         of_epoch = (seconds(options.epochs) - seconds(1)) / (options.epochs - 1)
         return options.epochs * of_epoch, math.nan
 
     return contestant
+
+
+def cpu_of_children() -> float:
+    """Return the CPU seconds of all processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def nll_of(trained: Any, model: Any, test: hstree.Corpus, window: int) -> float:

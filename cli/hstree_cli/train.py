@@ -253,7 +253,10 @@ def embed(
             "--vectors-out FILE` writes its vectors"
         )
     if one.source is not None or not one.is_trained or one.models > 1:
-        instead = f"`hstree build --method '{one}' VECTORS -o tree.json`, then name tree.json"
+        instead = 'give one row, such as "huffman"'
+        if one.source is not None and one.models == 1:
+            tree = f"`hstree build --method '{one.tree_row}' VECTORS -o tree.json`"
+            instead = f"{tree}, then name tree.json in its place"
         raise OptionError(f"{one} is not one layer that a text alone makes; {instead}")
     reads = [corpus, vocabulary, *one.files]
     check_outputs(Output("-o", output, VECTOR_ENDINGS), reads=reads, force=force)

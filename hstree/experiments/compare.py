@@ -321,7 +321,9 @@ class _Rounds(results.Figures, frozen=True):
 def _halve(table: Table, began: float, speed_rounds: int) -> None:
     """Train all rows equally long, then the better half twice as long, until two are left.
 
-    Rounds are kept in ``rounds.json``, so that the same comparison goes on with the same seconds.
+    The halves are of models: rows of one or several of the same share trainings, and go on
+    together. Rounds are kept in ``rounds.json``, so that the same comparison goes on with the same
+    seconds.
     """
     runner, n_jobs = table.runner, n_parallel(table.how["n_jobs"])
     file, rounds = runner.home / "rounds.json", _rounds_in(runner, n_jobs)
@@ -334,14 +336,14 @@ def _halve(table: Table, began: float, speed_rounds: int) -> None:
             # As much again as before, so that a row's seconds double; less where the rounds to come
             # would take more than the seconds that are left, of which the first takes its share.
             left = max(total - (time.perf_counter() - began) - reserve, 0.0)
-            step = left / _n_steps(len(active), len(runner.seeds), seconds, n_jobs)
+            step = left / _n_steps(runner, active, seconds, n_jobs)
             target = max(seconds + (min(step, seconds) if number else _SHARE * step), _LEAST)
             rounds.rounds.append(_Round(target, [row.name for row in active]))
             results.write_struct(file, rounds)
         this = rounds.rounds[number]
         seconds = this.seconds
         table.runner = runner = replace(runner, first_seconds=rounds.rounds[0].seconds)
-        if len(active) <= _LAST:
+        if len({row.single for row in active}) <= _LAST:
             break
         title = f"round {number + 1}, {seconds:,.0f} s a row"
         waiting = [row for row in active if row.name not in this.valid]
@@ -354,8 +356,10 @@ def _halve(table: Table, began: float, speed_rounds: int) -> None:
         spent = time.perf_counter() - started - n_trained * seconds / n_jobs
         reserve += max(0.0, spent) if number == 0 else 0.0
         ranked = sorted(active, key=lambda row: this.valid[row.name])
-        active = ranked[: math.ceil(len(ranked) / 2)]
-        table.finish(ranked[len(active) :], seconds)
+        models = list(dict.fromkeys(row.single for row in ranked))
+        better = models[: math.ceil(len(models) / 2)]
+        table.finish([row for row in ranked if row.single not in better], seconds)
+        active = [row for row in ranked if row.single in better]
     table.finish(active, seconds)
     table.finalists = active
 
@@ -375,12 +379,12 @@ def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
         }
     )
     kept = results.kept_struct(runner.home / "rounds.json", _Rounds)
-    rows = {row.name for row in runner.rows if row.is_trained}
+    rows = [row for row in runner.rows if row.is_trained]
     before = kept.rounds if kept is not None and kept.key == key else []
-    differ = sorted(rows ^ set(before[0].rows)) if before else []
+    differ = sorted({row.name for row in rows} ^ set(before[0].rows)) if before else []
     if before and not differ:
         return _Rounds(key, before)
-    steps, total = _n_steps(len(rows), len(runner.seeds), 0.0, n_jobs), runner.stop.total_seconds
+    steps, total = _n_steps(runner, rows, 0.0, n_jobs), runner.stop.total_seconds
     needed = _LEAST * steps / (_SHARE * (1 - _SPEEDS_SHARE))
     if total is not None and total < needed:
         raise OptionError(
@@ -397,12 +401,14 @@ def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
     return _Rounds(key)
 
 
-def _n_steps(n: int, seeds: int, done: float, n_jobs: int) -> float:
+def _n_steps(runner: Runner, rows: Sequence[Row], done: float, n_jobs: int) -> float:
     """Return for how many times the next step of a row the rows train in all rounds to come."""
-    units, weight = math.ceil(n * seeds / n_jobs), 1 + bool(done)
-    while n > _LAST:
-        n = math.ceil(n / 2)
-        units += math.ceil(n * seeds / n_jobs) * weight
+    models = len({row.single for row in rows})
+    jobs = len({job for row in rows for of_seed in runner.jobs_of(row) for job in of_seed})
+    units, weight, of_model = math.ceil(jobs / n_jobs), 1 + bool(done), jobs / max(models, 1)
+    while models > _LAST:
+        models = math.ceil(models / 2)
+        units += math.ceil(models * of_model / n_jobs) * weight
         weight *= 2  # each round adds as much as there was before
     return units
 

@@ -375,9 +375,10 @@ class Runner:
             "model": dict(self.config),
             "seed": job.seed,
             "epochs": self.max_epochs,
+            "kernels": kernels(),
         }
-        if seconds is not None:  # how far a training comes depends on kernels and threads, too
-            depends |= {"seconds": seconds, "kernels": kernels(), "threads": n_threads()}
+        if seconds is not None:  # how far a training comes depends on threads, too
+            depends |= {"seconds": seconds, "threads": n_threads()}
         key = hash_of(depends)
         if (kept := self.kept(home, key)) is not None:
             shutil.rmtree(home / CHECKPOINTS, ignore_errors=True)  # left by a kill at the end

@@ -10,6 +10,7 @@ import io
 import warnings
 from collections.abc import Iterator
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     counts = [data.get("count") for _, data in leaves]
     has_counts = any(count is not None for count in counts)
     for (item, _), count in zip(leaves, counts, strict=True):
-        if has_counts and not isinstance(count, int):
+        if has_counts and not isinstance(count, Integral):
             raise InputError(
                 f"the label {item!r} has the count {count!r}, and others have one; give all labels "
                 "a whole number, or none"

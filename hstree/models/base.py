@@ -272,7 +272,8 @@ class Model(Predictor, Generic[M]):
             removes them.
         pauses : bool, default False
             Whether the same model with more `epochs` or `seconds` goes on from the checkpoints,
-            too, to the same bits as one that never paused.
+            too: to the same bits as one that never paused, unless its learning rate falls until its
+            end, as those of CBOW and skip-gram do.
 
         Raises
         ------

@@ -144,7 +144,7 @@ class LanguageModel(Model["LogBilinear"]):
         matrices = "full" if options["full"] else "diagonal"
         batches = f"{options.get('batch_size') or BATCH} positions a batch"
         if options.get("batch_size") is None and not options["full"]:
-            batches += " (binary trees with compiled kernels: one word after the other)"
+            batches += " (binary trees whose words all occur, with kernels: one after the other)"
         decay = options.get("weight_decay")
         return (
             f"log-bilinear, {plural(options['context'], 'word')} of context, "

@@ -77,6 +77,7 @@ def _command(row: Row, figures: RowResult, corpus: str, comparison: Comparison) 
     for split in ("valid", "test"):
         if sources[split].get("sha256") != sources["train"].get("sha256"):
             typed += [f"--{split}", str(sources[split].get("name"))]
+    typed += ["--lower"] if sources["train"].get("lower") else []
     kind, seed = kind_of(comparison.options), comparison.seeds[0]
     values = {name: value for name, value in comparison.options.items() if value is not None}
     model = spelled(kind.name, kind.options, values)

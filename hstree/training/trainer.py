@@ -375,7 +375,7 @@ class Trainer(ABC, Generic[M]):
         left = (self.epochs - place.epoch) * place.seconds
         text = f"epoch {place.epoch} of {self.epochs}"
         if self.seconds is not None:
-            text, left = f"epoch {place.epoch}", max(0.0, self.seconds - history.seconds)
+            text, left = f"epoch {place.epoch}", max(0.0, self.seconds - spent)
         text += "" if valid is None else f", validation {valid:.1f}"
         progress.report(text, 0.0 if history.converged else left)
 

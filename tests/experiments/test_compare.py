@@ -302,6 +302,18 @@ def test_an_evaluation_tells_of_the_model_before_it_is_scored(splits):
 
 
 @pytest.mark.skipif(find_spec("numba") is None, reason=NUMBA)
+def test_a_job_is_done_anew_by_other_kernels(splits, tmp_path, monkeypatch):
+    """Sums of kernels are rounded otherwise, and what they train may be word by word."""
+    weights = []
+    for asked in ("1", "0"):
+        monkeypatch.setenv("HSTREE_FAST", asked)
+        found = hstree.evaluate("huffman", splits, folder=tmp_path, stop=ONE, **QUICK)
+        assert (found.comparison.versions["kernels"] == "numpy") == (asked == "0")
+        weights.append(found.model.layer.weight)
+    assert not np.array_equal(*weights)
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason=NUMBA)
 @pytest.mark.parametrize(
     ("epochs", "options", "compiles"),
     [(1, {}, False), (10**6, {}, True), (1, {"model": "cbow", "online": True}, True)],

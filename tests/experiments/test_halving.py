@@ -71,6 +71,18 @@ def test_the_same_halving_again_is_read(halved, splits):
     assert again.rows == halved.rows
 
 
+def test_rows_of_the_same_model_go_on_together(splits, tmp_path):
+    """They share its folder: one that trained on alone would change the figures of the others."""
+    same, stop = ["huffman", "2 x huffman", "3 x huffman"], hstree.Halving(0.15)
+    rows = [*same, "random", "flat"]
+    first = hstree.compare(splits, rows, tmp_path, stop=stop, speed_rounds=0, **QUICK)
+    assert all(len(set(same) & set(one["rows"])) in (0, 3) for one in rounds_of(first))
+    trained = {file: file.stat().st_mtime_ns for file in tmp_path.glob("runs/*/*/result.json")}
+    again = hstree.compare(splits, rows, tmp_path, stop=stop, speed_rounds=0, **QUICK)
+    assert again.rows == first.rows
+    assert {file: file.stat().st_mtime_ns for file in trained} == trained
+
+
 def test_minutes_that_are_too_few_for_the_rows_are_refused(splits, tmp_path):
     with pytest.raises(OptionError, match=r"0.1 minutes are too few for 5 rows; give 0.18 or more"):
         hstree.compare(splits, ROWS, tmp_path, stop=hstree.Halving(0.1), **QUICK)

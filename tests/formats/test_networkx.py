@@ -1,6 +1,7 @@
 """networkx and GraphML, with networkx as the oracle."""
 
 import networkx as nx
+import numpy as np
 import pytest
 
 from hstree import formats
@@ -82,6 +83,8 @@ def test_more_graphs_that_are_no_trees(tmp_path):
     graph.nodes[2]["count"] = -1
     with pytest.raises(TreeError, match="below zero"):
         from_networkx(graph)
+    graph.nodes[2]["count"] = np.int64(4)
+    assert from_networkx(graph).counts.tolist() == [3, 4]
     twice = nx.DiGraph([(0, "1"), (0, 1)])
     with pytest.raises(TreeError, match="unique"):
         from_networkx(twice)

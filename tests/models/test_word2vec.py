@@ -210,7 +210,7 @@ def test_the_curvature_of_rows_is_that_of_an_untrained_layer(children):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, ("log-bilinear, 5 words of context", "one word after the other")),
+        ({}, ("log-bilinear, 5 words of context", "one after the other")),
         ({"batch_size": 64}, ("64 positions a batch, Adagrad",)),
         ({"context": 1, "full": True}, ("1 word of context", "full matrices")),
         ({"model": "cbow", "window": 1}, ("cbow, 1 word on either side", "falling from 0.2")),

@@ -76,6 +76,14 @@ def test_the_command_names_a_vocabulary_that_is_not_that_of_the_training_split(c
     assert "--vocabulary words.tsv" in typed
 
 
+def test_the_command_lower_cases_a_text_that_was(compared):
+    train = compared.corpus["train"] | {"lower": True}
+    comparison = replace(compared, corpus=compared.corpus | {"train": train})
+    typed = recipe_of(compared.row("adaptive"), comparison, compared.folder).command
+    assert "--lower" in typed
+    assert "--lower" not in recipe(compared, "adaptive").command
+
+
 @pytest.mark.parametrize(("stop", "seconds"), [(Seconds(12.5), "12.5"), (Halving(1.0), "70")])
 def test_a_bounded_time_is_in_the_command(tmp_path, stop, seconds):
     """Under halving, that of the row: 30 seconds before its training, which takes 40."""

@@ -4,10 +4,12 @@ import math
 import time
 import warnings
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 
+from hstree import progress
 from hstree.errors import TrainingError
 from hstree.training.trainer import Trainer
 
@@ -166,6 +168,14 @@ def test_a_budget_of_seconds_ends_inside_an_epoch(monkeypatch):
     assert loop.weights == [5] * 4
     # The schedule is as far as the budget is.
     assert loop.rates == pytest.approx([100 * s / 4.5 for s in range(5)])
+
+
+def test_the_time_left_is_what_preparation_leaves_of_the_budget(monkeypatch):
+    loop = Clocked(2, 8.0, monkeypatch)
+    loop.spent = 2.0
+    with progress.shown_by(display := MagicMock()):
+        loop.fit(Text(8))
+    assert [call.args[1] for call in display.report.call_args_list] == [3, 0]
 
 
 @pytest.mark.usefixtures("validations")

@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 
 from hstree._compiled import in_parts, inlined, inlined_exact, jit, jit_exact, takes
-from hstree._typing import Array, Float64
+from hstree._typing import Array
 from hstree.layers.compiled.arithmetic import check_shape, dot
 from hstree.layers.compiled.passes import checked_features, tree_pass
 from hstree.layers.compiled.plans import first_from
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.ngram_features import Features
 from hstree.layers.top_k import COMPILED_PATIENCE, LEAST_PATIENCE, TIE
-from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 
 #: Probability that rounding may hide in what the labels met so far leave over.
@@ -64,23 +63,17 @@ def _arrive(child, log_prob, path, of_item, single):
         of_item[~child] = np.logaddexp(of_item[~child], log_prob)
 
 
-def log_prob_of_logits(tree: TreeArrays, logits: Array) -> Float64:
-    """Return the log-probabilities (B, V) of all labels from the logits (B, R) of all rows."""
-    check_shape("logits", logits.shape, (len(logits), int(tree.row_start[-1])))
-    out = np.empty((len(logits), tree.n_labels))
-    arrays = tree.child_start, tree.child, tree.row_start
-    in_parts(len(logits), _log_prob_items, logits, *arrays, tree.has_single_codes, out, step=1)
-    return out
-
-
 def log_prob_of_items(layer: HierarchicalSoftmax, hidden: Array, some: slice) -> Any:
     """Twin of `hierarchical.log_prob_of_items`."""
     if tree_pass(layer, 0, hidden) is None:
         return NotImplemented
-    logits = hidden[some] @ layer.weight.T
+    logits, tree = hidden[some] @ layer.weight.T, layer.tree
     logits += layer.bias
     layer.add_to_logits(logits, some)
-    return log_prob_of_logits(layer.tree, logits)
+    out = np.empty((len(logits), tree.n_labels))
+    arrays = tree.child_start, tree.child, tree.row_start
+    in_parts(len(logits), _log_prob_items, logits, *arrays, tree.has_single_codes, out, step=1)
+    return out
 
 
 # The most probable labels.
