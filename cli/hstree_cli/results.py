@@ -1,5 +1,6 @@
 """The results of `evaluate`, `bootstrap` and `compare` as tables and name-value lines."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from hstree._text import figure, plural
@@ -21,7 +22,7 @@ FIRST = (
 # Evaluations
 
 
-def print_evaluation(evaluation: Evaluation) -> None:
+def print_evaluation(evaluation: Evaluation, outputs: Sequence[Path | None]) -> None:
     """Print the epochs of `hstree evaluate`, the table of its row and what that depends on."""
     comparison, row = evaluation.comparison, evaluation.comparison.rows[0]
     epochs = row.jobs[0].epochs
@@ -41,7 +42,8 @@ def print_evaluation(evaluation: Evaluation) -> None:
         "unigram, test": comparison.unigram,
     }
     lines = [(name, f"perplexity {figure(value)}") for name, value in scored.items()]
-    say(facts([*lines, ("ended", ended), *_conditions(comparison)]))
+    files = [("written", str(path)) for path in outputs if path is not None and path.exists()]
+    say(facts([*lines, ("ended", ended), *_conditions(comparison), *files]))
 
 
 # Comparisons

@@ -95,7 +95,7 @@ def table(
     for line in lines:
         drawn.add_row(*(line[i] for i in shown), style="bold" if line[0] == bold else None)
     names = [" ".join(columns[i].split()) for i in range(len(columns)) if i not in shown]
-    note = [Text(f"No room here for {', '.join(names)}.")] if names else []
+    note = [Text(f"No room here for {'; '.join(names)}.")] if names else []
     return Group(drawn, *note)
 
 

@@ -68,7 +68,8 @@ def evaluate(
     them the validation split; with --valid or --test alone, the other is the last
     10%. A tree's labels are the vocabulary; other rows are over the words of the
     training split. It trains for at most 20 epochs; Ctrl-C keeps the best weights so
-    far, and the same command goes on. `hstree score` scores a saved model.
+    far, and the same command goes on (with --force where these are written).
+    `hstree score` scores a saved model.
     """
     from hstree._files import cache_folder, hash_of
     from hstree.errors import HstreeError
@@ -88,9 +89,10 @@ def evaluate(
         """Save the model before it is scored; a failure is tried again, and named, at the end."""
         nonlocal unsaved
         if trained.history_.interrupted:
+            again = " with --force" if save or json or vectors_out else ""
             warn(
                 "interrupted: these figures are of the best weights so far, which takes a moment "
-                "(Ctrl-C again ends at once); the same command goes on"
+                f"(Ctrl-C again ends at once); the same command{again} goes on"
             )
         if save is not None:
             with suppress(HstreeError, OSError):
@@ -120,7 +122,7 @@ def evaluate(
         (json, lambda path: results.write_struct(path, evaluation.comparison, **head)),
         (vectors_out, lambda path: _save_mean_vectors(evaluation.model, splits.train, path)),
     ):
-        print_evaluation(evaluation)
+        print_evaluation(evaluation, [save, json, vectors_out])
     if evaluation.interrupted:
         raise typer.Exit(INTERRUPTED)
     shutil.rmtree(work, ignore_errors=True)  # from which a stopped training would go on
@@ -277,7 +279,10 @@ def embed(
         untrained = new_model(spec, **kind.for_vectors(spec, options))
         trained = untrained.fit(text, checkpoints=cache_folder() / "checkpoints")
         if trained.history_.interrupted:
-            warn("interrupted: these vectors are of the weights so far, which are written now")
+            warn(
+                "interrupted: these vectors are of the weights so far, which are written now; the "
+                "same command with --force goes on"
+            )
         vectors = trained.vectors(text)
         vectors.save(output)
         trained.remove_checkpoints()
@@ -319,7 +324,7 @@ def classify(
     Python, `ProbabilisticLabelTreeClassifier.load("labels")` reads it.
     """
     from hstree._files import write_json
-    from hstree._text import figure
+    from hstree._text import figure, plural
     from hstree.data.memory import peak_memory
     from hstree.data.multilabel import read_multilabel
     from hstree.errors import InputError
@@ -356,7 +361,7 @@ def classify(
             ("training", f"{known.X.shape[0]:,} samples, {known.Y.nnz:,} labels of them"),
             ("test", f"{n:,} samples, {asked.Y.nnz:,} labels of them"),
             ("sizes", f"{known.X.shape[1]:,} features, {known.Y.shape[1]:,} labels"),
-            ("tree", f"{model.tree_.meta['method']}, {model.tree_.n_nodes:,} nodes"),
+            ("tree", f"{model.tree_.meta['method']}, {plural(model.tree_.n_nodes, 'node')}"),
             ("weights", f"{model.weight_.nnz:,}"),
             ("fitting", f"{figure(fitted - began)} s, the tree included"),
             (

@@ -54,8 +54,9 @@ WITHIN = 0.03
 _SHARE = 0.75
 #: Share of these minutes that measuring speeds may take, and seconds of one row's turn in it.
 _SPEEDS_SHARE, _TURN = 1 / 4, 2.0
-#: Fewest seconds of a row's first round, and most rows of the last.
-_LEAST, _LAST = 0.5, 2
+#: Fewest seconds of a row's first round, and most models of the last; how many times the seconds of
+#: the round before it another one has at least.
+_LEAST, _LAST, _LEAST_MORE = 0.5, 2, 1.1
 #: Smallest training count of each band; a first band has the words that never occur.
 _BAND_STARTS = 10 ** np.arange(18)
 #: Name of the test tokens that are out of vocabulary, which are one word to the models.
@@ -321,9 +322,9 @@ class _Rounds(results.Figures, frozen=True):
 def _halve(table: Table, began: float, speed_rounds: int) -> None:
     """Train all rows equally long, then the better half twice as long, until two are left.
 
-    The halves are of models: rows of one or several of the same share trainings, and go on
-    together. Rounds are kept in ``rounds.json``, so that the same comparison goes on with the same
-    seconds.
+    It ends earlier where scoring leaves no time for another round. The halves are of models: rows
+    of one or several of the same share trainings, and go on together. Rounds are kept in
+    ``rounds.json``, so that the same comparison goes on with the same seconds.
     """
     runner, n_jobs = table.runner, n_parallel(table.how["n_jobs"])
     file, rounds = runner.home / "rounds.json", _rounds_in(runner, n_jobs)
@@ -338,12 +339,15 @@ def _halve(table: Table, began: float, speed_rounds: int) -> None:
             left = max(total - (time.perf_counter() - began) - reserve, 0.0)
             step = left / _n_steps(runner, active, seconds, n_jobs)
             target = max(seconds + (min(step, seconds) if number else _SHARE * step), _LEAST)
+            # What takes minutes beside training, scoring above all, may leave no time for it.
+            target = seconds if number and target < _LEAST_MORE * seconds else target
             rounds.rounds.append(_Round(target, [row.name for row in active]))
             results.write_struct(file, rounds)
         this = rounds.rounds[number]
+        is_last = this.seconds == seconds or len({row.single for row in active}) <= _LAST
         seconds = this.seconds
         table.runner = runner = replace(runner, first_seconds=rounds.rounds[0].seconds)
-        if len({row.single for row in active}) <= _LAST:
+        if is_last:
             break
         title = f"round {number + 1}, {seconds:,.0f} s a row"
         waiting = [row for row in active if row.name not in this.valid]

@@ -100,7 +100,8 @@ class Halving(Figures, tag="halving", tag_field="rule", frozen=True):
         return 60 * self.minutes
 
     def __str__(self) -> str:
-        return f"{self.minutes:g} minutes for all rows, by halving"
+        minutes = "1 minute" if self.minutes == 1 else f"{self.minutes:g} minutes"
+        return f"{minutes} for all rows, by halving"
 
 
 Stop = Epochs | Seconds | Halving

@@ -83,6 +83,8 @@ class History:
         Seconds that the output layer took before the first batch: to count n-grams, say.
     kernels : str
         "numpy" where compiled kernels were switched off or missing; else numba and its version.
+    unfinished : float
+        Wall-clock time of the epoch that Ctrl-C ended.
     before : float
         Wall-clock time, with validations, until the state from which the training went on; 0 where
         it was not stopped.
@@ -94,12 +96,13 @@ class History:
     out_of_time: bool = False
     preparation: float = 0.0
     kernels: str = ""
+    unfinished: float = 0.0
     before: float = 0.0
 
     @property
     def seconds(self) -> float:
         """Wall-clock time of the epochs, without validations."""
-        return sum(epoch.seconds for epoch in self.epochs)
+        return sum(epoch.seconds for epoch in self.epochs) + self.unfinished
 
     def _repr_html_(self) -> str:
         return table_of(self.epochs)._repr_html_()
@@ -284,7 +287,7 @@ class Trainer(ABC, Generic[M]):
         except KeyboardInterrupt:
             if checkpoints is not None and self._place.is_whole:
                 checkpoints.save(self._state(history))
-            history.interrupted = True
+            history.interrupted, history.unfinished = True, self._place.seconds
         for name, best in self._best_weights.items():
             self._weights[name][...] = best
         return history

@@ -1,6 +1,7 @@
 """Rules that bound the time: seconds for each row, and halving."""
 
 import json
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +14,7 @@ from hstree.errors import OptionError
 from hstree.experiments.compare import plan_of
 from hstree.experiments.run import LEAST_SHARE, Runner
 from hstree.models.lbl import LanguageModel
+from hstree.training.scoring import score
 from tests.experiments.conftest import QUICK
 from tests.texts import corpus_of, markov_lines
 
@@ -169,3 +171,21 @@ def test_a_paused_training_asked_for_no_more_time_trains_no_more(splits, tmp_pat
         model.fit(splits.train, splits.valid, checkpoints=tmp_path, pauses=True)
     one, two = (model.parameters() for model in models)
     assert all(np.array_equal(one[name], two[name]) for name in one)
+
+
+@pytest.mark.slow
+def test_rounds_end_where_scoring_leaves_no_time_for_another(splits, tmp_path, monkeypatch):
+    def slowly(*args):
+        time.sleep(0.15)
+        return score(*args)
+
+    monkeypatch.setattr("hstree.training.trainer.score", slowly)
+    rows, how = ["huffman", "random", "balanced", "semantic", "flat"], {"speed_rounds": 0, **QUICK}
+    found = hstree.compare(splits, rows, tmp_path, stop=hstree.Halving(0.18), **how)
+    first, last = rounds_of(found)
+    assert (len(first["rows"]), len(last["rows"])) == (5, 3)
+    assert first["seconds"] == last["seconds"]
+    assert found.choice.among == 3
+    monkeypatch.undo()
+    again = hstree.compare(splits, rows, tmp_path, stop=hstree.Halving(0.18), **how)
+    assert again.rows == found.rows
