@@ -24,6 +24,8 @@ from hstree._text import duration, printable
 #: Seconds that a task lasts before it is drawn, between two lines of events, and of a task whose
 #: end gets a line.
 PATIENCE, LINE_PATIENCE, LONG_TASK = 0.5, 2.0, 10.0
+#: Columns of a terminal from which on there is room for a bar and the speed.
+WIDE = 80
 
 
 @dataclass(eq=False)
@@ -79,7 +81,7 @@ class _Progress(rich.Progress):
         title = Column(max_width=24, no_wrap=True, overflow="ellipsis")
         super().__init__(
             rich.TextColumn("{task.description}", markup=False, table_column=title),
-            _Advance(),
+            _Advance(is_narrow=console.width < WIDE),
             rich.TextColumn("{task.fields[note]}", markup=False),
             console=console,
             transient=True,
@@ -94,21 +96,26 @@ class _Progress(rich.Progress):
 class _Advance(rich.ProgressColumn):
     """A bar with the share done, the speed and the time left; until that is known, the time so far.
 
-    A bar that does not move would tell nothing.
+    A bar that does not move would tell nothing. A narrow terminal has no bar and no speed.
     """
 
-    bar, share = rich.BarColumn(bar_width=16), rich.TaskProgressColumn("{task.percentage:>3.0f}%")
+    bar, share = rich.BarColumn(bar_width=10), rich.TaskProgressColumn("{task.percentage:>3.0f}%")
     left = rich.TimeRemainingColumn(compact=True)
+
+    def __init__(self, *, is_narrow: bool) -> None:
+        super().__init__()
+        self.is_narrow = is_narrow
 
     def render(self, task: rich.Task) -> Text | Table:
         speed, unit, rate = task.speed, task.fields["unit"], ""
         if speed and unit not in ("", "rows"):
             rate = f"{decimal(int(speed)) if unit == 'bytes' else f'{speed:,.0f} {unit}'}/s"
         if not task.total or not task.completed:
-            return Text(f"{task.elapsed or 0:.0f} s {rate}")
+            return Text(f"{task.elapsed or 0:.0f} s {'' if self.is_narrow else rate}")
         cells = Table.grid(padding=(0, 1))
         left = self.left.render(task) if task.time_remaining is not None else ""
-        cells.add_row(self.bar.render(task), self.share.render(task), rate, left)
+        share = self.share.render(task)
+        cells.add_row(*([share] if self.is_narrow else [self.bar.render(task), share, rate]), left)
         return cells
 
 

@@ -1,5 +1,6 @@
 """The answer: which row to use, in one sentence, for every distance to the lowest perplexity."""
 
+import math
 from contextlib import suppress
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hstree._text import plural
+from hstree._text import figure, plural
 from hstree.experiments import results
 from hstree.experiments.results import Choice, Comparison, RowResult
 from hstree.report.formats import TEMPLATES, Link
@@ -64,8 +65,15 @@ def _choosable(comparison: Comparison) -> list[RowResult]:
 
 def answer_of(comparison: Comparison) -> str:
     """Return the answer as a text: "Use gmm: 1.4% better than flat, ..."."""
-    says = sentence_of(comparison, comparison.choice)
-    return says if comparison.best is None else f"Use {comparison.best.name}: {says}."
+    says, best = sentence_of(comparison, comparison.choice), comparison.best
+    if best is None:
+        return says
+    lower = [
+        f" The n-gram model {row.name} is lower still: {figure(row.test, 1)}."
+        for row in comparison.rows
+        if row.kind == "ngram" and (row.test or math.inf) < (best.test or math.inf)
+    ]
+    return "".join([f"Use {best.name}: {says}.", *lower])
 
 
 def sentence_of(comparison: Comparison, choice: Choice | None) -> str:
@@ -81,6 +89,8 @@ def sentence_of(comparison: Comparison, choice: Choice | None) -> str:
         return (
             f"No {noun} {'was compared' if is_done else 'is finished'}, so there is none to name."
         )
+    if choice.among == 1:
+        return "the only row to choose from"
     alone, chosen = "the lowest perplexity", choice.chosen
     if choice.within:
         alone += ", and no faster row comes near it"

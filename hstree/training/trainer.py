@@ -306,7 +306,7 @@ class Trainer(ABC, Generic[M]):
         what = "perplexity" if self.layer.is_likelihood else "exp(loss)"
         title = f"epoch {place.epoch}/{self.epochs}"
         if self.seconds is not None:
-            title = f"epoch {place.epoch}, from {spent:.0f} of {limit:g} s on"
+            title = f"epoch {place.epoch}, {spent:.0f} of {limit:.0f} s"
         start = time.perf_counter()
         with progress.task(title, expected, "tokens") as task:
             batches = self.epoch_batches(train, place.epoch)

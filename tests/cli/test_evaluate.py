@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import stat
 from collections import Counter
 
@@ -113,8 +114,10 @@ def test_an_interrupted_evaluation_goes_on(hstree, tree, corpus, tmp_path, monke
             yield batch
 
     monkeypatch.setattr(Trainer, "epoch_batches", interrupted)
-    hstree("evaluate", tree, corpus, *QUICK, status=130)
-    hstree("evaluate", tree, corpus, *QUICK, "--json", "again.json")
+    stopped = hstree("evaluate", tree, corpus, *QUICK, "--json", "again.json", status=130)
+    assert stopped.warnings[0].endswith("the same command with --force goes on")
+    assert re.search(r"^written +again\.json$", stopped.out, re.M)
+    hstree("evaluate", tree, corpus, *QUICK, "--json", "again.json", "--force")
     hstree("evaluate", tree, corpus, *QUICK, "--json", "whole.json")
     again, whole = (figures(tmp_path / name) for name in ("again.json", "whole.json"))
     assert again["perplexity"] == whole["perplexity"]

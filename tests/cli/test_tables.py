@@ -38,7 +38,7 @@ def test_a_narrow_terminal_keeps_names_and_numbers_whole(drawn, width):
     words = table.split()
     for name in NAMES:
         assert set(name.split()) <= set(words)
-    left_out = " ".join(note.split()).removesuffix(".").split(", ")
+    left_out = " ".join(note.split()).removesuffix(".").split("; ")
     for title, number in zip(TITLES[1:], NUMBERS, strict=True):
         if " ".join(title.split()) not in left_out:
             assert all(words.count(part) >= len(NAMES) for part in number.split())

@@ -8,7 +8,7 @@ import pytest
 
 from hstree.experiments.results import Halving, Steps
 from hstree.experiments.significance import Ratio
-from hstree.report.answer import sentence_of
+from hstree.report.answer import answer_of, sentence_of
 from hstree.report.page import markup, page_of
 from tests.report.comparison import a_comparison, a_row, chosen
 
@@ -124,6 +124,12 @@ def test_an_ngram_model_of_lower_perplexity_is_named():
     kneser_ney = a_row("kn5", kind="ngram", test=90.0)
     figures = said(a_comparison(FLAT, near(), kneser_ney))["figures"]
     assert figures.endswith("The n-gram model kn5 is lower still: 90.00.")
+    assert answer_of(a_comparison(FLAT, near(), kneser_ney)).endswith("lower still: 90.0.")
+
+
+def test_one_row_is_not_called_the_best():
+    comparison = a_comparison(a_row("one"), choice=chosen("one", rival=None, among=1))
+    assert answer_of(comparison) == "Use one: the only row to choose from."
 
 
 @pytest.mark.parametrize(("share", "time"), [(1.1, "the same time"), (0.25, "4 times its time")])

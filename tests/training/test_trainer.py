@@ -121,6 +121,12 @@ def test_an_interrupt_leaves_the_best_so_far_or_what_there_is(batch, left):
     assert loop.weights == [left] * 4
 
 
+def test_an_interrupted_epoch_counts_in_the_seconds():
+    history = Counting(4, interrupt_at=2).fit(Text(8))
+    assert history.epochs == []
+    assert history.seconds > 0
+
+
 class Diverging(Counting):
     """One whose numbers overflow."""
 
