@@ -125,10 +125,12 @@ Model = Annotated[
     ),
 ]
 Epochs = Annotated[int | None, _training("--epochs", "Train for at most N epochs.", "N", min=0)]
-Seconds = Annotated[float | None, _training("--seconds", "Train each row for S seconds.", "S")]
+Seconds = Annotated[
+    float | None, _training("--seconds", "Train for S seconds (each row, from the text on).", "S")
+]
 Minutes = Annotated[
     float | None,
-    _training("--minutes", "Train all rows equally long, then the better half on (10).", "M"),
+    _training("--minutes", "Train all rows equally long, then the better half again (10).", "M"),
 ]
 Dim = Annotated[int | None, _training("--dim", "Length of the word vectors.", "D")]
 Width = Annotated[int | None, _training("--context", "Number of words before the target.", "N")]

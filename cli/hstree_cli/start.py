@@ -76,8 +76,8 @@ def compare(
     Without a row it compares Huffman, mixture and class trees, each with n-gram
     features, too, sampled softmax, the flat softmax and Kneser-Ney. Without a rule
     it ends after ten minutes: all rows train equally long from the text on, vectors
-    and building counted, then the better half goes on. Rows to use are chosen by
-    validation perplexity.
+    and building counted, then the better half goes on. The row to use is chosen
+    by validation perplexity.
 
     DIR gets results.json, results.csv, report.html and every run. What is finished
     there is not done again: an interrupted comparison goes on, and a new row only adds

@@ -204,7 +204,10 @@ def embed(
     row: Annotated[
         str,
         argument(
-            metavar="ROW", help=f"{opt.ROW_HELP} (default: huffman).", autocompletion=opt.row_names
+            metavar="ROW",
+            help='A row that a text alone makes: huffman, classes, "sampled samples=500" or a tree '
+            "file (default: huffman).",
+            autocompletion=opt.row_names,
         ),
     ] = "huffman",
     *,

@@ -289,8 +289,12 @@ def show(
 def convert(
     source: Annotated[Path, argument(metavar="IN", help="A tree in any format.")],
     target: Annotated[Path, argument(metavar="OUT", help="The converted tree.")],
-    from_: Annotated[str | None, option("--from", "Format of IN, or its name's.", "NAME")] = None,
-    to: Annotated[str | None, option("--to", "Format of OUT, or its name's.", "NAME")] = None,
+    from_: Annotated[
+        str | None, option("--from", "Format of IN (default: by its ending).", "NAME")
+    ] = None,
+    to: Annotated[
+        str | None, option("--to", "Format of OUT (default: by its ending).", "NAME")
+    ] = None,
     labels: Annotated[
         Path | None, option("--labels", "Labels of a linkage or a napkinXC tree, by line.", "FILE")
     ] = None,

@@ -24,6 +24,7 @@ from hstree.data.vectors import KeyedVectorsLike, WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.tree import Tree
+from hstree.tree.content import COLLAPSED
 
 #: Numbers of the table of products of new and old vectors that is held at a time.
 PRODUCTS = 1 << 24
@@ -100,7 +101,16 @@ def grow(tree: Tree, words: Words) -> Tree:
     names = tree.names
     if names is not None:
         names += (None,) * (len(start) - len(tree.child_start))
-    meta = {"method": "grow", "input": {**source, "from": tree.meta.get("input")}}
+    meta: dict[str, object] = {"method": "grow"}
+    meta["input"] = {**source, "from": tree.meta.get("input")}
+    if COLLAPSED in tree.meta:  # names of a leaf go to the node that took its place
+        place = {code: edge for edge, code in enumerate(tree.child.tolist())}
+        entries: list[tuple[int, list[str]]] = [
+            (int(child[place[code]]) if code in place else code, names_of)
+            for code, *names_of in tree.meta[COLLAPSED]
+        ]
+        entries.sort(key=lambda entry: (entry[0] < 0, abs(entry[0])))
+        meta[COLLAPSED] = [[code, *names_of] for code, names_of in entries]
     return Tree(list(id_of), start, child, counts=counts, names=names, meta=meta)
 
 

@@ -21,7 +21,9 @@ from hstree.errors import InputError, naming
 
 #: Bytes of a file that are read at a time.
 AT_ONCE = 1 << 20
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+#: Most features or labels, which int32 numbers.
+_MOST = 2**31 - 1
 #: Labels and features of a line.
 _LINE = re.compile(rf"(\d+(?:,\d+)*)?((?:(?:\s+|^)\d+:{_NUMBER})*)\s*", re.ASCII)
 
@@ -48,6 +50,8 @@ def read_multilabel(path: str | os.PathLike[str]) -> MultilabelData:
             wanted = 'the numbers of samples, features and labels, as in "4880 1836 159"'
             raise InputError(f"line 1 is {quoted(first)}; expected {wanted}")
         n, n_features, n_labels = map(int, header.groups())
+        if max(n_features, n_labels) > _MOST:
+            raise InputError(f"line 1 is {quoted(first)}; at most {_MOST:,} of each are read")
         n_lines = data.count(b"\n", end) + (end < len(data) and not data.endswith(b"\n"))
         if n_lines != n or n == 0:
             raise InputError(f"line 1 says {plural(n, 'sample')}, and {n_lines} lines follow")
@@ -90,11 +94,22 @@ def _features(texts: Sequence[str], line: int, n_features: int) -> Any:
 
 
 def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
-    """Write features X (N, D) and labels Y (N, L), arrays or sparse, in the text form."""
-    X, Y = scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y)
+    """Write features X (N, D) and labels Y (N, L), arrays or sparse, in the text form.
+
+    Raises InputError when X has a number that is not finite, or Y one that is not 0 or 1.
+    """
+    X, Y = scipy.sparse.csr_array(X, copy=True), scipy.sparse.csr_array(Y, copy=True)
     if X.shape[0] != Y.shape[0]:
         raise InputError(f"X has {X.shape[0]} samples and Y {Y.shape[0]}; give labels for each")
+    X.sum_duplicates()
     Y.eliminate_zeros()
+    if not np.isfinite(X.data).all():
+        raise InputError("X has a number that is not finite; the text form has none")
+    if not (Y.data == 1).all():
+        wrong = Y.data[Y.data != 1][0]
+        raise InputError(
+            f"Y has the value {wrong}; it must be 1 for each label of a sample, else 0"
+        )
     with replacing(path) as file:
         file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode())
         for i in range(X.shape[0]):

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
-from hstree._files import cache_folder, open_regular, replacing, unpacked
+from hstree._files import BYTE_ORDER_MARK, cache_folder, open_regular, replacing, unpacked
 from hstree._ragged import offsets
 from hstree._typing import Array, Float32, Int64
 from hstree.errors import FileFormatError, InputError, explained
@@ -179,7 +179,7 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
 
 def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float32]:
     """Detect which of the three formats a file has by its first lines, and read it."""
-    head = read_block()
+    head = read_block().removeprefix(BYTE_ORDER_MARK)
     if not head.strip():
         raise InputError(f"{name}: the file is empty; {_KINDS}")
     if header := _HEADER.match(head):

@@ -11,6 +11,7 @@ The pair is written by two renames, the labels first, and the hash is checked on
 files left over by a kill in between are refused. Labels without a record are read too.
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -26,7 +27,7 @@ from hstree._files import BYTE_ORDER_MARK, open_regular, read_text, replacing
 from hstree._text import quoted
 from hstree._typing import Int64
 from hstree.data.provenance import Text, texts
-from hstree.errors import InputError, explained
+from hstree.errors import FileFormatError, InputError, explained
 
 #: Suffix of the labels file that belongs to a file.
 LABELS = ".labels.tsv"
@@ -142,14 +143,19 @@ def texts_of_file(path: str | os.PathLike[str]) -> list[Text]:
     InputError when the record is damaged.
     """
     file_path = Path(path).with_suffix(LABELS) if Path(path).suffix == ".npy" else Path(path)
+    found: list[Text] = (_record_of(file_path) or {}).get("texts", [])
+    return found
+
+
+def _record_of(path: Path) -> dict[str, Any] | None:
+    """Return the record on the first line of a file; None where there is none."""
     try:
-        with open_regular(file_path) as file:
+        with open_regular(path) as file:
             first = file.readline(MAX_HEADER + 1)
     except OSError:
-        return []
+        return None
     line = first.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
-    record: dict[str, list[Text]] = parse_header(line, os.fspath(file_path)) or {}
-    return record.get("texts", [])
+    return parse_header(line, os.fspath(path))
 
 
 def read_labels(
@@ -185,16 +191,29 @@ def replacing_with_labels(
     """Open a file as `hstree._files.replacing` does, and write its labels file after it.
 
     When the file is complete and on disk, the labels with its hash are put in place, then the file.
-    Raises FileFormatError when one cannot be written, InputError when a line cannot hold a label.
+    Raises FileFormatError when one cannot be written, or the labels file is that of another file of
+    the same stem; InputError when a line cannot hold a label.
     """
-    lines = word_lines(path, labels, counts)
+    lines, beside = word_lines(path, labels, counts), Path(path).with_suffix(LABELS)
+    if (owner := _owner(beside, Path(path))) is not None:
+        raise FileFormatError(f"{beside} is the labels file of {owner}; choose another name")
     with replacing(path) as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
         record = {"file_sha256": _sha256(file.name), "texts": list(texts)}
-        with replacing(Path(path).with_suffix(LABELS)) as labels_file:
+        with replacing(beside) as labels_file:
             labels_file.write(word_lines(path, [], None, record) + lines)
+
+
+def _owner(labels: Path, path: Path) -> Path | None:
+    """Return the file beside `path`, of its stem, that a labels file was written with, if any."""
+    record = _record_of(labels) or {}
+    others = [one for one in path.parent.glob(f"{glob.escape(path.stem)}.*") if one.is_file()]
+    for one in others if "file_sha256" in record else ():
+        if one not in (path, labels) and _sha256(one) == record["file_sha256"]:
+            return one
+    return None
 
 
 def _sha256(path: str | os.PathLike[str]) -> str:

@@ -340,7 +340,7 @@ class RowResult(Figures, frozen=True):
 
 
 class Choice(Figures, frozen=True):
-    """The row to use, by the rule of `choose`, among so many rows.
+    """The row to use, by the rule of `choose`, among so many `rows`.
 
     `best` has the lowest validation perplexity, `within` is how far above it the chosen row may be,
     as a share. `tied` are the other rows within it that are as fast as the fastest, `rival` is the
@@ -354,6 +354,7 @@ class Choice(Figures, frozen=True):
     tied: list[str] = []
     rival: str | None = None
     to_rival: Ratio | None = None
+    rows: list[str] = []
 
 
 # Words that a row helps and hurts
@@ -594,6 +595,7 @@ def choose(rows: Sequence[RowResult], within: float) -> Choice | None:
         chosen=chosen.name,
         tied=[row.name for row in tied if row is not chosen],
         rival=None if rival is None else rival.name,
+        rows=[row.name for row in eligible],
     )
 
 

@@ -94,7 +94,9 @@ def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise OptionError.about("k", f"is {k!r}; it must be a whole number, 1 or more")
     Y, is_sparse = _indicator(y_true), scipy.sparse.issparse(y_score)
+    # as floats, since unsigned numbers have no negative ones
     S: Any = scipy.sparse.csr_array(y_score) if is_sparse else np.asarray(y_score)
+    S = S.astype(np.float64)
     if S.shape != Y.shape:
         raise InputError(f"y_score has the shape {S.shape}, y_true {Y.shape}; give one score each")
     n, width = Y.shape[0], min(k, Y.shape[1])

@@ -77,7 +77,7 @@ class LanguageModel(Model["LogBilinear"]):
         Probability that an element of a hidden vector is left out in training.
     weight_decay : float, optional
         L2 penalty on word and output vectors, per token. On the scale of PyTorch's, whose losses
-        are means over tokens. Default: `TEXT_DECAY` divided by the number of training tokens.
+        are means over tokens. Default: 14 divided by the number of training tokens.
 
     Examples
     --------

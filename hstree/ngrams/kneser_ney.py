@@ -19,7 +19,7 @@ import numpy as np
 from hstree import progress
 from hstree._options import Option, Range
 from hstree._typing import Float64, Int64, Integer
-from hstree.data.contexts import checked_ids
+from hstree.data.contexts import check_ids, checked_ids
 from hstree.data.corpus import Corpus
 from hstree.data.memory import free_memory
 from hstree.data.vocabulary import EOS, Vocabulary
@@ -228,6 +228,10 @@ class KneserNey:
         ids = checked_ids(contexts, self.order - 1, n_words)
         if words is None:
             words = np.broadcast_to(np.arange(n_words), (len(ids), n_words))
+        words = np.asarray(words)
+        if words.ndim != 2 or len(words) != len(ids):
+            raise InputError(f"words of shape {words.shape} for {len(ids)} contexts; give (B, k)")
+        check_ids(words, n_words)
         return np.log(_prob_of(orders, ids, words, n_words))
 
     def sample(self, contexts: Integer, rng: np.random.Generator, k: int = 1) -> Int64:

@@ -54,13 +54,9 @@ def offers_of(comparison: Comparison, folder: Path) -> list[Offer]:
 
 def _choosable(comparison: Comparison) -> list[RowResult]:
     """Return the rows that the answer was chosen from."""
-    choice = comparison.choice
     rows = [row for row in comparison.rows if row.can_be_chosen]
-    if choice is None or len(rows) == choice.among:
-        return rows
-    # of a halving, those that trained longest
-    named = {choice.chosen, choice.best, choice.rival, *choice.tied}
-    return [row for row in rows if row.name in named]
+    among = comparison.choice.rows if comparison.choice else []
+    return [row for row in rows if row.name in among] if among else rows
 
 
 def answer_of(comparison: Comparison) -> str:
@@ -134,9 +130,10 @@ def offer_markup(comparison: Comparison, offer: Offer, folder: Path) -> Markup:
     # How many rows the answer was chosen from; flat is no tree.
     trees = [row.tree for row in choosable if row.tree and noun == "tree"]
     flat = sum(tree.nodes <= 1 for tree in trees)
-    among = plural(len(choosable) - flat, noun)
+    kinds = [plural(len(choosable) - flat, noun)] if len(choosable) > flat else []
     if flat:
-        among += " and the flat softmax" if flat == 1 else f" and {flat} flat softmaxes"
+        kinds.append("the flat softmax" if flat == 1 else f"{flat} flat softmaxes")
+    among = " and ".join(kinds)
     compared = sum(row.can_be_chosen for row in comparison.rows)
     if len(choosable) < compared:
         among += f", which trained longest of {compared} rows"

@@ -40,8 +40,9 @@ class Outline(NamedTuple):
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is no name: None, nan or the empty string."""
-    return value is None or bool(value != value) or value == ""
+    """Whether a value is no name: None, nan, pandas' NA or the empty string."""
+    is_none = value is None or type(value).__name__ == "NAType"
+    return is_none or bool(value != value) or value == ""
 
 
 def named(value: Any) -> str:

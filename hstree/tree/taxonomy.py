@@ -74,11 +74,18 @@ def _outline(source: Any, labels: Sequence[Any] | None) -> tuple[Outline, dict[s
     if hasattr(root, "children") and hasattr(root, "name"):
         return outlines.of_nodes(root), {"kind": "nodes"}
     titles = [str(title) for title in getattr(source, "columns", ())]
-    if hasattr(source, "__array__"):
+    if hasattr(source, "itertuples"):  # pandas makes numbers floats where others are missing
+        rows = source.astype(object).itertuples(index=False, name=None)
+        source = [[int(v) if _is_whole(v) else v for v in row] for row in rows]
+    elif hasattr(source, "__array__"):
         source = np.asarray(source, object).tolist()
     if isinstance(source, Iterable):
         return _of_rows(source, titles)
     raise InputError(f"{quoted(repr(source))} is no taxonomy; give {_FORMS}")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, float) and value.is_integer()
 
 
 def _refuse_labels(labels: object) -> None:

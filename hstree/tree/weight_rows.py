@@ -28,7 +28,8 @@ def unigram_bias(tree: TreeArrays, counts: Array | None) -> Float64:
     for counts as of `edge_mass`. Raises InputError when there is not one count, zero or more, for
     each label.
     """
-    if counts is not None and (np.shape(counts) != (tree.n_labels,) or np.min(counts) < 0):
+    counts = None if counts is None else np.asarray(counts)
+    if counts is not None and (counts.shape != (tree.n_labels,) or not (counts >= 0).all()):
         raise InputError(
             f"counts of shape {np.shape(counts)}; the tree has {tree.n_labels} labels, and each "
             "wants one count, zero or more"

@@ -273,3 +273,10 @@ def test_the_nodes_left_hold_what_is_kept_below_those_of_the_tree(n, arity, data
     assert left.counts.tolist() == [i for i, word in enumerate(words) if word in kept]
     expected = {frozenset(below & kept) for below in map(set, label_sets(tree))}
     assert set(label_sets(left)) == {below for below in expected if len(below) > 1}
+
+
+def test_a_grown_taxonomy_keeps_the_names_of_nodes_of_one_child():
+    tree = Tree.from_taxonomy({"animal": {"mammal": ["cat"]}, "plant": ["oak", "elm"]})
+    assert tree.meta["collapsed"] == [[-1, "animal", "mammal"]]
+    grown = hstree.grow(tree, ["fox"])  # beside cat
+    assert grown.meta["collapsed"] == [[2, "animal", "mammal"]]

@@ -11,7 +11,7 @@ from hstree import formats
 from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vectors import WordVectors
 from hstree.data.word_files import texts_of_file
-from hstree.errors import InputError
+from hstree.errors import FileFormatError, InputError
 
 CORPUS = {"lines": [0, 9], "name": "c.txt", "sha256": "ab"}
 
@@ -133,3 +133,12 @@ def test_a_converted_tree_keeps_the_texts_that_it_was_built_from(tmp_path, name)
     tree = hstree.Tree.from_children(["a", "b"], [[~0, ~1]], meta={"input": CORPUS})
     formats.write(tree, tmp_path / name)
     assert formats.read(tmp_path / name).meta["input"]["texts"] == [CORPUS]
+
+
+def test_a_tree_does_not_take_the_labels_file_of_vectors(tmp_path):
+    vectors(0).save(tmp_path / "w.npy")
+    tree = hstree.build("gmm", tmp_path / "w.npy")
+    with pytest.raises(FileFormatError, match=r"w\.labels\.tsv is the labels file of .*w\.npy"):
+        formats.write(tree, tmp_path / "w.napkinxc")
+    assert WordVectors.read(tmp_path / "w.npy").labels == vectors(0).labels
+    vectors(1).save(tmp_path / "w.npy")  # which replaces both

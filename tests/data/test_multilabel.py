@@ -57,6 +57,11 @@ def test_what_is_written_reads_the_same(tmp_path, layout):
         (TEXT.replace("3 4 2", "3 3 2"), "line 2 has the feature 3, and line 1 says 3 features"),
         (TEXT.replace("3 4 2", "3 4 1"), "line 2 has the label 1, and line 1 says 1 label"),
         (TEXT.replace("0,1 ", "0,x "), "line 2 is '0,x 0:1"),
+        (
+            TEXT.replace("3 4 2", "3 4 2147483648"),
+            "line 1 is '3 4 2147483648'; at most",
+        ),
+        (TEXT.replace("0:1 ", f"0:{'1' * 10_000}x "), "line 2 is '0,1 0:1111"),  # in no time
         (TEXT.replace("0:1 ", "0:1:2 "), "line 2 is '0,1 0:1:2"),
         (TEXT.replace("1:.5", "1:nan"), "line 3 is ' 1:nan'"),
         (TEXT.replace("1:.5", "1:1e39"), "line 3 has a value of the feature 1 that is too large"),
@@ -75,6 +80,10 @@ def test_a_file_that_is_not_of_the_form_is_refused_in_one_line(tmp_path, text, s
 def test_samples_without_labels_of_their_own_are_refused(tmp_path):
     with pytest.raises(InputError, match="X has 3 samples and Y 2"):
         write_multilabel(tmp_path / "data.txt", X, Y[:2])
+    with pytest.raises(InputError, match="X has a number that is not finite"):
+        write_multilabel(tmp_path / "data.txt", np.full((3, 4), np.inf), Y)
+    with pytest.raises(InputError, match="Y has the value 2"):
+        write_multilabel(tmp_path / "data.txt", X, 2 * np.asarray(Y))
     assert not (tmp_path / "data.txt").exists()
 
 

@@ -284,3 +284,9 @@ def test_words_that_readers_would_split_are_refused(tmp_path, word, name):
     with pytest.raises(InputError, match=r"save it as \.npy"):
         WordVectors(["a", word], [[1.0], [2.0]]).save(tmp_path / name)
     assert (tmp_path / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("header", ["", "2 3\n"])
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path, header):
+    (tmp_path / "v.txt").write_text(f"\ufeff{header}a 1 2 3\nb 1 1 4\n", encoding="utf-8")
+    assert list(WordVectors.read(tmp_path / "v.txt").labels) == ["a", "b"]

@@ -86,7 +86,7 @@ def test_draws_and_loss_are_those_of_the_numpy_layer(kind, numpy_kind):
     assert layer(hidden, target).item() == pytest.approx(losses.mean(), rel=1e-9)
 
 
-@pytest.mark.parametrize("proposal", ["log-uniform", COUNTS])
+@pytest.mark.parametrize("proposal", ["log-uniform", COUNTS, COUNTS / COUNTS.sum()])
 def test_biases_are_those_of_the_proposal_at_the_start(proposal):
     mass = np.log1p(1 / np.arange(1, V + 1)) if isinstance(proposal, str) else COUNTS
     bias = SampledSoftmax(V, D, proposal=proposal).bias.detach().numpy()
@@ -165,6 +165,8 @@ def test_what_does_not_fit_is_named():
         {"samples": 0},
         {"reduction": "max"},
         {"proposal": "zipf"},
+        {"proposal": np.full(V, np.nan)},
+        {"proposal": -COUNTS},
         {"label_smoothing": 2},
     ):
         with pytest.raises(OptionError, match=next(iter(options))):

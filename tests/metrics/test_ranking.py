@@ -84,6 +84,13 @@ def test_k_is_a_whole_number_above_zero(k):
         precision_at_k([[1]], [[1.0]], k)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, bool, np.int64, np.float32])
+def test_scores_of_any_type_are_ranked(dtype):
+    right = np.array([[1, 0, 1]])
+    assert precision_at_k(right, right.astype(dtype), k=2) == 1
+    assert precision_at_k(right, scipy.sparse.csr_array(right.astype(dtype)), k=2) == 1
+
+
 def test_shapes_that_differ_are_refused():
     with pytest.raises(InputError, match=r"y_score has the shape \(1, 2\)"):
         precision_at_k([[1]], [[1.0, 2.0]])

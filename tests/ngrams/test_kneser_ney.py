@@ -224,3 +224,18 @@ def test_draws_have_the_probabilities_of_the_model(tmp_path, order, sentences):
     np.testing.assert_array_equal(drawn, again)
     assert model.sample(contexts[:0], rng, 7).shape == (0, 7)
     assert model.sample(contexts, rng, 0).shape == (20, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "saying"),
+    [
+        ([[5]], "ids outside 0 to 4"),
+        ([[-1]], "ids outside"),
+        ([[0], [1]], r"words of shape \(2, 1\)"),
+    ],
+)
+def test_words_that_are_none_are_refused(words, saying):
+    model = KneserNey(2).fit(["a b c a b c", "c b a"])
+    with pytest.raises(InputError, match=saying):
+        model.log_prob(np.array([[0]]), words)
+    assert model.log_prob([[0]], [[1, 2]]).shape == (1, 2)

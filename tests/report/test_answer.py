@@ -115,9 +115,9 @@ def test_where_no_tree_is_near_the_flat_softmax_is_the_answer():
 
 def test_after_a_halving_the_answer_is_of_those_that_trained_longest():
     rows = [a_row(f"row{i}", test=100.0 + i) for i in range(4)]
-    choice = chosen("row0", rival="row1")
+    choice = chosen("row0", rival="row1", among=3, rows=["row0", "row1", "row3"])
     answer = said(a_comparison(*rows, choice=choice, stop=Halving(1.0)))["How was it chosen?"]
-    assert "from 2 trees, which trained longest of 4 rows: the lowest" in answer
+    assert "from 3 trees, which trained longest of 4 rows: the lowest" in answer
 
 
 def test_an_ngram_model_of_lower_perplexity_is_named():

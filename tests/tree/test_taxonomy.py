@@ -125,6 +125,17 @@ def test_data_frames_are_tables():
     assert Tree.from_taxonomy(levels).names == (None, "living", "animal")
 
 
+@pytest.mark.parametrize("converted", [False, True])
+def test_numbers_of_a_data_frame_are_whole_where_others_are_missing(converted):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed: hstree[notebook]")
+    edges = pandas.DataFrame({"parent": [None, 1, 1], "child": [1, 2, 3]})
+    levels = pandas.DataFrame({"a": [10, 10, 20], "b": [11, 12, None]})
+    if converted:  # to types whose missing value is pandas.NA
+        edges, levels = edges.convert_dtypes(), levels.convert_dtypes()
+    assert Tree.from_taxonomy(edges).labels == ("2", "3")
+    assert Tree.from_taxonomy(levels).labels == ("11", "12", "20")
+
+
 def chain(*parents):
     """Return a cluster chain from the cluster of each row, matrix by matrix."""
     return [

@@ -298,7 +298,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             return scipy.sparse.csr_array(ones, shape=(len(y), len(self.classes_)))
         if not self._is_sparse and type_of_target(y) != "multiclass-multioutput":
             check_classification_targets(y)
-        Y = scipy.sparse.csr_array(y)
+        Y = scipy.sparse.csr_array(y if self._is_sparse else y.astype(y.dtype.newbyteorder("=")))
         Y.eliminate_zeros()
         if not (Y.data == 1).all():
             wrong = Y.data[Y.data != 1][0]

@@ -300,7 +300,11 @@ def _mass(proposal: Proposal, n_classes: int) -> Array:
         counts = proposal.tree.counts
         return np.ones(proposal.n_classes) if counts is None else counts
     if not isinstance(proposal, str):
-        return np.asarray(proposal)
+        given = np.asarray(proposal, np.float64)
+        if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
+            raise OptionError("proposal has numbers below zero or not finite, or none above zero")
+        # The distribution reads counts below 1/2 as 1/2
+        return given / min(1.0, float(given[given > 0].min()))
     if proposal != "log-uniform":
         raise OptionError(
             f"proposal is {proposal!r}; it is 'log-uniform', counts or a HierarchicalSoftmax"
