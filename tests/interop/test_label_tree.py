@@ -229,6 +229,13 @@ def test_a_saved_classifier_predicts_the_same(tmp_path, of):
     assert names == {"config.json", "tree.json", "weights.safetensors"}
 
 
+def test_dates_as_classes_are_not_saved(tmp_path):
+    X, Y = problem(n_labels=6)
+    model = Classifier().fit(X, Y.argmax(axis=1).astype("datetime64[D]"))
+    with pytest.raises(InputError, match="cannot be saved; train with texts or numbers"):
+        model.save(tmp_path / "model")
+
+
 def test_the_same_training_saves_the_same_bytes(tmp_path):
     X, Y = problem()
     for name in ("a", "b"):
@@ -256,7 +263,17 @@ def test_a_damaged_folder_is_refused_in_one_line(tmp_path, file, damage):
     assert "model" in str(caught.value)
 
 
-@pytest.mark.parametrize("change", [{"classes": [1]}, {"dtype": "x"}, {"parameters": {"D": 1}}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"classes": [1]},
+        {"dtype": "x"},
+        {"parameters": {"D": 1}},
+        {"has_unit_length": "no"},
+        {"sparse": 3},
+        {"feature_names": ["one"]},
+    ],
+)
 def test_a_config_that_does_not_fit_is_refused_in_one_line(tmp_path, change):
     X, Y = problem(n_labels=6)
     Classifier().fit(X, Y).save(tmp_path)

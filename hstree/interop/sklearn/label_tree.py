@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
+import msgspec
 import numpy as np
 import scipy.sparse
 from safetensors import SafetensorError
@@ -41,6 +42,19 @@ _RANGES = {
     "threshold": Annotated[float, Range(0, 1)],
     **dict.fromkeys(("C", "tol"), Annotated[float, Range(0, exclude_min=True)]),
 }
+
+
+class _Config(msgspec.Struct):
+    """What ``config.json`` has of a classifier."""
+
+    parameters: dict[str, Any]
+    classes: list[str | int | float | bool] | None
+    feature_names: list[str] | None
+    has_unit_length: bool
+    sparse: bool
+    dtype: str
+
+
 #: Arguments of scikit-learn's check of X.
 _ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 
@@ -209,10 +223,14 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted classifier as a folder, without pickles; `load` is the inverse.
 
-        It has ``config.json``, ``tree.json`` and ``weights.safetensors``, replaced together.
+        It has ``config.json``, ``tree.json`` and ``weights.safetensors``, replaced together. Raises
+        InputError when classes are neither texts nor numbers.
         """
         check_is_fitted(self)
         plain = (bool, int, float, str, type(None))
+        if not all(isinstance(one, plain) for one in self.classes_.tolist()):
+            wrong = f"classes of type {self.classes_.dtype} cannot be saved"
+            raise InputError(f"{wrong}; train with texts or numbers")
         names = getattr(self, "feature_names_in_", None)
         weight = self._model.weight
         tensors = {"start": weight.indptr, "feature": weight.indices, "weight": weight.data}
@@ -251,16 +269,17 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
                     f"{folder}: {TREE} and {WEIGHTS} are not those that {CONFIG} names; "
                     "save it again"
                 )
-            return cls(**config["parameters"])._restored(tree, tensors, config)
+            known = msgspec.convert(config, _Config)
+            return cls(**known.parameters)._restored(tree, tensors, known)
         except (ValueError, KeyError, TypeError, OverflowError, SafetensorError) as error:
             why = one_line(error)
             raise FileFormatError(f"{folder}: no classifier can be made of it: {why}") from error
 
-    def _restored(self, tree: Tree, tensors: dict[str, Array], config: dict[str, Any]) -> Self:
+    def _restored(self, tree: Tree, tensors: dict[str, Array], config: _Config) -> Self:
         """Become what `save` wrote."""
-        classes, names = config["classes"], config["feature_names"]
-        self._is_single, self._is_sparse = classes is not None, config["sparse"]
-        self._dtype, self._has_unit_length = np.dtype(config["dtype"]), config["has_unit_length"]
+        classes, names = config.classes, config.feature_names
+        self._is_single, self._is_sparse = classes is not None, config.sparse
+        self._dtype, self._has_unit_length = np.dtype(config.dtype), config.has_unit_length
         self.classes_ = np.arange(tree.n_labels) if classes is None else np.array(classes)
         self.scale_, self.n_features_in_ = tensors["scale"], len(tensors["scale"])
         if names is not None:
@@ -271,6 +290,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         weight.check_format()
         if tensors["bias"].shape != shape[:1] or len(self.classes_) != tree.n_labels:
             raise ValueError("the weights are not those of its tree")
+        if names is not None and len(names) != self.n_features_in_:
+            raise ValueError(f"it has {len(names)} names of {self.n_features_in_} features")
         self._model = LabelNodes(tree, weight, tensors["bias"])
         self._number(tree, [str(name) for name in self.classes_.tolist()])
         return self
