@@ -227,8 +227,7 @@ def planted(n_classes: int, n_train: int, n_test: int = 2000) -> Data:
     share = 1 / np.sqrt(1 + number)
     y = rng.choice(n_classes, n_train + n_test, p=share / share.sum())
     y[:n_classes] = number
-    X = texts(y, topics, n_words, rng)
-    X = X.astype(np.float32)
+    X = texts(y, topics, n_words, rng).astype(np.float32)
     return Data(X[:n_train], y[:n_train], X[n_train:], y[n_train:])
 
 

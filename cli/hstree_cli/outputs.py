@@ -19,20 +19,23 @@ from hstree_cli.terminal import BAD_INPUT, complain
 
 
 @contextmanager
-def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[None]:
+def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[list[Path]]:
     """Write every output by its function, then run the body, which prints; skip a path of None.
+
+    The body gets the paths that are written.
 
     A failed output is named, stops neither the others nor the body, and ends the program after
     the body. The body comes last, so that an error of standard output loses nothing.
     """
     from hstree.errors import HstreeError
 
-    failed = False
+    failed, done = False, list[Path]()
     for path, write in outputs:
         if path is None:
             continue
         try:
             write(path)
+            done.append(path)
         except (HstreeError, OSError) as error:
             complain(str(error))
             failed = True
@@ -40,7 +43,7 @@ def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[
             complain(f"cannot write {path}: there is not enough memory")
             failed = True
     try:
-        yield
+        yield done
         sys.stdout.flush()
     except BrokenPipeError:
         if not failed:

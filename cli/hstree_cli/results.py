@@ -22,8 +22,8 @@ FIRST = (
 # Evaluations
 
 
-def print_evaluation(evaluation: Evaluation, outputs: Sequence[Path | None]) -> None:
-    """Print the epochs of `hstree evaluate`, the table of its row and what that depends on."""
+def print_evaluation(evaluation: Evaluation, files: Sequence[Path]) -> None:
+    """Print the epochs of `hstree evaluate`, its row, what that depends on, and written files."""
     comparison, row = evaluation.comparison, evaluation.comparison.rows[0]
     epochs = row.jobs[0].epochs
     if epochs:
@@ -42,8 +42,8 @@ def print_evaluation(evaluation: Evaluation, outputs: Sequence[Path | None]) -> 
         "unigram, test": comparison.unigram,
     }
     lines = [(name, f"perplexity {figure(value)}") for name, value in scored.items()]
-    files = [("written", str(path)) for path in outputs if path is not None and path.exists()]
-    say(facts([*lines, ("ended", ended), *_conditions(comparison), *files]))
+    lines += [("ended", ended), *_conditions(comparison)]
+    say(facts([*lines, *(("written", str(file)) for file in files)]))
 
 
 # Comparisons

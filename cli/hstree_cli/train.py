@@ -116,13 +116,14 @@ def evaluate(
         key = hash_of({"row": one.name, "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
         evaluation = train(one, splits, stop=stop, folder=work, trained=keep, **options)
+    saved = [save] if save is not None and unsaved is None else []
     head = {"format": results.FORMAT, "version": results.VERSION}
     with written(
         (unsaved, evaluation.model.save),
         (json, lambda path: results.write_struct(path, evaluation.comparison, **head)),
         (vectors_out, lambda path: _save_mean_vectors(evaluation.model, splits.train, path)),
-    ):
-        print_evaluation(evaluation, [save, json, vectors_out])
+    ) as files:
+        print_evaluation(evaluation, [*saved, *files])
     if evaluation.interrupted:
         raise typer.Exit(INTERRUPTED)
     shutil.rmtree(work, ignore_errors=True)  # from which a stopped training would go on

@@ -25,6 +25,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.tree import Tree
 from hstree.tree.content import COLLAPSED
+from hstree.tree.hierarchy import collapsed_names
 
 #: Numbers of the table of products of new and old vectors that is held at a time.
 PRODUCTS = 1 << 24
@@ -103,14 +104,11 @@ def grow(tree: Tree, words: Words) -> Tree:
         names += (None,) * (len(start) - len(tree.child_start))
     meta: dict[str, object] = {"method": "grow"}
     meta["input"] = {**source, "from": tree.meta.get("input")}
-    if COLLAPSED in tree.meta:  # names of a leaf go to the node that took its place
-        place = {code: edge for edge, code in enumerate(tree.child.tolist())}
-        entries: list[tuple[int, list[str]]] = [
-            (int(child[place[code]]) if code in place else code, names_of)
-            for code, *names_of in tree.meta[COLLAPSED]
-        ]
-        entries.sort(key=lambda entry: (entry[0] < 0, abs(entry[0])))
-        meta[COLLAPSED] = [[code, *names_of] for code, names_of in entries]
+    if COLLAPSED in tree.meta:  # names above a leaf go above the node that took its place
+        n, now = tree.n_nodes, dict(zip(tree.child.tolist(), child.tolist(), strict=False))
+        chains = collapsed_names(tree).items()
+        above = [(number if number < n else ~(number - n), chain) for number, chain in chains]
+        meta[COLLAPSED] = [[now.get(code, code), *chain] for code, chain in above]
     return Tree(list(id_of), start, child, counts=counts, names=names, meta=meta)
 
 

@@ -51,12 +51,12 @@ def _words(context: Any, labels: Sequence[str]) -> list[str]:
     )
 
 
-def check_ids(ids: Array, n_labels: int, lowest: int = 0) -> None:
+def check_ids(ids: Array, n_labels: int, lowest: int = 0, what: str = "contexts") -> None:
     """Refuse an array of anything but whole numbers from `lowest` to `n_labels` - 1."""
     if ids.dtype.kind not in "iu":
-        raise InputError(f"contexts of type {ids.dtype}; label ids are whole numbers")
+        raise InputError(f"{what} of type {ids.dtype}; label ids are whole numbers")
     if ids.size and not lowest <= ids.min() <= ids.max() < n_labels:
-        raise InputError(f"contexts hold ids outside {lowest} to {n_labels - 1}")
+        raise InputError(f"{what} hold ids outside {lowest} to {n_labels - 1}")
 
 
 def checked_ids(contexts: Integer, n: int, n_labels: int) -> Int64:

@@ -98,18 +98,12 @@ def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
 
     Raises InputError when X has a number that is not finite, or Y one that is not 0 or 1.
     """
-    X, Y = scipy.sparse.csr_array(X, copy=True), scipy.sparse.csr_array(Y, copy=True)
+    X, Y = scipy.sparse.csr_array(X, copy=True), indicator(Y, "Y")
     if X.shape[0] != Y.shape[0]:
         raise InputError(f"X has {X.shape[0]} samples and Y {Y.shape[0]}; give labels for each")
     X.sum_duplicates()
-    Y.eliminate_zeros()
     if not np.isfinite(X.data).all():
         raise InputError("X has a number that is not finite; the text form has none")
-    if not (Y.data == 1).all():
-        wrong = Y.data[Y.data != 1][0]
-        raise InputError(
-            f"Y has the value {wrong}; it must be 1 for each label of a sample, else 0"
-        )
     with replacing(path) as file:
         file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode())
         for i in range(X.shape[0]):
@@ -117,6 +111,21 @@ def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
             pairs = zip(X.indices[here].tolist(), X.data[here].tolist(), strict=True)
             labels = ",".join(map(str, Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()))
             file.write(f"{labels} {' '.join(f'{j}:{value:.9g}' for j, value in pairs)}\n".encode())
+
+
+def indicator(y: Any, name: str) -> Any:
+    """Return labels (n, V) as a CSR array of their own that stores a 1 for each.
+
+    Raises InputError, which calls them `name`, when a value is not 0 or 1.
+    """
+    Y = scipy.sparse.csr_array(y, copy=True)
+    Y.eliminate_zeros()
+    if not (Y.data == 1).all():
+        wrong = Y.data[Y.data != 1][0]
+        raise InputError(
+            f"{name} has the value {wrong}; it must be 1 for each label of a sample, else 0"
+        )
+    return Y
 
 
 def _numbers(text: str, sep: str) -> Array:

@@ -11,13 +11,12 @@ The pair is written by two renames, the labels first, and the hash is checked on
 files left over by a kill in between are refused. Labels without a record are read too.
 """
 
-import glob
 import hashlib
 import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -31,6 +30,8 @@ from hstree.errors import FileFormatError, InputError, explained
 
 #: Suffix of the labels file that belongs to a file.
 LABELS = ".labels.tsv"
+#: Endings of the files that have one.
+_LABELLED = (".npy", ".napkinxc")
 #: Longest first line that is read as a record, in characters.
 MAX_HEADER = 1 << 20
 _MARK = "# hstree\t{"
@@ -207,12 +208,14 @@ def replacing_with_labels(
 
 
 def _owner(labels: Path, path: Path) -> Path | None:
-    """Return the file beside `path`, of its stem, that a labels file was written with, if any."""
-    record = _record_of(labels) or {}
-    others = [one for one in path.parent.glob(f"{glob.escape(path.stem)}.*") if one.is_file()]
-    for one in others if "file_sha256" in record else ():
-        if one not in (path, labels) and _sha256(one) == record["file_sha256"]:
-            return one
+    """Return the other file of this stem that a labels file was written with, if any."""
+    expected = None
+    with suppress(InputError):  # a damaged record is replaced
+        expected = (_record_of(labels) or {}).get("file_sha256")
+    others = [other for end in _LABELLED if (other := path.with_suffix(end)) != path]
+    for other in others if expected else ():
+        if other.is_file() and _sha256(other) == expected:
+            return other
     return None
 
 

@@ -96,7 +96,7 @@ def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
     Y, is_sparse = _indicator(y_true), scipy.sparse.issparse(y_score)
     # as floats, since unsigned numbers have no negative ones
     S: Any = scipy.sparse.csr_array(y_score) if is_sparse else np.asarray(y_score)
-    S = S.astype(np.float64)
+    S = S.astype(np.float64, copy=False)
     if S.shape != Y.shape:
         raise InputError(f"y_score has the shape {S.shape}, y_true {Y.shape}; give one score each")
     n, width = Y.shape[0], min(k, Y.shape[1])

@@ -228,10 +228,12 @@ class KneserNey:
         ids = checked_ids(contexts, self.order - 1, n_words)
         if words is None:
             words = np.broadcast_to(np.arange(n_words), (len(ids), n_words))
-        words = np.asarray(words)
-        if words.ndim != 2 or len(words) != len(ids):
-            raise InputError(f"words of shape {words.shape} for {len(ids)} contexts; give (B, k)")
-        check_ids(words, n_words)
+        else:
+            words = np.asarray(words)
+            if words.ndim != 2 or len(words) != len(ids):
+                shape = f"words of shape {words.shape} for {len(ids)} contexts"
+                raise InputError(f"{shape}; give (B, k)")
+            check_ids(words, n_words, what="words")
         return np.log(_prob_of(orders, ids, words, n_words))
 
     def sample(self, contexts: Integer, rng: np.random.Generator, k: int = 1) -> Int64:

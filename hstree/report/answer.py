@@ -66,10 +66,16 @@ def answer_of(comparison: Comparison) -> str:
         return says
     lower = [
         f" The n-gram model {row.name} is lower still: {figure(row.test, 1)}."
-        for row in comparison.rows
-        if row.kind == "ngram" and (row.test or math.inf) < (best.test or math.inf)
+        for row in lower_ngrams(best, comparison)
     ]
     return "".join([f"Use {best.name}: {says}.", *lower])
+
+
+def lower_ngrams(chosen: RowResult, comparison: Comparison) -> list[RowResult]:
+    """Return the n-gram models of lower test perplexity than a row."""
+    highest = math.inf if chosen.test is None else chosen.test
+    ngrams = [row for row in comparison.rows if row.kind == "ngram"]
+    return [row for row in ngrams if row.test is not None and row.test < highest]
 
 
 def sentence_of(comparison: Comparison, choice: Choice | None) -> str:
@@ -147,6 +153,6 @@ def offer_markup(comparison: Comparison, offer: Offer, folder: Path) -> Markup:
             figures = (one.mean, one.sd, one.n, other.mean, other.sd, other.n)
             p = float(ttest_ind_from_stats(*figures, equal_var=False).pvalue)
     html = TEMPLATES.get_template("answer.html").render(
-        comparison=comparison, offer=offer, tree=tree, among=among, p=p
+        comparison=comparison, offer=offer, tree=tree, among=among, p=p, lower_ngrams=lower_ngrams
     )
     return Markup(html)

@@ -85,6 +85,9 @@ def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp
     assert ran.errors[1] == "hstree: error: cannot write v.npy: there is not enough memory"
     assert figures(tmp_path / "r.json")["perplexity"]
     assert "perplexity" in ran.out
+    assert [line.split() for line in ran.out.splitlines() if line.startswith("written")] == [
+        ["written", "r.json"]
+    ]
 
 
 def test_the_vectors_which_take_longest_come_last(hstree, tree, corpus, tmp_path, monkeypatch):

@@ -142,3 +142,7 @@ def test_a_tree_does_not_take_the_labels_file_of_vectors(tmp_path):
         formats.write(tree, tmp_path / "w.napkinxc")
     assert WordVectors.read(tmp_path / "w.npy").labels == vectors(0).labels
     vectors(1).save(tmp_path / "w.npy")  # which replaces both
+    labels = tmp_path / "w.labels.tsv"
+    labels.write_text(labels.read_text().replace("texts", "text", 1).replace("{", "{{", 1))
+    vectors(2).save(tmp_path / "w.npy")  # a damaged record, too
+    assert WordVectors.read(tmp_path / "w.npy").labels == vectors(2).labels

@@ -22,6 +22,7 @@ from hstree._options import Option, Range
 from hstree._text import one_line
 from hstree._typing import Array, Float64, Int64
 from hstree.builders.shared.prune import pruned
+from hstree.data.multilabel import indicator
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, InputError
 from hstree.interop.sklearn.class_tree import NARROW_ABOVE, few_dimensions, label_ids, tree_of
@@ -236,17 +237,17 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         tensors = {"start": weight.indptr, "feature": weight.indices, "weight": weight.data}
         tensors |= {"bias": self._model.bias, "scale": self.scale_}
         content = tensors_to_bytes(tensors)
-        config = {
-            "format": FORMAT,
-            "version": VERSION,
-            "parameters": {k: v for k, v in self.get_params().items() if isinstance(v, plain)},
-            "classes": self.classes_.tolist() if self._is_single else None,
-            "feature_names": None if names is None else names.tolist(),
-            "has_unit_length": self._has_unit_length,
-            "sparse": self._is_sparse,
-            "dtype": self._dtype.str,
-            **_hashes(self.tree_, content),
-        }
+        classes: Any = self.classes_.tolist() if self._is_single else None
+        known = _Config(
+            parameters={k: v for k, v in self.get_params().items() if isinstance(v, plain)},
+            classes=classes,
+            feature_names=None if names is None else names.tolist(),
+            has_unit_length=self._has_unit_length,
+            sparse=self._is_sparse,
+            dtype=self._dtype.str,
+        )
+        config = {"format": FORMAT, "version": VERSION, **msgspec.structs.asdict(known)}
+        config |= _hashes(self.tree_, content)
         with replacing_together(folder) as new:
             self.tree_.save(new / TREE)
             (new / WEIGHTS).write_bytes(content)
@@ -319,13 +320,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             return scipy.sparse.csr_array(ones, shape=(len(y), len(self.classes_)))
         if not self._is_sparse and type_of_target(y) != "multiclass-multioutput":
             check_classification_targets(y)
-        Y = scipy.sparse.csr_array(y if self._is_sparse else y.astype(y.dtype.newbyteorder("=")))
-        Y.eliminate_zeros()
-        if not (Y.data == 1).all():
-            wrong = Y.data[Y.data != 1][0]
-            raise InputError(
-                f"y has the value {wrong}; it must be 1 for each label of a sample, else 0"
-            )
+        native = y if self._is_sparse else y.astype(y.dtype.newbyteorder("="))
+        Y = indicator(native, "y")
         if Y.nnz == 0:
             raise InputError("no sample has a label; y must be 1 for each label of a sample")
         self.classes_ = np.arange(Y.shape[1])

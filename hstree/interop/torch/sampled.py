@@ -299,16 +299,16 @@ def _mass(proposal: Proposal, n_classes: int) -> Array:
     if isinstance(proposal, HierarchicalSoftmax):
         counts = proposal.tree.counts
         return np.ones(proposal.n_classes) if counts is None else counts
-    if not isinstance(proposal, str):
-        given = np.asarray(proposal, np.float64)
-        if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
+    if isinstance(proposal, str):
+        if proposal != "log-uniform":
+            raise OptionError(
+                f"proposal is {proposal!r}; it is 'log-uniform', counts or a HierarchicalSoftmax"
+            )
+        mass = np.log1p(1 / np.arange(1, n_classes + 1))
+    else:
+        mass = np.asarray(proposal, np.float64)
+        if not (np.isfinite(mass).all() and (mass >= 0).all() and mass.any()):
             raise OptionError("proposal has numbers below zero or not finite, or none above zero")
-        # The distribution reads counts below 1/2 as 1/2
-        return given / min(1.0, float(given[given > 0].min()))
-    if proposal != "log-uniform":
-        raise OptionError(
-            f"proposal is {proposal!r}; it is 'log-uniform', counts or a HierarchicalSoftmax"
-        )
-    # Times V + 1, since the distribution reads counts below 1/2 as 1/2
-    mass: Array = np.log1p(1 / np.arange(1, n_classes + 1)) * (n_classes + 1)
-    return mass
+    # Scaled, since the distribution reads counts below 1/2 as 1/2
+    scaled: Array = mass / min(1.0, float(mass[mass > 0].min()))
+    return scaled
