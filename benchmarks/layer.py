@@ -118,7 +118,7 @@ def take_turns(
     A quick contestant is stepped several times a turn, for a tenth of a second or so.
     """
     seconds: dict[str, list[float]] = {name: [] for name in steps}
-    repeats = {name: max(1, round(0.1 / timed(step, 1))) for name, step in steps.items()}
+    repeats = {name: max(1, round(0.1 / timed(step, 1, clock))) for name, step in steps.items()}
     for _ in range(rounds):
         for name, step in steps.items():
             seconds[name].append(timed(step, repeats[name], clock))

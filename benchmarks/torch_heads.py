@@ -99,7 +99,7 @@ def measure(name: str, vocabulary: Vocabulary, options: Any) -> dict[str, Any] |
     optimiser = torch.optim.SGD(head.parameters(), lr=0.1)
     seconds: dict[str, list[float]] = defaultdict(list)
     # On a GPU the first steps compile, and try several ways
-    skipped = 3 if on_gpu else 1
+    skipped = 5 if on_gpu else 1
     for number in range(options.rounds + skipped):
         times = [now(on_gpu)]
         optimiser.zero_grad()

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 
+from hstree import Tree
 from tests import needs
 from tests.interop.torch_layers import TREES, random_tree, torch
 
@@ -17,6 +18,18 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 pytestmark = pytest.mark.skipif(
     gpu.kernels is None or (DEVICE == "cpu" and not os.environ.get("TRITON_INTERPRET")),
     reason=needs.GPU,
+)
+#: Labels at each level, of nodes with two children and with more.
+THREE_LEVELS = Tree.from_children(
+    [f"w{i}" for i in range(45)],
+    [
+        [1, 2, ~0, ~1, 3],
+        [~i for i in range(2, 22)],
+        [4, ~22, 5],
+        [~23, ~24],
+        [~i for i in range(25, 35)],
+        [~i for i in range(35, 45)],
+    ],
 )
 every_tree = pytest.mark.parametrize(
     "tree",
@@ -87,6 +100,38 @@ def test_a_search_that_leaves_likely_nodes_out_is_not_exact(monkeypatch):
     module, hidden = layer(random_tree(40, 2, wide=False), 7, 0.0, counts=np.ones(40, int))
     inputs = Inputs(module.weight.data, module.bias.data, hidden.detach())
     assert not gpu.search(module._layout().tree_index, inputs, 2)[2].any()
+
+
+@pytest.mark.parametrize("k", [1, 5, 45])
+@pytest.mark.parametrize("spread", [0.1, 3.0])
+def test_a_search_of_wide_nodes_returns_the_most_probable_labels(monkeypatch, k, spread):
+    monkeypatch.setattr(gpu, "BEAM", 64)
+    monkeypatch.setattr(gpu, "SCORES", 20)
+    module, hidden = layer(THREE_LEVELS, 7, spread)
+    index = module._layout().tree_index
+    inputs = Inputs(module.weight.data, module.bias.data, hidden.detach())
+    assert (index.n_levels, index.widest) == (3, 20)
+    labels, log_prob, is_exact = gpu.search(index, inputs, k)
+    assert is_exact.all()
+    expected = largest(module._log_prob(hidden), k)
+    torch.testing.assert_close((labels, log_prob), expected)
+
+
+def test_a_search_of_wide_nodes_says_what_is_not_exact(monkeypatch):
+    module, hidden = layer(THREE_LEVELS, 7)
+    index = module._layout().tree_index
+    inputs = Inputs(module.weight.data, module.bias.data, hidden.detach())
+    assert gpu.search(index, inputs, 5)[2].all()
+    assert not gpu.search(index, inputs._replace(hidden=hidden * torch.nan), 5)[2].any()
+    monkeypatch.setattr(gpu, "NODES", 2)
+    assert not gpu.search(index, inputs, 5)[2].any()
+
+
+@pytest.mark.parametrize(("tree", "can"), [("flat, narrow", True), ("narrow", False)])
+def test_shallow_trees_can_be_searched(monkeypatch, tree, can):
+    monkeypatch.setattr(gpu, "_has_kernels", lambda weight: True)
+    module, _ = layer(TREES[tree], 3)
+    assert gpu.can_search(module._layout().tree_index, module.weight, 5) == can
 
 
 def test_a_search_with_nan_is_not_exact():

@@ -209,3 +209,83 @@ def search(weight, bias, hidden, child, labels, log_prob, is_exact, dim, k, beam
     label = 0x7FFFFFFF - (best & 0x7FFFFFFF)
     tl.store(labels + i * k + place, label, mask=place < k)
     tl.store(log_prob + i * k + place, _log_prob_of(best), mask=place < k)
+
+
+@triton.jit(do_not_specialize=["k"])
+def search_wide(
+    weight,
+    bias,
+    hidden,
+    child_start,
+    child,
+    edge_row,
+    edge_width,
+    logits,
+    labels,
+    log_prob,
+    is_exact,
+    widest,
+    k,
+    most,
+    beam: tl.constexpr,
+    dim,
+    columns: tl.constexpr,
+    n: tl.constexpr,
+):
+    """Follow the most probable node that was found, of `most` nodes, for hidden vector i.
+
+    Nodes have any number of children up to `widest`, of which the logits (N, widest) are kept.
+    """
+    least: tl.constexpr = -(1 << 63)
+    i, place = tl.program_id(0).to(tl.int64), tl.arange(0, 2 * beam)
+    column = tl.arange(0, columns)
+    vector = tl.load(hidden + i * dim + column, mask=column < dim, other=0).to(tl.float32)
+    # Keys (2 beam,) of the nodes to follow and of the best labels, and of what is left out
+    nodes = tl.where(place == 0, tl.zeros((2 * beam,), tl.int64), least)
+    best = tl.full((2 * beam,), least, tl.int64)
+    last = tl.full((), least, tl.int64)
+    left_out = tl.full((), least, tl.int64)
+    first, followed = tl.max(nodes, 0), 0
+    is_number = tl.full((), 1, tl.int1)
+    while is_number & (followed < most) & (first > least) & ((first >> 32) >= (last >> 32)):
+        nodes = tl.where(nodes == first, least, nodes)
+        edge = tl.load(child_start + (first & 0x7FFFFFFF))
+        row, width = tl.load(edge_row + edge), tl.load(edge_width + edge)
+        largest = tl.full((), -float("inf"), tl.float32)
+        total = tl.zeros((), tl.float32)
+        for start in range(0, width, n):
+            branch = start + tl.arange(0, n)
+            _, values = _logits(weight, bias, vector, row, width, branch, dim, column)
+            tl.store(logits + i * widest + branch, values, mask=branch < width)
+            before = largest
+            largest = tl.maximum(before, tl.max(values, 0))
+            total = total * tl.exp(before - largest) + tl.sum(tl.exp(values - largest), 0)
+        is_number = total == total
+        above = _log_prob_of(first) - (largest + tl.log(total))
+        tl.debug_barrier()
+        for start in range(0, width, 2 * beam):
+            branch = start + place
+            is_child = branch < width
+            values = tl.load(logits + i * widest + branch, mask=is_child, other=0) + above
+            to = tl.load(child + edge + branch, mask=is_child, other=0)
+            # The largest keys of two lists are the larger ones of one sorted up and one sorted down
+            of_labels = _keys(values, 0x7FFFFFFF - ~to)
+            of_labels = tl.where(is_child & (to < 0), of_labels, least)
+            if tl.max(of_labels, 0) > last:
+                of_labels = tl.sort(of_labels, descending=False)
+                best = tl.sort(tl.maximum(best, of_labels), descending=True)
+                last = tl.max(tl.where(place == k - 1, best, least), 0)
+            of_nodes = tl.where(is_child & (to >= 0), _keys(values, to), least)
+            of_nodes = tl.where((of_nodes >> 32) < (last >> 32), least, of_nodes)
+            if tl.max(of_nodes, 0) > least:
+                nodes = tl.sort(nodes, descending=True)
+                of_nodes = tl.sort(of_nodes, descending=False)
+                left_out = tl.maximum(left_out, tl.max(tl.minimum(nodes, of_nodes), 0))
+                nodes = tl.maximum(nodes, of_nodes)
+        first, followed = tl.max(nodes, 0), followed + 1
+        tl.debug_barrier()
+    left_out = tl.maximum(left_out, first)
+    tl.store(is_exact + i, is_number & ((left_out >> 32) < (last >> 32)))
+    label = 0x7FFFFFFF - (best & 0x7FFFFFFF)
+    tl.store(labels + i * k + place, label, mask=place < k)
+    tl.store(log_prob + i * k + place, _log_prob_of(best), mask=place < k)

@@ -27,6 +27,10 @@ WIDEST = 1 << 12
 BLOCK = 1 << 12
 #: Nodes of a level that a search keeps, and the most labels that it returns.
 BEAM = 64
+#: Levels of the deepest tree with wider nodes that is searched, and nodes that a search follows.
+LEVELS, NODES = 4, 128
+#: Scores that such a search keeps at a time.
+SCORES = 1 << 28
 
 
 def _has_kernels(weight: Tensor) -> bool:
@@ -63,12 +67,13 @@ def fused_log_prob(index: TreeIndex, inputs: Inputs, item: Tensor, code: Tensor)
 
 
 def can_search(index: TreeIndex, weight: Tensor, k: int) -> bool:
-    """Whether the kernel searches a tree: of two children a node and one code a label."""
+    """Whether the kernels search a tree: of one code a label, binary or of few levels."""
+    is_shallow = index.n_levels <= LEVELS and index.widest <= WIDEST
     return (
         _has_kernels(weight)
         and weight.dtype != torch.float64
         and index.has_single_codes
-        and index.widest == 2
+        and (index.widest == 2 or is_shallow)
         and k <= BEAM
     )
 
@@ -76,19 +81,32 @@ def can_search(index: TreeIndex, weight: Tensor, k: int) -> bool:
 def search(index: TreeIndex, inputs: Inputs, k: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return the k most probable labels (N, k), log-probabilities (N, k), and which are exact (N,).
 
-    Level by level, the `BEAM` most probable nodes are followed. The labels are those of the whole
-    tree where no node that was left out is as probable as the last of them.
+    Of a binary tree, the `BEAM` most probable nodes of each level are followed; of a tree with
+    wider nodes up to `NODES`, always the most probable that was found. The labels are those of the
+    whole tree where no node that was left out is as probable as the last of them.
     """
     weight, bias, hidden = (each.contiguous() for each in inputs[:3])
     n, device = len(hidden), hidden.device
     labels = torch.zeros(n, k, dtype=torch.int64, device=device)
     log_prob = torch.zeros(n, k, dtype=torch.float32, device=device)
     is_exact = torch.zeros(n, dtype=torch.bool, device=device)
-    if n:
-        arrays = weight, bias, hidden, index.child, labels, log_prob, is_exact
-        with torch.cuda.device_of(weight):  # type: ignore[no-untyped-call]
+    results = labels, log_prob, is_exact
+    if not n:
+        return results
+    with torch.cuda.device_of(weight):  # type: ignore[no-untyped-call]
+        if index.widest == 2:
+            arrays = weight, bias, hidden, index.child, *results
             kernels.search[(n,)](*arrays, weight.shape[1], k, BEAM)
-    return labels, log_prob, is_exact
+        else:
+            edges = index.child_start, index.child, index.edge_row, index.edge_width
+            step = SCORES // index.widest
+            logits = log_prob.new_empty(min(n, step), index.widest)
+            sizes = index.widest, k, NODES, BEAM, *_shape(weight)
+            for first in range(0, n, step):
+                some, *of_some = (a[first : first + step] for a in (hidden, *results))
+                arrays = weight, bias, some, *edges, logits, *of_some
+                kernels.search_wide[(len(some),)](*arrays, *sizes)
+    return results
 
 
 class _FusedLogProb(torch.autograd.Function):

@@ -129,7 +129,7 @@ class TreeIndex:
 
     `codes` are kept where the tree has more than `CACHE_LIMIT` decisions; targets are what they
     have codes of: labels, and perhaps nodes. `widest` is the largest number of children of a node,
-    0 where there is no node.
+    `n_levels` the largest number of decisions of a label; 0 where there is no node.
     """
 
     def __init__(self, codes: Codes, device: torch.device) -> None:
@@ -137,6 +137,7 @@ class TreeIndex:
         self.n_labels, self.n_targets = tree.n_labels, len(codes.label_start) - 1
         self.has_single_codes = tree.has_single_codes
         self.widest = int(tree.fan_out.max(initial=0))
+        self.n_levels = 1 + int(tree.depth.max(initial=-1))
         self.edge_row = index_tensor(tree.edge_row, device)
         self.edge_branch = index_tensor(tree.edge_branch, device)
         self.edge_width = index_tensor(tree.edge_width, device)

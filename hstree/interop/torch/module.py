@@ -387,10 +387,10 @@ class HierarchicalSoftmax(TreeLayer):
 
         Exact; a k above V means V. Equal log-probabilities are in the order of the label ids. On
         the CPU, in float32 and float64, the tree is searched, the likeliest branches first, with
-        the weights where they are (`hstree.layers.top_k`); on a GPU, a tree of two children a node
-        is, level by level (`hstree.interop.torch.gpu`). Elsewhere, in a compiled graph, and where a
-        search would be long, from the log-probabilities of all labels. Raises OptionError for a k
-        below 1.
+        the weights where they are (`hstree.layers.top_k`); on a GPU, trees of
+        two children a node and of few levels are (`hstree.interop.torch.gpu`). Elsewhere, in a
+        compiled graph, and where a search would be long, from the log-probabilities of all labels.
+        Raises OptionError for a k below 1.
         """
         check_k(k)
         hidden, k = as_rows(input, self.weight).detach(), min(k, self.n_classes)

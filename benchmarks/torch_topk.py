@@ -1,0 +1,106 @@
+"""The ten most probable labels in torch: a dense layer, and trees by search and by all labels.
+
+Weights are drawn with a given spread: at 0.05 a hidden vector of 256 numbers says little of its
+label, at 0.3 much, as in a trained model. Linear is ``nn.Linear`` and ``topk``; of a tree, `search`
+is `HierarchicalSoftmax.top_k`, which gives way to the log-probabilities of all labels where they
+are needed, and `all labels` is these and ``topk``. Medians of
+CPU seconds on one thread, of wall time on a GPU; all take turns.
+
+    python -m benchmarks.torch_topk [--sizes 100000] [--spread 0.3] [--device cuda] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import hstree
+from benchmarks import table
+from benchmarks.layer import class_tree, take_turns, zipf_vocabulary
+from benchmarks.torch_heads import now
+from hstree.interop.torch import HierarchicalSoftmax
+
+Answer = Callable[[Tensor], Tensor]
+
+
+def main() -> None:
+    parser = table.parser(__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--contexts", type=int, nargs="+", default=[1, 256])
+    parser.add_argument("--spread", type=float, nargs="+", default=[0.05, 0.3])
+    parser.add_argument("--dim", type=int, default=256)
+    parser.add_argument("--k", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    table.report("torch_topk", rows(options), options.json)
+
+
+@torch.no_grad()
+def rows(options: Any) -> Iterator[dict[str, Any]]:
+    """Measure all layers at each size, spread and number of contexts."""
+    for n_labels in options.sizes:
+        layers = {name: layer.to(options.device) for name, layer in made(n_labels, options.dim)}
+        for spread in options.spread:
+            for layer in layers.values():
+                layer.weight.normal_(0, spread)
+            for n in options.contexts:
+                hidden = torch.randn(n, options.dim, device=options.device)
+                yield from measured(layers, hidden, options, spread)
+
+
+def made(n_labels: int, dim: int) -> Iterator[tuple[str, Any]]:
+    """Make the layers."""
+    vocabulary = zipf_vocabulary(n_labels)
+    yield "Linear", nn.Linear(dim, n_labels)
+    yield "huffman", HierarchicalSoftmax(hstree.build("huffman", vocabulary), dim)
+    yield "classes", HierarchicalSoftmax(class_tree(vocabulary), dim)
+
+
+def measured(
+    layers: dict[str, Any], hidden: Tensor, options: Any, spread: float
+) -> Iterator[dict[str, Any]]:
+    """Time all layers on the same hidden vectors, and see that both ways of a tree agree."""
+    answers: dict[str, Answer] = {"Linear": lambda h: layers["Linear"](h).topk(options.k).values}
+    for name in ("huffman", "classes"):
+        answers[name] = partial(searched, layers[name], k=options.k)
+        answers[f"{name}, all labels"] = partial(of_all, layers[name], k=options.k)
+    steps = {name: partial(answer, hidden) for name, answer in answers.items()}
+    agree = {
+        name: torch.allclose(
+            answers[name](hidden), answers[f"{name}, all labels"](hidden), rtol=1e-4, atol=1e-4
+        )
+        for name in ("huffman", "classes")
+    }
+    seconds = take_turns(steps, options.rounds, partial(now, options.device != "cpu"))
+    linear = statistics.median(seconds["Linear"])
+    for name, taken in seconds.items():
+        yield {
+            "labels": len(layers["Linear"].bias),
+            "spread": spread,
+            "contexts": len(hidden),
+            "layer": name,
+            "milliseconds": 1e3 * statistics.median(taken),
+            "times Linear": linear / statistics.median(taken),
+            "agree": {True: "yes", False: "NO"}.get(agree.get(name)),
+        }
+
+
+def searched(layer: HierarchicalSoftmax, hidden: Tensor, k: int) -> Tensor:
+    """Return the log-probabilities of the most probable labels, as the layer finds them."""
+    return layer.top_k(hidden, k).log_prob
+
+
+def of_all(layer: HierarchicalSoftmax, hidden: Tensor, k: int) -> Tensor:
+    """Return the log-probabilities of the most probable labels of all."""
+    return layer.log_prob(hidden).topk(k).values
+
+
+if __name__ == "__main__":
+    main()
