@@ -339,6 +339,8 @@ def _descend_words(embedding, curvature, windows, grad_hidden, rate, scale):
 
 # Word by word: each moves the weights before the next one.
 
+#: Bytes of a cache line: the rows of matrices are read faster where no line has two rows' numbers.
+CACHE_LINE = 64
 #: Decisions of each label: offsets (V + 1,), weight rows, and 1 where the first child is taken, -1
 #: for the second; and room for those of the longest path, which is not written to.
 Paths = tuple[Int64, Int32, Float32, Array]
@@ -351,6 +353,15 @@ def label_paths(layer: HierarchicalSoftmax) -> Paths:
     row = tree.edge_row[edge].astype(np.int32)
     sign = (1 - 2 * tree.edge_branch[edge]).astype(np.float32)
     return offsets(length), row, sign, np.empty(int(length.max(initial=0)), np.float32)
+
+
+def at_cache_lines(matrix: Array) -> Array:
+    """Return zeros (n, d') for a matrix (n, d): rows begin at cache lines, as many as d takes."""
+    n, d = matrix.shape
+    of_row = -(-4 * d // CACHE_LINE) * CACHE_LINE
+    room = np.zeros(n * of_row + CACHE_LINE, np.uint8)
+    start = -room.ctypes.data % CACHE_LINE
+    return room[start : start + n * of_row].view(np.float32).reshape(n, of_row // 4)
 
 
 @inlined

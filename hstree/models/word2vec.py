@@ -5,7 +5,8 @@ CBOW and skip-gram differ in their context model alone (`hstree.models.cbow`,
 given its window, which holds words after it too: it does not compare with that of a language model.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -36,9 +37,10 @@ from hstree.models.base import (
     in_sorted_order,
     is_binary,
 )
+from hstree.training.checkpoints import State
 from hstree.training.scoring import ContextModel
 from hstree.training.sgd import DampedSGD
-from hstree.training.trainer import Trainer
+from hstree.training.trainer import History, Trainer
 from hstree.tree import Tree
 
 #: Tokens between two looks at the learning rate and the clock where words are trained on one by
@@ -313,9 +315,34 @@ class OnlineTrainer(FallingTrainer):
         self._windows = (model.window, self.model.each)
         layer: Any = model.layer  # hierarchical: the model refuses others
         self._paths = module.label_paths(layer)
-        self._parameters = (self.model.embedding, layer.weight, layer.bias)
+        matrices = self.model.embedding, layer.weight
+        #: The matrices, and where they are trained, filled up with zeros to whole cache lines.
+        self._rooms = [(matrix, module.at_cache_lines(matrix)) for matrix in matrices]
+        self._parameters = (*(room for _, room in self._rooms), layer.bias)
         # Compiled now, on no lines, so that no epoch's seconds are of that.
         self.step(np.zeros(1, np.int32), np.empty(0, np.int32), 0.0)
+
+    @contextmanager
+    def at_cache_lines(self) -> Iterator[None]:
+        """Train the matrices where their rows begin at cache lines, as steps do, in the body."""
+        for matrix, room in self._rooms:
+            room[:, : matrix.shape[1]] = matrix
+        try:
+            yield
+        finally:
+            self._write_back()
+
+    def _train_epoch(self, *arguments: Any) -> tuple[float, float]:
+        with self.at_cache_lines():
+            return super()._train_epoch(*arguments)
+
+    def _state(self, history: History) -> State:
+        self._write_back()  # also in the middle of an epoch
+        return super()._state(history)
+
+    def _write_back(self) -> None:
+        for matrix, room in self._rooms:
+            matrix[...] = room[:, : matrix.shape[1]]
 
     def prepare(self, contexts: Any, targets: Any) -> int:
         """Return the seed of the lines' window sizes."""
@@ -324,7 +351,10 @@ class OnlineTrainer(FallingTrainer):
     def step(
         self, contexts: Any, targets: Any, learning_rate: float, prepared: int | None = None
     ) -> float:
-        """Train on lines, whose offsets are `contexts`; return the summed loss of their tokens."""
+        """Train on lines, whose offsets are `contexts`; return the summed loss of their tokens.
+
+        What it changes comes to the model's matrices by `at_cache_lines`.
+        """
         loss: float = self._train(
             (contexts, targets),
             self._windows,

@@ -9,6 +9,7 @@ import pytest
 
 import hstree
 from hstree import progress
+from hstree._compiled import kernels
 from hstree.data.splits import Splits
 from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models import MODELS, new_model
@@ -18,8 +19,10 @@ from hstree.training.checkpoints import Checkpoints, State
 from hstree.training.interrupts import held_back
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree
+from tests.needs import NUMBA
 from tests.texts import corpus_of, markov_lines
 
+WORD2VEC = ("cbow", "skipgram")
 SMALL = {"epochs": 3, "dim": 4, "batch_size": 16, "random_state": 5}
 #: Options with which a layer has gradients, a partition or a tree that last for several batches.
 OPTIONS = {"cnn": {"delay": 3}, "target": {"candidates": 6}}
@@ -27,6 +30,9 @@ OPTIONS = {"cnn": {"delay": 3}, "target": {"candidates": 6}}
 KINDS = [("lbl", name, {}) for name in LAYERS.all()]
 KINDS += [(name, "tree", {}) for name in MODELS.all() if name != "lbl"]
 KINDS += [("lbl", "tree", {"batch_size": None})]
+needs_kernels = pytest.mark.skipif(kernels() == "numpy", reason=NUMBA)
+ONLINE = [pytest.param(name, "tree", {"online": True}, marks=needs_kernels) for name in WORD2VEC]
+KINDS += ONLINE
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +86,27 @@ def test_a_stopped_training_ends_in_the_same_bits(model, layer, more, texts, tmp
     assert len(parts) > 3
     assert [part.history_.before > 0 for part in parts] == [False] + [True] * (len(parts) - 1)
     assert bits(parts[-1]) == bits(whole)
+
+
+@pytest.mark.parametrize(("model", "layer", "more"), [("lbl", "tree", {}), *ONLINE])
+def test_a_killed_training_goes_on(model, layer, more, texts, tmp_path, monkeypatch):
+    whole = new_model(spec_of(layer, texts[0]), model=model, **SMALL | more).fit(*texts)
+    part, again = (new_model(spec_of(layer, texts[0]), model=model, **SMALL | more) for _ in "ab")
+    monkeypatch.setattr(checkpoints, "MINUTES", 0)
+    trainer = part.trainer(part.windows(texts[0]))
+    step, done = type(trainer).step, []
+
+    def killed(self, *arguments):
+        done.append(1)
+        if len(done) == 50:
+            raise SystemExit
+        return step(self, *arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(type(trainer), "step", killed)
+        part.fit(*texts, checkpoints=tmp_path / "c")
+    assert bits(again.fit(*texts, checkpoints=tmp_path / "c")) == bits(whole)
+    assert again.history_.before > 0
 
 
 def test_a_state_is_of_the_vectors_that_the_training_began_with(texts, tmp_path, monkeypatch):

@@ -104,8 +104,8 @@ def search(index: TreeIndex, inputs: Inputs, k: int) -> tuple[Tensor, Tensor, Te
             sizes = index.widest, k, NODES, BEAM, *_shape(weight)
             for first in range(0, n, step):
                 some, *of_some = (a[first : first + step] for a in (hidden, *results))
-                arrays = weight, bias, some, *edges, logits, *of_some
-                kernels.search_wide[(len(some),)](*arrays, *sizes)
+                matrices = weight, bias, some, *edges, logits
+                kernels.search_wide[(len(some),)](*matrices, *of_some, *sizes)
     return results
 
 
