@@ -59,6 +59,10 @@ DRAWN = {
         "--sizes 200 --dim 4 --tokens 8 --rounds 1",
         {"Linear", "adaptive", "huffman", "gmm", "classes", "sampled"},
     ),
+    "torch_topk": (
+        "--sizes 200 --dim 4 --contexts 3 --spread 1 --rounds 1",
+        {"Linear", "huffman", "huffman, all labels", "classes", "classes, all labels"},
+    ),
     "torch_sharded": (
         "--sizes 200 --dim 4 --batch-size 8 --rounds 1",
         {"sub-trees", "vocabulary"},
