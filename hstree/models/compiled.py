@@ -339,7 +339,7 @@ def _descend_words(embedding, curvature, windows, grad_hidden, rate, scale):
 
 # Word by word: each moves the weights before the next one.
 
-#: Bytes of a cache line: the rows of matrices are read faster where no line has two rows' numbers.
+#: Bytes of a cache line. Rows are read faster where no line has numbers of two.
 CACHE_LINE = 64
 #: Decisions of each label: offsets (V + 1,), weight rows, and 1 where the first child is taken, -1
 #: for the second; and room for those of the longest path, which is not written to.
@@ -355,8 +355,11 @@ def label_paths(layer: HierarchicalSoftmax) -> Paths:
     return offsets(length), row, sign, np.empty(int(length.max(initial=0)), np.float32)
 
 
-def at_cache_lines(matrix: Array) -> Array:
-    """Return zeros (n, d') for a matrix (n, d): rows begin at cache lines, as many as d takes."""
+def room_at_cache_lines(matrix: Array) -> Array:
+    """Return zeros (n, d') for a matrix (n, d), d' being d rounded up to whole cache lines.
+
+    Each row begins at a cache line.
+    """
     n, d = matrix.shape
     of_row = -(-4 * d // CACHE_LINE) * CACHE_LINE
     room = np.zeros(n * of_row + CACHE_LINE, np.uint8)

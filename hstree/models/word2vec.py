@@ -38,6 +38,7 @@ from hstree.models.base import (
     is_binary,
 )
 from hstree.training.checkpoints import State
+from hstree.training.interrupts import held_back
 from hstree.training.scoring import ContextModel
 from hstree.training.sgd import DampedSGD
 from hstree.training.trainer import History, Trainer
@@ -317,27 +318,32 @@ class OnlineTrainer(FallingTrainer):
         self._paths = module.label_paths(layer)
         matrices = self.model.embedding, layer.weight
         #: The matrices, and where they are trained, filled up with zeros to whole cache lines.
-        self._rooms = [(matrix, module.at_cache_lines(matrix)) for matrix in matrices]
+        self._rooms = [(matrix, module.room_at_cache_lines(matrix)) for matrix in matrices]
+        self._is_apart = False  # whether the rooms are newer than the matrices
         self._parameters = (*(room for _, room in self._rooms), layer.bias)
         # Compiled now, on no lines, so that no epoch's seconds are of that.
         self.step(np.zeros(1, np.int32), np.empty(0, np.int32), 0.0)
 
     @contextmanager
     def at_cache_lines(self) -> Iterator[None]:
-        """Train the matrices where their rows begin at cache lines, as steps do, in the body."""
+        """Copy the matrices to where steps train them, and back after the body."""
         for matrix, room in self._rooms:
             room[:, : matrix.shape[1]] = matrix
+        self._is_apart = True
         try:
             yield
         finally:
-            self._write_back()
+            with held_back():
+                self._write_back()
+                self._is_apart = False
 
     def _train_epoch(self, *arguments: Any) -> tuple[float, float]:
         with self.at_cache_lines():
             return super()._train_epoch(*arguments)
 
     def _state(self, history: History) -> State:
-        self._write_back()  # also in the middle of an epoch
+        if self._is_apart:  # in the middle of an epoch
+            self._write_back()
         return super()._state(history)
 
     def _write_back(self) -> None:
@@ -353,7 +359,7 @@ class OnlineTrainer(FallingTrainer):
     ) -> float:
         """Train on lines, whose offsets are `contexts`; return the summed loss of their tokens.
 
-        What it changes comes to the model's matrices by `at_cache_lines`.
+        Call it inside `at_cache_lines`, which copies what it changes to the model.
         """
         loss: float = self._train(
             (contexts, targets),

@@ -117,6 +117,18 @@ def test_a_search_of_wide_nodes_returns_the_most_probable_labels(monkeypatch, k,
     torch.testing.assert_close((labels, log_prob), expected)
 
 
+@pytest.mark.parametrize("size", [3e4, 1e7])
+def test_a_search_of_wide_nodes_keeps_its_digits_at_large_logits(size):
+    tree = Tree.from_children([f"w{i}" for i in range(5)], [[~0, 1, ~4], [~1, ~2, ~3]])
+    module, hidden = layer(tree, 1, 0.0)
+    with torch.no_grad():
+        module.bias.copy_(torch.tensor([0, 0.02, -1, size, size - 60, size - 60]))
+    inputs = Inputs(module.weight.data, module.bias.data, hidden.detach())
+    labels, log_prob, is_exact = gpu.search(module._layout().tree_index, inputs, 2)
+    assert is_exact.all()
+    torch.testing.assert_close((labels, log_prob), largest(module._log_prob(hidden), 2))
+
+
 def test_a_search_of_wide_nodes_says_what_is_not_exact(monkeypatch):
     module, hidden = layer(THREE_LEVELS, 7)
     index = module._layout().tree_index

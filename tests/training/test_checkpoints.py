@@ -13,6 +13,7 @@ from hstree._compiled import kernels
 from hstree.data.splits import Splits
 from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models import MODELS, new_model
+from hstree.models.word2vec import OnlineTrainer
 from hstree.training import checkpoints, interrupts
 from hstree.training import trainer as trainer_module
 from hstree.training.checkpoints import Checkpoints, State
@@ -108,6 +109,34 @@ def test_a_killed_training_goes_on(model, layer, more, texts, tmp_path, monkeypa
             part.fit(*texts, checkpoints=tmp_path / "c")
     assert bits(again.fit(*texts, checkpoints=tmp_path / "c")) == bits(whole)
     assert again.history_.before > 0
+
+
+@pytest.mark.parametrize(("model", "layer", "more"), [("lbl", "tree", {}), *ONLINE])
+def test_a_training_without_validation_goes_on_from_its_end(model, layer, more, texts, tmp_path):
+    whole, again = (
+        new_model(spec_of(layer, texts[0]), model=model, **SMALL | more).fit(
+            texts[0], checkpoints=tmp_path / "c"
+        )
+        for _ in range(2)
+    )
+    assert again.history_.before > 0
+    assert bits(again) == bits(whole)
+
+
+@needs_kernels
+def test_ctrl_c_before_the_first_word_leaves_the_model_as_it_was(texts, monkeypatch, tmp_path):
+    def interrupted(self, *arguments):
+        raise KeyboardInterrupt
+
+    model, untouched = (
+        new_model(spec_of("tree", texts[0]), model="cbow", online=True, **SMALL) for _ in "ab"
+    )
+    monkeypatch.setattr(OnlineTrainer, "_train_epoch", interrupted)
+    model.fit(texts[0], checkpoints=tmp_path / "c")
+    untouched.fit(texts[0])
+    assert model.history_.interrupted
+    assert bits(model) == bits(untouched)
+    assert any(array.any() for array in model.parameters().values())
 
 
 def test_a_state_is_of_the_vectors_that_the_training_began_with(texts, tmp_path, monkeypatch):

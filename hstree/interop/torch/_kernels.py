@@ -232,9 +232,9 @@ def search_wide(
     columns: tl.constexpr,
     n: tl.constexpr,
 ):
-    """Follow the most probable node that was found, of `most` nodes, for hidden vector i.
+    """Search best-first for hidden vector i: follow the most probable node found, up to `most`.
 
-    Nodes have any number of children up to `widest`, of which the logits (N, widest) are kept.
+    Nodes have up to `widest` children. The logits of those of the last node are kept (N, widest).
     """
     least: tl.constexpr = -(1 << 63)
     i, place = tl.program_id(0).to(tl.int64), tl.arange(0, 2 * beam)
@@ -261,12 +261,13 @@ def search_wide(
             largest = tl.maximum(before, tl.max(values, 0))
             total = total * tl.exp(before - largest) + tl.sum(tl.exp(values - largest), 0)
         is_number = total == total
-        above = _log_prob_of(first) - (largest + tl.log(total))
-        tl.debug_barrier()
+        above, log_total = _log_prob_of(first), tl.log(total)
+        tl.debug_barrier()  # other threads read these logits
         for start in range(0, width, 2 * beam):
             branch = start + place
             is_child = branch < width
-            values = tl.load(logits + i * widest + branch, mask=is_child, other=0) + above
+            values = tl.load(logits + i * widest + branch, mask=is_child, other=0)
+            values = values - largest - log_total + above
             to = tl.load(child + edge + branch, mask=is_child, other=0)
             # The largest keys of two lists are the larger ones of one sorted up and one sorted down
             of_labels = _keys(values, 0x7FFFFFFF - ~to)
@@ -283,7 +284,7 @@ def search_wide(
                 left_out = tl.maximum(left_out, tl.max(tl.minimum(nodes, of_nodes), 0))
                 nodes = tl.maximum(nodes, of_nodes)
         first, followed = tl.max(nodes, 0), followed + 1
-        tl.debug_barrier()
+        tl.debug_barrier()  # the next node overwrites the logits
     left_out = tl.maximum(left_out, first)
     tl.store(is_exact + i, is_number & ((left_out >> 32) < (last >> 32)))
     label = 0x7FFFFFFF - (best & 0x7FFFFFFF)

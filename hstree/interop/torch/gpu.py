@@ -25,12 +25,12 @@ except ImportError:  # triton
 WIDEST = 1 << 12
 #: Numbers of the weight rows that a program reads at a time.
 BLOCK = 1 << 12
-#: Nodes of a level that a search keeps, and the most labels that it returns.
+#: Nodes of a level that a search of a binary tree keeps, and the most labels that a search returns.
 BEAM = 64
 #: Levels of the deepest tree with wider nodes that is searched, and nodes that a search follows.
 LEVELS, NODES = 4, 128
-#: Scores that such a search keeps at a time.
-SCORES = 1 << 28
+#: Logits that such a search keeps at a time, in float32.
+SCORES = 1 << 26
 
 
 def _has_kernels(weight: Tensor) -> bool:

@@ -387,10 +387,11 @@ class HierarchicalSoftmax(TreeLayer):
 
         Exact; a k above V means V. Equal log-probabilities are in the order of the label ids. On
         the CPU, in float32 and float64, the tree is searched, the likeliest branches first, with
-        the weights where they are (`hstree.layers.top_k`); on a GPU, trees of
-        two children a node and of few levels are (`hstree.interop.torch.gpu`). Elsewhere, in a
-        compiled graph, and where a search would be long, from the log-probabilities of all labels.
-        Raises OptionError for a k below 1.
+        the weights where they are (`hstree.layers.top_k`). On a GPU, up to 64 labels are searched
+        in trees of two children a node, and in trees of at most four levels whose nodes have up to
+        4,096 children (`hstree.interop.torch.gpu`). Elsewhere, in a compiled graph, and where a
+        search would be long, from the log-probabilities of all labels. Raises OptionError for a k
+        below 1.
         """
         check_k(k)
         hidden, k = as_rows(input, self.weight).detach(), min(k, self.n_classes)
