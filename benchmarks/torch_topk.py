@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    torch.manual_seed(0)
     table.report("torch_topk", rows(options), options.json)
 
 

@@ -23,13 +23,13 @@ from hstree.tree import Tree
 from tests.needs import NUMBA
 from tests.texts import corpus_of, markov_lines
 
-WORD2VEC = ("cbow", "skipgram")
+WORD2VEC = [name for name in MODELS.all() if name != "lbl"]
 SMALL = {"epochs": 3, "dim": 4, "batch_size": 16, "random_state": 5}
 #: Options with which a layer has gradients, a partition or a tree that last for several batches.
 OPTIONS = {"cnn": {"delay": 3}, "target": {"candidates": 6}}
 #: Every layer in the language model; every model over a tree; and word by word.
 KINDS = [("lbl", name, {}) for name in LAYERS.all()]
-KINDS += [(name, "tree", {}) for name in MODELS.all() if name != "lbl"]
+KINDS += [(name, "tree", {}) for name in WORD2VEC]
 KINDS += [("lbl", "tree", {"batch_size": None})]
 needs_kernels = pytest.mark.skipif(kernels() == "numpy", reason=NUMBA)
 ONLINE = [pytest.param(name, "tree", {"online": True}, marks=needs_kernels) for name in WORD2VEC]

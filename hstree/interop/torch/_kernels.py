@@ -160,6 +160,22 @@ def _log_prob_of(keys):
     return tl.where(ordered < 0, ordered ^ 0x7FFFFFFF, ordered).to(tl.float32, bitcast=True)
 
 
+@triton.jit
+def _largest(best, keys):
+    """Largest keys of two lists of the same length, of which `best` is sorted down; sorted down."""
+    # They are the larger ones of one list sorted up and one sorted down.
+    return tl.sort(tl.maximum(best, tl.sort(keys, descending=False)), descending=True)
+
+
+@triton.jit
+def _write(best, last, left_out, is_number, labels, log_prob, is_exact, i, k, place):
+    """Write the k best labels of hidden vector i, and whether no node left out could be better."""
+    tl.store(is_exact + i, is_number & ((left_out >> 32) < (last >> 32)))
+    label = 0x7FFFFFFF - (best & 0x7FFFFFFF)
+    tl.store(labels + i * k + place, label, mask=place < k)
+    tl.store(log_prob + i * k + place, _log_prob_of(best), mask=place < k)
+
+
 @triton.jit(do_not_specialize=["k"])
 def search(weight, bias, hidden, child, labels, log_prob, is_exact, dim, k, beam: tl.constexpr):
     """Follow the most probable nodes of each level, up to `beam`, for hidden vector i.
@@ -192,10 +208,8 @@ def search(weight, bias, hidden, child, labels, log_prob, is_exact, dim, k, beam
         both = tl.join(first_child, above + tl.minimum(-logit, 0) - rest).reshape(2 * beam)
         to = tl.join(tl.load(child + 2 * node), tl.load(child + 2 * node + 1)).reshape(2 * beam)
         is_child = tl.join(is_node, is_node).reshape(2 * beam)
-        # The best labels of both lists are the larger ones of one sorted up and one sorted down
         of_labels = _keys(both, 0x7FFFFFFF - ~to)
-        of_labels = tl.sort(tl.where(is_child & (to < 0), of_labels, least), descending=False)
-        best = tl.sort(tl.maximum(best, of_labels), descending=True)
+        best = _largest(best, tl.where(is_child & (to < 0), of_labels, least))
         last = tl.max(tl.where(place == k - 1, best, least), 0)
         # Nodes that are less probable than the last of the labels cannot lead to better ones
         of_nodes = tl.where(is_child & (to >= 0), _keys(both, to), least)
@@ -205,10 +219,7 @@ def search(weight, bias, hidden, child, labels, log_prob, is_exact, dim, k, beam
         # (2, beam): the first row goes on
         is_first = tl.arange(0, 2)[:, None] == 0
         nodes = tl.max(tl.where(is_first, of_nodes.reshape(2, beam), least), 0)
-    tl.store(is_exact + i, is_number & ((left_out >> 32) < (last >> 32)))
-    label = 0x7FFFFFFF - (best & 0x7FFFFFFF)
-    tl.store(labels + i * k + place, label, mask=place < k)
-    tl.store(log_prob + i * k + place, _log_prob_of(best), mask=place < k)
+    _write(best, last, left_out, is_number, labels, log_prob, is_exact, i, k, place)
 
 
 @triton.jit(do_not_specialize=["k"])
@@ -269,12 +280,10 @@ def search_wide(
             values = tl.load(logits + i * widest + branch, mask=is_child, other=0)
             values = values - largest - log_total + above
             to = tl.load(child + edge + branch, mask=is_child, other=0)
-            # The largest keys of two lists are the larger ones of one sorted up and one sorted down
             of_labels = _keys(values, 0x7FFFFFFF - ~to)
             of_labels = tl.where(is_child & (to < 0), of_labels, least)
             if tl.max(of_labels, 0) > last:
-                of_labels = tl.sort(of_labels, descending=False)
-                best = tl.sort(tl.maximum(best, of_labels), descending=True)
+                best = _largest(best, of_labels)
                 last = tl.max(tl.where(place == k - 1, best, least), 0)
             of_nodes = tl.where(is_child & (to >= 0), _keys(values, to), least)
             of_nodes = tl.where((of_nodes >> 32) < (last >> 32), least, of_nodes)
@@ -286,7 +295,4 @@ def search_wide(
         first, followed = tl.max(nodes, 0), followed + 1
         tl.debug_barrier()  # the next node overwrites the logits
     left_out = tl.maximum(left_out, first)
-    tl.store(is_exact + i, is_number & ((left_out >> 32) < (last >> 32)))
-    label = 0x7FFFFFFF - (best & 0x7FFFFFFF)
-    tl.store(labels + i * k + place, label, mask=place < k)
-    tl.store(log_prob + i * k + place, _log_prob_of(best), mask=place < k)
+    _write(best, last, left_out, is_number, labels, log_prob, is_exact, i, k, place)

@@ -27,9 +27,9 @@ WIDEST = 1 << 12
 BLOCK = 1 << 12
 #: Nodes of a level that a search of a binary tree keeps, and the most labels that a search returns.
 BEAM = 64
-#: Levels of the deepest tree with wider nodes that is searched, and nodes that a search follows.
+#: Most levels of a tree with wider nodes that is searched, and most nodes that its search follows.
 LEVELS, NODES = 4, 128
-#: Logits that such a search keeps at a time, in float32.
+#: Logits that this search keeps at a time, in float32.
 SCORES = 1 << 26
 
 
@@ -81,9 +81,9 @@ def can_search(index: TreeIndex, weight: Tensor, k: int) -> bool:
 def search(index: TreeIndex, inputs: Inputs, k: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return the k most probable labels (N, k), log-probabilities (N, k), and which are exact (N,).
 
-    Of a binary tree, the `BEAM` most probable nodes of each level are followed; of a tree with
-    wider nodes up to `NODES`, always the most probable that was found. The labels are those of the
-    whole tree where no node that was left out is as probable as the last of them.
+    The search of a binary tree follows the `BEAM` most probable nodes of each level. That of a tree
+    with wider nodes follows up to `NODES`, each the most probable found so far. Labels are exact
+    where no node that was left out is as probable as the last of them.
     """
     weight, bias, hidden = (each.contiguous() for each in inputs[:3])
     n, device = len(hidden), hidden.device
