@@ -18,7 +18,7 @@ from hstree.data.splits import Splits
 from hstree.errors import HstreeError, InputError, WorkerError
 from tests.experiments.conftest import QUICK
 from tests.experiments.test_parallel import content
-from tests.scripts import ROOT
+from tests.scripts import python_path
 from tests.texts import markov_lines
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
@@ -33,7 +33,7 @@ def process(command, folder, *options, **environment):
     module = f"distributed.cli.dask_{command}"
     log = folder.joinpath(f"{command}.log").open("ab")
     arguments = [sys.executable, "-m", module, *map(str, options), "--no-dashboard"]
-    path = {"PYTHONPATH": f"{environment.pop('PYTHONPATH', '')}:{ROOT}"}
+    path = {"PYTHONPATH": f"{environment.pop('PYTHONPATH', '')}:{python_path()}"}
     with subprocess.Popen(
         arguments, cwd=folder, stdout=log, stderr=log, env=os.environ | path | environment
     ) as running:
@@ -138,7 +138,7 @@ def test_ctrl_c_ends_the_jobs_of_a_cluster(scheduler, tmp_path):
             time.sleep(0.05)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-    threading.Thread(target=interrupt).start()
+    threading.Thread(target=interrupt, daemon=True).start()
     with doing_jobs(scheduler=scheduler), pytest.raises(KeyboardInterrupt):
         list(parallel(beats, files))
     ended = time.time()

@@ -11,7 +11,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
 from hstree.layers.base import Gradients, OutputLayer, check_k, first_columns
-from hstree.layers.dense import forward, log_sum_exp, log_unigram, one_softmax, row_chunks
+from hstree.layers.dense import BatchSoftmax, Product, log_sum_exp, log_unigram, one_softmax
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.node_groups import Scratch
 
@@ -157,8 +157,8 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         nll = np.zeros(len(targets))
         for _, items, projection, weight, bias, chosen in self._softmaxes(targets):
             inputs = hidden[items] if projection is None else hidden[items] @ projection.T
-            passed = forward(row_chunks(inputs, weight, bias), chosen, self._scratch)
-            nll[items] += passed.log_z - passed.target_logit
+            softmax = BatchSoftmax([Product(inputs, weight, bias)], chosen, self._scratch)
+            nll[items] += softmax.log_z - softmax.target_logit
         return nll
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:

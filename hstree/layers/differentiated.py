@@ -1,6 +1,5 @@
 """Differentiated softmax: shorter vectors for rarer words, under one softmax over all words."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,11 @@ from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
 from hstree.layers.base import Gradients
 from hstree.layers.dense import (
-    Chunk,
+    BatchSoftmax,
+    Product,
     SoftmaxLayer,
-    backward,
     batch_blocks,
-    forward,
     log_unigram,
-    row_chunks,
 )
 
 
@@ -97,12 +94,11 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         cutoffs, widths = _bands(len(source), dim, options["bands"])
         return _shapes([0, *cutoffs, len(source)], widths, dim)
 
-    def chunks(self, hidden: Array) -> Iterator[Chunk]:
-        """Yield the logits of all columns, a band after another."""
-        for i, projection in enumerate(self.projections):
-            inputs = hidden if projection is None else hidden @ projection.T
-            first, stop = self.bands.start[i : i + 2].tolist()
-            yield from row_chunks(inputs, self.weights[i], self.bias[first:stop], first)
+    def products(self, hidden: Array) -> list[Product]:
+        """Return the products that give the logits of all columns, one for each band."""
+        inputs = (hidden if p is None else hidden @ p.T for p in self.projections)
+        biases = np.split(self.bias, self.bands.start[1:-1])
+        return [Product(*each) for each in zip(inputs, self.weights, biases, strict=True)]
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
@@ -120,19 +116,17 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         self, hidden: Array, target: Int64, grad_hidden: Array, gradients: dict[str, Array]
     ) -> Float64:
         """Add the gradients of some batch items to arrays; return their losses."""
-        chunks, start = self.chunks(hidden), self.bands.start.tolist()
-        passed = forward(chunks, target, self._scratch, keep=True)
+        softmax = BatchSoftmax(self.products(hidden), target, self._scratch, keep=True)
+        biases = np.split(gradients["bias"], self.bands.start[1:-1])
         for i, projection in enumerate(self.projections):
-            first, stop = start[i : i + 2]
-            of_band = [kept for kept in passed.kept if first <= kept[0].columns.start < stop]
-            of_rows = gradients[f"band{i + 1}_weight"], gradients["bias"][first:stop]
-            grad = backward(of_band, 1 / passed.total, target, of_rows, is_first=False)
+            of_rows = gradients[f"band{i + 1}_weight"], biases[i]
+            grad = softmax.backward(i, 1 / softmax.total, of_rows, is_first=False)
             if projection is None:
                 grad_hidden += grad
             else:
                 grad_hidden += grad @ projection
                 gradients[f"band{i + 1}_projection"] += grad.T @ hidden
-        return passed.log_z - passed.target_logit
+        return softmax.log_z - softmax.target_logit
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return p (1 - p) for rows of words, a quarter of its band's share for a projection."""

@@ -18,7 +18,7 @@ from hstree._ragged import segment_ids
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels, node_groups
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, draw_columns
-from hstree.layers.dense import batch_blocks, forward, log_sum_exp, one_softmax, row_chunks
+from hstree.layers.dense import BatchSoftmax, Product, batch_blocks, log_sum_exp, one_softmax
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.ngram_features import Features
 from hstree.layers.node_groups import (
@@ -175,9 +175,9 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         if self.is_one_softmax and self.bound is None:
             columns, nll = self.codes.leaf_edge[targets], np.empty(len(targets))
             for some in batch_blocks(len(targets), self.n_labels):
-                chunks = row_chunks(hidden[some], self.weight, self.bias)
-                passed = forward(chunks, columns[some], self._scratch)
-                nll[some] = passed.log_z - passed.target_logit
+                products = [Product(hidden[some], self.weight, self.bias)]
+                softmax = BatchSoftmax(products, columns[some], self._scratch)
+                nll[some] = softmax.log_z - softmax.target_logit
             return nll
         return batch_nll(self, hidden, targets)
 

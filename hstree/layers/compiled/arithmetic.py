@@ -170,20 +170,20 @@ def add_rows(matrix, row, scale, first, stop, total):
 
 @jit
 def _exponentials(logits, bias, shift, total):
-    for b in range(len(logits)):
-        of_item, sum_of_item = logits[b], ZERO
-        for j in range(len(bias)):
-            power = exp(min(of_item[j] + (bias[j] - shift[b]), _MOST))
-            of_item[j] = power
-            sum_of_item += power
-        total[b] = sum_of_item
+    total[:] = ZERO
+    for j in range(len(bias)):
+        of_row, of_bias = logits[j], bias[j]
+        for b in range(len(total)):
+            power = exp(min(of_row[b] + (of_bias - shift[b]), _MOST))
+            of_row[b] = power
+            total[b] += power
 
 
 def exponentials(logits: Array, bias: Array, shift: Array, total: Array) -> Any:
     """Twin of `dense.exponentials`."""
     if not takes(logits, bias, shift, total):
         return NotImplemented
-    check_shape("logits", logits.shape, (len(total), len(bias)))
+    check_shape("logits", logits.shape, (len(bias), len(total)))
     check_shape("shifts", shift.shape, total.shape)
     _exponentials(logits, bias, shift, total)
     return None
