@@ -282,7 +282,7 @@ class BatchSoftmax:
         n, dtype = len(target), np.result_type(products[0].inputs, products[0].weight)
         self._chunks = list(self._cut(np.asarray(target), dtype))
         self.target_logit = np.zeros(n)
-        with ONE_BLAS_THREAD:
+        with ONE_BLAS_THREAD, np.errstate(over="ignore", invalid="ignore"):
             shift = np.zeros(n, dtype)
             self.total, self._weighted = self._sums(shift)
             if not ((self.total > 1 / LARGE) & (self.total < LARGE)).all():
@@ -369,8 +369,7 @@ class BatchSoftmax:
                 for chunk in chunks[bounds[part] : bounds[part + 1]]:
                     totals[part] += self._exponentials(product.inputs, chunk, shift)
                     if self._keep:
-                        with np.errstate(over="ignore", invalid="ignore"):
-                            weighted[part] += chunk.scores.T @ chunk.weight
+                        weighted[part] += chunk.scores.T @ chunk.weight
 
         in_parts(len(totals), some_parts, step=1)
         return totals.sum(axis=0), weighted.sum(axis=0)
@@ -396,9 +395,8 @@ def exponentials(logits: Array, bias: Array, shift: Array, total: Array) -> None
     logits += bias[:, None]
     if shift.any():
         logits -= shift
-    with np.errstate(over="ignore", invalid="ignore"):
-        np.exp(logits, out=logits)
-        np.sum(logits, axis=0, out=total)
+    np.exp(logits, out=logits)
+    np.sum(logits, axis=0, out=total)
 
 
 def log_sum_exp(logits: Array) -> Float64:

@@ -52,6 +52,7 @@ def test_equals_a_dense_softmax(blocks, monkeypatch):
     np.testing.assert_allclose(bias, error.sum(axis=0), atol=1e-12)
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("first", "last"), [(500, -300), (0, 300)])
 def test_logits_far_apart_lose_nothing(first, last):
     """No exponential overflows, and a target far below the best, or a later band, has gradients."""

@@ -58,6 +58,7 @@ def test_the_number_of_threads_changes_no_byte(alone, monkeypatch):
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("shift", [500, 300, -300])
 def test_logits_beyond_the_exponentials_of_float32_lose_nothing(shift, alone):
