@@ -7,13 +7,12 @@ every layer that approximates this softmax in training alone: they differ in the
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hstree._compiled import in_parts, twin
-from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers import kernels
@@ -26,8 +25,10 @@ TABLE_LIMIT = 1 << 24
 KEPT_SCORES = 1 << 25
 #: Logits in a chunk, which stays in cache while all is computed from it; and its least columns.
 CHUNK, LEAST_COLUMNS = 1 << 18, 128
-#: Parts of the chunks whose gradients are summed apart: the most threads that share them.
-PARTS = 8
+#: Parts of the chunks whose products with weights are summed apart: the most threads in training.
+PARTS = 24
+#: Exponentials that NumPy sums in float32; what is summed of these is in float64.
+SUMMED = 1 << 10
 #: Sums of exponentials below this, and above its inverse, need no shift in float32.
 LARGE = 1e30
 
@@ -41,12 +42,12 @@ class Product(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Consecutive rows of a product, for a batch whose logits of them stay in cache."""
+    """Consecutive rows of a product, columns of its logits, which stay in cache for a batch."""
 
     rows: slice
     weight: Array  # (c, w)
     bias: Array  # (c,)
-    scores: Array  # (c, B) exponentials that are kept for the backward pass, or (0, B)
+    scores: Array | None  # (c, B) exponentials that are kept for the backward pass
     items: Int64  # (t,) batch items whose targets are among the rows
     target: Int64  # (t,) and which of the chunk's rows these are
 
@@ -247,8 +248,8 @@ def one_softmax(
 class BatchSoftmax:
     """Softmax of one batch: ln Z and the logits of targets, from one pass, and then gradients.
 
-    The pass takes a chunk of columns at a time. Exponentials are of the logits as they are, which
-    saves a pass; only where a sum is too large or too small, of logits less their largest. Threads
+    The pass takes a chunk of columns at a time. Exponentials are of the logits as they are; only
+    where a sum is too large or too small, of logits less their largest, in another pass. Threads
     share the chunks, in parts whose number is fixed, and the products of a chunk are on one BLAS
     thread, so that the number of threads changes no byte.
 
@@ -281,10 +282,13 @@ class BatchSoftmax:
         self._products, self._scratch, self._keep = products, scratch, keep
         n, dtype = len(target), np.result_type(products[0].inputs, products[0].weight)
         self._chunks = list(self._cut(np.asarray(target), dtype))
-        self.target_logit = np.zeros(n)
-        with ONE_BLAS_THREAD, np.errstate(over="ignore", invalid="ignore"):
+        self.total, self.target_logit = np.zeros(n), np.zeros(n)
+        # (B, w) products of the exponentials and the weights of each product
+        self._weighted: list[Array] = []
+        with ONE_BLAS_THREAD:
             shift = np.zeros(n, dtype)
-            self.total, self._weighted = self._sums(shift)
+            with np.errstate(over="ignore", invalid="ignore"):
+                self._pass(shift)
             if not ((self.total > 1 / LARGE) & (self.total < LARGE)).all():
                 largest = [
                     (product.inputs @ chunk.weight.T + chunk.bias).max(axis=1)
@@ -292,7 +296,7 @@ class BatchSoftmax:
                     for chunk in chunks
                 ]
                 shift = np.max(largest, axis=0)
-                self.total, self._weighted = self._sums(shift)
+                self._pass(shift)
         self.log_z: Float64 = np.log(self.total) + shift
 
     def backward(
@@ -303,8 +307,8 @@ class BatchSoftmax:
         The gradient with respect to a logit is its exponential times `scale` (B,), less one at the
         targets; ``1 / total`` is the scale of negative log-likelihoods. It scales the (B, w) sides
         of the products, not the exponentials. The gradients of weights and biases, (k, w) and (k,),
-        are written if the items are the first, else added. To be called once for each product,
-        since it overwrites the exponentials.
+        are written if the items are the first, else added. To be called once for each product, if
+        exponentials were kept: it overwrites them.
         """
         inputs, (grad_weight, grad_bias) = self._products[number].inputs, of_rows
         factor = scale.astype(inputs.dtype)
@@ -315,6 +319,7 @@ class BatchSoftmax:
         def some_chunks(begin: int, end: int) -> None:
             for chunk in chunks[begin:end]:
                 rows, scores, items = chunk.rows, chunk.scores, chunk.items
+                assert scores is not None
                 scores[chunk.target, items] -= 1 / factor[items]
                 if is_first:
                     np.matmul(scores, scaled, out=grad_weight[rows])
@@ -332,71 +337,74 @@ class BatchSoftmax:
         """Yield the chunks of each product."""
         n = len(target)
         step = max(LEAST_COLUMNS, CHUNK // max(1, n))
-        first = offsets(np.array([len(p.bias) for p in self._products])).tolist()
-        kept = self._scratch.empty("kept", (first[-1] if self._keep else 0, n), dtype)
+        first = [0, *accumulate(len(p.bias) for p in self._products)]
+        kept = self._scratch.empty("kept", (first[-1], n), dtype) if self._keep else None
         by_target = np.argsort(target, kind="stable")
         in_order = target[by_target]
-        for product, start in zip(self._products, first, strict=False):
-            cuts = [*range(0, len(product.bias), step), len(product.bias)]
-            places = np.searchsorted(in_order, start + np.array(cuts)).tolist()
+        for product, (start, stop) in zip(self._products, pairwise(first), strict=True):
+            cuts = [*range(start, stop, step), stop]
+            places = np.searchsorted(in_order, cuts).tolist()
             chunks = list[Chunk]()
             for (a, b), (i, j) in zip(pairwise(cuts), pairwise(places), strict=True):
-                rows, items = slice(a, b), by_target[i:j]
-                arrays = product.weight[rows], product.bias[rows], kept[start + a : start + b]
-                chunks.append(Chunk(rows, *arrays, items, target[items] - (start + a)))
+                rows, items = slice(a - start, b - start), by_target[i:j]
+                scores = None if kept is None else kept[a:b]
+                arrays = product.weight[rows], product.bias[rows], scores
+                chunks.append(Chunk(rows, *arrays, items, target[items] - a))
             yield chunks
 
-    def _sums(self, shift: Array) -> tuple[Float64, list[Array]]:
-        """Return the sums (B,) of the exponentials of all logits less `shift` (B,).
+    def _pass(self, shift: Array) -> None:
+        """Set what the exponentials of logits less `shift` (B,) give."""
+        self.total[:] = 0
+        self._weighted.clear()
+        for product, chunks in zip(self._products, self._chunks, strict=True):
+            total, weighted = self._sums(product, chunks, shift)
+            self.total += total
+            self._weighted.append(weighted)
 
-        Also, if kept, those of exponentials times weights, an array (B, w) for each product.
-        """
-        pairs = zip(self._products, self._chunks, strict=True)
-        totals, weighted = zip(*(self._sums_of(*each, shift) for each in pairs), strict=True)
-        total: Float64 = np.sum(totals, axis=0)
-        return total, list(weighted)
-
-    def _sums_of(
+    def _sums(
         self, product: Product, chunks: Sequence[Chunk], shift: Array
     ) -> tuple[Float64, Array]:
-        """Return the two sums of a product, whose chunks are shared by threads."""
-        bounds = np.linspace(0, len(chunks), min(PARTS, len(chunks)) + 1).astype(int).tolist()
-        totals = np.zeros((len(bounds) - 1, len(shift)))
-        weighted = np.zeros((len(totals), *product.inputs.shape), shift.dtype)
+        """Return the sums (B,) of a product's exponentials and, if kept, times weights (B, w)."""
+        n_parts = min(PARTS, len(chunks)) if self._keep else len(chunks)
+        bounds = [len(chunks) * part // n_parts for part in range(n_parts + 1)]
+        totals = np.zeros((n_parts, len(shift)))
+        shape = product.inputs.shape if self._keep else (0,)
+        weighted = np.zeros((n_parts, *shape), shift.dtype)
 
         def some_parts(begin: int, end: int) -> None:
             for part in range(begin, end):
                 for chunk in chunks[bounds[part] : bounds[part + 1]]:
-                    totals[part] += self._exponentials(product.inputs, chunk, shift)
+                    scores = self._exponentials(product.inputs, chunk, shift, totals[part])
                     if self._keep:
-                        weighted[part] += chunk.scores.T @ chunk.weight
+                        weighted[part] += scores.T @ chunk.weight
 
-        in_parts(len(totals), some_parts, step=1)
+        in_parts(n_parts, some_parts, step=1)
         return totals.sum(axis=0), weighted.sum(axis=0)
 
-    def _exponentials(self, inputs: Array, chunk: Chunk, shift: Array) -> Array:
-        """Write the exponentials of a chunk's logits less `shift` (B,); return their sums (B,)."""
+    def _exponentials(self, inputs: Array, chunk: Chunk, shift: Array, total: Float64) -> Array:
+        """Return the exponentials of a chunk's logits less `shift` (B,); add their sums (B,)."""
         scores, items = chunk.scores, chunk.items
-        if not self._keep:
+        if scores is None:
             scores = self._scratch.empty("logits", (len(chunk.bias), len(shift)), shift.dtype)
         np.matmul(chunk.weight, inputs.T, out=scores)
         self.target_logit[items] = scores[chunk.target, items] + chunk.bias[chunk.target]
-        sums = np.empty_like(shift)
-        exponentials(scores, chunk.bias, shift, sums)
-        return sums
+        exponentials(scores, chunk.bias, shift, total)
+        return scores
 
 
 @twin
-def exponentials(logits: Array, bias: Array, shift: Array, total: Array) -> None:
-    """Turn logits (c, B) without biases (c,) into exponentials less shifts (B,); sum them.
+def exponentials(logits: Array, bias: Array, shift: Array, total: Float64) -> None:
+    """Turn logits (c, B) without biases (c,) into exponentials less shifts (B,).
 
-    The sums (B,) of the columns are written to `total`.
+    The sums of their columns are added to `total` (B,).
     """
     logits += bias[:, None]
     if shift.any():
         logits -= shift
     np.exp(logits, out=logits)
-    np.sum(logits, axis=0, out=total)
+    ones = np.ones(SUMMED, logits.dtype)
+    for a in range(0, len(logits), SUMMED):
+        total += ones[: len(logits) - a] @ logits[a : a + SUMMED]
 
 
 def log_sum_exp(logits: Array) -> Float64:

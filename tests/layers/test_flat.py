@@ -72,6 +72,17 @@ def test_logits_beyond_the_exponentials_of_float32_lose_nothing(shift, alone):
     np.testing.assert_allclose(gradients.hidden, of_expected.hidden, atol=1e-3)
 
 
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("items", [1, 3])
+def test_the_sum_of_many_equal_exponentials_loses_no_digits(items, alone, monkeypatch):
+    """Their roundings have one direction, and few items have long chunks."""
+    monkeypatch.setattr(dense, "CHUNK", 1 << 18)
+    layer = FlatSoftmax(Vocabulary(map(str, range(100_000)), [1] * 100_000), 2)
+    with numpy_alone(alone):
+        nll = layer.nll(np.zeros((items, 2), np.float32), np.zeros(items, np.int64))
+    np.testing.assert_allclose(nll, np.log(100_000), rtol=1e-6)
+
+
 def test_what_is_not_a_number_is_not_hidden():
     layer, hidden, targets = layer_of()
     hidden[3] = np.nan

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hstree._compiled import inlined, jit, takes
-from hstree._typing import Array, Int32, Int64, Integer
+from hstree._typing import Array, Float64, Int32, Int64, Integer
 
 ZERO, ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
 #: exp below the first is zero in float32; it is computed up to the second, where a sum is too large
@@ -168,20 +168,39 @@ def add_rows(matrix, row, scale, first, stop, total):
 # The softmax of many labels.
 
 
+#: Exponentials that are summed in float32; what is summed of these is in float64.
+SUMMED = 32
+
+
 @jit
 def _exponentials(logits, bias, shift, total):
-    total[:] = ZERO
-    for j in range(len(bias)):
-        of_row, of_bias = logits[j], bias[j]
-        for b in range(len(total)):
-            power = exp(min(of_row[b] + (of_bias - shift[b]), _MOST))
-            of_row[b] = power
-            total[b] += power
+    n, of_some = len(total), np.empty_like(shift)
+    for first in range(0, len(bias), SUMMED):
+        some, of_rows = logits[first : first + SUMMED], bias[first : first + SUMMED]
+        flat = some.reshape(some.size)  # long loops, for few items too
+        if n == 1:
+            of_one = ZERO
+            for j in range(len(flat)):
+                flat[j] = exp(min(flat[j] + (of_rows[j] - shift[0]), _MOST))
+                of_one += flat[j]
+            total[0] += of_one
+            continue
+        for j in range(len(some)):
+            for b in range(n):
+                some[j, b] += of_rows[j] - shift[b]
+        for i in range(len(flat)):
+            flat[i] = exp(min(flat[i], _MOST))
+        of_some[:] = ZERO
+        for j in range(len(some)):
+            for b in range(n):
+                of_some[b] += some[j, b]
+        for b in range(n):
+            total[b] += of_some[b]
 
 
-def exponentials(logits: Array, bias: Array, shift: Array, total: Array) -> Any:
+def exponentials(logits: Array, bias: Array, shift: Array, total: Float64) -> Any:
     """Twin of `dense.exponentials`."""
-    if not takes(logits, bias, shift, total):
+    if not takes(logits, bias, shift):
         return NotImplemented
     check_shape("logits", logits.shape, (len(bias), len(total)))
     check_shape("shifts", shift.shape, total.shape)
