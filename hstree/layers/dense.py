@@ -365,7 +365,7 @@ class BatchSoftmax:
         self, product: Product, chunks: Sequence[Chunk], shift: Array
     ) -> tuple[Float64, Array]:
         """Return the sums (B,) of a product's exponentials and, if kept, times weights (B, w)."""
-        n_parts = min(PARTS, len(chunks)) if self._keep else len(chunks)
+        n_parts = max(1, min(PARTS, len(chunks)) if self._keep else len(chunks))
         bounds = [len(chunks) * part // n_parts for part in range(n_parts + 1)]
         totals = np.zeros((n_parts, len(shift)))
         shape = product.inputs.shape if self._keep else (0,)
