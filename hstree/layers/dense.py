@@ -45,9 +45,9 @@ class Chunk(NamedTuple):
     """Consecutive rows of a product, columns of its logits, which stay in cache for a batch."""
 
     rows: slice
+    columns: slice  # of all products' logits
     weight: Array  # (c, w)
     bias: Array  # (c,)
-    scores: Array | None  # (c, B) exponentials that are kept for the backward pass
     items: Int64  # (t,) batch items whose targets are among the rows
     target: Int64  # (t,) and which of the chunk's rows these are
 
@@ -196,12 +196,15 @@ class DenseLayer(SoftmaxLayer):
         return kernels.gather_dot(self.weight, self.bias, hidden, item, target)
 
 
-def batch_blocks(n_items: int, n_labels: int, *, keep: bool = False) -> Iterator[slice]:
-    """Yield slices of a batch, of about the same size, whose (b, V) logits are not too many."""
+def batch_blocks(n_items: int, n_labels: int, *, keep: bool = False) -> list[slice]:
+    """Return slices of a batch, of about the same size, whose (b, V) logits are not too many."""
     most = KEPT_SCORES if keep else TABLE_LIMIT
-    n_blocks = -(-n_items // max(1, most // n_labels))
-    for number in range(n_blocks):
-        yield slice(number * n_items // n_blocks, (number + 1) * n_items // n_blocks)
+    return _equal_parts(n_items, -(-n_items // max(1, most // n_labels)))
+
+
+def _equal_parts(n: int, n_parts: int) -> list[slice]:
+    """Return slices of range(n) of about the same size."""
+    return [slice(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
 
 
 def row_gradients(
@@ -281,7 +284,10 @@ class BatchSoftmax:
     ) -> None:
         self._products, self._scratch, self._keep = products, scratch, keep
         n, dtype = len(target), np.result_type(products[0].inputs, products[0].weight)
-        self._chunks = list(self._cut(np.asarray(target), dtype))
+        first = [0, *accumulate(len(p.bias) for p in products)]
+        self._chunks = list(self._cut(np.asarray(target), first))
+        # (columns, B) exponentials that the backward pass takes; no columns without `keep`
+        self._kept = scratch.empty("kept", (first[-1] if keep else 0, n), dtype)
         self.total, self.target_logit = np.zeros(n), np.zeros(n)
         # (B, w) products of the exponentials and the weights of each product
         self._weighted: list[Array] = []
@@ -318,8 +324,7 @@ class BatchSoftmax:
 
         def some_chunks(begin: int, end: int) -> None:
             for chunk in chunks[begin:end]:
-                rows, scores, items = chunk.rows, chunk.scores, chunk.items
-                assert scores is not None
+                rows, scores, items = chunk.rows, self._kept[chunk.columns], chunk.items
                 scores[chunk.target, items] -= 1 / factor[items]
                 if is_first:
                     np.matmul(scores, scaled, out=grad_weight[rows])
@@ -333,12 +338,9 @@ class BatchSoftmax:
             in_parts(len(chunks), some_chunks, step=1)
         return grad_inputs
 
-    def _cut(self, target: Integer, dtype: Any) -> Iterator[list[Chunk]]:
-        """Yield the chunks of each product."""
-        n = len(target)
-        step = max(LEAST_COLUMNS, CHUNK // max(1, n))
-        first = [0, *accumulate(len(p.bias) for p in self._products)]
-        kept = self._scratch.empty("kept", (first[-1], n), dtype) if self._keep else None
+    def _cut(self, target: Integer, first: Sequence[int]) -> Iterator[list[Chunk]]:
+        """Yield the chunks of each product, whose columns `first` tells apart."""
+        step = max(LEAST_COLUMNS, CHUNK // max(1, len(target)))
         by_target = np.argsort(target, kind="stable")
         in_order = target[by_target]
         for product, (start, stop) in zip(self._products, pairwise(first), strict=True):
@@ -347,9 +349,8 @@ class BatchSoftmax:
             chunks = list[Chunk]()
             for (a, b), (i, j) in zip(pairwise(cuts), pairwise(places), strict=True):
                 rows, items = slice(a - start, b - start), by_target[i:j]
-                scores = None if kept is None else kept[a:b]
-                arrays = product.weight[rows], product.bias[rows], scores
-                chunks.append(Chunk(rows, *arrays, items, target[items] - a))
+                arrays = product.weight[rows], product.bias[rows], items, target[items] - a
+                chunks.append(Chunk(rows, slice(a, b), *arrays))
             yield chunks
 
     def _pass(self, shift: Array) -> None:
@@ -365,26 +366,28 @@ class BatchSoftmax:
         self, product: Product, chunks: Sequence[Chunk], shift: Array
     ) -> tuple[Float64, Array]:
         """Return the sums (B,) of a product's exponentials and, if kept, times weights (B, w)."""
-        n_parts = max(1, min(PARTS, len(chunks)) if self._keep else len(chunks))
-        bounds = [len(chunks) * part // n_parts for part in range(n_parts + 1)]
-        totals = np.zeros((n_parts, len(shift)))
+        n_chunks = len(chunks)
+        parts = _equal_parts(n_chunks, min(PARTS, n_chunks) if self._keep else n_chunks)
+        totals = np.zeros((len(parts), len(shift)))
         shape = product.inputs.shape if self._keep else (0,)
-        weighted = np.zeros((n_parts, *shape), shift.dtype)
+        weighted = np.zeros((len(parts), *shape), shift.dtype)
 
         def some_parts(begin: int, end: int) -> None:
             for part in range(begin, end):
-                for chunk in chunks[bounds[part] : bounds[part + 1]]:
+                for chunk in chunks[parts[part]]:
                     scores = self._exponentials(product.inputs, chunk, shift, totals[part])
                     if self._keep:
                         weighted[part] += scores.T @ chunk.weight
 
-        in_parts(n_parts, some_parts, step=1)
+        in_parts(len(parts), some_parts, step=1)
         return totals.sum(axis=0), weighted.sum(axis=0)
 
     def _exponentials(self, inputs: Array, chunk: Chunk, shift: Array, total: Float64) -> Array:
         """Return the exponentials of a chunk's logits less `shift` (B,); add their sums (B,)."""
-        scores, items = chunk.scores, chunk.items
-        if scores is None:
+        items = chunk.items
+        if self._keep:
+            scores = self._kept[chunk.columns]
+        else:
             scores = self._scratch.empty("logits", (len(chunk.bias), len(shift)), shift.dtype)
         np.matmul(chunk.weight, inputs.T, out=scores)
         self.target_logit[items] = scores[chunk.target, items] + chunk.bias[chunk.target]
