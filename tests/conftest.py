@@ -1,6 +1,7 @@
 """What every test needs: a cache folder, as many threads as cores; what a run says of skips."""
 
 import os
+import signal
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -19,6 +20,9 @@ os.environ.setdefault("HSTREE_FAST", "1")
 
 # Workers share the machine code of compiled kernels, so that it is made once.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir(), "hstree-kernels")))
+
+# What a shell starts in the background ignores Ctrl-C, and so do its processes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine must not fail a test: what is too slow, the benchmarks tell.
 settings.register_profile("hstree", deadline=None)

@@ -7,9 +7,7 @@ import pytest
 import hstree as library
 from tests.cli.conftest import figures
 
-BEFORE = """import os, runpy, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
-"""
+BEFORE = "import os, runpy, signal, sys\n"
 AFTER = 'runpy.run_module("hstree_cli", run_name="__main__")'
 
 #: Sends the program a signal when it imports a module.
