@@ -6,7 +6,7 @@ one thread: medians of CPU seconds (of wall time on a GPU), and the peak of its 
 was before the head was made. A head whose first step takes longer than ``--long`` seconds is
 measured by that step alone.
 
-- Linear: ``nn.Linear`` and ``cross_entropy``; left out where its logits have over 2^27 numbers,
+- Linear: ``nn.Linear`` and ``cross_entropy``; left out where its logits have over 2^29 numbers,
   2^31 on a GPU;
 - Linear, bfloat16: the same in bfloat16, from weights in float32, on a GPU;
 - linear_cross_entropy: torch's, in chunks (torch 2.13);
@@ -304,7 +304,7 @@ def liger() -> Callable[..., Tensor]:
 
 
 HEADS: dict[str, Make] = {
-    "Linear": of_size(LinearSoftmax, 1 << 27),
+    "Linear": of_size(LinearSoftmax, 1 << 29),
     "adaptive": of_size(adaptive),
     "hierarchicalsoftmax": softmax_nodes,
     "Linear, bfloat16": on_gpu_only(linear_bfloat16),
