@@ -195,6 +195,8 @@ class Row:
             names = [*BUILDERS.names(), *(n for n in LAYERS.names() if n not in (TREE_LAYER, FLAT))]
             known = f"there are {', '.join(names)}, kn5 and tree files"
             hint = suggestion(name, names).strip() or known
+            if "=" in name:
+                hint = 'options stand in the quotes of their row, as in "gmm epsilon=0.4"'
             raise OptionError(f"there is no row {name!r}; {hint}")
         if over:
             raise OptionError(f"{text!r} is no row: {name} is a layer itself, which takes no layer")

@@ -113,6 +113,7 @@ def test_only_plain_flat_is_the_reference():
         ("nce --samples 200 --ranking --no-unique", '"nce samples=200 ranking=true unique=false"'),
         ("gmm --trees=2 + ngrams --min-count 3", '"gmm trees=2 + ngrams min_count=3"'),
         ("nosuch", "there is no row 'nosuch'"),
+        ("epsilon=0.4", "in the quotes of their row"),
         ("gmm eps=1", "did you mean 'epsilon'"),
         ("gmm epsilon=9", "epsilon is 9.0; it must be a number from 0 to 0.5"),
         ("gmm epsilon", "write key=value"),
