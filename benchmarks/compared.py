@@ -7,11 +7,8 @@ means over random states, with the sample standard deviation.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,32 +41,6 @@ def parser(
     command.add_argument("--seeds", type=int, default=seeds, help="number of random states")
     command.add_argument("--epochs", type=int, default=epochs)
     return command
-
-
-def add_ptb(command: argparse.ArgumentParser) -> None:
-    """Add ``--ptb DIR``, by default where the tests look for it."""
-    data = os.environ.get("HSTREE_TEST_DATA")
-    command.add_argument("--ptb", type=Path, default=Path(data, "ptb") if data else None)
-
-
-def ptb_splits(folder: Path | None) -> Splits:
-    """Read the Penn Treebank's three splits, or end with a line that says where to put them."""
-    if folder is None:
-        sys.exit("set HSTREE_TEST_DATA, or give --ptb: ptb.train.txt, .valid.txt and .test.txt")
-    return Splits(
-        *(hstree.Corpus.read(folder / f"ptb.{part}.txt") for part in ("train", "valid", "test"))
-    )
-
-
-def cut(text: hstree.Corpus, *ends: int) -> Splits:
-    """Cut a text into three splits, each up to the end of the line after so many tokens in all.
-
-    The 10,000 most frequent words of the training split are the vocabulary.
-    """
-    lines = np.searchsorted(text.line_start, ends).tolist()
-    parts = [text.select_lines(*between) for between in pairwise([0, *lines])]
-    words = parts[0].select_vocabulary(max_size=10_000, unk=True)
-    return Splits(*(part.with_vocabulary(words) for part in parts))
 
 
 def compared(splits: Splits, options: argparse.Namespace) -> Comparison:

@@ -6,20 +6,16 @@ tokens. Rows that another beats in seconds from the text and in test perplexity 
 frontier. ``--rows`` takes any row, written as for ``hstree compare``.
 
     python -m benchmarks.frontier [--corpus brown] [--rows ROW ...] [--seeds 3] [--json FILE]
-    python -m benchmarks.frontier --text train.txt valid.txt test.txt [--words 10000] ...
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import hstree
 from benchmarks import table
-from benchmarks.compared import add_ptb, compared, costs, parser, ptb_splits, seconds_from_text
-from benchmarks.morin_bengio import brown_splits
-from hstree.data.splits import Splits
+from benchmarks.compared import compared, costs, parser, seconds_from_text
+from benchmarks.texts import TEXTS, add_ptb
 from hstree.experiments.results import Comparison
 from hstree.experiments.significance import Ratio
 
@@ -58,24 +54,10 @@ ROWS = (
 def main() -> None:
     command = parser(__doc__, ROWS, "runs/frontier", epochs=40)
     add_ptb(command)
-    command.add_argument("--corpus", choices=("ptb", "brown"), default="ptb")
-    command.add_argument(
-        "--text", type=Path, nargs=3, metavar="FILE", help="training, validation and test text"
-    )
-    command.add_argument("--words", type=int, help="with --text: number of words, others <unk>")
+    command.add_argument("--corpus", choices=TEXTS, default="ptb")
     options = command.parse_args()
-    if options.text is not None:
-        splits = splits_of(options.text, options.words)
-    else:
-        splits = brown_splits() if options.corpus == "brown" else ptb_splits(options.ptb)
+    splits = TEXTS[options.corpus](options.ptb)
     table.report("frontier", rows(compared(splits, options)), options.json)
-
-
-def splits_of(files: list[Path], words: int | None) -> Splits:
-    """Read three texts over the most frequent words of the first."""
-    parts = [hstree.Corpus.read(file) for file in files]
-    vocabulary = parts[0].select_vocabulary(max_size=words, unk=True)
-    return Splits(*(part.with_vocabulary(vocabulary) for part in parts))
 
 
 def rows(comparison: Comparison) -> Iterator[dict[str, Any]]:

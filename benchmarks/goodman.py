@@ -9,7 +9,8 @@ command continues.
 from __future__ import annotations
 
 from benchmarks import table
-from benchmarks.compared import add_ptb, beside_flat, compared, parser, ptb_splits
+from benchmarks.compared import beside_flat, compared, parser
+from benchmarks.texts import add_ptb, ptb_splits
 
 ROWS = (
     "random",

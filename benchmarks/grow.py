@@ -21,7 +21,7 @@ import numpy as np
 
 import hstree
 from benchmarks import table
-from benchmarks.compared import add_ptb, ptb_splits
+from benchmarks.texts import add_ptb, ptb_splits
 from hstree import progress
 from hstree._text import plural
 from hstree.data.splits import Splits

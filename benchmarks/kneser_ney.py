@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks import table
-from benchmarks.compared import add_ptb, ptb_splits
 from benchmarks.fresh import measured
+from benchmarks.texts import add_ptb, ptb_splits
 from hstree.data.splits import Splits
 from hstree.ngrams.kneser_ney import KneserNey
 

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks import table
-from benchmarks.compared import add_ptb, compared, costs, parser, ptb_splits, seconds_from_text
+from benchmarks.compared import compared, costs, parser, seconds_from_text
+from benchmarks.texts import add_ptb, ptb_splits
 from hstree.experiments.results import Comparison
 
 ROWS = (

@@ -10,10 +10,9 @@ row is a Kneser-Ney trigram, whose contexts begin anew at every line.
 
 from __future__ import annotations
 
-import hstree
 from benchmarks import table
-from benchmarks.compared import beside_flat, compared, cut, parser
-from hstree.data.splits import Splits
+from benchmarks.compared import beside_flat, compared, parser
+from benchmarks.texts import brown_splits
 
 ROWS = (
     "random",
@@ -33,21 +32,12 @@ ROWS = (
     "kn3",
 )
 
-#: Tokens after which the training and the validation split end.
-ENDS = (900_000, 1_000_000)
-
 
 def main() -> None:
     options = parser(__doc__, ROWS, "runs/morin_bengio").parse_args()
     splits = brown_splits()
     comparison = compared(splits, options)
     table.report("morin_bengio", beside_flat(comparison, splits, options.folder), options.json)
-
-
-def brown_splits() -> Splits:
-    """Read Brown's corpus through NLTK, and split it."""
-    text = hstree.Corpus.read("nltk:brown")
-    return cut(text, *ENDS, len(text))
 
 
 if __name__ == "__main__":

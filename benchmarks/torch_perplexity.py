@@ -34,7 +34,8 @@ from torch import Tensor, nn
 
 import hstree
 from benchmarks import table
-from benchmarks.compared import PARTS, add_ptb, ptb_splits, write_spread
+from benchmarks.compared import PARTS, write_spread
+from benchmarks.texts import add_ptb, ptb_splits
 from benchmarks.torch_heads import HEADS, now
 from hstree._files import hash_of, write_json
 from hstree.data.corpus import Corpus

@@ -14,14 +14,11 @@ folder, so that a repeated command continues.
 from __future__ import annotations
 
 import argparse
-import gzip
-import os
 import re
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from itertools import combinations, islice, product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,10 +26,9 @@ import numpy as np
 
 import hstree
 from benchmarks import table
-from benchmarks.classifiers import posts
-from benchmarks.compared import add_ptb, cut, parser, ptb_splits, write_spread
+from benchmarks.compared import parser, write_spread
 from benchmarks.frontier import interval
-from benchmarks.morin_bengio import brown_splits
+from benchmarks.texts import TEXTS, add_ptb
 from hstree import progress
 from hstree._typing import Float64
 from hstree.data.splits import Splits
@@ -60,12 +56,6 @@ DECAYS = (7, 14, 28, 56, 112)
 DROPOUTS = (0.2, 0.35, 0.5)
 #: The weight decay, times tokens, and the dropout of `hstree.compare` by default.
 DEFAULT = (TEXT_DECAY, 0.35)
-#: Numbers of tokens of the newsgroup posts after which the splits end.
-POSTS = (650_000, 737_000, 824_000)
-#: Maximum number of tokens of a post.
-POST = 1_000
-#: The same of the novels; number of lines that have more.
-NOVELS, NOVEL_LINES = (400_000, 450_000, 500_000), 50_000
 
 
 class Job(NamedTuple):
@@ -208,39 +198,6 @@ def read(corpus: str, ptb: Path | None, lines: int | None) -> Splits:
     """Read a text, of which the first lines train."""
     splits = TEXTS[corpus](ptb)
     return splits._replace(train=splits.train.select_lines(0, lines)) if lines else splits
-
-
-def posts_splits(*_: Path | None) -> Splits:
-    """Split posts of twenty newsgroups in random order, each split to the end of a line.
-
-    Words and other characters but spaces are tokens, in lower case, with "N" for a number. Longer
-    posts are lists of questions, or files in letters.
-    """
-    texts = posts("train")[0]
-    lines: list[list[str]] = []
-    for index in np.random.default_rng(0).permutation(len(texts)):
-        plain = re.sub(r"\d+", "N", texts[index].lower())
-        post = [re.findall(r"[^\W_]+|[^\w\s]", line) for line in plain.splitlines()]
-        if sum(map(len, post)) <= POST:
-            lines += filter(None, post)
-    return cut(hstree.Corpus.from_tokens(lines), *POSTS)
-
-
-def novels_splits(*_: Path | None) -> Splits:
-    """Split the beginning of ``$HSTREE_TEST_DATA/novels/novels90.txt.gz``, in its order."""
-    file = Path(os.environ.get("HSTREE_TEST_DATA", ""), "novels", "novels90.txt.gz")
-    if not file.is_file():
-        sys.exit(f"{file} is missing: set HSTREE_TEST_DATA to the folder that has it")
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        return cut(hstree.Corpus.from_lines(islice(lines, NOVEL_LINES)), *NOVELS)
-
-
-TEXTS = {
-    "ptb": ptb_splits,
-    "brown": lambda _: brown_splits(),
-    "posts": posts_splits,
-    "novels": novels_splits,
-}
 
 
 if __name__ == "__main__":

@@ -160,8 +160,7 @@ OF_TEXTS = {
         ["random", "classes cluster_by=vectors", "flat"],
     ),
     "frontier": (
-        "--text ptb.train.txt ptb.valid.txt ptb.test.txt --words 5 --folder runs --epochs 1 "
-        "--rows flat 'classes + ngrams' '2 x classes + ngrams'",
+        "--ptb . --folder runs --epochs 1 --rows flat 'classes + ngrams' '2 x classes + ngrams'",
         "tree",
         ["flat", "classes + ngrams", "2 x classes + ngrams"],
     ),
