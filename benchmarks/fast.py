@@ -174,7 +174,7 @@ def batch_of(work: str, trees: Mapping[str, Tree], corpus: hstree.Corpus) -> Bat
     model = new_model(trees[label], model="lbl" if kind == "scoring" else kind)
     windows = model.windows(corpus)
     if kind in ("lbl", "scoring"):
-        size = 1024 if kind == "scoring" else model.batch_size or BATCH
+        size = 1024 if kind == "scoring" else BATCH
         contexts, targets, _ = next(windows.batches(size, rng))
         return Batch(trees[label], model.dim, contexts, targets, size, kind != "scoring")
     contexts, targets, _ = next(model.trainer(windows).epoch_batches(windows))
@@ -312,14 +312,15 @@ def compare(work: Mapping[str, Work], rounds: int) -> Iterator[dict[str, Any]]:
 def training(
     trees: Mapping[str, Tree], corpus: hstree.Corpus, tokens: int, name: str
 ) -> dict[str, Work]:
-    """Return a training loop for each tree, which goes on from turn to turn."""
+    """Return a training loop for each tree, in batches, which goes on from turn to turn."""
+    in_batches = {"batch_size": BATCH} if name == "lbl" else {}  # by default word by word, if fast
 
     def work(tree: Tree) -> Work:
         running: dict[str, tuple[Any, Any]] = {}  # by kernels; made in the turn that is not timed
 
         def loop() -> int:
             if kernels() not in running:
-                model = new_model(tree, model=name)
+                model = new_model(tree, model=name, **in_batches)
                 windows = model.windows(corpus)
                 trainer = model.trainer(windows)
                 epochs = map(partial(trainer.epoch_batches, windows), count(1))
