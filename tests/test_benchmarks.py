@@ -12,12 +12,13 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from benchmarks.fast import MEASURED, ROWS
+from benchmarks.fast import MEASURED, ROWS, training
 from benchmarks.layer import take_turns, timed
-from hstree import LanguageModel
+from hstree import LanguageModel, build
 from hstree.data.splits import Splits
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.registry import LAYERS
+from hstree.models.lbl import BATCH
 from hstree.ngrams.kneser_ney import KneserNey
 from tests import needs
 from tests.texts import corpus_of, markov_lines, write_lines
@@ -100,6 +101,12 @@ def test_approximations_measures_every_layer(monkeypatch, capsys, tmp_path):
         assert all(row[f"{task}, ms"] > 0 for row in rows)
         assert flat[f"{task}, times flat"] == 1
     assert flat["parameters, % of flat"] == 100
+
+
+def test_fast_trains_in_batches(tmp_path):
+    corpus = corpus_of(tmp_path, markov_lines(5_000, 0)[0])
+    once = training({"huffman": build("huffman", corpus)}, corpus, 1, "lbl")["lbl, huffman"]
+    assert once() == BATCH
 
 
 def test_fast_measures_both_kernels(monkeypatch, capsys, tmp_path):
