@@ -230,7 +230,7 @@ def _usage(error: Any, arguments: Sequence[str]) -> str:
         return f"{typed} goes before the command: `hstree {typed} {name} ...`"
     if kind == "NoSuchOption" and name == "build" and "did you mean" not in message:
         message += f'; options of a method go into its text: --method "gmm {typed[2:]}=..."'
-    if "too many" in message and "=" in message:
+    if name == "build" and "too many" in message and "=" in message:
         return f'{message}; options stand in the quotes of their method: "gmm epsilon=0.4"'
     if kind == "MissingParameter" and name == "build" and error.param.name == "method":
         return f"the method is missing; type `{_with_method(arguments)}`"

@@ -193,6 +193,7 @@ def test_wrong_usage_says_what_to_type(refused, corpus):
         (["compare", corpus], "type `hstree compare CORPUS [ROW]... --output DIR`"),
         (["build", "-m", "gmm", "v.npy", "epsilon=0.4"], "options stand in the quotes of"),
         (["predict", "m", "a", "b"], "argument too many: b; type `hstree predict MODEL_DIR "),
+        (["predict", "m", "a", "b=c"], "many: b=c; type `hstree predict MODEL_DIR "),
         (["predict", "m", "a", "-k", "0"], "-k: it must be 1 or more"),
         (["bootstrap", corpus, "gmm epsilon=0.9", "-o", "b"], "epsilon"),
         (["bootstrap", corpus, "--rounds", "0", "-o", "b"], "--rounds"),
