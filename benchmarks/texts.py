@@ -16,14 +16,12 @@ import hstree
 from benchmarks.classifiers import posts
 from hstree.data.splits import Splits
 
-#: Numbers of tokens of Brown's corpus after which the training and the validation split end.
+#: Numbers of tokens after which the splits end; the test split of Brown's corpus is the rest.
 BROWN = (900_000, 1_000_000)
-#: Those of the newsgroup posts, of which the test split is not the rest either.
 POSTS = (650_000, 737_000, 824_000)
-#: Maximum number of tokens of a post.
-POST = 1_000
-#: The same of the novels; number of lines that have more.
-NOVELS, NOVEL_LINES = (400_000, 450_000, 500_000), 50_000
+NOVELS = (400_000, 450_000, 500_000)
+#: Maximum number of tokens of a post; number of lines of the novels that have more than the splits.
+POST, NOVEL_LINES = 1_000, 50_000
 
 
 def add_ptb(command: argparse.ArgumentParser) -> None:
@@ -41,7 +39,7 @@ def ptb_splits(folder: Path | None) -> Splits:
     )
 
 
-def brown_splits() -> Splits:
+def brown_splits(*_: Path | None) -> Splits:
     """Read Brown's corpus through NLTK, and split it."""
     text = hstree.Corpus.read("nltk:brown")
     return cut(text, *BROWN, len(text))
@@ -83,9 +81,10 @@ def cut(text: hstree.Corpus, *ends: int) -> Splits:
     return Splits(*(part.with_vocabulary(words) for part in parts))
 
 
+#: Readers of the texts, which the folder of the Penn Treebank is given to.
 TEXTS = {
     "ptb": ptb_splits,
-    "brown": lambda _: brown_splits(),
+    "brown": brown_splits,
     "posts": posts_splits,
     "novels": novels_splits,
 }
