@@ -1,10 +1,38 @@
 """Helpers for ragged (CSR) arrays: segments laid end to end, and their offsets."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from hstree._typing import Int64, Integer
+
+
+def canonical_csr(matrix: Any, *, keep_zeros: bool = False) -> Any:
+    """Return a sparse or dense matrix as a CSR array with ascending indices in each row.
+
+    Entries that are stored twice are summed; stored zeros are removed unless `keep_zeros`. `matrix`
+    is never changed, but the result may share its arrays, so that nothing may change the result in
+    place. Numbers are of native byte order and at least of 32 bits where they are floats, indices
+    are int32 where they fit.
+    """
+    from scipy.sparse import csr_array, issparse  # reading a tree does not need it
+
+    matrix = matrix if issparse(matrix) else np.asarray(matrix)
+    dtype = matrix.dtype.newbyteorder("=")
+    if dtype == np.float16:  # SciPy does not compute with it
+        dtype = np.dtype(np.float32)
+    rows = csr_array(matrix.astype(dtype, copy=False))
+    # Only the arrays: flags of the matrix may be wrong
+    rows = csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+    has_zeros = not keep_zeros and not rows.data.all()
+    if rows.has_canonical_format and not has_zeros:
+        return rows
+    rows = rows.copy()
+    rows.sum_duplicates()
+    if not keep_zeros:
+        rows.eliminate_zeros()
+    return rows
 
 
 def offsets(length: Integer) -> Int64:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 
 from hstree._files import read_unpacked, replacing
-from hstree._ragged import offsets, segment_ids
+from hstree._ragged import canonical_csr, offsets, segment_ids
 from hstree._text import plural, quoted, strict_text
 from hstree._typing import Array, Int64
 from hstree.errors import InputError, naming
@@ -98,10 +98,9 @@ def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
 
     Raises InputError when X has a number that is not finite, or Y one that is not 0 or 1.
     """
-    X, Y = scipy.sparse.csr_array(X, copy=True), indicator(Y, "Y")
+    X, Y = canonical_csr(X, keep_zeros=True), indicator(Y, "Y")
     if X.shape[0] != Y.shape[0]:
         raise InputError(f"X has {X.shape[0]} samples and Y {Y.shape[0]}; give labels for each")
-    X.sum_duplicates()
     if not np.isfinite(X.data).all():
         raise InputError("X has a number that is not finite; the text form has none")
     with replacing(path) as file:
@@ -114,12 +113,11 @@ def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
 
 
 def indicator(y: Any, name: str) -> Any:
-    """Return labels (n, V) as a CSR array of their own that stores a 1 for each.
+    """Return labels (n, V) as a canonical CSR array that stores a 1 for each.
 
     Raises InputError, which calls them `name`, when a value is not 0 or 1.
     """
-    Y = scipy.sparse.csr_array(y, copy=True)
-    Y.eliminate_zeros()
+    Y = canonical_csr(y)
     if not (Y.data == 1).all():
         wrong = Y.data[Y.data != 1][0]
         raise InputError(

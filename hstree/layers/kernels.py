@@ -14,6 +14,8 @@ from hstree._typing import Array, Bool, Float64, Int32, Int64, Integer
 
 #: Pairs scored at a time by `gather_dot`: two gathered blocks of this many rows stay in cache.
 PAIRS = 2048
+#: Rows per occurrence from which `touched_rows` sorts the occurrences instead of marking the rows.
+ROWS_PER_OCCURRENCE = 16
 
 
 # Log-probabilities and errors of decisions.
@@ -133,11 +135,14 @@ def gather_dot_backward(
 
 
 def touched_rows(row: Integer, n_rows: int) -> tuple[Int64, Int32]:
-    """Distinct rows (r,), ascending, and the index of each occurrence; O(P + R), without a sort.
+    """Distinct rows (r,), ascending, and the index of each occurrence.
 
     `row` holds numbers below `n_rows`, which may repeat; the indices have its shape, and
-    ``touched[slot] == row``.
+    ``touched[slot] == row``. O(P + R) without a sort; O(P log P) where most rows do not occur.
     """
+    if n_rows > ROWS_PER_OCCURRENCE * row.size:
+        distinct, index = np.unique(row, return_inverse=True)
+        return distinct.astype(np.int64), index.reshape(row.shape).astype(np.int32)
     is_touched = np.zeros(n_rows, bool)
     is_touched[row] = True
     touched = np.flatnonzero(is_touched)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from hstree._ragged import segment_ids
+from hstree._ragged import canonical_csr, segment_ids
 from hstree._typing import Bool, Float64, Int64
 from hstree.errors import InputError, OptionError
 
@@ -94,9 +94,8 @@ def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise OptionError.about("k", f"is {k!r}; it must be a whole number, 1 or more")
     Y, is_sparse = _indicator(y_true), scipy.sparse.issparse(y_score)
-    # as floats, since unsigned numbers have no negative ones
-    S: Any = scipy.sparse.csr_array(y_score) if is_sparse else np.asarray(y_score)
-    S = S.astype(np.float64, copy=False)
+    S: Any = canonical_csr(y_score, keep_zeros=True) if is_sparse else np.asarray(y_score)
+    S = S.astype(np.float64, copy=False)  # unsigned numbers have no negative ones
     if S.shape != Y.shape:
         raise InputError(f"y_score has the shape {S.shape}, y_true {Y.shape}; give one score each")
     n, width = Y.shape[0], min(k, Y.shape[1])
@@ -117,9 +116,7 @@ def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
 
 def _indicator(y: Any) -> Any:
     """Return right labels (n, V) as a CSR array that stores nothing else."""
-    rows: Any = y if scipy.sparse.issparse(y) else np.asarray(y)
-    Y = scipy.sparse.csr_array(rows)
-    Y.eliminate_zeros()
+    Y = canonical_csr(y)
     if Y.ndim != 2 or Y.shape[0] == 0:
         raise InputError(f"right labels of shape {Y.shape}; expected (samples, labels)")
     return Y

@@ -11,6 +11,7 @@ from io import StringIO
 from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 
+from hstree._ragged import canonical_csr
 from hstree._text import quoted
 from hstree.errors import InputError
 
@@ -327,8 +328,7 @@ def of_chain(matrices: Sequence[Any], labels: Sequence[Any] | None) -> Outline:
     outline = Outline([None], [-1])
     parents = [0] if n_roots == 1 else [outline.add(None, 0) for _ in range(n_roots)]
     for number, matrix in enumerate(matrices):
-        matrix = matrix.tocsr(copy=True)
-        matrix.eliminate_zeros()
+        matrix = canonical_csr(matrix)
         is_last = number == len(matrices) - 1
         items = []
         for row, size in enumerate((matrix.indptr[1:] - matrix.indptr[:-1]).tolist()):

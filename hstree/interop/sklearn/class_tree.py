@@ -13,6 +13,8 @@ import scipy.sparse
 from sklearn.utils.extmath import randomized_svd
 
 from hstree._compiled import numpy_alone
+from hstree._options import effective
+from hstree._ragged import canonical_csr
 from hstree._typing import Array, Float64, Int64
 from hstree.builders import build
 from hstree.builders.registry import builder as builder_named
@@ -21,7 +23,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
-from hstree.interop.sklearn.linear import Rows, is_sparse
+from hstree.interop.sklearn.linear import Rows, is_sparse, without_empty_columns
 from hstree.tree import Tree
 
 #: Name of the default builder of classes, and the most classes that it leaves under the root.
@@ -89,10 +91,18 @@ def tree_of(
         options = {"random_state": random_state, **options}
     if builder.takes is Vocabulary:
         source: Any = Vocabulary(labels, counts(), source={"kind": "class frequencies"})
+    elif method == "kmeans" and _is_flat(effective(builder.options, options, method), len(labels)):
+        zeros = np.zeros((len(labels), 1))  # the tree is the same for any vectors
+        source = WordVectors(labels, zeros, counts=counts(), source={"kind": "class frequencies"})
     else:
         source = vectors()
     with numpy_alone(len(labels) <= MOST_BY_NUMPY):
         return build(method, source, **options)
+
+
+def _is_flat(options: Mapping[str, Any], n_labels: int) -> bool:
+    """Whether k-means with these options puts all labels under the root."""
+    return options["from"] is None and n_labels <= max(options["arity"], options["max_leaves"] or 0)
 
 
 def label_ids(tree: Tree, names: Sequence[str]) -> Int64:
@@ -150,6 +160,8 @@ def class_vectors(
 
 def few_dimensions(table: Any, random_state: int) -> Array:
     """Return rows, dense or sparse, as at most `MOST_DIMENSIONS` numbers each, dense."""
+    if is_sparse(table):
+        table, _ = without_empty_columns(canonical_csr(table))
     if table.shape[1] > MOST_DIMENSIONS:
         n_components = min(MOST_DIMENSIONS, table.shape[0])
         U, S, _ = randomized_svd(table, n_components, random_state=random_state)

@@ -27,7 +27,19 @@ from hstree.interop.sklearn.class_tree import (
     label_ids,
     tree_of_classes,
 )
-from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse
+from hstree.interop.sklearn.linear import (
+    ACCEPTED,
+    LinearTree,
+    Rows,
+    canonical_rows,
+    check_not_too_large,
+    check_not_too_small,
+    is_sparse,
+    occurring_features,
+    select_columns,
+    spread_columns,
+    spread_rows,
+)
 from hstree.interop.sklearn.solvers import Adagrad, solve, solve_by_child
 from hstree.tree import Tree, load
 from hstree.tree.hierarchy import Hierarchy
@@ -41,8 +53,6 @@ ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
 MOST_WEIGHTS = 5_000_000
 
 _AT_LEAST_ONE, _ABOVE_ZERO = Annotated[int, Range(1)], Annotated[float, Range(0, exclude_min=True)]
-#: Arguments of scikit-learn's check of X.
-_ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 _RANGES = {
     "solver": Literal["auto", "lbfgs", "liblinear", "adagrad"],
     "weight_threshold": Annotated[float, Range(0)],
@@ -116,7 +126,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         With ``str(class)`` as labels.
     weight_ : float array or CSR array (R, n_features)
         Rows as ``docs/tree-format.md`` lays them out; float32 where X is. CSR, of float32, after
-        "liblinear", until `partial_fit`.
+        "liblinear", and CSR where most features of a sparse X do not occur, until `partial_fit`.
     bias_ : float array (R,)
     coef_ : float array (V, n_features)
         Weights of the classes, as those of `LogisticRegression`, (1, n_features) for two classes;
@@ -148,6 +158,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     """
 
     _seen: Float64 | None  # what L-BFGS was fitted to, as Adagrad takes it
+    _features: Int64 | None  # (K,) features that the model has, ascending; None for all
 
     def __init__(
         self,
@@ -190,7 +201,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         X, y, weight = self._validated(X, y, sample_weight, reset=True)
         tree = self._given_tree()
         classes = _without_nodes(tree, np.unique(y))
-        if self.warm_start and self._fits(X, classes, tree):
+        is_warm = self.warm_start and self._fits(X, classes, tree)
+        X = self._select_features(X, is_warm)
+        if is_warm:
             self._model.counts = class_counts(*self._labels(y, weight), len(classes))
             self._begin()
         else:
@@ -241,7 +254,10 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         if (new := _without_nodes(tree, np.setdiff1d(y, known))).size:
             raise ValueError(f"y has the class {new.tolist()[0]!r}, which is not among classes")
         if first:
+            self._features = None
             self._start(X, y, weight, known, tree)
+        else:
+            self._spread_to(None)
         return self._train(X, *self._labels(y, weight), 1)
 
     def predict(self, X: Any) -> Array:
@@ -343,7 +359,10 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     @property
     def weight_(self) -> Any:
         """Node vectors, a float array or a CSR array (R, n_features)."""
-        return self._model.weight
+        weight = self._model.weight
+        if self._features is None:
+            return weight
+        return spread_columns(scipy.sparse.csr_array(weight), self._features, self.n_features_in_)
 
     @property
     def bias_(self) -> Array:
@@ -382,14 +401,54 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool
     ) -> tuple[Rows, Array, Float64]:
         """Check the samples, their classes and their weights (n,)."""
-        X, y = validate_data(self, X, y, reset=reset, **_ACCEPTED)
+        X, y = validate_data(self, X, y, reset=reset, **ACCEPTED)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return _rows(X), y, weight
+        X = canonical_rows(X)
+        check_not_too_large(X)
+        check_not_too_small(X)
+        return X, y, weight
 
     def _checked(self, X: Any) -> Rows:
         check_is_fitted(self)
-        return _rows(validate_data(self, X, reset=False, **_ACCEPTED))
+        X = canonical_rows(validate_data(self, X, reset=False, **ACCEPTED))
+        check_not_too_large(X)
+        return X if self._features is None else select_columns(X, self._features)
+
+    def _select_features(self, X: Rows, is_warm: bool) -> Rows:
+        """Choose the features of the model for a training X; return X with these alone.
+
+        Features that do not occur in a sparse X are left out where they are the most, except for
+        those of the weights that a warm start begins with.
+        """
+        features: Int64 | None = None
+        if is_sparse(X):
+            features = occurring_features(X)
+            if is_warm and self._features is None:
+                features = None
+            elif is_warm:
+                features = np.union1d(self._features, features)
+            if features is not None and 2 * len(features) > X.shape[1]:
+                features = None
+        if is_warm:
+            self._spread_to(features)
+        self._features = features
+        return X if features is None else select_columns(X, features)
+
+    def _spread_to(self, features: Int64 | None) -> None:
+        """Give the model more features, or all where they are None; new weights are zero."""
+        if self._features is None:
+            return
+        if features is None:
+            at, n_features = self._features, self.n_features_in_
+        else:
+            at, n_features = np.searchsorted(features, self._features), len(features)
+        self._model.spread(at, n_features)
+        if self._optimiser is not None:
+            self._optimiser.spread(at, n_features)
+        if self._seen is not None:
+            self._seen = np.append(spread_rows(self._seen[:-1], at, n_features), self._seen[-1])
+        self._features = features
 
     def _start(self, X: Rows, y: Array, weight: Float64, classes: Array, tree: Tree | None) -> None:
         """Make the tree, unless one is given, and an untrained model."""
@@ -405,6 +464,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             tree = tree_of_classes(self.builder, options, X, number, weight, names, int(seed))
         check_single_codes(tree, "a classifier", "build it without epsilon, trees and senses")
         self.tree_, self.classes_, self._label_of_class = tree, classes, label_ids(tree, names)
+        self._n_features = self.n_features_in_
         self._model = LinearTree(
             tree,
             X.shape[1],
@@ -429,7 +489,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             return False
         is_same = tree is None or pruned(tree, self.tree_.labels) == self.tree_
         model = self._model
-        made_for = model.shape[1], model.fit_intercept
+        made_for = self._n_features, model.fit_intercept
         return is_same and made_for == (X.shape[1], self.fit_intercept)
 
     def _begin(self) -> None:
@@ -530,10 +590,6 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
                 f"class_weight is {self.class_weight!r}; it is 'balanced', None or a mapping of "
                 "classes to weights"
             )
-
-
-def _rows(X: Any) -> Rows:
-    return scipy.sparse.csr_array(X) if is_sparse(X) else X
 
 
 def _without_nodes(tree: Tree | None, values: Array) -> Array:

@@ -206,7 +206,8 @@ class LabelNodes(NamedTuple):
         with np.errstate(divide="ignore"):
             least = float(np.log(threshold))
         parts = []
-        if len(self.bias) <= MOST_EDGES and self.weight.shape[1] * len(self.bias) <= TABLE_LIMIT:
+        n_features = min(self.weight.shape[1], self.weight.nnz)  # that have a weight, at most
+        if len(self.bias) <= MOST_EDGES and n_features * len(self.bias) <= TABLE_LIMIT:
             for samples, log_prob in self.log_prob(X):
                 kth = np.partition(log_prob, -k, axis=1)[:, -k]
                 sample, label = np.nonzero(log_prob >= np.maximum(kth, least)[:, None])

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from hstree._files import current_file, read_json, read_regular, replacing_together, write_json
 from hstree._options import Option, Range
+from hstree._ragged import canonical_csr, segment_ids
 from hstree._text import one_line
 from hstree._typing import Array, Float64, Int64
 from hstree.builders.shared.prune import pruned
@@ -27,10 +28,20 @@ from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, InputError
 from hstree.interop.sklearn.class_tree import NARROW_ABOVE, few_dimensions, label_ids, tree_of
 from hstree.interop.sklearn.label_nodes import LabelNodes, Objective, fit_nodes
+from hstree.interop.sklearn.linear import (
+    ACCEPTED,
+    check_not_too_large,
+    largest_feature,
+    occurring_features,
+    select_columns,
+    spread_columns,
+)
 from hstree.tree import Tree, load
 
 #: Numbers of the labels' vectors up to which these are taken as they are.
 MOST_NUMBERS = 1 << 20
+#: Numbers from which on float32 has whole numbers alone, so that they need not be counts.
+MOST_COUNT = 1 << 24
 #: What `save` writes. The weights are safetensors: ``start`` (E + 2,), ``feature`` and ``weight``
 #: of a CSR array, ``bias`` (E + 1,), and ``scale`` (n_features,), by which features are multiplied.
 FORMAT, VERSION = "hstree label tree", 1
@@ -54,10 +65,6 @@ class _Config(msgspec.Struct):
     has_unit_length: bool
     sparse: bool
     dtype: str
-
-
-#: Arguments of scikit-learn's check of X.
-_ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 
 
 class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -85,8 +92,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     scaling : {"auto", "tfidf", "unit", "none"}, default "auto"
         "unit" scales each sample to length one, "tfidf" weights features by their inverse document
         frequency first; "none" divides all samples by one number, their root mean squared length.
-        "auto" is "tfidf" for a training X of whole numbers, 0 or more, "unit" for other numbers
-        that are 0 or more, else "none".
+        "auto" is "tfidf" for a training X of whole numbers from 0 to 2**24, "unit" for other
+        numbers that are 0 or more, else "none".
     tol : float, default 0.3
         Tolerance of liblinear's dual coordinate descent, which solves each model in at most 100
         rounds.
@@ -164,9 +171,14 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         """
         for name, annotation in _RANGES.items():
             Option.of(name, annotation).checked(getattr(self, name))
-        X, y = validate_data(self, X, y, multi_output=True, **_ACCEPTED)
+        X, y = validate_data(self, X, y, multi_output=True, **ACCEPTED)
         Y = self._set_classes(y)
-        X = self._set_scale(scipy.sparse.csr_array(X))
+        X = canonical_csr(X)
+        self._set_scale(X)
+        X = self._scaled(X)
+        # Time and memory follow the features that occur; the others have no weight
+        features, n_features = occurring_features(X), X.shape[1]
+        X = select_columns(X, features)
         names = [str(name) for name in self.classes_.tolist()]
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
@@ -178,7 +190,9 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         self._number(tree, names)
         objective = Objective(self.C, self.tol, self.weight_threshold, int(seed))
         Y_of_tree = Y.tocsc()[:, self._class_of_label]
-        self._model = fit_nodes(tree, X, Y_of_tree, objective, self.n_jobs)
+        nodes = fit_nodes(tree, X, Y_of_tree, objective, self.n_jobs)
+        weight = spread_columns(nodes.weight, features, n_features)
+        self._model = nodes._replace(weight=weight)
         return self
 
     def predict_proba(self, X: Any, k: int | None = None) -> Any:
@@ -327,26 +341,45 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         self.classes_ = np.arange(Y.shape[1])
         return Y.astype(np.int8)
 
-    def _set_scale(self, X: Any) -> Any:
-        """Choose how samples are scaled, and return those of the training, scaled."""
-        is_positive, is_whole = (X.data >= 0).all(), (X.data == np.rint(X.data)).all()
+    def _set_scale(self, X: Any) -> None:
+        """Choose how samples are scaled by those of the training, a canonical CSR array."""
+        n, n_features = X.shape
         scaling = self.scaling
         if scaling == "auto":
-            scaling = "none" if not is_positive else "tfidf" if is_whole else "unit"
-        n = X.shape[0]
+            # Larger numbers of the type are all whole
+            is_count = (X.data == np.rint(X.data)).all() and largest_feature(X) < MOST_COUNT
+            is_positive = (X.data > 0).all()
+            scaling = "none" if not is_positive else "tfidf" if is_count else "unit"
         self._has_unit_length = scaling != "none"
-        self.scale_ = np.ones(X.shape[1])
         if scaling == "tfidf":
-            n_samples = np.bincount(X.indices[X.data != 0], minlength=X.shape[1])
-            self.scale_ = np.log((1 + n) / (1 + n_samples)) + 1
-        elif scaling == "none":
-            self.scale_ /= np.sqrt(np.vdot(X.data, X.data) / n) or 1
-        return self._scaled(X)
+            features, n_samples = np.unique(X.indices, return_counts=True)
+            self.scale_ = np.full(n_features, np.log(1 + n) + 1)
+            self.scale_[features] = np.log((1 + n) / (1 + n_samples)) + 1
+            return
+        length = 1.0
+        if scaling == "none":
+            # A power of two is divided out, so that squares neither overflow nor vanish
+            exponent = np.frexp(largest_feature(X))[1]
+            data = np.ldexp(X.data.astype(np.float64), -exponent)
+            length = float(np.ldexp(np.sqrt(np.vdot(data, data) / n) or 1, exponent))
+        self.scale_ = np.broadcast_to(1 / length, n_features)
 
     def _scaled(self, X: Any) -> Any:
-        content = (X.data * self.scale_[X.indices]).astype(X.dtype), X.indices, X.indptr
-        scaled = scipy.sparse.csr_array(content, shape=X.shape)
-        return normalize(scaled, copy=False) if self._has_unit_length else scaled
+        """Return the samples of a canonical CSR array as the model takes them."""
+        data = X.data.astype(np.float64)
+        sample = segment_ids(X.indptr)
+        if self._has_unit_length:
+            # Powers of two are divided out, so that squares neither overflow nor vanish
+            exponent = np.frexp(abs(X).max(axis=1).toarray().ravel())[1]
+            data = np.ldexp(data, -exponent[sample])
+        data *= self.scale_[X.indices]
+        if self._has_unit_length:
+            data /= np.sqrt(np.bincount(sample, data**2, minlength=X.shape[0]))[sample]
+        with np.errstate(over="ignore"):  # refused as too large
+            data = data.astype(X.dtype)
+        scaled = scipy.sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+        check_not_too_large(scaled)
+        return scaled
 
     def _built(self, X: Any, Y: Any, names: list[str], seed: int) -> Tree:
         """Build the tree from the labels' samples, which are scaled already."""
@@ -377,9 +410,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
-        return self._scaled(
-            scipy.sparse.csr_array(validate_data(self, X, reset=False, **_ACCEPTED))
-        )
+        return self._scaled(canonical_csr(validate_data(self, X, reset=False, **ACCEPTED)))
 
     def _searched(self, X: Any, k: int, threshold: float = 0.0) -> Any:
         """Return the probabilities of the k likeliest classes from a threshold on, sparse."""

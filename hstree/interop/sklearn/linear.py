@@ -13,8 +13,9 @@ import numpy as np
 import scipy.sparse
 
 from hstree._compiled import twin
-from hstree._ragged import offsets, ranges, segment_ids
+from hstree._ragged import canonical_csr, offsets, ranges, segment_ids
 from hstree._typing import Array, Float64, Int32, Int64, Integer
+from hstree.errors import InputError
 from hstree.layers import kernels
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.node_groups import (
@@ -32,6 +33,12 @@ from hstree.tree.weight_rows import NARROW, edge_mass
 
 #: Samples: a dense array or a CSR array (n, n_features).
 Rows = Any
+
+#: Arguments of scikit-learn's check of X, after which `canonical_rows` takes it.
+ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C"}
+#: Largest absolute value of a feature whose products do not overflow in float32, and the smallest
+#: largest one whose products do not vanish.
+LARGEST, SMALLEST = 2.0**62, 2.0**-62
 
 #: Products of a sparse X with weights that are laid out at a time.
 PRODUCTS = 1 << 20
@@ -148,6 +155,17 @@ class LinearTree:
         if self.sparse:
             return scipy.sparse.csr_array(X)
         return X.toarray() if is_sparse(X) else X
+
+    def spread(self, features: Int64, n_features: int) -> None:
+        """Make the present features the ones numbered `features` (K,) of `n_features`.
+
+        The weights of the others are zero. The model is for a sparse X.
+        """
+        if self._table is not None:
+            self._table = spread_rows(self._table, features, n_features)
+        if self.kept is not None:
+            self.kept = spread_columns(self.kept, features, n_features)
+        self.shape = len(self.bias), n_features
 
     def log_prob(self, X: Rows) -> Iterator[tuple[slice, Float64]]:
         """Yield slices of the samples, and the log-probabilities (samples, V) of all labels."""
@@ -341,6 +359,9 @@ def add_products(logits: Array, X: Rows, table: Array, item: Int64, row: Int64) 
 
 def product(X: Any, weight: Any) -> Array:
     """Return the products (n, k) of sparse samples (n, features) and weights (k, features)."""
+    if X.shape[1] > X.nnz + weight.nnz:  # most columns are empty in both
+        features, _ = kernels.touched_rows(np.r_[X.indices, weight.indices], X.shape[1])
+        X, weight = select_columns(X, features), select_columns(weight, features)
     if weight.shape[1] < X.nnz and weight.shape[0] * weight.shape[1] <= TABLE_LIMIT:
         return np.asarray(X @ weight.T.toarray(order="C"))
     return np.asarray((weight @ X.T).toarray().T)
@@ -349,6 +370,65 @@ def product(X: Any, weight: Any) -> Array:
 def is_sparse(X: Any) -> bool:
     """Whether X is one of scipy's sparse arrays or matrices."""
     return bool(scipy.sparse.issparse(X))
+
+
+def canonical_rows(X: Any) -> Rows:
+    """Return X, dense or sparse, as the models take it: C-contiguous or a canonical CSR array."""
+    return canonical_csr(X) if is_sparse(X) else X
+
+
+def largest_feature(X: Rows) -> float:
+    """Return the largest absolute value of X."""
+    values = X.data if is_sparse(X) else X
+    return max(float(values.max(initial=0)), -float(values.min(initial=0)))
+
+
+def check_not_too_large(X: Rows) -> None:
+    """Refuse X where sums of its products with weights may overflow in float32."""
+    if (largest := largest_feature(X)) > LARGEST:
+        raise InputError(
+            f"X has a value of magnitude {largest:.3g}; up to {LARGEST:.1g} is accepted: scale the "
+            "features, in training and prediction, so that most values are between -1 and 1"
+        )
+
+
+def check_not_too_small(X: Rows) -> None:
+    """Refuse X where all values are so small that the penalty keeps all weights at zero."""
+    if 0 < (largest := largest_feature(X)) < SMALLEST:
+        raise InputError(
+            f"the largest magnitude in X is {largest:.3g}; {SMALLEST:.1g} or more is accepted: scale "
+            "the features, in training and prediction, so that some values are near 1"
+        )
+
+
+def occurring_features(X: Any) -> Int64:
+    """Return the features (K,), ascending, that a CSR array has numbers of; at least one."""
+    features, _ = kernels.touched_rows(X.indices, X.shape[1])
+    return features if len(features) else np.zeros(1, np.int64)
+
+
+def select_columns(X: Rows, features: Int64) -> Rows:
+    """Return the columns `features` (K,), ascending, of a dense or a canonical CSR array."""
+    if not is_sparse(X):
+        return X[:, features]
+    column = np.minimum(np.searchsorted(features, X.indices), len(features) - 1)
+    is_selected = features[column] == X.indices
+    start = offsets(is_selected)[X.indptr].astype(X.indptr.dtype)
+    content = X.data[is_selected], column[is_selected].astype(X.indices.dtype), start
+    return scipy.sparse.csr_array(content, shape=(X.shape[0], len(features)))
+
+
+def spread_columns(X: Any, features: Int64, n_features: int) -> Any:
+    """Return a CSR array (n, K) with its columns as the columns `features` of `n_features`."""
+    content = X.data, features[X.indices], X.indptr
+    return scipy.sparse.csr_array(content, shape=(X.shape[0], n_features))
+
+
+def spread_rows(array: Array, rows: Int64, n_rows: int) -> Array:
+    """Return an array of zeros of `n_rows` rows, in which `rows` (K,) are those of an array."""
+    result = np.zeros((n_rows, *array.shape[1:]), array.dtype)
+    result[rows] = array
+    return result
 
 
 def without_empty_columns(X: Any) -> tuple[Any, Int32]:

@@ -28,7 +28,13 @@ from hstree._jobs import n_parallel, parallel
 from hstree._ragged import segment_ids
 from hstree._typing import Array, Float64, Int32, Int64, Integer
 from hstree.interop.sklearn.label_nodes import dual_logistic
-from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse, without_empty_columns
+from hstree.interop.sklearn.linear import (
+    LinearTree,
+    Rows,
+    is_sparse,
+    spread_rows,
+    without_empty_columns,
+)
 from hstree.layers import kernels
 from hstree.training.adagrad import TINY, adagrad_rows
 from hstree.tree.weight_rows import row_curvature
@@ -288,12 +294,20 @@ class Adagrad:
         self._bias_squares = np.zeros(len(model.bias))
         if seen is not None:
             curvature = row_curvature(model.tree, model.counts)
-            pair = (seen[:-1], curvature) if model.sparse else (curvature, seen[:-1])
-            self._squares += np.multiply.outer(*pair)
+            occurring = np.flatnonzero(seen[:-1])
+            if model.sparse:
+                self._squares[occurring] = np.multiply.outer(seen[occurring], curvature)
+            else:
+                self._squares[:, occurring] = np.multiply.outer(curvature, seen[occurring])
             self._bias_squares += seen[-1] * curvature
         # Step up to which the penalty of each weight is paid
         self._paid = np.zeros(model.table.shape, np.int32)
         self._steps = 0
+
+    def spread(self, features: Int64, n_features: int) -> None:
+        """Follow `LinearTree.spread`."""
+        self._squares = spread_rows(self._squares, features, n_features)
+        self._paid = spread_rows(self._paid, features, n_features)
 
     def epoch(
         self,
