@@ -120,8 +120,12 @@ class WordVectors:
             with np.errstate(over="ignore"):  # refused as it is not finite
                 self.vectors = np.ascontiguousarray(array, np.float32).view()
             self.vectors.setflags(write=False)
-        if not all(np.isfinite(rows).all() for rows in self._blocks()):
+        # NaN where a number is NaN, as maxima keep it
+        largest = np.max([(rows.max(), -rows.min()) for rows in self._blocks()])
+        if not np.isfinite(largest):
             raise _not_finite(array, np.asarray(self.vectors), self.labels)
+        if largest < np.finfo(np.float32).tiny and array.dtype != np.float32:
+            _check_not_too_small(array)
         if not isinstance(self.labels, RowNumbers) and len(set(self.labels)) < len(self.labels):
             twice = Counter(self.labels).most_common(1)[0][0]
             first = self.labels.index(twice)
@@ -165,7 +169,7 @@ class WordVectors:
         if counts is not None and len(counts) >= MADE_UP:
             counts = None if (np.diff(counts, append=0) == -1).all() else counts
         labels = [str(key) for key in keyed.index_to_key]
-        return cls(labels, np.array(keyed.vectors, np.float32), counts=counts)
+        return cls(labels, np.array(keyed.vectors), counts=counts)
 
     @classmethod
     def read(
@@ -287,6 +291,16 @@ def counts_of(keyed: KeyedVectorsLike) -> Int64 | None:
     counts = getattr(keyed, "expandos", {}).get("count")
     refuse_masked(counts, "counts")
     return None if counts is None else np.array(counts, np.int64)
+
+
+def _check_not_too_small(array: Array) -> None:
+    """Refuse vectors that are not zero and of which float32 keeps too few digits."""
+    largest = max(abs(array.max()), abs(array.min()))
+    if largest > 0:
+        raise InputError(
+            f"the largest magnitude in the vectors is {largest:.3g}, too small for float32; "
+            "multiply all vectors by the same number"
+        )
 
 
 def _not_finite(array: Array, vectors: Float32, labels: Sequence[str]) -> InputError:

@@ -29,16 +29,15 @@ from hstree.interop.sklearn.class_tree import (
 )
 from hstree.interop.sklearn.linear import (
     ACCEPTED,
+    FeatureColumns,
     LinearTree,
     Rows,
     canonical_rows,
     check_not_too_large,
     check_not_too_small,
     is_sparse,
+    lengthened,
     occurring_features,
-    select_columns,
-    spread_columns,
-    spread_rows,
 )
 from hstree.interop.sklearn.solvers import Adagrad, solve, solve_by_child
 from hstree.tree import Tree, load
@@ -126,7 +125,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         With ``str(class)`` as labels.
     weight_ : float array or CSR array (R, n_features)
         Rows as ``docs/tree-format.md`` lays them out; float32 where X is. CSR, of float32, after
-        "liblinear", and CSR where most features of a sparse X do not occur, until `partial_fit`.
+        "liblinear", until `partial_fit`; CSR where most features of the first sparse X do not
+        occur.
     bias_ : float array (R,)
     coef_ : float array (V, n_features)
         Weights of the classes, as those of `LogisticRegression`, (1, n_features) for two classes;
@@ -158,7 +158,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     """
 
     _seen: Float64 | None  # what L-BFGS was fitted to, as Adagrad takes it
-    _features: Int64 | None  # (K,) features that the model has, ascending; None for all
+    _columns: FeatureColumns | None  # features that the model has; None for all
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         tree = self._given_tree()
         classes = _without_nodes(tree, np.unique(y))
         is_warm = self.warm_start and self._fits(X, classes, tree)
-        X = self._select_features(X, is_warm)
+        X = self._with_columns(X, not is_warm)
         if is_warm:
             self._model.counts = class_counts(*self._labels(y, weight), len(classes))
             self._begin()
@@ -253,11 +253,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         tree = self._given_tree() if first else self.tree_
         if (new := _without_nodes(tree, np.setdiff1d(y, known))).size:
             raise ValueError(f"y has the class {new.tolist()[0]!r}, which is not among classes")
+        X = self._with_columns(X, first)
         if first:
-            self._features = None
             self._start(X, y, weight, known, tree)
-        else:
-            self._spread_to(None)
         return self._train(X, *self._labels(y, weight), 1)
 
     def predict(self, X: Any) -> Array:
@@ -360,9 +358,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def weight_(self) -> Any:
         """Node vectors, a float array or a CSR array (R, n_features)."""
         weight = self._model.weight
-        if self._features is None:
-            return weight
-        return spread_columns(scipy.sparse.csr_array(weight), self._features, self.n_features_in_)
+        return weight if self._columns is None else self._columns.spread(weight)
 
     @property
     def bias_(self) -> Array:
@@ -413,42 +409,26 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         check_is_fitted(self)
         X = canonical_rows(validate_data(self, X, reset=False, **ACCEPTED))
         check_not_too_large(X)
-        return X if self._features is None else select_columns(X, self._features)
+        return X if self._columns is None else self._columns.select(X)
 
-    def _select_features(self, X: Rows, is_warm: bool) -> Rows:
-        """Choose the features of the model for a training X; return X with these alone.
+    def _with_columns(self, X: Rows, is_first: bool) -> Rows:
+        """Return a training X with the columns of the model, which has one for each feature of X.
 
-        Features that do not occur in a sparse X are left out where they are the most, except for
-        those of the weights that a warm start begins with.
+        Features that do not occur in a sparse X have none where they are the most.
         """
-        features: Int64 | None = None
-        if is_sparse(X):
-            features = occurring_features(X)
-            if is_warm and self._features is None:
-                features = None
-            elif is_warm:
-                features = np.union1d(self._features, features)
-            if features is not None and 2 * len(features) > X.shape[1]:
-                features = None
-        if is_warm:
-            self._spread_to(features)
-        self._features = features
-        return X if features is None else select_columns(X, features)
-
-    def _spread_to(self, features: Int64 | None) -> None:
-        """Give the model more features, or all where they are None; new weights are zero."""
-        if self._features is None:
-            return
-        if features is None:
-            at, n_features = self._features, self.n_features_in_
-        else:
-            at, n_features = np.searchsorted(features, self._features), len(features)
-        self._model.spread(at, n_features)
-        if self._optimiser is not None:
-            self._optimiser.spread(at, n_features)
-        if self._seen is not None:
-            self._seen = np.append(spread_rows(self._seen[:-1], at, n_features), self._seen[-1])
-        self._features = features
+        if is_first:
+            self._columns = None
+            if is_sparse(X) and 2 * len(occurring_features(X)) < X.shape[1]:
+                self._columns = FeatureColumns(X)
+        elif self._columns is not None:
+            self._columns.add(X)
+            if (width := self._columns.width) > self._model.shape[1]:
+                self._model.widen(width)
+                if self._optimiser is not None:
+                    self._optimiser.widen(width)
+                if self._seen is not None:
+                    self._seen = np.append(lengthened(self._seen[:-1], width), self._seen[-1])
+        return X if self._columns is None else self._columns.select(X)
 
     def _start(self, X: Rows, y: Array, weight: Float64, classes: Array, tree: Tree | None) -> None:
         """Make the tree, unless one is given, and an untrained model."""
@@ -478,7 +458,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def _chosen_solver(self, X: Rows) -> str:
         if self.solver != "auto":
             return self.solver
-        is_small = np.diff(self.tree_.row_start).max(initial=0) * X.shape[1] <= MOST_WEIGHTS
+        n_features = X.shape[1] if self._columns is None else len(self._columns.features)
+        is_small = np.diff(self.tree_.row_start).max(initial=0) * n_features <= MOST_WEIGHTS
         if is_sparse(X):
             return "lbfgs" if is_small and len(self.classes_) <= MOST_FLAT else "liblinear"
         return "lbfgs" if is_small else "adagrad"

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -21,7 +21,7 @@ from hstree._files import current_file, read_json, read_regular, replacing_toget
 from hstree._options import Option, Range
 from hstree._ragged import canonical_csr, segment_ids
 from hstree._text import one_line
-from hstree._typing import Array, Float64, Int64
+from hstree._typing import Array, Float64, Int64, Integer
 from hstree.builders.shared.prune import pruned
 from hstree.data.multilabel import indicator
 from hstree.data.vectors import WordVectors
@@ -65,6 +65,34 @@ class _Config(msgspec.Struct):
     has_unit_length: bool
     sparse: bool
     dtype: str
+
+
+class _FeatureScale(NamedTuple):
+    """Factors of features; almost all of a wide X have the same one, that of an unseen feature."""
+
+    features: Int64  #: (K,), ascending
+    factor: Float64  #: (K,)
+    other: float  #: factor of the other features
+
+    @classmethod
+    def from_array(cls, scale: Float64) -> Self:
+        """Return the factors of all features (n_features,)."""
+        other = float(scale.max(initial=0))
+        features = np.flatnonzero(scale != other)
+        return cls(features, scale[features], other)
+
+    def to_array(self, n_features: int) -> Float64:
+        """Return the factors of all features (n_features,)."""
+        scale = np.full(n_features, self.other)
+        scale[self.features] = self.factor
+        return scale
+
+    def factors(self, feature: Integer) -> Float64 | float:
+        """Return the factors of features that may repeat."""
+        if not len(self.features):
+            return self.other
+        at = np.minimum(np.searchsorted(self.features, feature), len(self.features) - 1)
+        return np.where(self.features[at] == feature, self.factor[at], self.other)
 
 
 class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -235,6 +263,11 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         """Biases of the edges and of the root (E + 1,)."""
         return self._model.bias
 
+    @property
+    def scale_(self) -> Float64:
+        """Factors of the features (n_features,)."""
+        return self._scale.to_array(self.n_features_in_)
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted classifier as a folder, without pickles; `load` is the inverse.
 
@@ -296,10 +329,11 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         self._is_single, self._is_sparse = classes is not None, config.sparse
         self._dtype, self._has_unit_length = np.dtype(config.dtype), config.has_unit_length
         self.classes_ = np.arange(tree.n_labels) if classes is None else np.array(classes)
-        self.scale_, self.n_features_in_ = tensors["scale"], len(tensors["scale"])
+        self._scale = _FeatureScale.from_array(tensors["scale"])
+        self.n_features_in_ = len(tensors["scale"])
         if names is not None:
             self.feature_names_in_ = np.array(names, object)
-        shape = len(tree.child) + 1, len(self.scale_)
+        shape = len(tree.child) + 1, self.n_features_in_
         content = tensors["weight"], tensors["feature"], tensors["start"]
         weight = scipy.sparse.csr_array(content, shape=shape)
         weight.check_format()
@@ -343,8 +377,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
 
     def _set_scale(self, X: Any) -> None:
         """Choose how samples are scaled by those of the training, a canonical CSR array."""
-        n, n_features = X.shape
-        scaling = self.scaling
+        n, scaling = X.shape[0], self.scaling
         if scaling == "auto":
             # Larger numbers of the type are all whole
             is_count = (X.data == np.rint(X.data)).all() and largest_feature(X) < MOST_COUNT
@@ -353,8 +386,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         self._has_unit_length = scaling != "none"
         if scaling == "tfidf":
             features, n_samples = np.unique(X.indices, return_counts=True)
-            self.scale_ = np.full(n_features, np.log(1 + n) + 1)
-            self.scale_[features] = np.log((1 + n) / (1 + n_samples)) + 1
+            factor = np.log((1 + n) / (1 + n_samples)) + 1
+            self._scale = _FeatureScale(features, factor, float(np.log(1 + n) + 1))
             return
         length = 1.0
         if scaling == "none":
@@ -362,7 +395,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             exponent = np.frexp(largest_feature(X))[1]
             data = np.ldexp(X.data.astype(np.float64), -exponent)
             length = float(np.ldexp(np.sqrt(np.vdot(data, data) / n) or 1, exponent))
-        self.scale_ = np.broadcast_to(1 / length, n_features)
+        self._scale = _FeatureScale(np.empty(0, np.int64), np.empty(0), 1 / length)
 
     def _scaled(self, X: Any) -> Any:
         """Return the samples of a canonical CSR array as the model takes them."""
@@ -372,7 +405,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             # Powers of two are divided out, so that squares neither overflow nor vanish
             exponent = np.frexp(abs(X).max(axis=1).toarray().ravel())[1]
             data = np.ldexp(data, -exponent[sample])
-        data *= self.scale_[X.indices]
+        data *= self._scale.factors(X.indices)
         if self._has_unit_length:
             data /= np.sqrt(np.bincount(sample, data**2, minlength=X.shape[0]))[sample]
         with np.errstate(over="ignore"):  # refused as too large

@@ -156,16 +156,14 @@ class LinearTree:
             return scipy.sparse.csr_array(X)
         return X.toarray() if is_sparse(X) else X
 
-    def spread(self, features: Int64, n_features: int) -> None:
-        """Make the present features the ones numbered `features` (K,) of `n_features`.
-
-        The weights of the others are zero. The model is for a sparse X.
-        """
-        if self._table is not None:
-            self._table = spread_rows(self._table, features, n_features)
-        if self.kept is not None:
-            self.kept = spread_columns(self.kept, features, n_features)
+    def widen(self, n_features: int) -> None:
+        """Add features up to this number, with weights of zero; the model is for a sparse X."""
         self.shape = len(self.bias), n_features
+        if self._table is not None:
+            self._table = lengthened(self._table, n_features)
+        if self.kept is not None:
+            content = self.kept.data, self.kept.indices, self.kept.indptr
+            self.kept = scipy.sparse.csr_array(content, shape=self.shape)
 
     def log_prob(self, X: Rows) -> Iterator[tuple[slice, Float64]]:
         """Yield slices of the samples, and the log-probabilities (samples, V) of all labels."""
@@ -407,10 +405,8 @@ def occurring_features(X: Any) -> Int64:
     return features if len(features) else np.zeros(1, np.int64)
 
 
-def select_columns(X: Rows, features: Int64) -> Rows:
-    """Return the columns `features` (K,), ascending, of a dense or a canonical CSR array."""
-    if not is_sparse(X):
-        return X[:, features]
+def select_columns(X: Any, features: Int64) -> Any:
+    """Return the columns `features` (K,), ascending, of a CSR array."""
     column = np.minimum(np.searchsorted(features, X.indices), len(features) - 1)
     is_selected = features[column] == X.indices
     start = offsets(is_selected)[X.indptr].astype(X.indptr.dtype)
@@ -424,11 +420,56 @@ def spread_columns(X: Any, features: Int64, n_features: int) -> Any:
     return scipy.sparse.csr_array(content, shape=(X.shape[0], n_features))
 
 
-def spread_rows(array: Array, rows: Int64, n_rows: int) -> Array:
-    """Return an array of zeros of `n_rows` rows, in which `rows` (K,) are those of an array."""
-    result = np.zeros((n_rows, *array.shape[1:]), array.dtype)
-    result[rows] = array
+def lengthened(array: Array, length: int) -> Array:
+    """Return an array with zeros appended to its first axis."""
+    result = np.zeros((length, *array.shape[1:]), array.dtype)
+    result[: len(array)] = array
     return result
+
+
+class FeatureColumns:
+    """Columns of a model for the features that occur, where most features of a sparse X do not.
+
+    Features get columns in the order in which they occur, so that weights stay where they are when
+    more features occur.
+
+    Attributes
+    ----------
+    features, column : int64 arrays (K,)
+        Features that have occurred, ascending, and the column of each.
+    width : int
+        Number of columns; those from K on are free.
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.n_features = X.shape[1]
+        self.features = occurring_features(X)
+        self.column = np.arange(len(self.features))
+        self.width = len(self.features)
+
+    def add(self, X: Rows) -> None:
+        """Give columns to the features that occur in X and have none, at least as many as before."""
+        new = np.setdiff1d(occurring_features(canonical_csr(X)), self.features)
+        at = np.searchsorted(self.features, new)
+        n_columns = len(self.features) + len(new)
+        self.column = np.insert(self.column, at, np.arange(len(self.features), n_columns))
+        self.features = np.insert(self.features, at, new)
+        if n_columns > self.width:
+            self.width = min(max(n_columns, 2 * self.width), self.n_features)
+
+    def select(self, X: Rows) -> Any:
+        """Return X (n, n_features) as a CSR array of the columns (n, width)."""
+        X = select_columns(canonical_csr(X), self.features)
+        content = X.data, self.column[X.indices], X.indptr
+        return scipy.sparse.csr_array(content, shape=(X.shape[0], self.width))
+
+    def spread(self, weight: Any) -> Any:
+        """Return weights (R, width) as a CSR array (R, n_features)."""
+        feature = np.zeros(self.width, np.int64)
+        feature[self.column] = self.features
+        return canonical_csr(
+            spread_columns(scipy.sparse.csr_array(weight), feature, self.n_features)
+        )
 
 
 def without_empty_columns(X: Any) -> tuple[Any, Int32]:

@@ -32,7 +32,7 @@ from hstree.interop.sklearn.linear import (
     LinearTree,
     Rows,
     is_sparse,
-    spread_rows,
+    lengthened,
     without_empty_columns,
 )
 from hstree.layers import kernels
@@ -304,10 +304,10 @@ class Adagrad:
         self._paid = np.zeros(model.table.shape, np.int32)
         self._steps = 0
 
-    def spread(self, features: Int64, n_features: int) -> None:
-        """Follow `LinearTree.spread`."""
-        self._squares = spread_rows(self._squares, features, n_features)
-        self._paid = spread_rows(self._paid, features, n_features)
+    def widen(self, n_features: int) -> None:
+        """Follow `LinearTree.widen`."""
+        self._squares = lengthened(self._squares, n_features)
+        self._paid = lengthened(self._paid, n_features)
 
     def epoch(
         self,
