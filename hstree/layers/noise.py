@@ -230,6 +230,7 @@ class CandidateLogits:
         self, weight: Array, bias: Array, hidden: Array, targets: Integer, labels: Integer
     ) -> None:
         self._weight, self._hidden = weight, hidden
+        targets = targets.astype(np.int64, copy=False)  # NumPy joins uint64 and int64 as floats
         self._is_shared = labels.ndim == 1
         if self._is_shared:
             # (B + k,) rows of the targets, then of the samples
