@@ -86,6 +86,21 @@ def test_a_data_frame_is_no_counts():
         hstree.build("huffman", pandas.DataFrame({"word": WORDS, "count": COUNTS}))
 
 
+BY_VECTORS = [n for n, b in hstree.builders().items() if b.takes is WordVectors]
+
+
+@pytest.mark.parametrize("exponent", [66, 126, -83, -120, 700, -700])
+@pytest.mark.parametrize("method", BY_VECTORS)
+def test_trees_do_not_depend_on_the_scale_of_vectors(method, exponent):
+    tree = hstree.build(method, ROWS.astype(np.float32), counts=COUNTS)
+    scaled = ROWS.astype(np.float32).astype(np.float64) * 2.0**exponent
+    if abs(exponent) < 127:
+        assert hstree.build(method, scaled, counts=COUNTS) == tree
+    else:
+        with pytest.raises(InputError, match=r"too (large|small) for float32"):
+            hstree.build(method, scaled, counts=COUNTS)
+
+
 def test_labels_that_are_numbers_may_be_pruned_by_number():
     assert hstree.prune(NUMBERED, [0, 3, "5"]).labels == ("0", "3", "5")
 

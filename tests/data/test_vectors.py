@@ -116,10 +116,18 @@ def test_float32_is_not_copied_and_the_rest_is_not_shared():
     assert rows.flags.writeable
 
 
+def test_vectors_of_small_numbers_need_one_that_float32_holds():
+    vectors = WordVectors(["a", "b"], [[1e-50, 2e-38], [0, 1]])
+    assert vectors.vectors[0, 0] == 0
+    WordVectors(["a"], [[0.0]])
+    WordVectors(["a"], np.array([[1e-45]], np.float32))  # nothing is lost
+
+
 BAD_CONTENT = {
     "nan": (["a", "b"], [[1.0], [np.nan]], r"row 1 \('b'\) holds nan"),
     "infinity": (["a", "b"], [[1.0, -np.inf], [2.0, 2.0]], r"row 0 .* -inf in column 1"),
     "too large": (["a"], [[1e300]], "too large for float32"),
+    "too small": (["a", "b"], [[1e-50, 0], [-2e-39, 0]], "magnitude in the vectors is 2e-39, too"),
     "several": (list("abc"), [[np.nan], [1.0], [np.inf]], "as do 1 other rows"),
     "a word twice": (["a", "b", "a"], [[1.0]] * 3, "'a' names row 0 and row 2"),
     "ragged": (["a", "b"], [[1.0], [1.0, 2.0]], "different lengths"),

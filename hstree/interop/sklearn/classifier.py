@@ -7,7 +7,6 @@ from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning

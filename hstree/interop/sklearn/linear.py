@@ -394,8 +394,8 @@ def check_not_too_small(X: Rows) -> None:
     """Refuse X where all values are so small that the penalty keeps all weights at zero."""
     if 0 < (largest := largest_feature(X)) < SMALLEST:
         raise InputError(
-            f"the largest magnitude in X is {largest:.3g}; {SMALLEST:.1g} or more is accepted: scale "
-            "the features, in training and prediction, so that some values are near 1"
+            f"the largest magnitude in X is {largest:.3g}; {SMALLEST:.1g} or more is accepted: "
+            "scale the features, in training and prediction, so that some values are near 1"
         )
 
 
@@ -448,7 +448,10 @@ class FeatureColumns:
         self.width = len(self.features)
 
     def add(self, X: Rows) -> None:
-        """Give columns to the features that occur in X and have none, at least as many as before."""
+        """Give columns to the features that occur in X and have none.
+
+        The width is doubled when it is too small, so that it seldom changes.
+        """
         new = np.setdiff1d(occurring_features(canonical_csr(X)), self.features)
         at = np.searchsorted(self.features, new)
         n_columns = len(self.features) + len(new)

@@ -1,0 +1,238 @@
+"""Features of the scikit-learn estimators: almost all of them empty, very large or very small."""
+
+import pickle
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from hstree.errors import HstreeError, InputError
+from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
+from hstree.interop.sklearn import label_tree as label_tree_module
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+N, N_FEATURES, N_CLASSES = 300, 200, 12
+MODELS = {
+    "label tree": ProbabilisticLabelTreeClassifier(),
+    "label tree, tf-idf": ProbabilisticLabelTreeClassifier(scaling="tfidf"),
+    "label tree, narrow": ProbabilisticLabelTreeClassifier("kmeans", builder_options={"arity": 3}),
+    "L-BFGS": HierarchicalSoftmaxClassifier(),
+    "L-BFGS, gmm": HierarchicalSoftmaxClassifier("gmm"),
+    "liblinear": HierarchicalSoftmaxClassifier(solver="liblinear"),
+    "Adagrad": HierarchicalSoftmaxClassifier("kmeans", solver="adagrad"),
+}
+
+
+def problem(seed=0, signed=True):
+    """Return a sparse X (N, N_FEATURES), and y; classes are well apart."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, N_CLASSES, N)
+    centres = np.random.default_rng(9).normal(size=(N_CLASSES, N_FEATURES))
+    X = (centres[y] * 2 + rng.normal(size=(N, N_FEATURES))) * (rng.random((N, N_FEATURES)) < 0.3)
+    return scipy.sparse.csr_array(X if signed else np.abs(X)), y
+
+
+def widened(X, n_features, seed=1):
+    """Return X with its columns spread, in order, over more columns, and their numbers."""
+    rng = np.random.default_rng(seed)
+    columns = np.sort(rng.choice(n_features, X.shape[1], replace=False))
+    content = X.data, columns[X.indices], X.indptr
+    return scipy.sparse.csr_array(content, shape=(X.shape[0], n_features)), columns
+
+
+def clone_of(name, **parameters):
+    model = MODELS[name]
+    return type(model)(**(model.get_params() | parameters))
+
+
+every_model = pytest.mark.parametrize("name", MODELS)
+softmaxes = pytest.mark.parametrize("name", [n for n in MODELS if "label" not in n])
+
+
+@every_model
+@pytest.mark.parametrize("signed", [True, False])
+def test_empty_columns_change_nothing(name, signed):
+    X, y = problem(signed=signed)
+    wide, columns = widened(X, 1 << 16)
+    model = clone_of(name).fit(X, y)
+    other = clone_of(name).fit(wide, y)
+    assert other.tree_ == model.tree_
+    assert other.weight_.shape[1] == 1 << 16
+    np.testing.assert_allclose(other.weight_[:, columns].toarray(), dense(model.weight_), rtol=1e-9)
+    expected = model.predict_proba(X)
+    np.testing.assert_allclose(other.predict_proba(wide), expected, rtol=1e-9)
+    np.testing.assert_array_equal(other.predict(wide), model.predict(X))
+    np.testing.assert_allclose(other.predict_proba(wide[:3]), expected[:3], rtol=1e-9)
+    again = pickle.loads(pickle.dumps(other))
+    np.testing.assert_array_equal(again.predict(wide), model.predict(X))
+
+
+def dense(weight):
+    return weight.toarray() if scipy.sparse.issparse(weight) else weight
+
+
+@every_model
+def test_features_that_did_not_occur_in_training_count_for_nothing(name):
+    X, y = problem()
+    wide, columns = widened(X, 1 << 16)
+    model = clone_of(name, **({"scaling": "none"} if "label" in name else {})).fit(wide, y)
+    unseen = scipy.sparse.csr_array(
+        (np.full(N, 3.0), (np.arange(N), np.full(N, np.setdiff1d(range(999), columns)[7]))),
+        shape=wide.shape,
+    )
+    expected = model.predict_proba(wide)
+    np.testing.assert_allclose(model.predict_proba(wide + unseen), expected, rtol=1e-9)
+    np.testing.assert_allclose(model.predict_proba((wide + unseen)[:2].toarray()), expected[:2])
+
+
+@softmaxes
+@pytest.mark.parametrize("first", ["fit", "partial_fit"])
+def test_features_that_occur_later_are_learned(name, first):
+    """As where all columns are there from the first call on."""
+    X, y = problem()
+    half = scipy.sparse.csr_array(X * (np.arange(N_FEATURES) < 100))
+    wide, columns = widened(X, 1 << 16)
+    narrow_half, _ = widened(half, 1 << 16)
+    models = []
+    for early, late in ((half, X), (narrow_half, wide)):
+        model = clone_of(name)
+        if first == "fit":
+            model.fit(early, y)
+        else:
+            model.partial_fit(early, y, classes=range(N_CLASSES))
+        for _ in range(2):
+            model.partial_fit(late, y)
+        models.append(model)
+    model, other = models
+    np.testing.assert_allclose(other.predict_proba(wide), model.predict_proba(X), rtol=1e-6)
+    np.testing.assert_allclose(dense(other.weight_)[:, columns], dense(model.weight_), rtol=1e-6)
+
+
+@softmaxes
+def test_a_warm_start_carries_the_weights_of_features_that_occur_later(name):
+    X, y = problem()
+    half = scipy.sparse.csr_array(X * (np.arange(N_FEATURES) < 100))
+    wide, _ = widened(X, 1 << 16)
+    narrow_half, _ = widened(half, 1 << 16)
+    model = clone_of(name, warm_start=True).fit(half, y).fit(X, y)
+    other = clone_of(name, warm_start=True).fit(narrow_half, y).fit(wide, y)
+    np.testing.assert_allclose(other.predict_proba(wide), model.predict_proba(X), rtol=1e-4)
+    dense_again = other.fit(wide[:, :500].toarray(), y)  # other features: it starts anew
+    assert dense_again.weight_.shape[1] == 500
+
+
+def peak_memory(name, n_features):
+    """Return the bytes that a training, two predictions and, if possible, another part take."""
+    X, y = problem(signed=False)
+    wide, _ = widened(X, n_features)
+    model = clone_of(name)
+    tracemalloc.start()
+    model.fit(wide, y)
+    model.predict(wide[:5])
+    model.predict_proba(wide)
+    if hasattr(model, "partial_fit"):
+        model.partial_fit(wide, y)
+        model.predict(wide)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+@every_model
+def test_memory_does_not_follow_empty_columns(name):
+    peak_memory(name, 1 << 14)  # modules are imported
+    assert peak_memory(name, 1 << 22) < 1.2 * peak_memory(name, 1 << 14) + (1 << 20)
+
+
+@pytest.mark.parametrize("method", ["kmeans", "flat", "huffman"])
+def test_no_vectors_are_made_where_all_labels_are_under_the_root(method, monkeypatch):
+    def refuse(*arguments, **options):
+        raise AssertionError("vectors were made")
+
+    monkeypatch.setattr(label_tree_module, "WordVectors", refuse)
+    monkeypatch.setattr("hstree.interop.sklearn.class_tree.few_dimensions", refuse)
+    monkeypatch.setattr("hstree.interop.sklearn.class_tree.class_vectors", refuse)
+    X, y = problem()
+    options = {"arity": N_CLASSES} if method != "flat" else {}
+    for estimator in (ProbabilisticLabelTreeClassifier, HierarchicalSoftmaxClassifier):
+        tree = estimator(method, builder_options=options).fit(X, y).tree_
+        assert tree.n_nodes == 1 or method == "huffman"
+        assert tree.meta["method"] == method
+
+
+def test_options_are_checked_where_no_vectors_are_made():
+    X, y = problem()
+    with pytest.raises(HstreeError, match="arity is 'many'"):
+        ProbabilisticLabelTreeClassifier("kmeans", builder_options={"arity": "many"}).fit(X, y)
+
+
+SCALINGS = ["auto", "unit", "tfidf", "none"]
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("factor", [1e20, 1e-25, 1e33, 1e-33, 1e200, 1e-200])
+@pytest.mark.parametrize("signed", [True, False])
+def test_a_label_tree_does_not_depend_on_the_scale_of_its_features(scaling, dtype, factor, signed):
+    if dtype is np.float32 and not 1e-38 < factor < 1e38:
+        pytest.skip("float32 does not hold the features")
+    X, y = problem(signed=signed)
+    builder = {"builder": "kmeans", "builder_options": {"arity": 3}}
+    power = float(2.0 ** np.round(np.log2(factor)))  # which keeps all digits
+    scaled = (X * power).astype(dtype)
+    model = ProbabilisticLabelTreeClassifier(scaling=scaling, **builder).fit(X.astype(dtype), y)
+    other = ProbabilisticLabelTreeClassifier(scaling=scaling, **builder).fit(scaled, y)
+    assert other.tree_ == model.tree_
+    assert other.score(scaled, y) > 0.9
+    expected = model.predict_proba(X.astype(dtype))
+    np.testing.assert_allclose(other.predict_proba(scaled), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("factor", [1e20, 1e-25, 1e200, 1e-200])
+def test_counts_times_a_factor_make_a_label_tree(factor):
+    X, y = problem(signed=False)
+    X = scipy.sparse.csr_array(np.rint(3 * X.toarray())) * factor
+    assert ProbabilisticLabelTreeClassifier().fit(X, y).score(X, y) > 0.9
+
+
+@softmaxes
+@pytest.mark.parametrize("layout", [scipy.sparse.csr_array, scipy.sparse.csr_array.toarray])
+@pytest.mark.parametrize("factor", [1e20, 1e-25, 1e200, 1e-200, -1e20])
+def test_a_softmax_refuses_features_outside_the_range_of_float32(name, layout, factor):
+    """Its objective, which is that of logistic regression, depends on their scale."""
+    X, y = problem()
+    with pytest.raises(InputError, match=r"magnitude .* is accepted: scale the features") as caught:
+        clone_of(name).fit(layout(X * factor), y)
+    assert "\n" not in str(caught.value)
+    model = clone_of(name).fit(X, y)
+    assert model.score(X, y) > 0.8
+    if abs(factor) > 1:
+        with pytest.raises(InputError, match="scale the features"):
+            model.predict(layout(X * factor))
+    else:
+        model.predict(layout(X * factor))
+
+
+def test_a_label_tree_refuses_features_beyond_those_of_its_training():
+    X, y = problem()
+    X = X.astype(np.float32)
+    model = ProbabilisticLabelTreeClassifier(scaling="none").fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for factor in (1e20, 1e36):
+            with pytest.raises(InputError, match="scale the features"):
+                model.predict_proba(X * np.float32(factor))
+
+
+@every_model
+def test_features_of_zeros_are_no_error(name):
+    X, y = problem()
+    zeros = scipy.sparse.csr_array(X.shape)
+    for empty in (zeros, zeros.toarray(), scipy.sparse.csr_array((N, 1 << 16))):
+        model = clone_of(name, tol=1e-8).fit(empty, y)
+        probability = model.predict_proba(empty)
+        assert np.isfinite(probability).all()
+        np.testing.assert_allclose(probability, probability[[0] * N])
