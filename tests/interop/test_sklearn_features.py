@@ -15,6 +15,7 @@ from hstree.interop.sklearn import label_tree as label_tree_module
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 N, N_FEATURES, N_CLASSES = 300, 200, 12
+WIDE = 1 << 17
 MODELS = {
     "label tree": ProbabilisticLabelTreeClassifier(),
     "label tree, tf-idf": ProbabilisticLabelTreeClassifier(scaling="tfidf"),
@@ -56,11 +57,11 @@ softmaxes = pytest.mark.parametrize("name", [n for n in MODELS if "label" not in
 @pytest.mark.parametrize("signed", [True, False])
 def test_empty_columns_change_nothing(name, signed):
     X, y = problem(signed=signed)
-    wide, columns = widened(X, 1 << 16)
+    wide, columns = widened(X, WIDE)
     model = clone_of(name).fit(X, y)
     other = clone_of(name).fit(wide, y)
     assert other.tree_ == model.tree_
-    assert other.weight_.shape[1] == 1 << 16
+    assert other.weight_.shape[1] == WIDE
     np.testing.assert_allclose(other.weight_[:, columns].toarray(), dense(model.weight_), rtol=1e-9)
     expected = model.predict_proba(X)
     np.testing.assert_allclose(other.predict_proba(wide), expected, rtol=1e-9)
@@ -77,7 +78,7 @@ def dense(weight):
 @every_model
 def test_features_that_did_not_occur_in_training_count_for_nothing(name):
     X, y = problem()
-    wide, columns = widened(X, 1 << 16)
+    wide, columns = widened(X, WIDE)
     model = clone_of(name, **({"scaling": "none"} if "label" in name else {})).fit(wide, y)
     unseen = scipy.sparse.csr_array(
         (np.full(N, 3.0), (np.arange(N), np.full(N, np.setdiff1d(range(999), columns)[7]))),
@@ -94,8 +95,8 @@ def test_features_that_occur_later_are_learned(name, first):
     """As where all columns are there from the first call on."""
     X, y = problem()
     half = scipy.sparse.csr_array(X * (np.arange(N_FEATURES) < 100))
-    wide, columns = widened(X, 1 << 16)
-    narrow_half, _ = widened(half, 1 << 16)
+    wide, columns = widened(X, WIDE)
+    narrow_half, _ = widened(half, WIDE)
     models = []
     for early, late in ((half, X), (narrow_half, wide)):
         model = clone_of(name)
@@ -115,8 +116,8 @@ def test_features_that_occur_later_are_learned(name, first):
 def test_a_warm_start_carries_the_weights_of_features_that_occur_later(name):
     X, y = problem()
     half = scipy.sparse.csr_array(X * (np.arange(N_FEATURES) < 100))
-    wide, _ = widened(X, 1 << 16)
-    narrow_half, _ = widened(half, 1 << 16)
+    wide, _ = widened(X, WIDE)
+    narrow_half, _ = widened(half, WIDE)
     model = clone_of(name, warm_start=True).fit(half, y).fit(X, y)
     other = clone_of(name, warm_start=True).fit(narrow_half, y).fit(wide, y)
     np.testing.assert_allclose(other.predict_proba(wide), model.predict_proba(X), rtol=1e-4)
@@ -231,7 +232,7 @@ def test_a_label_tree_refuses_features_beyond_those_of_its_training():
 def test_features_of_zeros_are_no_error(name):
     X, y = problem()
     zeros = scipy.sparse.csr_array(X.shape)
-    for empty in (zeros, zeros.toarray(), scipy.sparse.csr_array((N, 1 << 16))):
+    for empty in (zeros, zeros.toarray(), scipy.sparse.csr_array((N, WIDE))):
         model = clone_of(name, tol=1e-8).fit(empty, y)
         probability = model.predict_proba(empty)
         assert np.isfinite(probability).all()

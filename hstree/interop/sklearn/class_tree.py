@@ -23,7 +23,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
-from hstree.interop.sklearn.linear import Rows, is_sparse, occurring_features, select_columns
+from hstree.interop.sklearn.linear import Rows, is_sparse, without_empty_columns
 from hstree.tree import Tree
 
 #: Name of the default builder of classes, and the most classes that it leaves under the root.
@@ -161,8 +161,7 @@ def class_vectors(
 def few_dimensions(table: Any, random_state: int) -> Array:
     """Return rows, dense or sparse, as at most `MOST_DIMENSIONS` numbers each, dense."""
     if is_sparse(table):
-        table = canonical_csr(table)
-        table = select_columns(table, occurring_features(table))
+        table, _ = without_empty_columns(canonical_csr(table))
     if table.shape[1] > MOST_DIMENSIONS:
         n_components = min(MOST_DIMENSIONS, table.shape[0])
         U, S, _ = randomized_svd(table, n_components, random_state=random_state)

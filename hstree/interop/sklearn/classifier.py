@@ -36,7 +36,7 @@ from hstree.interop.sklearn.linear import (
     check_not_too_small,
     is_sparse,
     lengthened,
-    occurring_features,
+    without_empty_columns,
 )
 from hstree.interop.sklearn.solvers import Adagrad, solve, solve_by_child
 from hstree.tree import Tree, load
@@ -124,8 +124,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         With ``str(class)`` as labels.
     weight_ : float array or CSR array (R, n_features)
         Rows as ``docs/tree-format.md`` lays them out; float32 where X is. CSR, of float32, after
-        "liblinear", until `partial_fit`; CSR where most features of the first sparse X do not
-        occur.
+        "liblinear", until `partial_fit`; CSR where most features of a wide sparse X do not occur in
+        the first training.
     bias_ : float array (R,)
     coef_ : float array (V, n_features)
         Weights of the classes, as those of `LogisticRegression`, (1, n_features) for two classes;
@@ -191,7 +191,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
         X is array_like or sparse (n, n_features); `y` and `sample_weight` are array_like (n,).
         Raises OptionError when a parameter is out of its range, InputError when a class is not a
-        label of the tree or has several codes in it, or the builder takes running text.
+        label of the tree or has several codes in it, the builder takes running text, or the largest
+        magnitude in X is above 2**62 or below 2**-62.
 
         A `y` that is the name of an inner node of `tree`, and no label, says that the class is one
         of those below: its likelihood is the probability of reaching that node.
@@ -200,13 +201,12 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         X, y, weight = self._validated(X, y, sample_weight, reset=True)
         tree = self._given_tree()
         classes = _without_nodes(tree, np.unique(y))
-        is_warm = self.warm_start and self._fits(X, classes, tree)
-        X = self._with_columns(X, not is_warm)
-        if is_warm:
+        if self.warm_start and self._fits(X, classes, tree):
+            X = self._with_new_columns(X)
             self._model.counts = class_counts(*self._labels(y, weight), len(classes))
             self._begin()
         else:
-            self._start(X, y, weight, classes, tree)
+            X = self._start(X, y, weight, classes, tree)
         labels, weight = self._labels(y, weight)
         solver = self._chosen_solver(X)
         if solver == "adagrad":
@@ -252,9 +252,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         tree = self._given_tree() if first else self.tree_
         if (new := _without_nodes(tree, np.setdiff1d(y, known))).size:
             raise ValueError(f"y has the class {new.tolist()[0]!r}, which is not among classes")
-        X = self._with_columns(X, first)
-        if first:
-            self._start(X, y, weight, known, tree)
+        X = self._start(X, y, weight, known, tree) if first else self._with_new_columns(X)
         return self._train(X, *self._labels(y, weight), 1)
 
     def predict(self, X: Any) -> Array:
@@ -410,27 +408,23 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         check_not_too_large(X)
         return X if self._columns is None else self._columns.select(X)
 
-    def _with_columns(self, X: Rows, is_first: bool) -> Rows:
-        """Return a training X with the columns of the model, which has one for each feature of X.
+    def _with_new_columns(self, X: Rows) -> Rows:
+        """Return X with the columns of the model, which get those of features that X adds."""
+        if self._columns is None:
+            return X
+        self._columns.add(X)
+        if (width := self._columns.width) > self._model.shape[1]:
+            self._model.widen(width)
+            if self._optimiser is not None:
+                self._optimiser.widen(width)
+            if self._seen is not None:
+                self._seen = np.append(lengthened(self._seen[:-1], width), self._seen[-1])
+        return self._columns.select(X)
 
-        Features that do not occur in a sparse X have none where they are the most.
-        """
-        if is_first:
-            self._columns = None
-            if is_sparse(X) and 2 * len(occurring_features(X)) < X.shape[1]:
-                self._columns = FeatureColumns(X)
-        elif self._columns is not None:
-            self._columns.add(X)
-            if (width := self._columns.width) > self._model.shape[1]:
-                self._model.widen(width)
-                if self._optimiser is not None:
-                    self._optimiser.widen(width)
-                if self._seen is not None:
-                    self._seen = np.append(lengthened(self._seen[:-1], width), self._seen[-1])
-        return X if self._columns is None else self._columns.select(X)
-
-    def _start(self, X: Rows, y: Array, weight: Float64, classes: Array, tree: Tree | None) -> None:
-        """Make the tree, unless one is given, and an untrained model."""
+    def _start(self, X: Rows, y: Array, weight: Float64, classes: Array, tree: Tree | None) -> Rows:
+        """Make the tree, unless one is given, and an untrained model; return X with its columns."""
+        columns = FeatureColumns.of_wide(X, len(classes))
+        X = X if columns is None else columns.select(X)
         names = [str(name) for name in classes.tolist()]
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
@@ -443,7 +437,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             tree = tree_of_classes(self.builder, options, X, number, weight, names, int(seed))
         check_single_codes(tree, "a classifier", "build it without epsilon, trees and senses")
         self.tree_, self.classes_, self._label_of_class = tree, classes, label_ids(tree, names)
-        self._n_features = self.n_features_in_
+        self._n_features, self._columns = self.n_features_in_, columns
         self._model = LinearTree(
             tree,
             X.shape[1],
@@ -453,11 +447,12 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             fit_intercept=self.fit_intercept,
         )
         self._begin()
+        return X
 
     def _chosen_solver(self, X: Rows) -> str:
         if self.solver != "auto":
             return self.solver
-        n_features = X.shape[1] if self._columns is None else len(self._columns.features)
+        n_features = without_empty_columns(X)[0].shape[1] if is_sparse(X) else X.shape[1]
         is_small = np.diff(self.tree_.row_start).max(initial=0) * n_features <= MOST_WEIGHTS
         if is_sparse(X):
             return "lbfgs" if is_small and len(self.classes_) <= MOST_FLAT else "liblinear"

@@ -32,10 +32,10 @@ from hstree.interop.sklearn.linear import (
     ACCEPTED,
     check_not_too_large,
     largest_feature,
-    occurring_features,
-    select_columns,
     spread_columns,
+    without_empty_columns,
 )
+from hstree.layers.kernels import touched_rows
 from hstree.tree import Tree, load
 
 #: Numbers of the labels' vectors up to which these are taken as they are.
@@ -205,8 +205,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         self._set_scale(X)
         X = self._scaled(X)
         # Time and memory follow the features that occur; the others have no weight
-        features, n_features = occurring_features(X), X.shape[1]
-        X = select_columns(X, features)
+        n_features = X.shape[1]
+        X, features = without_empty_columns(X)
         names = [str(name) for name in self.classes_.tolist()]
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
@@ -385,7 +385,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             scaling = "none" if not is_positive else "tfidf" if is_count else "unit"
         self._has_unit_length = scaling != "none"
         if scaling == "tfidf":
-            features, n_samples = np.unique(X.indices, return_counts=True)
+            features, index = touched_rows(X.indices, X.shape[1])
+            n_samples = np.bincount(index)
             factor = np.log((1 + n) / (1 + n_samples)) + 1
             self._scale = _FeatureScale(features, factor, float(np.log(1 + n) + 1))
             return

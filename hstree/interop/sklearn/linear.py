@@ -7,7 +7,7 @@ sample and a weight row; a wider node is one matrix product over its samples.
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -36,6 +36,8 @@ Rows = Any
 
 #: Arguments of scikit-learn's check of X, after which `canonical_rows` takes it.
 ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C"}
+#: Weights up to which features that do not occur in a sparse X have some, too.
+SMALL_TABLE = 1 << 20
 #: Largest absolute value of a feature whose products do not overflow in float32, and the smallest
 #: largest one whose products do not vanish.
 LARGEST, SMALLEST = 2.0**62, 2.0**-62
@@ -358,8 +360,11 @@ def add_products(logits: Array, X: Rows, table: Array, item: Int64, row: Int64) 
 def product(X: Any, weight: Any) -> Array:
     """Return the products (n, k) of sparse samples (n, features) and weights (k, features)."""
     if X.shape[1] > X.nnz + weight.nnz:  # most columns are empty in both
-        features, _ = kernels.touched_rows(np.r_[X.indices, weight.indices], X.shape[1])
-        X, weight = select_columns(X, features), select_columns(weight, features)
+        columns, column = kernels.touched_rows(np.r_[X.indices, weight.indices], X.shape[1])
+        X, weight = (
+            scipy.sparse.csr_array((rows.data, index, rows.indptr), (rows.shape[0], len(columns)))
+            for rows, index in ((X, column[: X.nnz]), (weight, column[X.nnz :]))
+        )
     if weight.shape[1] < X.nnz and weight.shape[0] * weight.shape[1] <= TABLE_LIMIT:
         return np.asarray(X @ weight.T.toarray(order="C"))
     return np.asarray((weight @ X.T).toarray().T)
@@ -399,12 +404,6 @@ def check_not_too_small(X: Rows) -> None:
         )
 
 
-def occurring_features(X: Any) -> Int64:
-    """Return the features (K,), ascending, that a CSR array has numbers of; at least one."""
-    features, _ = kernels.touched_rows(X.indices, X.shape[1])
-    return features if len(features) else np.zeros(1, np.int64)
-
-
 def select_columns(X: Any, features: Int64) -> Any:
     """Return the columns `features` (K,), ascending, of a CSR array."""
     column = np.minimum(np.searchsorted(features, X.indices), len(features) - 1)
@@ -428,7 +427,7 @@ def lengthened(array: Array, length: int) -> Array:
 
 
 class FeatureColumns:
-    """Columns of a model for the features that occur, where most features of a sparse X do not.
+    """Columns of a model for the features that occur in a wide CSR array X.
 
     Features get columns in the order in which they occur, so that weights stay where they are when
     more features occur.
@@ -443,16 +442,24 @@ class FeatureColumns:
 
     def __init__(self, X: Any) -> None:
         self.n_features = X.shape[1]
-        self.features = occurring_features(X)
+        self.features = without_empty_columns(X)[1].astype(np.int64)
         self.column = np.arange(len(self.features))
         self.width = len(self.features)
+
+    @classmethod
+    def of_wide(cls, X: Rows, n_classes: int) -> Self | None:
+        """Return those of a training X; None where it is dense or small, or most features occur."""
+        if not is_sparse(X) or X.shape[1] * n_classes <= SMALL_TABLE:
+            return None
+        columns = cls(X)
+        return columns if 2 * columns.width < X.shape[1] else None
 
     def add(self, X: Rows) -> None:
         """Give columns to the features that occur in X and have none.
 
         The width is doubled when it is too small, so that it seldom changes.
         """
-        new = np.setdiff1d(occurring_features(canonical_csr(X)), self.features)
+        new = np.setdiff1d(canonical_csr(X).indices, self.features)
         at = np.searchsorted(self.features, new)
         n_columns = len(self.features) + len(new)
         self.column = np.insert(self.column, at, np.arange(len(self.features), n_columns))
@@ -478,9 +485,10 @@ class FeatureColumns:
 def without_empty_columns(X: Any) -> tuple[Any, Int32]:
     """Return a CSR array without its empty columns, and the numbers of the other columns.
 
-    Its indices are int32, as liblinear takes them.
+    One column remains where all are empty. Indices are int32, as liblinear takes them.
     """
     columns, indices = kernels.touched_rows(X.indices, X.shape[1])
+    columns = columns if len(columns) else np.zeros(1, np.int64)
     content = X.data, indices, X.indptr.astype(np.int32)
     few = scipy.sparse.csr_array(content, shape=(X.shape[0], len(columns)))
     return few, columns.astype(np.int32)
