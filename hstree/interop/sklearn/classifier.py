@@ -202,7 +202,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         tree = self._given_tree()
         classes = _without_nodes(tree, np.unique(y))
         if self.warm_start and self._fits(X, classes, tree):
-            X = self._with_new_columns(X)
+            X = self._with_columns(X)
             self._model.counts = class_counts(*self._labels(y, weight), len(classes))
             self._begin()
         else:
@@ -252,7 +252,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         tree = self._given_tree() if first else self.tree_
         if (new := _without_nodes(tree, np.setdiff1d(y, known))).size:
             raise ValueError(f"y has the class {new.tolist()[0]!r}, which is not among classes")
-        X = self._start(X, y, weight, known, tree) if first else self._with_new_columns(X)
+        X = self._start(X, y, weight, known, tree) if first else self._with_columns(X)
         return self._train(X, *self._labels(y, weight), 1)
 
     def predict(self, X: Any) -> Array:
@@ -408,8 +408,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         check_not_too_large(X)
         return X if self._columns is None else self._columns.select(X)
 
-    def _with_new_columns(self, X: Rows) -> Rows:
-        """Return X with the columns of the model, which get those of features that X adds."""
+    def _with_columns(self, X: Rows) -> Rows:
+        """Return X with the columns of the model, after adding those for new features of X."""
         if self._columns is None:
             return X
         self._columns.add(X)
@@ -423,7 +423,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     def _start(self, X: Rows, y: Array, weight: Float64, classes: Array, tree: Tree | None) -> Rows:
         """Make the tree, unless one is given, and an untrained model; return X with its columns."""
-        columns = FeatureColumns.of_wide(X, len(classes))
+        columns = FeatureColumns.create_if_wide(X, len(classes))
         X = X if columns is None else columns.select(X)
         names = [str(name) for name in classes.tolist()]
         seed = self.random_state

@@ -360,11 +360,11 @@ def add_products(logits: Array, X: Rows, table: Array, item: Int64, row: Int64) 
 def product(X: Any, weight: Any) -> Array:
     """Return the products (n, k) of sparse samples (n, features) and weights (k, features)."""
     if X.shape[1] > X.nnz + weight.nnz:  # most columns are empty in both
-        columns, column = kernels.touched_rows(np.r_[X.indices, weight.indices], X.shape[1])
-        X, weight = (
-            scipy.sparse.csr_array((rows.data, index, rows.indptr), (rows.shape[0], len(columns)))
-            for rows, index in ((X, column[: X.nnz]), (weight, column[X.nnz :]))
-        )
+        features, index = kernels.touched_rows(np.r_[X.indices, weight.indices], X.shape[1])
+        in_X, in_weight = np.split(index, [X.nnz])
+        X = scipy.sparse.csr_array((X.data, in_X, X.indptr), (X.shape[0], len(features)))
+        content = weight.data, in_weight, weight.indptr
+        weight = scipy.sparse.csr_array(content, (weight.shape[0], len(features)))
     if weight.shape[1] < X.nnz and weight.shape[0] * weight.shape[1] <= TABLE_LIMIT:
         return np.asarray(X @ weight.T.toarray(order="C"))
     return np.asarray((weight @ X.T).toarray().T)
@@ -447,8 +447,8 @@ class FeatureColumns:
         self.width = len(self.features)
 
     @classmethod
-    def of_wide(cls, X: Rows, n_classes: int) -> Self | None:
-        """Return those of a training X; None where it is dense or small, or most features occur."""
+    def create_if_wide(cls, X: Rows, n_classes: int) -> Self | None:
+        """Return the columns for a training X; None if it is dense or small, or half full."""
         if not is_sparse(X) or X.shape[1] * n_classes <= SMALL_TABLE:
             return None
         columns = cls(X)
