@@ -413,7 +413,7 @@ def select_columns(X: Any, features: Int64) -> Any:
     return scipy.sparse.csr_array(content, shape=(X.shape[0], len(features)))
 
 
-def spread_columns(X: Any, features: Int64, n_features: int) -> Any:
+def spread_columns(X: Any, features: Integer, n_features: int) -> Any:
     """Return a CSR array (n, K) with its columns as the columns `features` of `n_features`."""
     content = X.data, features[X.indices], X.indptr
     return scipy.sparse.csr_array(content, shape=(X.shape[0], n_features))
