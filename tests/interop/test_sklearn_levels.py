@@ -79,17 +79,25 @@ def partly(y, share=0.5):
     return np.where(unsure, [above.get(name, name) for name in y], y)
 
 
+#: Classes below each inner node with several children, the root aside.
+BELOW = {"animal": ["cat", "dog", "elk"], "pet": ["cat", "dog"], "plant": ["oak", "elm", "fir"]}
+
+
+def reaching(y, node):
+    """Return which samples have a class below a node, or a node that is it or below it."""
+    return np.isin(y, [node, *BELOW[node], *(["pet"] if node == "animal" else [])])
+
+
 def objective(model, X, y):
     """Return the penalised loss, from the probabilities of the classes below each name."""
-    below = {"pet": ["cat", "dog"], "plant": ["oak", "elm", "fir"]}
+    below = BELOW
     log_proba = dict(zip(model.classes_, model.predict_log_proba(X).T, strict=True))
     nll = 0.0
     for i, name in enumerate(y):
         nll -= logsumexp([log_proba[below_name][i] for below_name in below.get(name, [name])])
     tree = model.tree_
-    count = np.array([(y == label).sum() for label in tree.labels])
-    share = np.add.reduceat(tree.sum_up(count), tree.child_start[:-1]) / count.sum()
-    of_row = np.repeat(share**0.5, np.diff(tree.row_start))
+    share = [reaching(y, name).mean() for name in tree.names[1:]]
+    of_row = np.repeat(np.sqrt([1, *share]), np.diff(tree.row_start))
     return model.C * nll + 0.5 * (of_row @ model.weight_**2).sum()
 
 
@@ -99,7 +107,7 @@ def test_samples_at_nodes_train_the_decisions_above_and_no_others(samples):
     model = Classifier(tree=TREE, tol=1e-7).fit(X, y)
     assert model.classes_.tolist() == sorted(NAMES)
     pets = np.isin(y, ["cat", "dog"])
-    C = (np.isin(y, NAMES).sum() / pets.sum()) ** 0.5
+    C = (len(y) / reaching(y, "pet").sum()) ** 0.5  # those that stop there reach it, too
     theirs = LogisticRegression(C=C, tol=1e-8).fit(X[pets], y[pets] == "cat")
     proba = dict(zip(model.classes_, model.predict_proba(X).T, strict=True))
     given_pet = proba["cat"] / (proba["cat"] + proba["dog"])
@@ -119,6 +127,23 @@ def test_both_solvers_lower_the_same_objective(samples, layout):
     assert best.loss_curve_[-1] * best.C * len(y) == pytest.approx(lowest, rel=1e-5)
     other = Classifier(tree=TREE, solver="adagrad", epochs=100).fit(layout(X), y)
     assert lowest <= objective(other, X, y) < 1.05 * lowest
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "liblinear", "warm start", "partial_fit"])
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+def test_all_samples_that_reach_a_node_weaken_its_penalty(samples, solver, weight):
+    X, y = samples
+    y = partly(y, 0.9)
+    weights = np.where(y == "pet", weight, 1.0)
+    if solver == "partial_fit":
+        model = Classifier(tree=TREE).partial_fit(X, y, NAMES, weights)
+    elif solver == "warm start":
+        model = Classifier(tree=TREE, warm_start=True).fit(X, samples[1]).fit(X, y, weights)
+    else:
+        model = Classifier(tree=TREE, solver=solver).fit(X, y, weights)
+    expected = [1.0]
+    expected += [weights[reaching(y, name)].sum() / weights.sum() for name in model.tree_.names[1:]]
+    np.testing.assert_allclose(model._model.node_penalty() ** 2, expected, rtol=1e-5)
 
 
 def test_partial_fit_takes_samples_at_nodes(samples):

@@ -174,7 +174,7 @@ def class_counts(y: Int64, sample_weight: Float64, n_classes: int) -> Int64:
 
     In millionths of their sum where one of them is fractional or their sum is above `MOST_COUNTS`.
     """
-    total = np.bincount(y, sample_weight, minlength=n_classes)[:n_classes]  # without inner nodes
+    total = np.bincount(y, sample_weight, minlength=n_classes)
     if not (total == np.rint(total)).all() or total.sum() > MOST_COUNTS:
         total *= COUNTS_OF_WEIGHTS / total.sum()
     return np.rint(total).astype(np.int64)

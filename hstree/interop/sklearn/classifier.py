@@ -82,7 +82,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     C : float, default 1.0
         Inverse strength of the penalty, as in `LogisticRegression`: the objective is ``C`` times
         the summed negative log-likelihood, plus half the squared norm of the weights. It is that
-        of the root; a node that m of the n samples reach has ``C * sqrt(n / m)``.
+        of the root; a node that m of the n samples reach has ``C * sqrt(n / m)``. A sample whose
+        `y` is the name of a node reaches that node; one of the root's name is in neither number.
     fit_intercept : bool, default True
         Whether nodes have biases.
     class_weight : mapping or "balanced", optional
@@ -203,7 +204,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         classes = _without_nodes(tree, np.unique(y))
         if self.warm_start and self._fits(X, classes, tree):
             X = self._with_columns(X)
-            self._model.counts = class_counts(*self._labels(y, weight), len(classes))
+            self._model.target_counts = self._target_counts(y, weight)
             self._begin()
         else:
             X = self._start(X, y, weight, classes, tree)
@@ -441,7 +442,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         self._model = LinearTree(
             tree,
             X.shape[1],
-            counts=class_counts(*self._labels(y, weight), len(names)),
+            counts=self._target_counts(y, weight),
             sparse=is_sparse(X),
             dtype=X.dtype,
             fit_intercept=self.fit_intercept,
@@ -483,6 +484,11 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         known, target = self._targets_of(y)
         number = np.searchsorted(known, y)
         return target[number], self._weighted(known, number, sample_weight)
+
+    def _target_counts(self, y: Array, sample_weight: Float64) -> Int64:
+        """Return the weights (V + N,) of the labels and of the nodes as counts."""
+        n_targets = self.tree_.n_labels + self.tree_.n_nodes
+        return class_counts(*self._labels(y, sample_weight), n_targets)
 
     def _item_proba(self, X: Rows, levels: Hierarchy) -> Iterator[Float64]:
         """Yield the probabilities (some, I) of all items of the hierarchy."""

@@ -74,7 +74,8 @@ class LinearTree:
 
     `table` is (n_features, R) for a sparse X, so that the weights of a feature are adjacent, else
     (R, n_features); zero at the start. `bias` (R,) makes the untrained model the distribution of
-    `counts` (V,), by default `tree.counts`; without `fit_intercept` it is zero and stays so.
+    `counts` (V,), by default `tree.counts`; without `fit_intercept` it is zero and stays so. Counts
+    of all targets (V + N,) include those of samples that stop at the nodes.
     Where most weights are zero, `kept` has the others, a CSR array (R, n_features), and no table is
     in memory until it is asked for.
     """
@@ -90,16 +91,22 @@ class LinearTree:
         fit_intercept: bool = True,
     ) -> None:
         self.tree, self.sparse, self.fit_intercept = tree, sparse, fit_intercept
-        self.counts: Array = np.ones(tree.n_labels, np.int64)
-        if (of_label := tree.counts if counts is None else counts) is not None:
-            self.counts = of_label
-        self.layer = HierarchicalSoftmax(tree, 0, counts=counts, dtype=dtype)
+        self.target_counts: Array = np.ones(tree.n_labels, np.int64)
+        if (known_counts := tree.counts if counts is None else counts) is not None:
+            self.target_counts = known_counts
+        label_counts = None if counts is None else self.counts
+        self.layer = HierarchicalSoftmax(tree, 0, counts=label_counts, dtype=dtype)
         self.bias = self.layer.bias
         if not fit_intercept:
             self.bias[:] = 0
         self.shape, self.dtype = (len(self.bias), n_features), np.dtype(dtype)
         self.kept: Any = None
         self._table: Array | None = None
+
+    @property
+    def counts(self) -> Array:
+        """Counts of the labels (V,)."""
+        return self.target_counts[: self.tree.n_labels]
 
     @property
     def table(self) -> Array:
@@ -140,11 +147,22 @@ class LinearTree:
     def node_penalty(self) -> Float64:
         """Return the strength of the penalty of each node (N,), 1 at the root.
 
-        It is the square root of the share of the samples that reaches the node, by `counts`.
+        It is the square root of the fraction of the samples that reach the node. Samples that stop
+        at a node reach it; those that stop at the root, which train nothing, are left out.
         """
-        mass = edge_mass(self.tree, self.counts)
-        of_node = np.add.reduceat(mass, self.tree.child_start[:-1])
-        return np.asarray(np.sqrt(of_node / of_node[0]))
+        tree = self.tree
+        mass = edge_mass(tree, self.counts)
+        stopping = self.target_counts[tree.n_labels :]
+        if stopping.any():
+            # Add the samples that stop at each node to the edges of the path to it
+            nodes = np.flatnonzero(stopping)
+            expansion = self.expand(tree.n_labels + nodes)
+            length = np.diff(expansion.decision_start)
+            mass += np.bincount(expansion.edge, np.repeat(stopping[nodes], length), len(mass))
+        # (N,) samples that reach each node
+        node_mass = mass[tree.node_edge]
+        node_mass[0] = mass[: tree.child_start[1]].sum()
+        return np.asarray(np.sqrt(node_mass / node_mass[0]))
 
     def row_penalty(self) -> Float64:
         """Return the strength of the penalty of each weight row (R,), that of its node."""
