@@ -2,7 +2,8 @@
 
 The first line is ``N D L``: the numbers of samples, features and labels. A line for each sample
 follows, ``label,label feature:value ...``, with labels and features numbered from 0; that of a
-sample without labels begins with a blank.
+sample without labels begins with a blank. Files of napkinXC and LIBSVM have no line ``N D L``: a
+first line with a feature is that of a sample.
 """
 
 import os
@@ -15,7 +16,7 @@ import scipy.sparse
 
 from hstree._files import read_unpacked, replacing
 from hstree._ragged import canonical_csr, offsets, segment_ids
-from hstree._text import plural, quoted, strict_text
+from hstree._text import one_line, plural, quoted, strict_text
 from hstree._typing import Array, Int64
 from hstree.errors import InputError, naming
 
@@ -24,8 +25,11 @@ AT_ONCE = 1 << 20
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 #: Most features or labels, which int32 numbers.
 _MOST = 2**31 - 1
+#: Numbers of samples, features and labels, of at most as many digits as an int64 has.
+_SIZES = re.compile(r"\s*(\d{1,19})\s+(\d{1,19})\s+(\d{1,19})\s*", re.ASCII)
 #: Labels and features of a line.
 _LINE = re.compile(rf"(\d+(?:,\d+)*)?((?:(?:\s+|^)\d+:{_NUMBER})*)\s*", re.ASCII)
+_WANTED = 'the numbers of samples, features and labels, as in "4880 1836 159"'
 
 
 class MultilabelData(NamedTuple):
@@ -35,27 +39,72 @@ class MultilabelData(NamedTuple):
     Y: Any  #: CSR array of int8 (N, L), 1 for each label of a sample
 
 
+class _File(NamedTuple):
+    """Content of a file."""
+
+    data: MultilabelData
+    has_sizes: bool  #: whether its first line has the numbers of features and labels
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of features and labels."""
+        return self.data.X.shape[1], self.data.Y.shape[1]
+
+
 def read_multilabel(path: str | os.PathLike[str]) -> MultilabelData:
     """Read a file of the text form, which may be packed (.gz, .xz, .bz2, .zst).
+
+    Without a first line of sizes, there are as many features and labels as the largest numbers in
+    the file say.
 
     Raises InputError when the file cannot be read, a line is not of the form, or the numbers of the
     first line are not those of the others.
     """
+    return _read(path).data
+
+
+def read_train_and_test(
+    train: str | os.PathLike[str], test: str | os.PathLike[str]
+) -> tuple[MultilabelData, MultilabelData]:
+    """Read two files of samples with the same features and labels, as `read_multilabel` does.
+
+    A file without a first line of sizes has those of the other file; where both have none, the
+    larger numbers hold for both. Raises InputError, too, when the sizes differ.
+    """
+    known, asked = _read(train), _read(test)
+    n_features, n_labels = map(max, known.sizes, asked.sizes)
+    if any(file.has_sizes and file.sizes != (n_features, n_labels) for file in (known, asked)):
+        (d, v), (d_train, v_train) = asked.sizes, known.sizes
+        raise InputError(
+            f"{test} has {plural(d, 'feature')} and {plural(v, 'label')}, {train} has {d_train:,} "
+            f"and {v_train:,}; both need the same"
+        )
+    for file in (known, asked):
+        file.data.X.resize((file.data.X.shape[0], n_features))
+        file.data.Y.resize((file.data.Y.shape[0], n_labels))
+    return known.data, asked.data
+
+
+def _read(path: str | os.PathLike[str]) -> _File:
+    """Read a file of the text form."""
     data = read_unpacked(path)
     end = data.find(b"\n") + 1 or len(data)
     first = strict_text(data[:end], os.fspath(path)).rstrip("\r\n")
+    n_features = n_labels = None
+    line = 2
     with naming(path):
-        header = re.fullmatch(r"\s*(\d+)\s+(\d+)\s+(\d+)\s*", first, re.ASCII)
-        if header is None:
-            wanted = 'the numbers of samples, features and labels, as in "4880 1836 159"'
-            raise InputError(f"line 1 is {quoted(first)}; expected {wanted}")
-        n, n_features, n_labels = map(int, header.groups())
-        if max(n_features, n_labels) > _MOST:
-            raise InputError(f"line 1 is {quoted(first)}; at most {_MOST:,} of each are read")
-        n_lines = data.count(b"\n", end) + (end < len(data) and not data.endswith(b"\n"))
-        if n_lines != n or n == 0:
-            raise InputError(f"line 1 says {plural(n, 'sample')}, and {n_lines} lines follow")
-    labels, features, line = [], [], 2
+        if header := _SIZES.fullmatch(first):
+            n, n_features, n_labels = map(int, header.groups())
+            if max(n_features, n_labels) > _MOST:
+                raise InputError(f"line 1 is {quoted(first)}; at most {_MOST:,} of each are read")
+            n_lines = data.count(b"\n", end) + (end < len(data) and not data.endswith(b"\n"))
+            if n_lines != n or n == 0:
+                raise InputError(f"line 1 says {plural(n, 'sample')}, and {n_lines} lines follow")
+        elif (match := _LINE.fullmatch(first)) and match[2]:
+            end, line = 0, 1
+        else:
+            raise InputError(f"line 1 is {quoted(first)}; expected {_WANTED}, or a sample")
+    labels, features = [], []
     while end < len(data):  # some lines at a time, so that little is in memory as text
         first_byte, end = end, data.find(b"\n", end + AT_ONCE) + 1 or len(data)
         text = strict_text(data[first_byte:end], os.fspath(path), line=line, offset=first_byte)
@@ -65,7 +114,15 @@ def read_multilabel(path: str | os.PathLike[str]) -> MultilabelData:
             labels.append(_labels([match[1] or "" for match in matches], line, n_labels))
             features.append(_features([match[2] for match in matches], line, n_features))
         line += len(lines)
-    return MultilabelData(*(scipy.sparse.vstack(rows, format="csr") for rows in (features, labels)))
+    return _File(MultilabelData(_stacked(features), _stacked(labels)), header is not None)
+
+
+def _stacked(parts: Sequence[Any]) -> Any:
+    """Return the rows of CSR arrays as one array, as wide as the widest of them."""
+    width = max(part.shape[1] for part in parts)
+    for part in parts:
+        part.resize((part.shape[0], width))
+    return scipy.sparse.vstack(parts, format="csr")
 
 
 def _matched(text: str, number: int) -> re.Match[str]:
@@ -76,14 +133,14 @@ def _matched(text: str, number: int) -> re.Match[str]:
     return match
 
 
-def _labels(texts: Sequence[str], line: int, n_labels: int) -> Any:
+def _labels(texts: Sequence[str], line: int, n_labels: int | None) -> Any:
     """Return the labels (n, L) of texts such as "3,23", the first of which is on a line."""
     count = np.array([text.count(",") + 1 if text else 0 for text in texts])
     label = _numbers(",".join(filter(None, texts)), ",")
     return _rows(np.ones(len(label), np.int8), label, count, n_labels, "label", line)
 
 
-def _features(texts: Sequence[str], line: int, n_features: int) -> Any:
+def _features(texts: Sequence[str], line: int, n_features: int | None) -> Any:
     """Return the features (n, D) of texts such as "0:1 5:0.5"."""
     count = np.array([text.count(":") for text in texts])
     # (pairs, 2) number and value of each feature
@@ -96,26 +153,58 @@ def _features(texts: Sequence[str], line: int, n_features: int) -> Any:
 def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
     """Write features X (N, D) and labels Y (N, L), arrays or sparse, in the text form.
 
-    Raises InputError when X has a number that is not finite, or Y one that is not 0 or 1.
+    Values are rounded to float32, as `read_multilabel` reads them; stored zeros are kept.
+
+    Raises InputError when there is no sample, X has a number that is not finite, or that float32
+    cannot hold, Y one that is not 0 or 1, or one of them has too many columns to be read.
     """
-    X, Y = canonical_csr(X, keep_zeros=True), indicator(Y, "Y")
+    X = canonical_csr(_table(X, "X"), keep_zeros=True)
+    Y = indicator(_table(Y, "Y"), "Y")
     if X.shape[0] != Y.shape[0]:
         raise InputError(f"X has {X.shape[0]} samples and Y {Y.shape[0]}; give labels for each")
-    if not np.isfinite(X.data).all():
-        raise InputError("X has a number that is not finite; the text form has none")
+    if X.shape[0] == 0:
+        raise InputError("X has no sample, and the text form one or more; give samples")
+    for name, columns in (("X", X.shape[1]), ("Y", Y.shape[1])):
+        if columns > _MOST:
+            raise InputError(f"{name} has {columns:,} columns; the text form has at most {_MOST:,}")
+    with np.errstate(over="ignore", under="ignore"):  # refused below
+        values = X.data.astype(np.float32)
+    is_wrong = ~np.isfinite(values) | ((values == 0) & (X.data != 0))
+    if is_wrong.any():
+        raise InputError(
+            f"X has the value {X.data[is_wrong][0]}; the text form has finite numbers of float32, "
+            "up to 3.4e38 and from 1.4e-45 on: replace or rescale the others"
+        )
     with replacing(path) as file:
         file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode())
         for i in range(X.shape[0]):
             here = slice(X.indptr[i], X.indptr[i + 1])
-            pairs = zip(X.indices[here].tolist(), X.data[here].tolist(), strict=True)
+            pairs = zip(X.indices[here].tolist(), values[here].tolist(), strict=True)
             labels = ",".join(map(str, Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()))
             file.write(f"{labels} {' '.join(f'{j}:{value:.9g}' for j, value in pairs)}\n".encode())
+
+
+def _table(values: Any, name: str) -> Any:
+    """Return a table of real numbers as a CSR array of its own; messages call it `name`."""
+    try:
+        table = values if scipy.sparse.issparse(values) else np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise InputError(f"{name} is no table: {one_line(error)}; give rows of numbers") from error
+    if table.ndim != 2 or table.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} has the shape {table.shape} and the type {table.dtype}; give a table of real "
+            "numbers, with a row for each sample"
+        )
+    if table.dtype == np.float16:  # which no sparse array has
+        table = table.astype(np.float32)
+    return scipy.sparse.csr_array(table, copy=True)
 
 
 def indicator(y: Any, name: str) -> Any:
     """Return labels (n, V) as a canonical CSR array that stores a 1 for each.
 
-    Raises InputError, which calls them `name`, when a value is not 0 or 1.
+    Duplicate entries are summed. Raises InputError, which calls them `name`, when a value is not 0
+    or 1.
     """
     Y = canonical_csr(y)
     if not (Y.data == 1).all():
@@ -130,20 +219,25 @@ def _numbers(text: str, sep: str) -> Array:
     return np.fromstring(text, np.float64, sep=sep) if text.strip() else np.empty(0)
 
 
-def _rows(data: Array, column: Array, count: Int64, width: int, what: str, line: int) -> Any:
-    """Return a CSR array of rows with `count` stored numbers.
+def _rows(data: Array, column: Array, count: Int64, width: int | None, what: str, line: int) -> Any:
+    """Return a CSR array of rows with `count` stored numbers, by default as wide as they need.
 
     Messages name columns by `what`, and rows by their lines, the first of which is `line`.
     """
     start = offsets(count)
+    limit, reason = _MOST, f"there are at most {_MOST:,}"
+    if width is not None:
+        limit, reason = width, f"line 1 says {plural(width, what)}"
     for is_wrong, wrong in (
-        (column >= width, f"the {what} {{}}, and line 1 says {plural(width, what)}, from 0 on"),
+        (column >= limit, f"the {what} {{}}, and {reason}, from 0 on"),
         (~np.isfinite(data), f"a value of the {what} {{}} that is too large"),
     ):
         if is_wrong.any():
             at = int(np.argmax(is_wrong))
             row = int(segment_ids(start)[at])
             raise InputError(f"line {line + row} has {wrong.format(f'{column[at]:.0f}')}")
+    if width is None:
+        width = 1 + int(column.max(initial=-1))
     rows = scipy.sparse.csr_array((data, column.astype(np.int32), start), shape=(len(count), width))
     rows.sort_indices()
     twice = (np.diff(rows.indices) == 0) & (np.diff(segment_ids(start)) == 0)
