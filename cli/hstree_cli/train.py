@@ -24,7 +24,7 @@ ROUNDS_HELP = (
     "(default: gmm); the last is that of all later rounds."
 )
 VECTOR_ENDINGS = (".vec", ".txt", ".bin", ".npy")
-SAMPLES = "a line N D L, then label,label feature:value ... of each"
+SAMPLES = "label,label feature:value ... of each, perhaps after a line N D L."
 METHOD_HELP = (
     'Method with its options, as in "kmeans arity=16"; "kmeans arity=10 max_leaves=100" by default.'
 )
@@ -330,8 +330,7 @@ def classify(
     from hstree._files import write_json
     from hstree._text import figure, plural
     from hstree.data.memory import peak_memory
-    from hstree.data.multilabel import read_multilabel
-    from hstree.errors import InputError
+    from hstree.data.multilabel import read_train_and_test
     from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier
     from hstree.interop.sklearn.label_tree import FILES
     from hstree_cli.trees import builder_of
@@ -343,11 +342,7 @@ def classify(
     outputs = Output("-o", output, holds=FILES), Output("--json", json)
     check_outputs(*outputs, reads=[train, test], force=force)
     with showing_progress(jobs=jobs):
-        known, asked = read_multilabel(train), read_multilabel(test)
-        if asked.X.shape[1:] != known.X.shape[1:] or asked.Y.shape[1:] != known.Y.shape[1:]:
-            sizes = f"{asked.X.shape[1]} features and {asked.Y.shape[1]} labels"
-            theirs = f"{known.X.shape[1]} and {known.Y.shape[1]}"
-            raise InputError(f"{test} has {sizes}, {train} has {theirs}; both need the same")
+        known, asked = read_train_and_test(train, test)
         began = time.perf_counter()
         model = ProbabilisticLabelTreeClassifier(**chosen, C=C, random_state=seed)
         model.fit(*known)
@@ -358,7 +353,7 @@ def classify(
     times = {"fit_seconds": fitted - began, "predict_seconds": ended - fitted}
     results = {"method": method, "figures": lines, **times, "peak_bytes": peak_memory()}
     n = asked.X.shape[0]
-    with written((output, model.save), (json, lambda path: write_json(path, results))):
+    with written((output, model.save), (json, lambda path: write_json(path, results))) as files:
         columns = ("k", *(name.replace("_", " ") for name in list(lines[0])[1:]))
         say(table(columns, [[str(k), *map(figure, of_k)] for k, *of_k in map(dict.values, lines)]))
         rows = [
@@ -373,7 +368,7 @@ def classify(
                 f"{figure(ended - fitted)} s, {1000 * (ended - fitted) / n:.3f} ms each",
             ),
             ("memory", f"{peak_memory() / 2**20:,.0f} MiB at most"),
-            ("written", str(output)),
+            *(("written", str(file)) for file in files),
         ]
         say(facts(rows))
 

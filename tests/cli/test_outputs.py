@@ -1,9 +1,12 @@
 """What commands write: saved before anything is printed, each output by itself, never an input."""
 
+import errno
 import json
 import os
+import re
 import shlex
 import subprocess
+from contextlib import suppress
 
 import pytest
 
@@ -68,6 +71,90 @@ def test_every_command_saves_before_it_prints(
     # A slow training says what it is at, above.
     assert ran.stderr.splitlines()[-1] == "hstree: error: standard output: No space left on device"
     assert all((tmp_path / name).stat().st_size for name in left)
+
+
+#: A command line for each command that writes files, and all that it writes.
+WRITING = {
+    "vocab": (["corpus.txt"], ["vocab.tsv"]),
+    "build": (["-m", "huffman", "corpus.txt"], ["tree.json"]),
+    "convert": (["huffman.json", "tree.napkinxc"], ["tree.napkinxc", "tree.labels.tsv"]),
+    "stats": (["huffman.json", "--json", "stats.json"], ["stats.json"]),
+    "evaluate": (
+        ["flat", "corpus.txt", *QUICK, "--save", "m", "--json", "r.json", "--vectors-out", "v.npy"],
+        ["m", "r.json", "v.npy"],
+    ),
+    "embed": (["corpus.txt", "--dim", "4", "--epochs", "1", "-o", "v.vec"], ["v.vec"]),
+    "classify": (["samples.txt", "samples.txt", "-o", "c", "--json", "c.json"], ["c", "c.json"]),
+    "predict": (["model", "w0 w1", "--json", "p.json"], ["p.json"]),
+    "score": (["model", "corpus.txt", "-o", "s.tsv", "--json", "s.json"], ["s.tsv", "s.json"]),
+    "compare": (["corpus.txt", "flat", *QUICK, "-o", "which"], ["which/report.html"]),
+    "bootstrap": (["corpus.txt", *QUICK, "-o", "rounds"], ["rounds/report.html"]),
+    "report": (["finished"], ["finished/report.html"]),
+}
+
+
+@pytest.fixture
+def written_inputs(hstree, corpus, tree, model, tmp_path):
+    """Files for the commands in `WRITING`."""
+    (tmp_path / "samples.txt").write_text("2 2 2\n0 0:1\n1 1:1\n")
+    hstree("compare", corpus, "flat", *QUICK, "-o", "finished")
+    (tmp_path / "finished" / "report.html").unlink()
+
+
+@pytest.mark.usefixtures("written_inputs")
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_no_command_names_a_file_that_was_not_written(hstree, tmp_path, monkeypatch, failing):
+    error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def full(*_, **__):
+        raise error
+
+    def refuse_outputs(path, target):
+        raise error if ".hstree" in str(path) else AssertionError(path)
+
+    for command, (arguments, files) in WRITING.items():
+        with monkeypatch.context() as patch:
+            if failing == "fsync":
+                patch.setattr(os, "fsync", full)
+            else:  # on a disk that is full for the folder's entries alone
+                patch.setattr("pathlib.Path.replace", refuse_outputs)
+                patch.setattr("pathlib.Path.rename", refuse_outputs)
+            ran = hstree(command, *arguments, status=1)
+        assert ran.errors, command
+        assert all("No space left on device" in line for line in ran.errors), command
+        assert not re.search(r"^(written|saved|page)\b", ran.out, re.MULTILINE), command
+        assert not [name for name in files if (tmp_path / name).is_file()], command
+
+
+@pytest.mark.usefixtures("written_inputs")
+def test_every_command_names_what_it_has_written(hstree, tmp_path):
+    for command, (arguments, files) in WRITING.items():
+        ran = hstree(command, *arguments, warns=True)
+        assert all((tmp_path / name).exists() for name in files), command
+        if re.search(r"^written\b", ran.out, re.MULTILINE):
+            assert all(name in ran.out for name in files[:1]), command
+
+
+PRINTING = {
+    **WRITING,
+    "methods": ([], []),
+    "check": (["huffman.json"], []),
+    "show": (["huffman.json"], []),
+    "sample": (["model"], []),
+    "score": (["model", "corpus.txt"], []),
+}
+
+
+@needs_full
+@pytest.mark.usefixtures("written_inputs")
+def test_every_command_says_that_standard_output_is_full(hstree, capsys, monkeypatch):
+    for command, (arguments, _) in PRINTING.items():
+        with monkeypatch.context() as patch, open(FULL, "w") as stdout:
+            patch.setattr("sys.stdout", stdout)
+            ran = hstree(command, *arguments, status=1)
+            with suppress(OSError):
+                stdout.close()
+        assert ran.errors == ["hstree: error: standard output: No space left on device"], command
 
 
 def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp_path, monkeypatch):
