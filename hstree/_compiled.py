@@ -234,7 +234,9 @@ def n_threads() -> int:
         return limit
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return min(cores or 1, max(1, int(wanted))) if wanted.isdecimal() else cores or 1
+    # A number of thousands of digits, which Python does not convert, is more than all cores.
+    is_number = wanted.isdecimal() and len(wanted) < 10
+    return min(cores or 1, max(1, int(wanted))) if is_number else cores or 1
 
 
 @functools.cache

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from hstree import progress
 from hstree._compiled import limited_threads, n_threads
 from hstree._plugins import require
+from hstree._text import brief
 from hstree._version import __version__
 from hstree.errors import OptionError, WorkerError
 
@@ -26,6 +27,8 @@ R = TypeVar("R")
 
 #: Deaths of workers, without a job that ends between them, after which the jobs are given up.
 MOST_DEATHS = 3
+#: Maximum number of jobs at a time.
+MOST_JOBS = 1 << 16
 #: Seconds in which a scheduler has to answer.
 PATIENCE = 10
 
@@ -34,6 +37,9 @@ def n_parallel(n_jobs: int | None = None) -> int:
     """Return the number of jobs at a time."""
     if n_jobs == 0:
         raise OptionError.about("n_jobs", "is 0; it must be 1 or more, or -1 for all cores")
+    if n_jobs is not None and abs(n_jobs) > MOST_JOBS:
+        limits = f"it must be {MOST_JOBS:,} or less, or -1 for all cores"
+        raise OptionError.about("n_jobs", f"is {brief(n_jobs)}; {limits}")
     if "joblib" not in sys.modules and (n_jobs is None or n_jobs > 0):  # nothing is ambient
         return n_jobs or 1
     import joblib

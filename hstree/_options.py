@@ -13,7 +13,6 @@ import math
 import operator
 import os
 import re
-import reprlib
 import shlex
 import types
 import typing
@@ -27,11 +26,14 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union
 
 import numpy as np
 
+from hstree._text import brief
 from hstree.errors import OptionError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
+#: Whole numbers are below this, as those of arrays are.
+_LARGEST = 1 << 63
 #: Types that options may have, in words.
 _TYPES: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number"}
 _TYPES |= {str: "text", Path: "the name of a file"}
@@ -123,12 +125,15 @@ class Option:
         return f"{text}, or {self.word!r}" if self.word else text
 
     def parsed(self, text: str) -> Any:
-        """Return a typed text as a value of the type; ValueError where it is none."""
+        """Return a typed text as a value of the type; the text where `checked` refuses it."""
         if text == self.word != "" or (text == "none" and self.optional):
             return None if text == "none" else text
         if self.type is bool:
             return {"true": True, "false": False}.get(text, text)
-        return self.type(text)
+        try:
+            return self.type(text)
+        except ValueError:  # no number, or one of more digits than Python converts
+            return text
 
     def spelled(self, value: Any) -> str:
         """Return a value as it is typed; `parsed` is the inverse."""
@@ -147,13 +152,17 @@ class Option:
                 converted = Path(os.fsdecode(value))
             elif (is_text, is_bool) == (self.type is str, self.type is bool):
                 converted = operator.index(value) if self.type is int else self.type(value)
+        is_too_large = type(converted) is int and not -_LARGEST <= converted < _LARGEST
         if (
             converted is None
+            or is_too_large
             or (self.type is float and not math.isfinite(converted))
             or (self.choices and converted not in self.choices)
             or (self.range is not None and converted not in self.range)
         ):
-            reason = f"is {reprlib.repr(value)}; it must be {self.expected}"
+            has_limit = self.range is not None and self.range.max is not None
+            limit = " and below 2**63" if is_too_large and not has_limit else ""
+            reason = f"is {brief(value)}; it must be {self.expected}{limit}"
             prefix = f"{owner}: " if owner else ""
             message = f"{prefix}{self.name} {reason}{', or None' if self.optional else ''}"
             raise OptionError(message, option=self.name, reason=reason, owner=owner)
@@ -219,10 +228,7 @@ def parse_options(owner: str, options: Sequence[Option], pairs: Sequence[str]) -
         if not equals or key in values:
             twice = "is given twice; give it once" if equals else "is no option; write key=value"
             raise OptionError(f"{owner}: {key!r} {twice}")
-        try:
-            values[key] = known[key].parsed(text) if key in known else text
-        except ValueError:
-            values[key] = text  # which is refused with the legal values
+        values[key] = known[key].parsed(text) if key in known else text
     checked = effective(options, values, owner)
     return {key: checked[key] for key in values}
 

@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import reprlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,6 +58,14 @@ def named_error(error: BaseException) -> str:
 def quoted(text: str, width: int = 40) -> str:
     """Quote a text, shortened to `width` characters."""
     return repr(text if len(text) <= width else f"{text[:width]}...")
+
+
+def brief(value: object) -> str:
+    """Return the representation of a value, shortened; one that Python does not write is named."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # an integer with more digits than Python converts
+        return f"a number of more than {sys.get_int_max_str_digits():,} digits"
 
 
 def duration(seconds: float) -> str:

@@ -6,12 +6,11 @@ method is that of a Series or a DataFrame.
 
 from collections.abc import Mapping, Sequence, Set, ValuesView
 from numbers import Integral, Real
-from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
 
-from hstree._text import one_line
+from hstree._text import brief, one_line
 from hstree._typing import Array, refuse_masked
 from hstree.data.vector_files import is_dask
 from hstree.errors import InputError

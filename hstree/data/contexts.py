@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
 
+from hstree._text import brief
 from hstree._typing import Array, Int32, Int64, Integer
 from hstree.data.arrays import as_array
 from hstree.data.vocabulary import EOS, UNK, Vocabulary

@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, pairwise, repeat
-from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hstree._files import BYTE_ORDER_MARK, replacing
-from hstree._text import quoted
+from hstree._text import brief, quoted
 from hstree._typing import Int32, Int64
 from hstree.data.arrays import as_array, as_words, index_of
 from hstree.data.provenance import texts
@@ -285,7 +284,8 @@ def checked_counts(counts: Any, words: Sequence[str]) -> Int64:
         wrong = f"the count of {quoted(words[at])} is {brief(array.tolist()[at])}"
         raise InputError(f"{wrong}, not a whole number below 2**63")
     if int(array.min(initial=0)) < 0:
-        wrong = f"{quoted(words[int(array.argmin())])} has the count {array.min()}"
+        at = int(array.argmin())
+        wrong = f"{quoted(words[at])} has the count {brief(array.tolist()[at])}"
         raise InputError(f"the word {wrong}; counts start at zero")
     # A sum in floats finds an overflow that a sum in int64 would hide.
     if array.sum(dtype=np.float64) > _LARGEST_TOTAL / 2 and sum(array.tolist()) > _LARGEST_TOTAL:

@@ -10,11 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from hstree._jobs import doing_jobs
+from hstree._text import brief
 from hstree.errors import OptionError
 from hstree.experiments.compare import Table
 from hstree.experiments.results import Comparison, Epochs, Halving, RowResult, Stop
 from hstree.experiments.row import BuilderRow, Job, Row
 from hstree.experiments.run import MODEL, Runner, locked
+
+#: Maximum number of rounds.
+MOST_ROUNDS = 10_000
 
 
 def bootstrap(
@@ -42,7 +46,7 @@ def bootstrap(
         Rows of the rounds from 1 on, which are built from vectors: "gmm epsilon=0.4",
         "classes cluster_by=vectors"; the last is that of all later rounds.
     rounds : int, optional
-        Number of trees after the first; by default one for each of `rows`.
+        Number of trees after the first, 10,000 at most; by default one for each of `rows`.
     stop : Epochs or Seconds, optional
         When each training stops; at most 20 epochs by default.
     updated : callable, optional
@@ -59,7 +63,7 @@ def bootstrap(
     Raises
     ------
     OptionError
-        When there are fewer rounds than rows, or a row cannot stand in its round.
+        When there are fewer rounds than rows, or too many, or a row cannot stand in its round.
     InputError
         When the folder holds a comparison of another text, model or rule.
     """
@@ -71,6 +75,8 @@ def bootstrap(
     n = len(rows) if rounds is None else rounds
     if not 1 <= len(rows) <= n:
         raise OptionError(f"rounds is {n}, for {len(rows)} rows; every row needs a round")
+    if n > MOST_ROUNDS:
+        raise OptionError(f"rounds is {brief(n)}; it must be {MOST_ROUNDS:,} or less")
     runner = Runner.of(text, list(dict.fromkeys(ways)), folder, stop or Epochs(), 1, options)
     if isinstance(runner.stop, Halving):
         raise OptionError("a bootstrap trains each round by itself; stop=hstree.Seconds(240), say")

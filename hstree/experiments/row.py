@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from hstree._options import Option, Range, parse_options, spelled, suggestion, typed_words
-from hstree._text import recorded_name
+from hstree._text import quoted, recorded_name
 from hstree.builders import build
 from hstree.builders.registry import BUILDERS
 from hstree.data.corpus import Corpus
@@ -54,6 +54,9 @@ _TWO_WORDS = Vocabulary([EOS, "a"], [1, 1])
 _SMALLEST = Tree([EOS, "a"], [0, 2], [~0, ~1])
 #: Option of builders that take vectors, in rows: a file of them, instead of a model's.
 VECTORS_FILE = Option("vectors_file", Path, None, optional=True)
+#: Number of models in an ensemble, and order of an n-gram model.
+_MODELS = Option.of("K", Annotated[int, Range(2, 100)])
+_ORDER = Option.of("order", Annotated[int, Range(2, 7)])
 _LONGEST_FOLDER = 80
 
 Kind = Literal["tree", "layer", "ngram"]
@@ -174,7 +177,7 @@ class Row:
             )
         text, tokens = entry, typed_words(entry)
         if len(tokens) > 2 and tokens[1] == "x" and tokens[0].isdecimal():
-            return Several(Row.parse(shlex.join(tokens[2:]), tree), int(tokens[0]))
+            return Several(Row.parse(shlex.join(tokens[2:]), tree), _MODELS.parsed(tokens[0]))
         end = tokens.index("+") if "+" in tokens else len(tokens)
         output, over = tokens[:end], tokens[end + 1 :]
         if not output or (end < len(tokens) and not over) or "+" in over:
@@ -188,7 +191,7 @@ class Row:
             if pairs or (match and over):
                 what = "options" if pairs else "layer over it"
                 raise OptionError(f"{text!r} is no row: {name} has no {what}; leave that out")
-            return NGram(int(match[1])) if match else TreeRow(name, tree, over)
+            return NGram(_ORDER.parsed(match[1])) if match else TreeRow(name, tree, over)
         if name in BUILDERS:
             return BuilderRow(name, pairs, over)
         if name not in LAYERS:
@@ -197,7 +200,7 @@ class Row:
             hint = suggestion(name, names).strip() or known
             if "=" in name:
                 hint = 'options stand in the quotes of their row, as in "gmm epsilon=0.4"'
-            raise OptionError(f"there is no row {name!r}; {hint}")
+            raise OptionError(f"there is no row {quoted(name)}; {hint}")
         if over:
             raise OptionError(f"{text!r} is no row: {name} is a layer itself, which takes no layer")
         return LayerRow(name, pairs)
@@ -338,7 +341,7 @@ class Several(Row):
     def __init__(self, each: Row, models: int) -> None:
         if each.models > 1 or not each.is_trained:
             raise OptionError(f"{each} cannot be each of several models; give one row")
-        Option.of("K", Annotated[int, Range(2, 100)]).checked(models)
+        _MODELS.checked(models)
         summary = f"{models} models, whose probabilities are averaged. {each.summary}"
         super().__init__(f"{models} x {each}", each.kind, each.method, each.options, summary)
         self.models, self.single = models, each
@@ -357,8 +360,8 @@ class NGram(Row):
     is_trained = False
 
     def __init__(self, order: int) -> None:
-        if not 2 <= order <= 7:
-            raise OptionError(f"there is no kn{order}; there are kn2 to kn7, Kneser-Ney")
+        if order not in range(2, 8):
+            raise OptionError(f"there is no kn{order!s:.40}; there are kn2 to kn7, Kneser-Ney")
         name, options = f"kn{order}", {"order": order, "discount": "modified"}
         summary = f"A Kneser-Ney model of the last {order - 1} words."
         super().__init__(name, "ngram", name, options, summary)

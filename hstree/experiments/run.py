@@ -29,7 +29,7 @@ from hstree import progress
 from hstree._compiled import if_it_pays, kernels, n_threads
 from hstree._files import hash_of, read_json, read_regular, replacing
 from hstree._options import RANDOM_STATE
-from hstree._text import one_line
+from hstree._text import brief, one_line
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
@@ -131,9 +131,9 @@ class Runner:
             rule: Stop = msgspec.convert(fields, Stop)
         except (msgspec.MsgspecError, AttributeError) as error:
             rules = "hstree.Epochs(20), hstree.Seconds(240) or hstree.Halving(10)"
-            raise OptionError(f"stop is {stop!r}; give {rules}: {one_line(error)}") from error
+            raise OptionError(f"stop is {brief(stop)}; give {rules}: {one_line(error)}") from error
         if not 1 <= seeds <= MAX_SEEDS:
-            raise OptionError(f"seeds is {seeds}; it must be 1 to {MAX_SEEDS}")
+            raise OptionError(f"seeds is {brief(seeds)}; it must be 1 to {MAX_SEEDS}")
         config = config_of(options)
         first = config.pop("random_state")
         config.pop("epochs")

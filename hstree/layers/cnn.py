@@ -74,10 +74,10 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         counts: Integer | None = None,
         dtype: Any = np.float32,
         random_state: RandomState = 0,
-        characters: Annotated[int, Range(1)] = 16,
-        filters: Annotated[int, Range(1)] = 25,
+        characters: Annotated[int, Range(1, 1 << 16)] = 16,
+        filters: Annotated[int, Range(1, 1 << 16)] = 25,
         widest: Annotated[int, Range(1, 256)] = 5,
-        rank: Annotated[int, Range(1)] = 16,
+        rank: Annotated[int, Range(1, 1 << 16)] = 16,
         delay: Annotated[int, Range(1)] = 1,
     ) -> None:
         OutputLayer.__init__(self, len(vocabulary), dim)

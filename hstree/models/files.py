@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
 from hstree._files import current_file, read_json, read_regular
-from hstree._text import one_line
+from hstree._text import brief, one_line
 from hstree._typing import Array
 from hstree.data.provenance import Text, texts
 from hstree.errors import FileFormatError, OptionError
@@ -50,7 +50,9 @@ def read(folder: str | os.PathLike[str]) -> Saved:
     if config.pop("format", None) != FORMAT:
         raise FileFormatError(f"{path} is not the config of a model that hstree saved")
     if (version := config.pop("version", None)) != VERSION:
-        raise FileFormatError(f"{path}: version {version!r}; this hstree reads version {VERSION}")
+        raise FileFormatError(
+            f"{path}: version {brief(version)}; this hstree reads version {VERSION}"
+        )
     try:
         spec = LayerSpec.read(home, config)
     except OptionError as error:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hstree._ragged import offsets, segment_ids
+from hstree._text import brief
 from hstree._typing import Bool, Int64, UInt8
 from hstree.tree.row_numbers import RowNumbers
 
@@ -52,7 +53,7 @@ class Content:
             pass  # unique strings by construction
         elif not all(map(str.__instancecheck__, labels)):
             at, value = next((i, x) for i, x in enumerate(labels) if not isinstance(x, str))
-            broken["labels"] = f"label {at} is {value!r}, not a string"
+            broken["labels"] = f"label {at} is {brief(value)}, not a string"
         else:
             if not all(map(str.isascii, labels)):
                 broken |= _not_utf8("labels", "label", labels)
@@ -81,7 +82,7 @@ class Content:
         elif names is not None:
             others = (i for i, name in enumerate(names) if not isinstance(name, str | None))
             if (node := next(others, None)) is not None:
-                broken["names"] = f"node {node} is named {names[node]!r}, not a string or null"
+                broken["names"] = f"node {node} is named {brief(names[node])}, not a string or null"
             else:
                 broken |= _not_utf8("names", "the name of node", names)
         if not _is_plain(len(labels), child_start, child):

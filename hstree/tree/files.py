@@ -12,7 +12,6 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from reprlib import repr as brief
 from typing import Annotated, Any, BinaryIO, TypeVar
 
 import msgspec
@@ -21,7 +20,7 @@ import numpy as np
 from hstree import progress
 from hstree._files import largest_unpacked, open_regular, replacing, unpacked
 from hstree._ragged import offsets
-from hstree._text import one_line
+from hstree._text import brief, one_line
 from hstree._typing import Array
 from hstree.errors import FileFormatError, explained
 from hstree.tree.arrays import TreeArrays

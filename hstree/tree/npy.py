@@ -5,6 +5,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from hstree._text import brief
 from hstree._typing import Array
 from hstree.errors import FileFormatError
 
@@ -39,8 +40,10 @@ def read_array(file: IO[bytes], size: int, *, mapped_above: float = math.inf) ->
     expected, available = math.prod(shape) * dtype.itemsize, size - file.tell()
     # An axis may be longer than the file where another one is 0.
     if expected != available or max(shape, default=0) > size:
-        wrong = f"its header announces an array {shape} of {expected} bytes and {available} follow"
-        raise FileFormatError(f"{wrong}; make or fetch it again")
+        announced = f"an array {brief(shape)} of {brief(expected)} bytes"
+        raise FileFormatError(
+            f"its header announces {announced} and {available} follow; make or fetch it again"
+        )
     order: Any = "F" if is_fortran else "C"
     if shape and shape[0] > mapped_above:
         return np.memmap(file, dtype, "r", file.tell(), shape, order)

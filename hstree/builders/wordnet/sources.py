@@ -59,7 +59,7 @@ def nltk_table() -> str:
                 lines = (line.split() for line in file if line.strip())
                 exceptions[pos] = {form: lemmas for form, *lemmas in lines}
         synsets = [(pos, synset) for pos in POS for synset in wordnet.all_synsets(pos)]
-    except (LookupError, OSError) as error:
+    except (LookupError, OSError, ValueError) as error:
         raise InputError(
             "NLTK's wordnet is not installed, or not whole: get it with `python -m "
             "nltk.downloader wordnet`, set NLTK_DATA to the folder that holds it, or use 'builtin'"

@@ -104,7 +104,7 @@ class Taxonomy:
             for line in exceptions.splitlines():
                 pos, form, lemmas = line.split("\t")
                 self.exceptions[pos][form] = lemmas.split(" ")
-        except (ValueError, KeyError, IndexError) as error:
+        except (ValueError, KeyError, IndexError, OverflowError) as error:
             raise FileFormatError(f"not a table of WordNet: {error}; make it anew") from error
 
     def __len__(self) -> int:

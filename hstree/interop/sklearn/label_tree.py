@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from hstree._files import current_file, read_json, read_regular, replacing_together, write_json
 from hstree._options import Option, Range
 from hstree._ragged import canonical_csr, segment_ids
-from hstree._text import one_line
+from hstree._text import brief, one_line
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.builders.shared.prune import pruned
 from hstree.data.multilabel import indicator
@@ -307,8 +307,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             config = read_json(current_file(folder, CONFIG), dict[str, Any], _REMEDY)
             if (found := (config.get("format"), config.get("version"))) != (FORMAT, VERSION):
                 raise FileFormatError(
-                    f"{folder} holds {found[0]!r}, version {found[1]!r}, not {FORMAT!r}, version "
-                    f"{VERSION}; {_REMEDY}"
+                    f"{folder} holds {brief(found[0])}, version {brief(found[1])}, not {FORMAT!r}, "
+                    f"version {VERSION}; {_REMEDY}"
                 )
             content = read_regular(current_file(folder, WEIGHTS), FileFormatError, _REMEDY)
             tree, tensors = load(current_file(folder, TREE)), load_tensors(content)

@@ -69,6 +69,8 @@ def test_a_source_that_is_no_table_is_said_in_one_line(tmp_path):
         "hstree wordnet 1\t3.0\nn\t@0\tdog:1\n\n",
         "hstree wordnet 1\t3.0\nn\t@1\tdog:1\nn\t@0\tcat:1\n\n",
         "hstree wordnet 1\nn\n",
+        *(f"hstree wordnet 1\t3.0\nn\t@{'7' * n}\tdog:1\n\n" for n in (20, 400, 5000)),
+        f"hstree wordnet 1\t3.0\nn\t\tdog:{'7' * 5000}\n\n",
     ],
 )
 def test_a_broken_table_is_refused(text):
