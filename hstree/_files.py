@@ -25,9 +25,11 @@ from typing import Any, BinaryIO, TypeVar
 from uuid import uuid4
 
 import msgspec
+import numpy as np
 
 from hstree._plugins import require
 from hstree._text import one_line, strict_text
+from hstree._typing import Array
 from hstree.errors import FileFormatError, HstreeError, InputError, explained
 
 T = TypeVar("T")
@@ -135,6 +137,25 @@ def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Non
     text = json.dumps(finite, indent=2, ensure_ascii=False)
     with replacing(path) as file:
         file.write(f"{text}\n".encode("utf-8", "backslashreplace"))
+
+
+def check_tensor(
+    tensor: Array | None,
+    shape: tuple[int, ...],
+    what: str,
+    dtype: Any = np.float32,
+    *,
+    may_be_infinite: bool = False,
+) -> None:
+    """Refuse a tensor of a saved model that is missing, of another type or shape, or not finite.
+
+    Raises FileFormatError, which calls it `what`.
+    """
+    if tensor is None or tensor.shape != shape or tensor.dtype != dtype:
+        got = "nothing" if tensor is None else f"{tensor.dtype} of shape {tensor.shape}"
+        raise FileFormatError(f"{what} wants {np.dtype(dtype)} of shape {shape}, found {got}")
+    if not (~np.isnan(tensor) if may_be_infinite else np.isfinite(tensor)).all():
+        raise FileFormatError(f"{what} holds numbers that are not finite; train the model again")
 
 
 def hash_of(document: Mapping[str, Any]) -> str:

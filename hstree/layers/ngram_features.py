@@ -171,6 +171,14 @@ class NgramFeatures:
             and bool((keys[1:] > keys[:-1]).all())  # differences could wrap around
         )
         in_range = not len(keys) or 0 <= keys[0] <= keys[-1] < len(contexts) * self.n_rows
+        if is_whole and len(start) > 1:
+            # The shorter contexts that those of each number of words begin with, and their words
+            first, stop = np.array([0, *start[:-2]]), np.array([1, *start[1:-1]])
+            of_length = zip(np.split(contexts, start[1:-1]), first, stop, strict=True)
+            in_range = in_range and all(
+                not len(part) or a * self.n_labels <= part[0] <= part[-1] < b * self.n_labels
+                for part, a, b in of_length
+            )
         if not (is_whole and in_range):
             raise FileFormatError(
                 "the n-gram features of a saved layer are damaged; train it again"

@@ -24,7 +24,7 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from hstree import progress
 from hstree._compiled import if_it_pays, kernels, numpy_alone
-from hstree._files import hash_of, replacing_together
+from hstree._files import check_tensor, hash_of, replacing_together
 from hstree._options import Range, options_of
 from hstree._text import one_line
 from hstree._typing import Array, Bool, Float64, Int64, Integer
@@ -530,14 +530,15 @@ class Model(Predictor, Generic[M]):
             # Checked before arrays are allocated, whose claimed size may be far beyond the file's.
             for tensor, shape in model.shapes().items():
                 if 0 not in shape:  # others have a length that `restore` sets
-                    _check(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
+                    check_tensor(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
             if (hooks := hooks_of(model.layer)).tables:
                 try:
                     hooks.restore(saved.tensors)
                 except FileFormatError as error:
                     raise FileFormatError(f"{saved.folder}: {error}") from error
             for tensor, parameter in model.layer.parameters().items():
-                _check(saved.tensors.get(tensor), parameter.shape, f"{saved.folder}: {tensor}")
+                what = f"{saved.folder}: {tensor}"
+                check_tensor(saved.tensors.get(tensor), parameter.shape, what)
         except (TypeError, ValueError, OverflowError, OptionError) as error:
             raise FileFormatError(
                 f"{saved.folder}: no model can be made of it: {one_line(error)}"
@@ -578,12 +579,3 @@ def _sizes(parameters: Mapping[str, Array]) -> str:
     """Describe the sizes of a context model's arrays, without the number of words."""
     shapes = {n: a.shape[1:] if n == "embedding" else a.shape for n, a in parameters.items()}
     return ", ".join(f"{name} {' x '.join(map(str, shape))}" for name, shape in shapes.items())
-
-
-def _check(tensor: Array | None, shape: tuple[int, ...], what: str) -> None:
-    """Refuse a tensor that is missing, of another type or shape, or not finite."""
-    if tensor is None or tensor.shape != shape or tensor.dtype != np.float32:
-        got = "nothing" if tensor is None else f"{tensor.dtype} of shape {tensor.shape}"
-        raise FileFormatError(f"{what} wants float32 of shape {shape}, found {got}")
-    if not np.isfinite(tensor).all():
-        raise FileFormatError(f"{what} holds numbers that are not finite; train the model again")

@@ -1,11 +1,13 @@
 """The classifier of several labels a sample: the contract, the model, the search, the files."""
 
+import hashlib
 import json
 from functools import cache
 
 import numpy as np
 import pytest
 import scipy.sparse
+from safetensors.numpy import load, save
 from sklearn.datasets import make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
@@ -268,6 +270,9 @@ def test_a_damaged_folder_is_refused_in_one_line(tmp_path, file, damage):
     [
         {"classes": [1]},
         {"dtype": "x"},
+        {"dtype": "O"},
+        {"parameters": {"threshold": "a"}},
+        {"parameters": {"scaling": "l1"}},
         {"parameters": {"D": 1}},
         {"has_unit_length": "no"},
         {"sparse": 3},
@@ -281,6 +286,58 @@ def test_a_config_that_does_not_fit_is_refused_in_one_line(tmp_path, change):
     (tmp_path / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(FileFormatError, match="no classifier can be made of it"):
         Classifier.load(tmp_path)
+
+
+def changed(tensors):
+    """Yield a description of a change of a tensor, and all tensors with it."""
+    for name, tensor in tensors.items():
+
+        def with_tensor(value, name=name):
+            return tensors | {name: np.ascontiguousarray(value)}
+
+        yield f"{name} missing", {key: value for key, value in tensors.items() if key != name}
+        yield f"{name} shorter", with_tensor(tensor[:-1])
+        yield f"{name} of two axes", with_tensor(tensor[:, None])
+        yield f"{name} of none", with_tensor(tensor[0])
+        for dtype in ("f2", "f4", "f8", "i1", "i2", "u4", "i8", "?"):
+            if np.dtype(dtype) != tensor.dtype:
+                with np.errstate(all="ignore"):
+                    yield f"{name} as {dtype}", with_tensor(np.nan_to_num(tensor).astype(dtype))
+        wrong = [-1, np.iinfo(tensor.dtype).max] if tensor.dtype.kind == "i" else [np.nan]
+        if name in ("weight", "scale"):
+            wrong += [np.inf, -np.inf]
+        for value in wrong:
+            other = tensor.copy()
+            other[-1] = value
+            yield f"{name} with {value}", with_tensor(other)
+    yield "features that descend", tensors | {"feature": tensors["feature"][::-1].copy()}
+
+
+@pytest.mark.parametrize("of", ["labels", "classes"])
+def test_tensors_that_do_not_fit_are_refused_in_one_line(tmp_path, of):
+    X, Y = problem(n_labels=6)
+    Classifier().fit(X, Y.argmax(axis=1) if of == "classes" else Y).save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    tensors = load((tmp_path / "weights.safetensors").read_bytes())
+    for what, others in changed(tensors):
+        content = save(others)
+        digest = {"weights_sha256": hashlib.sha256(content).hexdigest()}
+        (tmp_path / "weights.safetensors").write_bytes(content)
+        (tmp_path / "config.json").write_text(json.dumps(config | digest))
+        with pytest.raises(FileFormatError) as caught:
+            Classifier.load(tmp_path)
+        assert "\n" not in str(caught.value), what
+        assert str(tmp_path) in str(caught.value), what
+
+
+def test_a_bias_that_is_infinite_is_loaded(tmp_path):
+    X, Y = problem(n_labels=6)
+    Y[:, 1], Y[:, 2] = 0, 1
+    model = Classifier().fit(X, Y)
+    assert np.isinf(model.bias_).any()
+    model.save(tmp_path)
+    again = Classifier.load(tmp_path)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.parametrize(

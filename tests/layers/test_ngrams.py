@@ -227,10 +227,19 @@ def wrapped(keys):
     return keys
 
 
+def _with_a_shorter_context(tables):
+    """Let the first context of two words begin with the number of one that has two words."""
+    first = tables["ngram_start"][1]
+    tables["ngram_contexts"][first] = -1
+
+
 def damaged():
     """Yield tables of features that break a rule."""
     yield "keys of no context", lambda t: t["ngram_keys"].__iadd__(10**9)
     yield "keys out of order", lambda t: t["ngram_keys"].__setitem__(0, 10**6)
+    yield "contexts below zero", lambda t: t["ngram_contexts"].__setitem__(0, -1)
+    yield "contexts of no shorter one", lambda t: t["ngram_contexts"].__setitem__(-1, 10**9)
+    yield "contexts that are too short", _with_a_shorter_context
     yield "contexts out of order", lambda t: t["ngram_contexts"].__setitem__(0, 10**6)
     yield "lengths beyond the contexts", lambda t: t["ngram_start"].__setitem__(-1, 10**6)
     yield "keys that wrap around", lambda t: t.update(ngram_keys=wrapped(t["ngram_keys"]))

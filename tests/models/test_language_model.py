@@ -13,6 +13,7 @@ import hstree
 from hstree.data.splits import read_before
 from hstree.data.text_score import perplexity, unigram_score
 from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models.lbl import LanguageModel
 from tests.texts import corpus_of, markov_lines
 
@@ -178,14 +179,44 @@ def test_a_config_that_fits_no_model_is_refused(saved, change, said):
     ],
 )
 def test_weights_that_do_not_fit_are_named(saved, change, said):
-    tensors = load((saved / "weights.safetensors").read_bytes())
-    content = save(change(tensors))
-    (saved / "weights.safetensors").write_bytes(content)
-    config = json.loads((saved / "config.json").read_text())
-    config["weights_sha256"] = hashlib.sha256(content).hexdigest()
-    (saved / "config.json").write_text(json.dumps(config))
+    replace_tensors(saved, change(load((saved / "weights.safetensors").read_bytes())))
     with pytest.raises(FileFormatError, match=said):
         LanguageModel.load(saved)
+
+
+def replace_tensors(folder, tensors):
+    """Replace the tensors of a saved model, and their hash in its config."""
+    content = save(tensors)
+    (folder / "weights.safetensors").write_bytes(content)
+    config = json.loads((folder / "config.json").read_text())
+    config["weights_sha256"] = hashlib.sha256(content).hexdigest()
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize("layer", LAYERS.names())
+def test_every_tensor_of_every_layer_is_checked(tmp_path, layer):
+    corpus = corpus_of(tmp_path, markov_lines(300, 0)[0])
+    words = corpus.counted_vocabulary()
+    source = (
+        words if LAYERS.get(layer).takes is hstree.Vocabulary else hstree.build("huffman", words)
+    )
+    LanguageModel(LayerSpec(source, layer), **SMALL | {"epochs": 1}).fit(corpus).save(tmp_path)
+    tensors = load((tmp_path / "weights.safetensors").read_bytes())
+    for name, tensor in tensors.items():
+        wrong = [tensor[:-1], tensor[..., None], tensor[:0], tensor[0]]
+        wrong += [
+            tensor.astype(dtype) for dtype in ("f2", "f8", "i4", "u1") if tensor.dtype != dtype
+        ]
+        if tensor.dtype.kind == "f":
+            wrong += [
+                np.where(tensor == tensor.flat[0], value, tensor) for value in (np.nan, np.inf)
+            ]
+        for value in wrong:
+            replace_tensors(tmp_path, tensors | {name: np.ascontiguousarray(value, value.dtype)})
+            with pytest.raises(FileFormatError) as caught:
+                LanguageModel.load(tmp_path)
+            assert "\n" not in str(caught.value)
+            assert str(tmp_path) in str(caught.value)
 
 
 def test_questions_take_words_or_ids(model):

@@ -9,7 +9,6 @@ folder until the tree is complete: a build that was killed goes on from them.
 
 import hashlib
 import shutil
-import zipfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -322,9 +321,11 @@ def _write(arrays: Any, path: Path) -> None:
 
 
 def _read(kind: Callable[..., T], path: Path) -> T | None:
-    """Read a NamedTuple of arrays; None where the file is missing or damaged."""
+    """Read a NamedTuple of vectors of integers; None where the file is missing or damaged."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return kind(**arrays)
-    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile):
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+        are_vectors = all(a.ndim == 1 and a.dtype.kind == "i" for a in arrays.values())
+        return kind(**arrays) if are_vectors else None
+    except Exception:  # damaged files raise many kinds; they are made again
         return None

@@ -17,7 +17,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from hstree._files import current_file, read_json, read_regular, replacing_together, write_json
+from hstree._files import (
+    check_tensor,
+    current_file,
+    read_json,
+    read_regular,
+    replacing_together,
+    write_json,
+)
 from hstree._options import Option, Range
 from hstree._ragged import canonical_csr, segment_ids
 from hstree._text import brief, one_line
@@ -197,8 +204,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         is out of its range, InputError for other numbers in `y`, when no sample has a label, or
         when a column of `y` is not a label of the tree.
         """
-        for name, annotation in _RANGES.items():
-            Option.of(name, annotation).checked(getattr(self, name))
+        self._check_parameters()
         X, y = validate_data(self, X, y, multi_output=True, **ACCEPTED)
         Y = self._set_classes(y)
         X = canonical_csr(X)
@@ -318,7 +324,11 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
                     "save it again"
                 )
             known = msgspec.convert(config, _Config)
-            return cls(**known.parameters)._restored(tree, tensors, known)
+            model = cls(**known.parameters)
+            model._check_parameters()
+            n_edges, n_features = len(tree.child), len(tensors.get("scale", ()))
+            _check_tensors(tensors, n_edges, n_features, os.fspath(folder))
+            return model._restored(tree, tensors, known)
         except (ValueError, KeyError, TypeError, OverflowError, SafetensorError) as error:
             why = one_line(error)
             raise FileFormatError(f"{folder}: no classifier can be made of it: {why}") from error
@@ -328,6 +338,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         classes, names = config.classes, config.feature_names
         self._is_single, self._is_sparse = classes is not None, config.sparse
         self._dtype, self._has_unit_length = np.dtype(config.dtype), config.has_unit_length
+        if classes is None and self._dtype.kind not in "biuf":
+            raise ValueError(f"labels are of type {self._dtype}, not numbers")
         self.classes_ = np.arange(tree.n_labels) if classes is None else np.array(classes)
         self._scale = _FeatureScale.from_array(tensors["scale"])
         self.n_features_in_ = len(tensors["scale"])
@@ -337,8 +349,10 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         content = tensors["weight"], tensors["feature"], tensors["start"]
         weight = scipy.sparse.csr_array(content, shape=shape)
         weight.check_format()
-        if tensors["bias"].shape != shape[:1] or len(self.classes_) != tree.n_labels:
-            raise ValueError("the weights are not those of its tree")
+        if not weight.has_canonical_format:
+            raise ValueError("the features of a weight row do not ascend")
+        if len(self.classes_) != tree.n_labels:
+            raise ValueError(f"{len(self.classes_)} classes for the {tree.n_labels} of its tree")
         if names is not None and len(names) != self.n_features_in_:
             raise ValueError(f"it has {len(names)} names of {self.n_features_in_} features")
         self._model = LabelNodes(tree, weight, tensors["bias"])
@@ -355,6 +369,10 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a model."""
         return hasattr(self, "_model")
+
+    def _check_parameters(self) -> None:
+        for name, annotation in _RANGES.items():
+            Option.of(name, annotation).checked(getattr(self, name))
 
     def _set_classes(self, y: Any) -> Any:
         """Take over the kind of `y` and its classes; return the indicator (n, V), a CSR array."""
@@ -451,6 +469,23 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         found = self._model.search(X, k, threshold)
         found.indices = self._class_of_label[found.indices]
         return found
+
+
+def _check_tensors(
+    tensors: Mapping[str, Array], n_edges: int, n_features: int, folder: str
+) -> None:
+    """Refuse tensors that are not those of a saved classifier; FileFormatError."""
+    stored = tensors.get("weight", np.empty(0)).shape[:1]
+    integer = tensors.get("start", np.empty(0, np.int32)).dtype
+    if integer not in (np.int32, np.int64):
+        raise FileFormatError(f"{folder}: start wants int32 or int64, found {integer}")
+    check_tensor(tensors.get("start"), (n_edges + 2,), f"{folder}: start", integer)
+    check_tensor(tensors.get("feature"), stored, f"{folder}: feature", integer)
+    check_tensor(tensors.get("weight"), stored, f"{folder}: weight")
+    check_tensor(tensors.get("scale"), (n_features,), f"{folder}: scale", np.float64)
+    # Of a child below which all samples of its node have a label, or none has, it is infinite
+    bias = tensors.get("bias")
+    check_tensor(bias, (n_edges + 1,), f"{folder}: bias", np.float64, may_be_infinite=True)
 
 
 def _hashes(tree: Tree, weights: bytes) -> dict[str, str]:
