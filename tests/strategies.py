@@ -1,6 +1,6 @@
 """Hypothesis strategies: random valid trees, drawn without the help of any builder."""
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 from random import Random
 
 import numpy as np
@@ -10,6 +10,13 @@ from hstree.tree import Tree
 
 #: Any string that UTF-8 can write: line ends, quotes, wide characters and the empty one too.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+#: Orders of four labels with one in its place: 3-cycles, which are not their own inverses.
+THREE_CYCLES = [
+    order
+    for order in permutations(range(4))
+    if sum(label == place for place, label in enumerate(order)) == 1
+]
 
 json_values = st.recursive(
     st.none()

@@ -23,6 +23,7 @@ from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier as Classifie
 from hstree.interop.sklearn import label_nodes
 from hstree.metrics import precision_at_k
 from tests.needs import shared
+from tests.strategies import THREE_CYCLES
 
 SEVERAL_CODES = {"builder": "gmm", "builder_options": {"epsilon": 0.4, "trees": 3}}
 TREES = {
@@ -115,6 +116,21 @@ def test_layouts_of_x_and_y_do_not_matter(layout):
     predicted = other.predict(X)
     assert scipy.sparse.issparse(predicted) == (layout is not np.asarray)
     assert predicted.dtype == Y.dtype
+
+
+@pytest.mark.parametrize("order", THREE_CYCLES, ids=str)
+def test_the_order_of_the_labels_of_a_given_tree_does_not_matter(order, searched):
+    X, Y = problem(n_labels=4)
+    a, b, c, d = order
+    # The same tree, with its labels in the order of the classes and in another one
+    in_order = Tree.from_children(list("0123"), [[1, ~a], [~b, 2], [~c, ~d]])
+    permuted = Tree.from_children([str(label) for label in order], [[1, ~0], [~1, 2], [~2, ~3]])
+    expected, model = (Classifier(tree=tree).fit(X, Y) for tree in (in_order, permuted))
+    probability = model.predict_proba(X)
+    np.testing.assert_allclose(probability, expected.predict_proba(X))
+    np.testing.assert_allclose(model.weight_.toarray(), expected.weight_.toarray())
+    np.testing.assert_allclose(model.predict_proba(X, k=4).toarray(), probability, rtol=1e-5)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
 
 
 def test_each_child_is_a_logistic_regression_over_the_samples_of_its_node():

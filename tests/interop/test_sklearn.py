@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -15,6 +16,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
 from tests.builders.label_sets import child_sets
+from tests.strategies import THREE_CYCLES
 
 CONFIGURATIONS = {
     "gmm": {"builder": "gmm"},
@@ -214,6 +216,33 @@ def test_weights_of_nodes_are_coefficients_where_the_tree_is_not_flat():
     model = Classifier("huffman").fit(X, y)
     assert (model.coef_ == model.weight_).all()
     assert (model.intercept_ == model.bias_).all()
+
+
+@pytest.mark.parametrize("order", [*THREE_CYCLES, (0, 1), (1, 0)], ids=str)
+@pytest.mark.parametrize("solver", ["lbfgs", "adagrad", "liblinear"])
+@pytest.mark.parametrize("permuted", ["children", "labels"])
+def test_coefficients_of_a_given_flat_tree_are_those_of_the_classes(
+    order, solver, permuted, monkeypatch
+):
+    n = len(order)
+    X, y = problem(n)
+    names = [f"class {c}" for c in range(n)]
+    children = [~label for label in order]
+    if permuted == "labels":
+        names, children = [names[label] for label in order], [~label for label in range(n)]
+    model = Classifier(tree=Tree.from_children(names, [children]), solver=solver).fit(X, y)
+    assert model.tree_.labels == tuple(names)
+    logits = X @ model.coef_.T + model.intercept_
+    if n == 2:
+        logits = np.hstack([np.zeros_like(logits), logits])
+    close(model.predict_log_proba(X), log_softmax(logits, axis=1), 1e-5)
+    assert (model.predict(X) == model.classes_[logits.argmax(axis=1)]).all()
+    assert model.score(X, y) > 0.5
+    monkeypatch.setattr("hstree.interop.sklearn.linear.LEAST_EDGES", 0)  # have it searched
+    assert model._model.top_k(model._checked(X), n).certain.mean() > 0.9
+    expected = model.classes_[np.argsort(-logits, axis=1)]
+    assert (model.top_k(X, n)[0] == expected).all()
+    assert (model.predict(X) == expected[:, 0]).all()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 12])

@@ -14,7 +14,7 @@ from hstree.layers import top_k as search
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from tests.layers.gradients import assert_slopes, dense
-from tests.strategies import chain, codes_by_walk, trees
+from tests.strategies import THREE_CYCLES, chain, codes_by_walk, trees
 
 
 def random_layer(tree, seed, *, dim=3, scale=1.0, dtype=np.float64):
@@ -47,6 +47,25 @@ def oracle_log_prob(layer, hidden):
     step = [log_softmax(rows if len(rows) > 1 else [*rows, 0.0]) for rows in of_nodes]
     codes = [[sum(step[n][b] for n, b in code) for code in of] for of in codes_by_walk(tree)]
     return np.array([np.logaddexp.reduce(of_label) for of_label in codes])
+
+
+@pytest.mark.parametrize("order", THREE_CYCLES, ids=str)
+@pytest.mark.parametrize("is_one_softmax", [True, False])
+def test_a_flat_tree_in_any_order_is_a_direct_softmax(order, is_one_softmax):
+    tree = Tree.from_children(list("abcd"), [[~label for label in order]])
+    layer, rng = random_layer(tree, 0)
+    layer.is_one_softmax = is_one_softmax
+    hidden, targets = rng.standard_normal((20, 3)), rng.integers(4, size=20)
+    # The row of each label is that of its place among the children
+    rows = [order.index(label) for label in range(4)]
+    expected = log_softmax(hidden @ layer.weight[rows].T + layer.bias[rows], axis=1)
+    np.testing.assert_allclose(layer.log_prob(hidden), expected, atol=1e-12)
+    nll = -expected[np.arange(20), targets]
+    np.testing.assert_allclose(layer.nll(hidden, targets), nll, atol=1e-12)
+    np.testing.assert_allclose(layer.loss(hidden, targets, rng)[0], nll, atol=1e-12)
+    labels, values = layer.top_k(hidden, 4)
+    np.testing.assert_array_equal(labels, np.argsort(-expected, axis=1))
+    np.testing.assert_allclose(values, -np.sort(-expected, axis=1), atol=1e-12)
 
 
 @given(trees(only_codes=True), st.integers(0, 99), st.sampled_from([0.0, 1.0, 30.0, 1e3]))
