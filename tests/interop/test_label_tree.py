@@ -213,6 +213,23 @@ def test_features_are_scaled_as_their_numbers_are(X, scale, length):
         np.testing.assert_allclose(of_rows, length)
 
 
+@pytest.mark.parametrize("scaling", ["auto", "tfidf", "unit", "none"])
+def test_stored_zeros_are_no_features(scaling):
+    X, Y = problem(n=60)
+    X.data[::3] = 0
+    few = X.copy()
+    few.eliminate_zeros()
+    assert few.nnz < X.nnz
+    model, expected = (Classifier(scaling=scaling).fit(samples, Y) for samples in (X, few))
+    np.testing.assert_array_equal(model.scale_, expected.scale_)
+    if scaling in ("auto", "tfidf"):
+        n_samples = np.count_nonzero(X.toarray(), axis=0)
+        np.testing.assert_allclose(model.scale_, np.log(61 / (1 + n_samples)) + 1)
+    for samples in (X, few):
+        probability = model.predict_proba(samples)
+        np.testing.assert_allclose(probability, expected.predict_proba(few), rtol=1e-5)
+
+
 @pytest.mark.slow
 def test_the_number_of_jobs_does_not_matter():
     X, Y = problem()

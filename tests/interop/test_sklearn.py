@@ -435,6 +435,28 @@ def test_class_weights_are_sample_weights():
     assert np.abs(plain.predict_proba(X) - balanced.predict_proba(X)).max() > 0.01
 
 
+@pytest.mark.parametrize("left_out", ["weight", "samples"])
+def test_balanced_weights_count_no_class_of_weight_zero(left_out):
+    X, y = problem(5)
+    classes = np.unique(y)
+    weight = np.where(y == "class 2", 0.0, np.random.default_rng(1).uniform(0.5, 2, len(y)))
+    total = {c: weight[y == c].sum() for c in classes}
+    # Four classes share the total weight evenly
+    share = {c: weight.sum() / (4 * n) if n else 1.0 for c, n in total.items()}
+    options = {"tree": build("huffman", dict.fromkeys(classes, 1)), "C": 0.2, "random_state": 0}
+    if left_out == "weight":
+        options |= {"tol": 1e-7, "class_weight": None}
+        balanced = Classifier(**options | {"class_weight": "balanced"}).fit(X, y, weight)
+        explicit = Classifier(**options).fit(X, y, weight * [share[c] for c in y])
+    else:
+        some = y != "class 2"
+        X, y, weight = X[some], y[some], weight[some]
+        balanced = Classifier(**options, class_weight="balanced")
+        balanced.partial_fit(X, y, classes, weight)
+        explicit = Classifier(**options).partial_fit(X, y, classes, weight * [share[c] for c in y])
+    close(balanced.predict_proba(X), explicit.predict_proba(X), 1e-5)
+
+
 @pytest.mark.parametrize("y", [[7] * 6, [False, True] * 3, [1.0, 2.0, 3.0] * 2])
 @pytest.mark.parametrize("builder", ["auto", "gmm", "flat", "semantic"])
 def test_one_two_and_three_classes(builder, y):
