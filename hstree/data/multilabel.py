@@ -187,7 +187,7 @@ def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
 def _table(values: Any, name: str) -> Any:
     """Return a table of real numbers as a CSR array of its own; messages call it `name`."""
     try:
-        table = values if scipy.sparse.issparse(values) else np.asarray(values)
+        table: Any = values if scipy.sparse.issparse(values) else np.asarray(values)
     except ValueError as error:  # rows of different lengths
         raise InputError(f"{name} is no table: {one_line(error)}; give rows of numbers") from error
     if table.ndim != 2 or table.dtype.kind not in "biuf":

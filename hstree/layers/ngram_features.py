@@ -172,12 +172,13 @@ class NgramFeatures:
         )
         in_range = not len(keys) or 0 <= keys[0] <= keys[-1] < len(contexts) * self.n_rows
         if is_whole and len(start) > 1:
-            # The shorter contexts that those of each number of words begin with, and their words
-            first, stop = np.array([0, *start[:-2]]), np.array([1, *start[1:-1]])
-            of_length = zip(np.split(contexts, start[1:-1]), first, stop, strict=True)
+            # Contexts of each length extend those that are one word shorter
+            parts = np.split(contexts, start[1:-1])
+            least = self.n_labels * np.array([0, *start[:-2]])
+            limit = self.n_labels * np.array([1, *start[1:-1]])
             in_range = in_range and all(
-                not len(part) or a * self.n_labels <= part[0] <= part[-1] < b * self.n_labels
-                for part, a, b in of_length
+                not len(part) or first <= part[0] <= part[-1] < stop
+                for part, first, stop in zip(parts, least, limit, strict=True)
             )
         if not (is_whole and in_range):
             raise FileFormatError(
