@@ -290,7 +290,7 @@ def test_options_are_read_from_the_class_and_checked():
         ("differentiated", {"bands": "6:17,*:7"}, "no band .* more numbers than hidden .*, 16"),
         ("cnn", {"widest": 10**8}, "widest is 100000000; it must be a whole number from 1 to 256"),
         ("cnn", {"filters": 0}, "filters is 0"),
-        ("cnn", {"rank": -1}, "rank is -1; it must be a whole number, 1 or more"),
+        ("cnn", {"rank": -1}, "rank is -1; it must be a whole number from 1 to 65536"),
         ("self-normalised", {"alpha": 0}, "alpha is 0; it must be a number, above 0"),
         ("infrequent", {"alpha": 1e-9}, "alpha is 1e-09; it must be a number, 0.001 or more"),
         ("infrequent", {"fraction": 0}, "fraction is 0; it must be a number, above 0 and 1 or"),
