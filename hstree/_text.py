@@ -61,9 +61,9 @@ def quoted(text: str, width: int = 40) -> str:
 
 
 def brief(value: object) -> str:
-    """Return the representation of a value, shortened; one that Python does not write is named."""
+    """Return the representation of a value, shortened, on one line."""
     try:
-        return reprlib.repr(value)
+        return " ".join(reprlib.repr(value).split())
     except ValueError:  # an integer with more digits than Python converts
         return f"a number of more than {sys.get_int_max_str_digits():,} digits"
 
