@@ -185,7 +185,7 @@ def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
 
 
 def _table(values: Any, name: str) -> Any:
-    """Return a table of real numbers as a CSR array of its own; messages call it `name`."""
+    """Return a table of real numbers, an array or sparse; messages call it `name`."""
     try:
         table: Any = values if scipy.sparse.issparse(values) else np.asarray(values)
     except ValueError as error:  # rows of different lengths
@@ -195,9 +195,7 @@ def _table(values: Any, name: str) -> Any:
             f"{name} has the shape {table.shape} and the type {table.dtype}; give a table of real "
             "numbers, with a row for each sample"
         )
-    if table.dtype == np.float16:  # which no sparse array has
-        table = table.astype(np.float32)
-    return scipy.sparse.csr_array(table, copy=True)
+    return table
 
 
 def indicator(y: Any, name: str) -> Any:

@@ -90,7 +90,9 @@ def one_line(error):
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize(("name", "read", "text"), FILES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("name", "read", "text"), FILES, ids=lambda value: "" if callable(value) else str(value)[:40]
+)
 def test_files_with_long_numbers_are_read_or_refused_in_one_line(
     tmp_path, name, read, text, length
 ):
@@ -103,14 +105,15 @@ def test_files_with_long_numbers_are_read_or_refused_in_one_line(
         assert one_line(error)  # noqa: PT017 - some of these files can be read
 
 
-@pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize(("shape", "n"), NPY)
+@pytest.mark.parametrize(
+    ("shape", "length"),
+    # NumPy reads no longer header
+    [(shape, length) for shape, n in NPY for length in LENGTHS if n * length <= 9000],
+)
 @pytest.mark.parametrize("name", ["vectors.npy", "tree.npz"])
-def test_arrays_with_long_shapes_are_refused_in_one_line(tmp_path, name, shape, n, length):
+def test_arrays_with_long_shapes_are_refused_in_one_line(tmp_path, name, shape, length):
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}"
     header = header.replace("N", "7" * length) + "\n"
-    if n * length > 9000:
-        pytest.skip("NumPy reads no header as long")
     array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(8)
     path = tmp_path / name
     if name == "tree.npz":
