@@ -18,7 +18,10 @@ def contents(folder):
 
 
 def corpus_of(tmp_path, lines, name="text.txt", unk=None, **options):
+    """Return the corpus of a file of lines; small texts keep the words that occur once."""
     path = write_lines(tmp_path / name, lines)
+    if options.get("vocabulary") is None:
+        options.setdefault("min_count", 1)
     return Corpus.read(path, cache=tmp_path / "cache", unk=unk, **options)
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hstree.data.corpus import Corpus
-from hstree.data.provenance import texts
 from hstree.data.splits import Splits, overlap, read_before
 from hstree.data.vocabulary import UNK, Vocabulary
 from hstree.errors import OptionError
@@ -29,10 +28,10 @@ NAMED = 5
 
 
 def read_vocabulary(
-    file: Path, *, min_count: int = 1, max_size: int | None = None, no_unk: bool = False
+    file: Path, *, min_count: int | None = None, max_size: int | None = None, no_unk: bool = False
 ) -> Vocabulary:
     """Read the vocabulary that the option names; refuse other options that select words."""
-    others = {"min_count": min_count > 1, "max_size": max_size, "no_unk": no_unk}
+    others = {"min_count": min_count, "max_size": max_size, "no_unk": no_unk}
     refuse_options("--vocabulary chooses the words already", **others)
     return Vocabulary.from_file(file)
 
@@ -56,7 +55,7 @@ def read_splits(
     text: bool = False,
     vocabulary: Path | None = None,
     rows: Iterable[Row] = (),
-    min_count: int = 1,
+    min_count: int | None = None,
 ) -> Splits:
     """Read the three splits of a training over one vocabulary; warn of lines read before.
 
@@ -68,22 +67,18 @@ def read_splits(
     words = None if vocabulary is None else read_vocabulary(vocabulary, min_count=min_count)
     named = [row.single for row in rows]
     trees = {one.file: one.tree for one in named if isinstance(one, TreeRow)}
-    first = None if words or min_count > 1 else next(iter(trees.values()), None)
-    if first is not None:
-        made_from = texts(first.meta.get("input"))
-        of_tree: dict[str, object] = {"kind": "tree", "sha256": first.sha256, "texts": made_from}
-        words = Vocabulary(first.labels, [0] * first.n_labels, source=of_tree)
-    read = partial(Corpus.read, vocabulary=words, lower=lower, text=text)
+    is_chosen = words is not None or min_count is not None
+    first = None if is_chosen else next(iter(trees.values()), None)
+    # Words are chosen below, from the training split alone.
+    read = partial(Corpus.read, min_count=1, lower=lower, text=text)
     others = (None if name is None else read(name) for name in (valid, test))
     splits = Splits.of(read(corpus), *others)
-    if first is not None:
-        words = splits.train.counted_vocabulary(of_tree)
-    elif words is None:
-        words = splits.train.select_vocabulary(min_count=min_count)
-        held_out = (splits.valid, splits.test)
-        if words.unk is None and any(part.with_vocabulary(words).n_oov for part in held_out):
-            words = splits.train.select_vocabulary(min_count=min_count, unk=True)
-    splits = Splits(*(part.with_vocabulary(words) for part in splits))
+    if words is not None:
+        splits = Splits(*(part.with_vocabulary(words) for part in splits))
+    elif first is not None:
+        splits = splits.over_labels(first)
+    else:
+        splits = splits.over_training_words(min_count)
     train_lines, test_text = splits.train.source, splits.test
     for message in (
         read_before(test_text, train=train_lines),
@@ -93,7 +88,7 @@ def read_splits(
     ):
         if message is not None:
             warn(message)
-    if min_count > 1 and not splits.train.n_known_words:
+    if min_count is not None and not splits.train.n_known_words:
         typed = f"--min-count {min_count}"
         raise OptionError(f"training split: {typed}: no word but <unk> is left; choose more words")
     record = splits.train.record.get("vocabulary") if first is None else None

@@ -91,7 +91,16 @@ Scheduler = Annotated[
 
 # Reading a corpus
 
-MinCount = Annotated[int, _reading("--min-count", "Read rarer words than N as <unk>.", "N", min=1)]
+MinCount = Annotated[
+    int | None,
+    _reading(
+        "--min-count",
+        "Map words that occur fewer than N times to <unk> (default: 2; 1 if the text contains "
+        "<unk>).",
+        "N",
+        min=1,
+    ),
+]
 MaxSize = Annotated[
     int | None, _reading("--max-size", "Read all but the V most frequent as <unk>.", "V", min=1)
 ]

@@ -72,15 +72,19 @@ def print_comparison(comparison: Comparison, page: Path, *, conditions: bool = T
         over = f"{CONFIDENCE:.0%} interval over {blocks:,} blocks of test tokens"
         lines.append(("ratios", f"of test perplexities, with their {over}"))
     lines += [("read before", sentence) for sentence in comparison.read_before()]
-    lines += _conditions(comparison) if conditions else []
+    lines += _conditions(comparison) if conditions else [_oov_rates(comparison)]
     say(facts([*lines, ("page", f"{page}: open it in a browser")]))
+
+
+def _oov_rates(comparison: Comparison) -> tuple[str, str]:
+    rates = [f"{split} {comparison.oov_rate(split):.2%}" for split in comparison.tokens]
+    return "out of vocabulary", f"{', '.join(rates)} of the tokens"
 
 
 def _conditions(comparison: Comparison) -> Facts:
     """Return the text, the words, the model and the rule that all figures depend on."""
-    tokens, oov, words = comparison.tokens, comparison.oov, comparison.vocabulary
+    tokens, words = comparison.tokens, comparison.vocabulary
     model, training = kind_of(comparison.options).model.describe(comparison.options)
-    shares = ", ".join(f"{split} {oov[split] / n:.2%}" for split, n in tokens.items())
     sizes = [
         f"{split} {n:,}"
         + (f" (a sample of {of:,})" if (of := comparison.whole.get(split, n)) > n else "")
@@ -91,7 +95,7 @@ def _conditions(comparison: Comparison) -> Facts:
         ("perplexity", f"of each {comparison.predicts}, <eos> and <unk> included"),
         ("text", ", ".join(sorted(sources))),
         ("tokens", ", ".join(sizes)),
-        ("out of vocabulary", shares),
+        _oov_rates(comparison),
         ("vocabulary", f"{words.size:,} words, sha256 {words.sha256[:16]}"),
         ("model", model),
         ("training", f"{comparison.stop}; {training}"),

@@ -55,7 +55,7 @@ def compare(
     force: opt.Replace = False,
     valid: opt.Valid = None,
     test: opt.Test = None,
-    min_count: opt.MinCount = 1,
+    min_count: opt.MinCount = None,
     lower: opt.Lower = False,
     text: opt.AsText = False,
     vocabulary: opt.VocabularyFile = None,

@@ -48,7 +48,7 @@ def evaluate(
     force: opt.Force = False,
     valid: opt.Valid = None,
     test: opt.Test = None,
-    min_count: opt.MinCount = 1,
+    min_count: opt.MinCount = None,
     lower: opt.Lower = False,
     text: opt.AsText = False,
     vocabulary: opt.VocabularyFile = None,
@@ -102,7 +102,7 @@ def evaluate(
     with showing_progress():
         one = Row.parse(row)
         if isinstance(one, TreeRow):
-            refuse_options(OF_TREE, vocabulary=vocabulary, min_count=min_count > 1)
+            refuse_options(OF_TREE, vocabulary=vocabulary, min_count=min_count)
         check_outputs(
             Output("--json", json),
             Output("--vectors-out", vectors_out, (".npy",)),
@@ -150,7 +150,7 @@ def bootstrap(
     force: opt.Replace = False,
     valid: opt.Valid = None,
     test: opt.Test = None,
-    min_count: opt.MinCount = 1,
+    min_count: opt.MinCount = None,
     lower: opt.Lower = False,
     text: opt.AsText = False,
     epochs: opt.Epochs = None,
@@ -215,7 +215,7 @@ def embed(
     output: Annotated[Path, option("--output -o", "A .vec, .txt, .bin or .npy.", "FILE")],
     force: opt.Force = False,
     seed: opt.Seed = 0,
-    min_count: opt.MinCount = 1,
+    min_count: opt.MinCount = None,
     max_size: opt.MaxSize = None,
     lower: opt.Lower = False,
     as_text: opt.AsText = False,
@@ -270,7 +270,7 @@ def embed(
         how: dict[str, Any] = {"lower": lower, "text": as_text}
         choice: dict[str, Any] = {"min_count": min_count, "max_size": max_size}
         if isinstance(one, TreeRow):
-            others = {"min_count": min_count > 1, "max_size": max_size}
+            others = {"min_count": min_count, "max_size": max_size}
             refuse_options(OF_TREE, vocabulary=vocabulary, **others)
             text = read_as(one.tree.labels, corpus, **how)
         else:

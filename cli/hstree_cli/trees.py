@@ -119,7 +119,7 @@ def vocab(
     scheduler: opt.Scheduler = None,
     force: opt.Force = False,
     train_split_only: opt.TrainSplitOnly = False,
-    min_count: opt.MinCount = 1,
+    min_count: opt.MinCount = None,
     max_size: opt.MaxSize = None,
     no_unk: opt.NoUnk = False,
     lower: opt.Lower = False,
@@ -156,7 +156,7 @@ def build(
     scheduler: opt.Scheduler = None,
     force: opt.Force = False,
     train_split_only: opt.TrainSplitOnly = False,
-    min_count: opt.MinCount = 1,
+    min_count: opt.MinCount = None,
     max_size: opt.MaxSize = None,
     no_unk: opt.NoUnk = False,
     lower: opt.Lower = False,
@@ -191,7 +191,7 @@ def build(
         if not isinstance(opened, WordVectors):
             refuse_options(f"for vectors, and {input} holds none", labels=labels)
         if not isinstance(opened, Corpus):
-            how["min_count"] = min_count > 1
+            how["min_count"] = min_count
             refuse_options(f"for a corpus, and {input} is none", **how, **only)
         elif train_split_only:
             opened = training_split(opened, words, **choice, unk=unk)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from hstree import progress
 from hstree._text import plural
 from hstree._typing import Int32, Int64, Integer
 from hstree.data.arrays import axes_of
@@ -24,7 +25,7 @@ from hstree.data.in_memory import encode_ids, encode_lines, encode_tokens
 from hstree.data.memory import give_back
 from hstree.data.provenance import texts
 from hstree.data.sources import open_source
-from hstree.data.vocabulary import EOS, UNK, Vocabulary, ranked
+from hstree.data.vocabulary import EOS, UNK, Vocabulary, automatic_count, ranked
 from hstree.errors import InputError, OptionError
 
 _BLOCK_TOKENS = 1 << 20
@@ -87,6 +88,9 @@ class Corpus:
         Hash of the whole uncompressed text, not only of these lines.
     source : dict
         Name, hash and lines of the text, as recorded in tree files.
+    has_automatic_words : bool
+        Whether the vocabulary was chosen from the lines of the text without an option that chooses
+        words. `Splits.of` then chooses it from the training split.
     record : dict
         The source, with the vocabulary's source unless that is this text too.
 
@@ -128,6 +132,7 @@ class Corpus:
         self.source, self.record = source, source if is_same else {**source, "vocabulary": words}
         self._text, self._types = text, text.ids[first:last]
         self.n_lines, self.n_tokens = stop - start, len(self._types)
+        self.has_automatic_words = False
         # (types,) vocabulary id of each type of the text, -1 for OOV types
         self._id_of_type = vocabulary.ids(text.types)
         if type_counts is None and len(self) == len(text.ids):
@@ -155,7 +160,7 @@ class Corpus:
         source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
         vocabulary: Vocabulary | None = None,
-        min_count: int = 1,
+        min_count: int | None = None,
         max_size: int | None = None,
         unk: bool | None = True,
         lower: bool = False,
@@ -175,7 +180,10 @@ class Corpus:
             documentation of this Python.
         vocabulary : Vocabulary, optional
             The vocabulary (default: chosen from all lines by the next three options).
-        min_count, max_size
+        min_count : int, optional
+            Replace words that occur fewer times by ``<unk>`` (default: 2, or 1 where the text
+            contains ``<unk>``; see `hstree.data.vocabulary.automatic_count`).
+        max_size
             See `Vocabulary.from_counts`.
         unk : bool, optional
             Whether the vocabulary contains ``<unk>``, by default so that a model over it can read
@@ -215,7 +223,7 @@ class Corpus:
         lines: Iterable[str],
         *,
         vocabulary: Vocabulary | None = None,
-        min_count: int = 1,
+        min_count: int | None = None,
         max_size: int | None = None,
         unk: bool | None = True,
         lower: bool = False,
@@ -236,7 +244,7 @@ class Corpus:
         --------
         >>> corpus = Corpus.from_lines(["the cat", "the dog"])
         >>> len(corpus), corpus.vocabulary.words
-        (6, ('<eos>', 'the', 'cat', 'dog', '<unk>'))
+        (6, ('<eos>', '<unk>', 'the'))
         """
         encoded = encode_lines(lines, name, lower=lower)
         return cls._over(encoded, vocabulary, min_count, max_size, unk)
@@ -247,7 +255,7 @@ class Corpus:
         lines: Iterable[Iterable[str] | Iterable[int]],
         *,
         vocabulary: Vocabulary | None = None,
-        min_count: int = 1,
+        min_count: int | None = None,
         max_size: int | None = None,
         unk: bool | None = True,
         name: str = "text",
@@ -348,7 +356,7 @@ class Corpus:
         cls,
         text: EncodedText,
         vocabulary: Vocabulary | None,
-        min_count: int,
+        min_count: int | None,
         max_size: int | None,
         unk: bool | None,
     ) -> Corpus:
@@ -356,7 +364,8 @@ class Corpus:
         if not isinstance(vocabulary, Vocabulary | None):
             kind = type(vocabulary).__name__
             raise InputError(f"a vocabulary of type {kind}; give an hstree.Vocabulary")
-        if vocabulary is not None and ((min_count, max_size) != (1, None) or unk is False):
+        is_chosen = min_count is not None or max_size is not None or unk is False
+        if vocabulary is not None and is_chosen:
             raise OptionError(
                 "a vocabulary is given, so there is none to choose: drop min_count, max_size, unk"
             )
@@ -365,7 +374,9 @@ class Corpus:
         corpus = cls(text, Vocabulary([EOS], [0], source={}))
         chosen = corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
         give_back()
-        return corpus.with_vocabulary(chosen)
+        corpus = corpus.with_vocabulary(chosen)
+        corpus.has_automatic_words = not is_chosen
+        return corpus
 
     def __len__(self) -> int:
         return self.n_tokens
@@ -412,7 +423,9 @@ class Corpus:
             has = f"{self.name} has {plural(self.n_lines, 'line')}"
             raise InputError(f"{has}, and none from {start} to {stop}")
         lines = (self.lines[0] + start, self.lines[0] + stop)
-        return Corpus(self._text, self.vocabulary, lines)
+        selected = Corpus(self._text, self.vocabulary, lines)
+        selected.has_automatic_words = self.has_automatic_words
+        return selected
 
     def first_tokens(self, n: int) -> Corpus:
         """Return the first lines that have at most `n` tokens, one line at least."""
@@ -444,13 +457,33 @@ class Corpus:
         return Corpus(self._text, vocabulary, self.lines, type_counts=self._type_counts)
 
     def select_vocabulary(
-        self, *, min_count: int = 1, max_size: int | None = None, unk: bool | None = None
+        self,
+        *,
+        min_count: int | None = None,
+        max_size: int | None = None,
+        unk: bool | None = None,
     ) -> Vocabulary:
-        """Choose a vocabulary from the words of these lines; see `Vocabulary.from_counts`."""
-        present, types = self._type_counts > 0, self._text.types
+        """Choose a vocabulary from the words of these lines; see `Vocabulary.from_counts`.
+
+        Progress displays say how many words become ``<unk>`` where no `min_count` is given.
+        """
+        present = self._type_counts > 0
+        types = self._text.types if present.all() else list(compress(self._text.types, present))
+        counts = self._type_counts[present]
+        if min_count is None:
+            min_count = automatic_count(types, counts, unk)
+            is_rare = counts < min_count
+            if EOS in types:
+                is_rare[types.index(EOS)] = False
+            if is_rare.any():
+                progress.say(
+                    f"{self.name}: words that occur once are read as {UNK} "
+                    f"({np.count_nonzero(is_rare):,} of {plural(len(types), 'word')}); "
+                    "--min-count 1 (in Python min_count=1) keeps them"
+                )
         chosen = Vocabulary.from_counts(
-            types if present.all() else list(compress(types, present)),
-            self._type_counts[present],
+            types,
+            counts,
             min_count=min_count,
             max_size=max_size,
             unk=unk,

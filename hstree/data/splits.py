@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, get_args
 
+from hstree import progress
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
+from hstree.data.vocabulary import UNK, Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import InputError
+from hstree.tree.tree import Tree
 
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -49,7 +52,8 @@ class Splits(NamedTuple):
 
         Without `valid` and `test`, the last 10% of the lines are the test split and the 10% before
         them the validation split; with both, all of `text` trains; with one of them, the other is
-        the last 10% of `text`.
+        the last 10% of `text`. Where no option has chosen the words of `text`, they are those of
+        the training split (`over_training_words`).
         """
         if isinstance(text, Splits):
             text, valid, test = text
@@ -58,12 +62,44 @@ class Splits(NamedTuple):
             None if part is None else Corpus.of(part, text.vocabulary) for part in (valid, test)
         )
         if valid is not None and test is not None:
-            return cls(text, valid, test)
-        first, second, last = text.splits()
-        if valid is None and test is None:
-            return cls(first, second, last)
-        rest = text.select_lines(0, first.n_lines + second.n_lines)
-        return cls(rest, valid or last, test or last)
+            splits = cls(text, valid, test)
+        else:
+            first, second, last = text.splits()
+            splits = cls(first, second, last)
+            if valid is not None or test is not None:
+                rest = text.select_lines(0, first.n_lines + second.n_lines)
+                splits = cls(rest, valid or last, test or last)
+        if text.has_automatic_words:
+            # The display has had the line about rare words when `text` was read.
+            with progress.shown_by(progress.Silent()):
+                splits = splits.over_training_words()
+        return splits
+
+    def over_training_words(self, min_count: int | None = None) -> Splits:
+        """Return the same lines over the words of the training split.
+
+        They include ``<unk>`` where words are left out, or another split needs it. `min_count` is
+        that of `Vocabulary.from_counts`.
+        """
+        words = self.train.select_vocabulary(min_count=min_count)
+        held_out = (self.valid, self.test)
+        if words.unk is None and any(part.with_vocabulary(words).n_oov for part in held_out):
+            words = self.train.select_vocabulary(min_count=min_count, unk=True)
+        splits = Splits(*(part.with_vocabulary(words) for part in self))
+        for part in splits:
+            part.has_automatic_words = min_count is None
+        return splits
+
+    def over_labels(self, tree: Tree) -> Splits:
+        """Return the same lines over a tree's labels, in the order of their training counts."""
+        record = {
+            "kind": "tree",
+            "sha256": tree.sha256,
+            "texts": texts(tree.meta.get("input")),
+        }
+        words = Vocabulary(tree.labels, [0] * tree.n_labels, source=record)
+        words = self.train.with_vocabulary(words).counted_vocabulary(record)
+        return Splits(*(part.with_vocabulary(words) for part in self))
 
 
 def read_before(text: Corpus, scored: str = "test", **records: object) -> str | None:
@@ -117,4 +153,26 @@ def overlap(corpus: Corpus) -> str | None:
     return (
         f"{n_known:,} of the {n_words:,} words of {corpus.name} are among the labels; "
         f"{corpus.n_oov:,} of its {len(corpus):,} tokens are not, and are read as <unk>"
+    )
+
+
+def untrained_unk(train: Corpus, *held_out: Corpus) -> str | None:
+    """Name the tokens that are scored as an ``<unk>`` which training never saw, in one sentence.
+
+    All are over one vocabulary. None where ``<unk>`` is trained, or is not scored.
+    """
+    unk = train.vocabulary.unk
+    if unk is None:
+        return None
+    number = train.vocabulary.index(unk)
+    scored = [(part, int(part.counts[number])) for part in held_out]
+    scored = [(part, n) for part, n in scored if n]
+    if train.counts[number] or not scored:
+        return None
+    part, n = max(scored, key=lambda pair: pair[1] / len(pair[0]))
+    return (
+        f"{UNK} never occurs in the training split, and {n:,} of {len(part):,} tokens "
+        f"({n / len(part):.2%}) of lines {part.lines[0] + 1:,} to {part.lines[1]:,} of {part.name} "
+        "are scored as it: figures and their order depend on a word without training; choose the "
+        "words, also those of a tree, with a min_count (--min-count) of 2 or more"
     )

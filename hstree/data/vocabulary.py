@@ -94,7 +94,7 @@ class Vocabulary:
         words: Sequence[str],
         counts: ArrayLike,
         *,
-        min_count: int = 1,
+        min_count: int | None = None,
         max_size: int | None = None,
         unk: bool | None = None,
         source: dict[str, object] | None = None,
@@ -109,8 +109,9 @@ class Vocabulary:
         ----------
         words, counts
             All words of the text and how often each occurs, as `Vocabulary` takes them.
-        min_count : int, default 1
-            Replace words that occur fewer times by ``<unk>``; 1 or more.
+        min_count : int, optional
+            Replace words that occur fewer times by ``<unk>``; 1 or more (default: `automatic_count`
+            of the words).
         max_size : int, optional
             Maximum size of the vocabulary, ``<eos>`` and ``<unk>`` included.
         unk : bool, optional
@@ -128,13 +129,17 @@ class Vocabulary:
         --------
         >>> words, counts = ["<eos>", "cat", "the", "dog"], [3, 2, 7, 1]
         >>> Vocabulary.from_counts(words, counts).words
+        ('the', '<eos>', 'cat', '<unk>')
+        >>> Vocabulary.from_counts(words, counts, min_count=1).words
         ('the', '<eos>', 'cat', 'dog')
         >>> Vocabulary.from_counts(words, counts, max_size=3).words
         ('the', '<eos>', '<unk>')
         """
-        if min_count < 1:
+        if min_count is not None and min_count < 1:
             raise OptionError.about("min_count", f"is {min_count}; it must be 1 or more")
         n = checked_counts(counts, words)
+        if min_count is None:
+            min_count = automatic_count(words, n, unk)
         n_tokens, kept = int(n.sum()), n >= min_count
         n_of = {EOS: 0, UNK: 0}
         marks = [i for i, word in enumerate(words) if word in n_of]
@@ -249,6 +254,22 @@ class Vocabulary:
         """Hash of the sorted words; independent of their order and counts."""
         text = "\n".join(sorted(self.words))
         return hashlib.sha256(f"{text}\n".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def automatic_count(words: Sequence[str], counts: Int64, unk: bool | None = None) -> int:
+    """Return the `min_count` of a text for which none is given: 2, or 1 where all words are kept.
+
+    Words that occur once become ``<unk>``, so that a model has seen ``<unk>`` before it scores the
+    unknown words of another text. All words are kept where the text contains ``<unk>`` itself,
+    where the vocabulary is to have none (`unk` is False), and in a list in which every word occurs
+    once.
+    """
+    if unk is False or UNK in words:
+        return 1
+    is_repeated = counts > 1
+    if EOS in words:
+        is_repeated[words.index(EOS)] = False
+    return 2 if is_repeated.any() else 1
 
 
 def ranked(words: Sequence[str], counts: Int64) -> tuple[list[str], Int64]:

@@ -565,6 +565,7 @@ class Table:
             models=row.models,
             **self._tree_figures(row),
             **of_jobs,
+            test_oov=self.runner.splits.test.n_oov / len(self.runner.splits.test),
             by_band=[_spread(nlls, bands[1] == i).mean for i in range(len(bands[0]))],
             **fields,
             published=_PUBLISHED.get(row.method) if is_published else None,

@@ -304,6 +304,7 @@ class RowResult(Figures, frozen=True):
     at_epoch_limit: Count
     steps: Steps
     by_band: list[Positive | None]
+    test_oov: Annotated[float, Meta(ge=0, le=1)] | None = None
     seen: str | None = None
     training: Speed | None = None
     nll: Speed | None = None
@@ -523,7 +524,8 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         """Return the columns with a title that a row has a figure for, above a note.
 
         Perplexities have their spreads over the seeds, and a star where the training stopped at the
-        limit of epochs; ratios have their intervals.
+        limit of epochs; ratios have their intervals. The note begins with the rate of test tokens
+        out of vocabulary.
         """
         columns = [
             column
@@ -546,7 +548,12 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
                 if ratio is not None and ratio.low is not None and ratio.low != ratio.high:
                     cells[key] += f" [{ratio.low:.3f},{ratio.high:.3f}]"
             lines.append(list(cells.values()))
-        return TextTable([column.title for column in columns], lines, note)
+        notes = [f"Out of vocabulary: {self.oov_rate('test'):.2%} of test tokens.", note]
+        return TextTable([column.title for column in columns], lines, "\n".join(filter(None, notes)))
+
+    def oov_rate(self, split: Split) -> float:
+        """Return the fraction of a split's tokens that are out of vocabulary."""
+        return self.oov[split] / self.tokens[split] if self.tokens[split] else 0.0
 
     def read_before(self) -> list[str]:
         """Return a sentence, with the rows it is of, for each set of test lines read before."""
@@ -634,6 +641,7 @@ COLUMNS: list[Column] = [
     Column("test", "perplexity.test.mean", "test", _one),
     Column("test_sd", "perplexity.test.sd"),
     Column("test_without_oov", "perplexity.test_without_oov.mean"),
+    Column("test_oov", "test_oov"),
     Column("to_flat", "to_flat.ratio", "ratio to flat", _ratio),
     *(Column(f"to_flat_{part}", f"to_flat.{part}") for part in ("low", "high", "p", "blocks")),
     Column("like", "like"),

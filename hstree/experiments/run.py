@@ -33,7 +33,7 @@ from hstree._text import brief, one_line
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
-from hstree.data.splits import SPLITS, Split, Splits, overlap, read_before
+from hstree.data.splits import SPLITS, Split, Splits, overlap, read_before, untrained_unk
 from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, HstreeError, InputError, OptionError, explained
@@ -137,7 +137,11 @@ class Runner:
         config = config_of(options)
         first = config.pop("random_state")
         config.pop("epochs")
+        parsed = parse_rows(rows, config)
         parts = Splits.of(text)
+        trees = [row.single.tree for row in parsed if row.single.tree is not None]
+        if trees and parts.train.has_automatic_words:
+            parts = parts.over_labels(trees[0])
         words = parts.train.vocabulary
         splits = Splits(*(part.with_vocabulary(words) for part in parts))
         whole: dict[Split, int] = {}
@@ -150,7 +154,8 @@ class Runner:
             splits = Splits(splits.train, *held_out)
         for split in splits:
             overlap(split)
-        parsed = parse_rows(rows, config)
+        if (untrained := untrained_unk(*splits)) is not None:
+            warnings.warn(untrained, stacklevel=4)
         last = first + seeds * max(row.models for row in parsed) - 1
         RANDOM_STATE.checked(last)
         for row in parsed:

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from hstree._options import spelled
+from hstree.data.vocabulary import Vocabulary, automatic_count
 from hstree.errors import HstreeError
 from hstree.experiments.results import WORDS, Comparison, Epochs, RowResult, Seconds
 from hstree.experiments.row import Row, Several, TreeRow
@@ -45,7 +46,8 @@ def recipe_of(row: RowResult, comparison: Comparison, folder: Path) -> Recipe:
     command, corpus = None, str(comparison.corpus["train"].get("name") or "")
     if corpus and (folder / WORDS).exists():
         with suppress(HstreeError):  # a builder or layer that is not installed here
-            command = shlex.join(_command(Row.parse(row.name), row, corpus, comparison))
+            parsed = Row.parse(row.name)
+            command = shlex.join(_command(parsed, row, corpus, comparison, folder))
     return Recipe(how_made(row), command, row.tree_file, models, python)
 
 
@@ -66,13 +68,20 @@ def how_made(figures: RowResult) -> str:
     )
 
 
-def _command(row: Row, figures: RowResult, corpus: str, comparison: Comparison) -> list[str]:
+def _keeps_all_words(comparison: Comparison, folder: Path) -> bool:
+    """Return whether all words of the training split are kept, and would be by default."""
+    words = Vocabulary.from_file(folder / WORDS)
+    least = automatic_count(words.words, words.counts)
+    return comparison.oov["train"] == 0 and int(words.counts.min()) >= least
+
+
+def _command(
+    row: Row, figures: RowResult, corpus: str, comparison: Comparison, folder: Path
+) -> list[str]:
     """Return the command that trains a row again, with the options that are not the defaults."""
     sources, typed = comparison.corpus, list[str]()
-    # the vocabulary, unless it is the tree's labels, or all words of the training split
-    unseen = [band.words for band in comparison.bands if band.least == 0]
-    is_of_text = comparison.bands and not any(unseen) and not comparison.oov["train"]
-    if not is_of_text and not isinstance(row.single, TreeRow):
+    # the vocabulary, unless it is the tree's labels, or the one that is chosen by default
+    if not isinstance(row.single, TreeRow) and not _keeps_all_words(comparison, folder):
         typed += ["--vocabulary", WORDS]
     for split in ("valid", "test"):
         if sources[split].get("sha256") != sources["train"].get("sha256"):

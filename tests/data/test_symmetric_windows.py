@@ -15,7 +15,7 @@ LINES = ["a b c d e f", "", "g", "a zebra a b", "h " * 9, "c d"]
 def text(tmp_path):
     """Return a corpus with <unk> for one word, and its lines as words of the vocabulary."""
     whole = corpus_of(tmp_path, LINES)
-    words = whole.select_vocabulary(unk=True).words
+    words = whole.select_vocabulary(min_count=1, unk=True).words
     known = type(whole.vocabulary)([w for w in words if w != "zebra"], [1] * (len(words) - 1))
     lines = [["<unk>" if w == "zebra" else w for w in [*line.split(), "<eos>"]] for line in LINES]
     return whole.with_vocabulary(known), lines
