@@ -158,6 +158,30 @@ def check_tensor(
         raise FileFormatError(f"{what} holds numbers that are not finite; train the model again")
 
 
+@contextmanager
+def json_list(
+    path: str | os.PathLike[str], key: str, **header: Any
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Write a JSON object whose last value is a list that is never held: yield what adds to it.
+
+    The other keys and values are those of `header`. The file appears when the body ends without an
+    error. Raises FileFormatError when it cannot be written.
+    """
+    before = "".join(f"  {json.dumps(name)}: {json.dumps(header[name])},\n" for name in header)
+    separator = "\n"
+
+    def append(document: Mapping[str, Any]) -> None:
+        nonlocal separator
+        text = json.dumps(document, ensure_ascii=False)
+        file.write(f"{separator}    {text}".encode("utf-8", "backslashreplace"))
+        separator = ",\n"
+
+    with replacing(path) as file:
+        file.write(f"{{\n{before}  {json.dumps(key)}: [".encode())
+        yield append
+        file.write(b"\n  ]\n}\n")
+
+
 def hash_of(document: Mapping[str, Any]) -> str:
     """Return the sha256 of an object of JSON values, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

@@ -1,8 +1,11 @@
 """Commands that use a trained model, or several: predict, sample and score."""
 
+import csv
+import io
 import sys
-from collections.abc import Iterator
-from itertools import pairwise
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,17 +20,19 @@ from hstree_cli.tables import facts, shortened, table
 from hstree_cli.terminal import printable, say, showing_progress, warn
 
 if TYPE_CHECKING:
-    from hstree._typing import Bool, Float64
-    from hstree.data.corpus import Corpus
-    from hstree.data.text_score import TextScore
+    from hstree.data.vocabulary import Vocabulary
+    from hstree.models import Ensemble, Model
+    from hstree.models.streams import ScoredTokens
 
-#: Words that are printed at once.
-LINES = 10_000
+#: Contexts that are answered together, and products of contexts and words, at most.
+MOST_CONTEXTS, MOST_SCORES = 256, 1 << 24
 
 
 def predict(
     model: opt.ModelFolder,
-    context: Annotated[str, argument(metavar='"TEXT"', help="The words before.")],
+    context: Annotated[
+        str, argument(metavar='"TEXT"', help="The words before; - for lines of stdin.")
+    ],
     k: Annotated[int, option("-k", "Number of words.", "K", min=1)] = 10,
     also: opt.With = None,
     json: opt.JsonFile = None,
@@ -38,6 +43,9 @@ def predict(
     line; only its last words count if it is long. Type words as they are in the
     corpus: in lower case if it is. With a cbow or skipgram model the answers are
     words that occur near those of TEXT.
+
+    With - each line of standard input is a TEXT, answered as it arrives: a table of
+    tab-separated values with a header: line, rank, word, probability.
     """
     from hstree._compiled import numpy_alone
     from hstree._files import write_json
@@ -46,16 +54,94 @@ def predict(
     check_outputs(Output("--json", json), reads=[model, *(also or ())])
     # Compiling would take longer than to search once
     with showing_progress(), numpy_alone():
-        loaded, words = load_models(model, also), words_of(context)
+        loaded = load_models(model, also)
+        if context == "-":
+            _predict_lines(loaded, k, json)
+            return
+        words = words_of(context)
         unknown = warn_of_unknown(words, loaded.vocabulary)
         (predicted,) = loaded.predict([words], k)
-    answers = [{"word": word, "probability": probability} for word, probability in predicted]
-    answer = {"context": words, "unknown": unknown, "words": answers}
+    answer = _answer(words, unknown, predicted)
     title = "next word" if loaded.is_language_model else "word"
     lines = [(shortened(word), f"{probability:.6f}") for word, probability in predicted]
     before = Text(" ".join(map(shortened, words)) or "(no word)", style="bold")
     with written((json, lambda path: write_json(path, {"k": k, "predictions": [answer]}))):
         say(Group(before, table((title, "probability"), lines, (title,))))
+
+
+def _answer(
+    words: list[str], unknown: list[str], predicted: list[tuple[str, float]]
+) -> dict[str, Any]:
+    """Return the answer to a context as JSON values."""
+    likely = [{"word": word, "probability": probability} for word, probability in predicted]
+    return {"context": words, "unknown": unknown, "words": likely}
+
+
+def _predict_lines(model: "Model[Any] | Ensemble", k: int, json: Path | None) -> None:
+    """Answer the lines of standard input as they arrive, and keep none of them."""
+    from hstree._files import json_list
+    from hstree._text import plural
+    from hstree.data.sources import STANDARD_INPUT, standard_input_blocks
+    from hstree.data.vocabulary import UNK
+    from hstree.models.streams import TextStream
+
+    vocabulary = model.vocabulary
+    # Some layers compute a row of all words for each context of a batch.
+    most = max(1, min(MOST_CONTEXTS, MOST_SCORES // len(vocabulary)))
+    stream = TextStream(STANDARD_INPUT, standard_input_blocks(text=True))
+    printed = _Printed(is_all=json is None)
+    printed.write("line\trank\tword\tprobability\n")
+    number = n_unknown = 0
+    with nullcontext() if json is None else json_list(json, "predictions", k=k) as append:
+        for contexts in stream.lines(most):
+            rows: list[tuple[object, ...]] = []
+            for words, predicted in zip(contexts, model.predict(contexts, k), strict=True):
+                number += 1
+                unknown = list(dict.fromkeys(word for word in words if word not in vocabulary))
+                n_unknown += len(unknown)
+                for rank, (word, probability) in enumerate(predicted, 1):
+                    rows.append((number, rank, word, f"{probability:.6f}"))
+                if append is not None:
+                    append(_answer(words, unknown, predicted))
+            printed.write(_tsv(rows))
+    if n_unknown:
+        warn(f"not among the model's words, read as {UNK}: {plural(n_unknown, 'word')} of the lines")
+    printed.finish()
+
+
+class _Printed:
+    """Text on standard output, printed at once; an error of it may wait for other outputs.
+
+    An error is raised by `write` where this output is all there is (`is_all`), else by `finish`.
+    """
+
+    def __init__(self, *, is_all: bool) -> None:
+        self._is_all = is_all
+        self._failure: OSError | None = None
+
+    def write(self, text: str) -> None:
+        """Print text, its control characters escaped; nothing after an error."""
+        if self._failure is not None:
+            return
+        try:
+            sys.stdout.write(printable(text, keep="\t\n"))
+            sys.stdout.flush()
+        except OSError as error:
+            if self._is_all:
+                raise
+            self._failure = error
+
+    def finish(self) -> None:
+        """Raise the error of the printing, if there was one."""
+        if self._failure is not None:
+            raise self._failure
+
+
+def _tsv(rows: Iterable[Sequence[object]]) -> str:
+    """Return rows as tab-separated values; quotes are around cells that need them."""
+    text = io.StringIO(newline="")
+    csv.writer(text, "excel-tab", lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def sample(
@@ -106,84 +192,189 @@ def score(
     """Print the natural log-probability of each line of a text, and a summary.
 
     Lines are log-prob<TAB>words<TAB>OOV<TAB>text, the <eos> at the line's end
-    counted; with --per-word they are word<TAB>log-prob, and <TAB>OOV if the word is
-    not in the vocabulary and scored as <unk>. Contexts run over line ends.
-    Logarithms are natural: divide by 2.302585 for base 10, as in ARPA tools.
-    Control characters in words are printed escaped, but not in a file named by -o.
+    counted. With --per-word they are a table of tab-separated values with a header:
+    line, position, word, log_prob, is_oov, one line per token; a word that is not in the
+    vocabulary is scored as <unk>. Beside such a table on standard output, the summary
+    is on standard error. Contexts run over line ends. Logarithms are natural:
+    divide by 2.302585 for base 10, as in ARPA tools. Standard input is scored as it
+    arrives and not kept. Control characters in words are printed escaped, but not in
+    a file named by -o.
     """
-    import numpy as np
-
+    from hstree import progress
     from hstree._compiled import if_it_pays
     from hstree._files import replacing, write_json
-    from hstree.data.splits import read_before
-    from hstree.data.text_score import TextScore
-    from hstree.errors import explained
+    from hstree.data.sources import STANDARD_INPUT, standard_input_blocks
+    from hstree.data.splits import MANY_OOV
+    from hstree.errors import HstreeError
+    from hstree.models.streams import TextStream, scored_corpus, scored_stream
     from hstree_cli.inputs import load_models, read_as
 
     reads = [file, model, *(also or ())]
     check_outputs(Output("-o", output), Output("--json", json), reads=reads)
     with showing_progress():
         loaded = load_models(model, also)
-        text = read_as(loaded.spec.labels, file, text=as_text)
-        # lines that the model was trained on, or its tree built from
-        for one in getattr(loaded, "models", [loaded]):
-            reader = "layer" if one.spec.tree is None else "tree"
-            made_from = {reader: one.spec.made_from}
-            if seen := read_before(text, training=one.texts) or read_before(text, **made_from):
-                warn(seen)
-                break
-        with explained(f"read {text.name}"), if_it_pays(len(text)):
-            nll, oov = map(np.concatenate, zip(*loaded.scored(text), strict=True))
-        results = {"predicts": loaded.predicts, **_totals(text, TextScore.of(nll, oov))}
-        lines = (_word_lines if per_word else _text_lines)(text, nll, oov)
+        text: Any
+        if file == "-":
+            text = TextStream(STANDARD_INPUT, standard_input_blocks(as_text))
+            n_tokens, tokens = text.look_ahead(), scored_stream(loaded, text)
+        else:
+            text = read_as(loaded.spec.labels, file, text=as_text)
+            n_tokens, tokens = len(text), scored_corpus(loaded, text)
+            _warn_of_seen(text, loaded)
+        total = _Total(text.name, tokens)
+        lines = (_word_lines if per_word else _text_lines)(iter(total))
+        printed = _Printed(is_all=json is None)
+        failure: Exception | None = None
+        with if_it_pays(n_tokens):
+            try:
+                if output is None:
+                    deque(map(printed.write, lines), maxlen=0)
+                else:
+                    with replacing(output) as opened:
+                        opened.writelines(part.encode() for part in lines)
+            except (HstreeError, OSError, MemoryError) as error:
+                if output is None or not total.is_readable:
+                    raise
+                failure = error  # named below; the other outputs are written all the same
+            total.finish()
+        if file == "-":
+            _warn_of_seen(text, loaded)
+        results = {"predicts": loaded.predicts, **total.results(loaded.vocabulary, text.source)}
+        if file == "-" and results["oov"] > MANY_OOV * results["tokens"]:
+            warn(
+                f"{results['oov']:,} of the {results['tokens']:,} tokens of {text.name} are not "
+                "among the labels, and are read as <unk>"
+            )
+        _warn_of_unk(results, loaded)
 
-        def write_lines(path: Path) -> None:
-            with replacing(path) as file:
-                file.writelines(line.encode() for line in lines)
+        def check_lines(_: Path) -> None:
+            if failure is not None:
+                raise failure
 
-        with written(
-            (output, write_lines),
-            (json, lambda path: write_json(path, results)),
-        ):
-            if output is None:
-                sys.stdout.writelines(printable(line, keep="\t\n") for line in lines)
-            say(_summary(results))
-
-
-def _totals(text: "Corpus", score: "TextScore") -> dict[str, Any]:
-    """Return the score of a text, and what it is of, as JSON values."""
-    return {
-        "log_prob": -score.nll,
-        "log_prob_of_oov": -score.nll_of_oov,
-        "base": "e",
-        "perplexity": score.perplexity,
-        "perplexity_without_oov": score.perplexity_without_oov,
-        "lines": text.n_lines,
-        "tokens": score.tokens,
-        "oov": score.oov,
-        "vocabulary": {"size": len(text.vocabulary), "sha256": text.vocabulary.sha256},
-        "corpus": dict(text.source),
-    }
-
-
-def _word_lines(text: "Corpus", nll: "Float64", oov: "Bool") -> Iterator[str]:
-    """Yield the lines of --per-word."""
-    for start in range(0, len(text), LINES):
-        part = slice(start, start + LINES)
-        words = text.words(part)
-        for word, cost, unknown in zip(words, nll[part].tolist(), oov[part].tolist(), strict=True):
-            yield f"{word}\t{-cost:.6f}\tOOV\n" if unknown else f"{word}\t{-cost:.6f}\n"
+        with written((output, check_lines), (json, lambda path: write_json(path, results))):
+            printed.finish()
+            if per_word and output is None:  # a program reads the table
+                for line in _summary(results).splitlines():
+                    progress.say(line)
+            else:
+                say(_summary(results))
 
 
-def _text_lines(text: "Corpus", nll: "Float64", oov: "Bool") -> Iterator[str]:
-    """Yield a line for each line of a text, which has its <eos> at least."""
+def _warn_of_seen(text: Any, model: "Model[Any] | Ensemble") -> None:
+    """Warn of lines of a text that a model was trained on, or its tree was built from."""
+    from hstree.data.splits import read_before
+
+    for single in getattr(model, "models", [model]):
+        reader = "layer" if single.spec.tree is None else "tree"
+        made_from = {reader: single.spec.made_from}
+        if seen := read_before(text, training=single.texts) or read_before(text, **made_from):
+            warn(seen)
+            return
+
+
+def _warn_of_unk(scores: Mapping[str, Any], model: "Model[Any] | Ensemble") -> None:
+    """Warn where unknown words were scored as an ``<unk>`` that occurs in no training text."""
+    from hstree.data.vocabulary import UNK
+
+    vocabulary = model.vocabulary
+    counts = vocabulary.counts
+    if not scores["oov"] or vocabulary.unk is None or counts[vocabulary.index(vocabulary.unk)]:
+        return
+    warn(
+        f"{UNK} has the count 0 among the model's words, and {scores['oov']:,} of "
+        f"{scores['tokens']:,} tokens are scored as it: the perplexity depends on a word without "
+        "training; train with a min_count (--min-count) of 2 or more"
+    )
+
+
+class _Total:
+    """The tokens of a text with their scores, which are added up while they are iterated over."""
+
+    def __init__(self, name: str, tokens: "Iterator[ScoredTokens]") -> None:
+        self.is_readable = True  #: whether nothing has failed but what takes the tokens
+        self._name, self._tokens = name, tokens
+        self._nll = self._nll_of_oov = 0.0
+        self._n_lines = self._n_tokens = self._n_oov = 0
+
+    def __iter__(self) -> "Iterator[ScoredTokens]":
+        from hstree.errors import explained
+
+        while True:
+            self.is_readable = False
+            with explained(f"read {self._name}"):
+                part = next(self._tokens, None)
+            self.is_readable = True
+            if part is None:
+                return
+            self._nll += float(part.nll.sum())
+            self._nll_of_oov += float(part.nll[part.oov].sum())
+            self._n_lines += int(part.is_end.sum())
+            self._n_tokens += len(part.words)
+            self._n_oov += int(part.oov.sum())
+            yield part
+
+    def finish(self) -> None:
+        """Score what is left of the text."""
+        for _ in self:
+            pass
+
+    def results(self, vocabulary: "Vocabulary", source: dict[str, Any]) -> dict[str, Any]:
+        """Return the score of the text, and what it is of, as JSON values."""
+        from hstree.data.text_score import TextScore
+
+        score = TextScore(self._nll, self._n_tokens, self._nll_of_oov, self._n_oov)
+        return {
+            "log_prob": -score.nll,
+            "log_prob_of_oov": -score.nll_of_oov,
+            "base": "e",
+            "perplexity": score.perplexity,
+            "perplexity_without_oov": score.perplexity_without_oov,
+            "lines": self._n_lines,
+            "tokens": score.tokens,
+            "oov": score.oov,
+            "vocabulary": {"size": len(vocabulary), "sha256": vocabulary.sha256},
+            "corpus": dict(source),
+        }
+
+
+def _word_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
+    """Yield a table of tokens as tab-separated values, some lines at a time."""
+    yield "line\tposition\tword\tlog_prob\tis_oov\n"
+    line = position = 1
+    for words, is_end, nll, oov in parts:
+        rows: list[tuple[object, ...]] = []
+        values = zip(words, is_end.tolist(), nll.tolist(), oov.tolist(), strict=True)
+        for word, ends_line, cost, unknown in values:
+            rows.append((line, position, word, f"{-cost:.6f}", unknown))
+            position += 1
+            if ends_line:
+                line += 1
+                position = 1
+        yield _tsv(rows)
+
+
+def _text_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
+    """Yield a line for each line of a text, which has its <eos> at least, some at a time."""
     import numpy as np
 
-    starts = text.line_start
-    # (L,) log-probability and OOV tokens of each line
-    costs, unknown = (np.add.reduceat(sums, starts[:-1]) for sums in (nll, oov.astype(np.int64)))
-    for (a, b), cost, n in zip(pairwise(starts.tolist()), costs, unknown, strict=True):
-        yield f"{-cost:.6f}\t{b - a}\t{n}\t{' '.join(text.words(slice(a, b - 1)))}\n"
+    # words, log-probability and OOV tokens of the line that the parts so far have not ended
+    words, cost, unknown = list[str](), 0.0, 0
+    for part in parts:
+        stops = np.flatnonzero(part.is_end) + 1
+        starts = np.concatenate([[0], stops])
+        starts = starts[starts < len(part.words)]
+        costs = np.add.reduceat(part.nll, starts).tolist()
+        unknowns = np.add.reduceat(part.oov.astype(np.int64), starts).tolist()
+        lines = list[str]()
+        for i, start in enumerate(starts.tolist()):
+            stop = int(stops[i]) if i < len(stops) else len(part.words)
+            words += part.words[start:stop]
+            cost += costs[i]
+            unknown += unknowns[i]
+            if i < len(stops):
+                lines.append(f"{-cost:.6f}\t{len(words)}\t{unknown}\t{' '.join(words[:-1])}\n")
+                words, cost, unknown = [], 0.0, 0
+        yield "".join(lines)
 
 
 def _summary(results: dict[str, Any]) -> str:

@@ -173,8 +173,25 @@ def pieces_of(
     At the end, `about` gets the hash of the text, and its words.
     """
     numbers: Any = _WordNumbers()
-    digest, rest, is_ended = hashlib.sha256(), b"", True
-    line, n_bytes, n_tokens = 1, 0, 0
+    digest, n_bytes, n_tokens = hashlib.sha256(), 0, 0
+    for whole, text in whole_words(name, blocks, digest):
+        n_bytes += len(whole)
+        is_large = n_bytes > large and isinstance(numbers, _WordNumbers)
+        if is_large and (module := backend("data")) is not None:
+            numbers = module.WordNumbers(numbers.words())
+        ids, ends = numbers.ids(text.lower().encode() if lower else whole)
+        ends += n_tokens
+        n_tokens += len(ids)
+        yield ids, ends
+    about["sha256"], about["words"] = digest.hexdigest(), numbers.words()
+
+
+def whole_words(name: str, blocks: Iterator[bytes], digest: Any) -> Iterator[tuple[bytes, str]]:
+    """Yield the blocks of a text cut between words, as bytes and decoded; the last ends its line.
+
+    `digest` is updated with each block. Raises InputError for what is not UTF-8 text.
+    """
+    rest, is_ended, line, n_bytes = b"", True, 1, 0
     for block in chain(blocks, [None]):
         if block is None:  # the last line ends, if it does not already
             whole, rest = rest + b"\n" if rest or not is_ended else b"", b""
@@ -193,14 +210,7 @@ def pieces_of(
             )
         line, n_bytes = line + whole.count(b"\n"), n_bytes + len(whole)
         is_ended = whole.endswith(b"\n") if whole else is_ended
-        is_large = n_bytes > large and isinstance(numbers, _WordNumbers)
-        if is_large and (module := backend("data")) is not None:
-            numbers = module.WordNumbers(numbers.words())
-        ids, ends = numbers.ids(text.lower().encode() if lower else whole)
-        ends += n_tokens
-        n_tokens += len(ids)
-        yield ids, ends
-    about["sha256"], about["words"] = digest.hexdigest(), numbers.words()
+        yield whole, text
 
 
 def _merged(

@@ -27,6 +27,8 @@ from hstree.data.vector_files import numbers_per_word
 from hstree.errors import InputError, explained
 
 BLOCK_BYTES = 1 << 20
+#: Name of the text that ``-`` is.
+STANDARD_INPUT = "standard input"
 #: Bytes of a part of a large text, which one job encodes.
 PART_BYTES = 1 << 24
 #: Bytes of text in one byte of a packed file, about.
@@ -196,11 +198,8 @@ def _read(
             read = unpacked(raw, path.suffix, is_bounded=False)
             before, left = start, sys.maxsize if stop < 0 else stop - start
             block = read(min(BLOCK_BYTES, left))
-            if start == 0 and block.startswith(b"%PDF-"):
-                raise InputError(f"{path} is a PDF, not a text; {_NOT_TEXTS['.pdf'][1]}")
-            if sniffs and (numbers := numbers_per_word(block)):
-                looks = f"looks like {_VECTORS[0]} ({numbers} numbers after each word)"
-                raise _refused(f"{path} {looks}", _VECTORS[1])
+            if start == 0:
+                _check_beginning(block, path, sniffs)
             left -= len(block)
             mark = BYTE_ORDER_MARK if start == 0 else b""
             # The last line of the file before ends there.
@@ -210,6 +209,15 @@ def _read(
                 end = block[-1:]
                 before, block = raw.tell(), read(min(BLOCK_BYTES, left))
                 left -= len(block)
+
+
+def _check_beginning(block: bytes, name: object, sniffs: bool) -> None:
+    """Refuse the first block of a file that is a PDF or, if it `sniffs`, holds vectors."""
+    if block.startswith(b"%PDF-"):
+        raise InputError(f"{name} is a PDF, not a text; {_NOT_TEXTS['.pdf'][1]}")
+    if sniffs and (numbers := numbers_per_word(block)):
+        looks = f"looks like {_VECTORS[0]} ({numbers} numbers after each word)"
+        raise _refused(f"{name} {looks}", _VECTORS[1])
 
 
 def _changed(path: Path) -> tuple[int, int]:
@@ -235,6 +243,21 @@ def _cuts(path: Path, size: int) -> list[int]:
     return [*cuts, size]
 
 
+def standard_input_blocks(text: bool = False) -> Iterator[bytes]:
+    """Yield standard input as it arrives, and keep nothing; refuse what is no text, unless `text`.
+
+    A byte order mark is skipped.
+    """
+    with explained(f"read {STANDARD_INPUT}"):
+        block = sys.stdin.buffer.read1(BLOCK_BYTES)
+    _check_beginning(block, STANDARD_INPUT, not text)
+    block = block.removeprefix(BYTE_ORDER_MARK)
+    while block:
+        yield block
+        with explained(f"read {STANDARD_INPUT}"):
+            block = sys.stdin.buffer.read1(BLOCK_BYTES)
+
+
 class StandardInput(TextFile):
     """Standard input, kept in a temporary file, since a text is read twice."""
 
@@ -247,7 +270,7 @@ class StandardInput(TextFile):
                 "give the other text as a file"
             )
         StandardInput._read_before = sys.stdin.buffer
-        self.name = "standard input"
+        self.name = STANDARD_INPUT
         self._key, self._is_text, self._files = "", text, [Path(self.name)]
         self._kept = tempfile.TemporaryFile()  # noqa: SIM115  (kept as long as the text)
         shutil.copyfileobj(sys.stdin.buffer, self._kept)

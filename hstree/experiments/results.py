@@ -549,7 +549,9 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
                     cells[key] += f" [{ratio.low:.3f},{ratio.high:.3f}]"
             lines.append(list(cells.values()))
         notes = [f"Out of vocabulary: {self.oov_rate('test'):.2%} of test tokens.", note]
-        return TextTable([column.title for column in columns], lines, "\n".join(filter(None, notes)))
+        return TextTable(
+            [column.title for column in columns], lines, "\n".join(filter(None, notes))
+        )
 
     def oov_rate(self, split: Split) -> float:
         """Return the fraction of a split's tokens that are out of vocabulary."""

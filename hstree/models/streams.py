@@ -1,0 +1,178 @@
+"""Scores of a text that is read once and never held: standard input.
+
+A stream is scored in chunks of tokens. The batches of a chunk are those of the same text as a file
+(`hstree.training.scoring`), so that the scores are equal to the last bit: chunks begin and end at
+multiples of the batch size, and have the tokens around them that contexts reach.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hstree import progress
+from hstree._compiled import WORTH_TOKENS
+from hstree._typing import Bool, Float64
+from hstree.data.corpus import Corpus
+from hstree.data.encoding import whole_words
+from hstree.data.splits import overlap
+from hstree.data.vocabulary import EOS, Vocabulary
+from hstree.errors import InputError
+from hstree.models.base import Predictor
+from hstree.training.scoring import BATCH
+
+#: Fewest tokens of a chunk that is not the last.
+CHUNK = 64 * BATCH
+#: Stands for the end of a line among bytes; no text contains it (`strict_text`).
+_LINE_END = "\0"
+
+
+class ScoredTokens(NamedTuple):
+    """Consecutive tokens of a text and their scores."""
+
+    words: list[str]
+    is_end: Bool  #: (T,) whether the token ends its line
+    nll: Float64  #: (T,) negative log-likelihood in nats
+    oov: Bool  #: (T,) whether the token is out of vocabulary
+
+
+def scored_corpus(model: Predictor, corpus: Corpus) -> Iterator[ScoredTokens]:
+    """Yield the tokens of a corpus with their scores, a batch at a time."""
+    start = 0
+    for nll, oov in model.scored(corpus):
+        stop = start + len(nll)
+        is_end = np.zeros(len(nll), np.bool_)
+        line_starts = corpus.line_starts(start, stop)
+        is_end[line_starts[(line_starts > start) & (line_starts <= stop)] - start - 1] = True
+        yield ScoredTokens(corpus.words(slice(start, stop)), is_end, nll, oov)
+        start = stop
+
+
+class TextStream:
+    """The words of a text that is read once.
+
+    Parameters
+    ----------
+    name : str
+        Name in messages and records.
+    blocks : iterator of bytes
+        Its text.
+
+    Attributes
+    ----------
+    source : dict
+        Name, hash and lines of the text, as a `Corpus` records them; complete at its end.
+    """
+
+    def __init__(self, name: str, blocks: Iterator[bytes]) -> None:
+        self.name, self._digest, self._n_lines = name, hashlib.sha256(), 0
+        self._pieces = whole_words(name, blocks, self._digest)
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """Record of the text so far."""
+        about = {"kind": "corpus", "name": self.name, "sha256": self._digest.hexdigest()}
+        return {**about, "lines": [0, self._n_lines]}
+
+    def look_ahead(self, n_tokens: int = WORTH_TOKENS) -> int:
+        """Read up to so many tokens ahead; return the number of those that are there."""
+        ahead, n = [], 0
+        for piece in self._pieces:
+            ahead.append(piece)
+            n += len(piece[0].split()) + piece[0].count(b"\n")
+            if n >= n_tokens:
+                break
+        self._pieces = chain(ahead, self._pieces)
+        return n
+
+    def tokens(self) -> Iterator[tuple[list[str], list[bool]]]:
+        """Yield the words, with an ``<eos>`` at the end of each line, and whether each ends one."""
+        for whole, _ in self._pieces:
+            data = whole.replace(b"\n", b" \0 ").split()
+            words = b" ".join(data).decode().split(" ") if data else []
+            is_end = [word == _LINE_END for word in words]
+            self._n_lines += sum(is_end)
+            yield [EOS if end else word for word, end in zip(words, is_end, strict=True)], is_end
+
+    def lines(self, most: int) -> Iterator[list[list[str]]]:
+        """Yield the words of the lines that have arrived, at most so many lines at a time."""
+        waiting, line = list[list[str]](), list[str]()
+        for words, is_end in self.tokens():
+            for word, ends_line in zip(words, is_end, strict=True):
+                if not ends_line:
+                    line.append(word)
+                    continue
+                waiting.append(line)
+                line = []
+                if len(waiting) == most:
+                    yield waiting
+                    waiting = []
+            if waiting:
+                yield waiting
+                waiting = []
+
+
+def scored_stream(model: Predictor, text: TextStream) -> Iterator[ScoredTokens]:
+    """Yield the tokens of a stream with their scores, a batch at a time.
+
+    Raises InputError when the text is empty or not UTF-8, its first chunk has no word of the model,
+    or a word is unknown and the labels hold no ``<unk>``.
+    """
+    vocabulary = model.vocabulary
+    words = list[str]()
+    is_end = list[bool]()
+    n_done = 0  # tokens at the beginning of `words` that are scored, and are context now
+    reach = 0  # tokens on either side that contexts reach, a multiple of the batch size
+    is_first = True
+    with progress.task(f"scoring {text.name}", unit="tokens") as task:
+        for new in chain(text.tokens(), [None]):
+            if new is not None:
+                words += new[0]
+                is_end += new[1]
+                n_ready = max(len(words) - max(reach, BATCH), 0) // BATCH * BATCH
+                if n_ready - n_done < CHUNK:
+                    continue
+            corpus = _corpus_of(words, is_end, text.name, vocabulary)
+            if is_first:
+                overlap(corpus)  # refuses a text without a known word
+                reach = -(-_reach(model, corpus) // BATCH) * BATCH
+                is_first = False
+            n_ready = len(words)
+            if new is not None:
+                n_ready = max(len(words) - reach, 0) // BATCH * BATCH
+            if n_ready <= n_done:
+                continue
+            # The task of each chunk would hide the one of the stream.
+            with progress.shown_by(progress.Silent()):
+                scored = list(model.scored(corpus))
+            nll = np.concatenate([nll for nll, _ in scored])
+            oov = np.concatenate([oov for _, oov in scored])
+            for start in range(n_done, n_ready, BATCH):
+                part = slice(start, min(start + BATCH, n_ready))
+                yield ScoredTokens(words[part], np.array(is_end[part]), nll[part], oov[part])
+                task.advance(part.stop - start)
+            n_done = min(reach, n_ready)
+            del words[: n_ready - n_done]
+            del is_end[: n_ready - n_done]
+
+
+def _reach(model: Any, corpus: Corpus) -> int:
+    """Return the number of tokens on either side of a token that its context may have."""
+    models = getattr(model, "models", [model])
+    return max(single.windows(single.reencode(corpus)).context for single in models)
+
+
+def _corpus_of(words: list[str], is_end: list[bool], name: str, vocabulary: Vocabulary) -> Corpus:
+    """Return consecutive tokens as a corpus; where they stop within a line, that ends there."""
+    if not words:
+        raise InputError(f"{name} is empty; give a text with at least one word")
+    stops = [i for i, end in enumerate(is_end) if end]
+    starts = [0, *(stop + 1 for stop in stops)]
+    if starts[-1] < len(words):
+        stops.append(len(words))
+    lines = [words[start:stop] for start, stop in zip(starts, stops, strict=False)]
+    return Corpus.from_tokens(lines, vocabulary=vocabulary, name=name)
