@@ -36,12 +36,11 @@ def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[
         try:
             write(path)
             done.append(path)
-        except (HstreeError, OSError) as error:
-            complain(str(error))
+        except (HstreeError, OSError, MemoryError) as error:
             failed = True
-        except MemoryError:
-            complain(f"cannot write {path}: there is not enough memory")
-            failed = True
+            is_memory = isinstance(error, MemoryError)
+            reason = f"cannot write {path}: there is not enough memory" if is_memory else error
+            complain(str(reason))
     try:
         yield done
         sys.stdout.flush()

@@ -95,7 +95,7 @@ def evaluate(
                 f"(Ctrl-C again ends at once); the same command{again} goes on"
             )
         if save is not None:
-            with suppress(HstreeError, OSError):
+            with suppress(HstreeError, OSError, MemoryError):
                 trained.save(save)
                 unsaved = None
 

@@ -1,5 +1,6 @@
 """The program in this process, and small inputs for it."""
 
+import io
 import json
 import os
 import random
@@ -115,6 +116,16 @@ def tree(inputs, tmp_path):
 def model(inputs, tmp_path):
     """A trained model's folder; its words hold <unk>."""
     return Path(shutil.copytree(inputs / "model", tmp_path / "model"))
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    """Let the next run find this on standard input."""
+
+    def type_(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return type_
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """`hstree predict`, `sample` and `score`: what a trained model answers."""
 
-import io
 import json
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -18,16 +16,6 @@ def other(tmp_path):
     path = tmp_path / "other.txt"
     path.write_text("".join(f"{line}\n" for line in LINES))
     return path
-
-
-@pytest.fixture
-def typed(monkeypatch):
-    """Let the next run find this on standard input."""
-
-    def type_(content):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-
-    return type_
 
 
 def answers(path):
