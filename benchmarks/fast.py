@@ -113,7 +113,7 @@ def _compute() -> None:
 
 
 def measured(options: Any) -> Iterator[dict[str, Any]]:
-    corpus = hstree.Corpus.read(options.corpus)
+    corpus = hstree.Corpus.read(options.corpus, min_count=1)
     trees = {
         row: tree_of(row, corpus)
         for row in dict.fromkeys(["huffman", *options.rows])
@@ -272,7 +272,7 @@ def _prepared(work: str, options: dict[str, Any], alone: bool) -> tuple[Work, bo
     if label == "gmm":
         vectors = drawn_vectors(options["words"])
         return lambda: hstree.build("gmm", vectors).n_labels, alone
-    corpus = hstree.Corpus.read(options["corpus"])
+    corpus = hstree.Corpus.read(options["corpus"], min_count=1)
     if kind == "building":
         n_classes = min(options["classes"], len(corpus.vocabulary) // 2)
         return lambda: hstree.build("classes", corpus, n_classes=n_classes).n_labels, alone

@@ -53,7 +53,7 @@ def rows(splits: Splits, options: Any) -> Iterator[dict[str, Any]]:
         }
         for share in options.shares:
             part = splits.train.select_lines(0, int(share * splits.train.n_lines))
-            part = part.with_vocabulary(part.select_vocabulary())
+            part = part.with_vocabulary(part.select_vocabulary(min_count=1))
             first = {"first part": f"{share:.0%}", "tree": method}
             for row in grown(method, part, whole, splits, options):
                 yield first | row

@@ -83,12 +83,12 @@ def texts(options: Namespace) -> Iterator[table.Row]:
 
 def read_text(path: Path, cache: Path, jobs: int) -> int:
     """Count the words of a text, encode it and choose its vocabulary; return the words."""
-    return len(Corpus.read(path, cache=cache, n_jobs=jobs).vocabulary)
+    return len(Corpus.read(path, min_count=1, cache=cache, n_jobs=jobs).vocabulary)
 
 
 def read_windows(path: Path, cache: Path) -> None:
     """Read windows of an encoded text in random order, as a training does; 20 million tokens."""
-    batches = Windows(Corpus.read(path, cache=cache), 5).training_batches(
+    batches = Windows(Corpus.read(path, min_count=1, cache=cache), 5).training_batches(
         10_000, np.random.default_rng(0)
     )
     for _ in islice(batches, 2_000):
@@ -121,7 +121,7 @@ def compare_rows(corpus: str, folder: Path, n_jobs: int) -> str:
 
     how = {"stop": Epochs(2), "n_jobs": n_jobs, "speed_rounds": 0}
     with limited_threads(n_jobs), threadpool_limits(1):
-        rows = compare(Corpus.read(corpus), ROWS, folder, **how).rows
+        rows = compare(Corpus.read(corpus, min_count=1), ROWS, folder, **how).rows
     if n_jobs > 1:  # a process of multiprocessing waits for idle workers otherwise
         get_reusable_executor().shutdown(kill_workers=True)
     return " ".join(f"{row.test:.3f}" for row in rows)

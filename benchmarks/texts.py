@@ -77,7 +77,7 @@ def cut(text: hstree.Corpus, *ends: int) -> Splits:
     """
     lines = np.searchsorted(text.line_start, ends).tolist()
     parts = [text.select_lines(*between) for between in pairwise([0, *lines])]
-    words = parts[0].select_vocabulary(max_size=10_000, unk=True)
+    words = parts[0].select_vocabulary(min_count=1, max_size=10_000, unk=True)
     return Splits(*(part.with_vocabulary(words) for part in parts))
 
 

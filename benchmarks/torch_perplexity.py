@@ -83,7 +83,7 @@ def read(options: Namespace) -> Splits:
         parts = ptb_splits(options.ptb)
     else:
         parts = Splits(*Corpus.read(options.text).splits())
-    words = parts.train.select_vocabulary(max_size=options.words, unk=True)
+    words = parts.train.select_vocabulary(min_count=1, max_size=options.words, unk=True)
     return Splits(*(part.with_vocabulary(words) for part in parts))
 
 

@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--cpu", action="store_true", help="CPU time, for one thread")
     options = parser.parse_args()
     clock = time.process_time if options.cpu else time.perf_counter
-    corpus = hstree.Corpus.read(options.corpus)
+    corpus = hstree.Corpus.read(options.corpus, min_count=1)
     rows = (
         row
         for size in options.batch_sizes

@@ -58,7 +58,7 @@ def main() -> None:
     if options.fasttext and options.epochs < 2:
         parser.error("--fasttext takes two epochs or more: one is for reading and writing")
     options.clock = time.process_time if options.cpu else time.perf_counter
-    train = hstree.Corpus.read(options.train)
+    train = hstree.Corpus.read(options.train, min_count=1)
     test = hstree.Corpus.read(options.test, vocabulary=train.vocabulary)
     rows = (
         row
