@@ -11,7 +11,7 @@ import numpy as np
 
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits, overlap, read_before
-from hstree.data.vocabulary import UNK, Vocabulary
+from hstree.data.vocabulary import EOS, UNK, Vocabulary
 from hstree.errors import OptionError
 from hstree_cli.options import flag
 from hstree_cli.terminal import warn
@@ -69,8 +69,8 @@ def read_splits(
     trees = {one.file: one.tree for one in named if isinstance(one, TreeRow)}
     is_chosen = words is not None or min_count is not None
     first = None if is_chosen else next(iter(trees.values()), None)
-    # Words are chosen below, from the training split alone.
-    read = partial(Corpus.read, min_count=1, lower=lower, text=text)
+    # The words are chosen below, from the training split alone.
+    read = partial(Corpus.read, vocabulary=Vocabulary([EOS], [0]), lower=lower, text=text)
     others = (None if name is None else read(name) for name in (valid, test))
     splits = Splits.of(read(corpus), *others)
     if words is not None:

@@ -136,7 +136,9 @@ def vocab(
     check_outputs(Output("-o", output), reads=[corpus], force=force)
     choice: dict[str, Any] = {"min_count": min_count, "max_size": max_size, "unk": not no_unk}
     with showing_progress(jobs=jobs, scheduler=scheduler):
-        read = Corpus.read(corpus, lower=lower, text=text, **choice)
+        # Words of the training split alone are chosen behind the split.
+        first = {**choice, "min_count": 1} if train_split_only else choice
+        read = Corpus.read(corpus, lower=lower, text=text, **first)
         if train_split_only:
             read = training_split(read, None, **choice)
         read.counted_vocabulary().save(output)
@@ -187,7 +189,9 @@ def build(
     with showing_progress(jobs=jobs, scheduler=scheduler):
         words = None if vocabulary is None else read_vocabulary(vocabulary, **choice, no_unk=no_unk)
         unk = words is not None or not no_unk
-        opened = open_input(input, chosen, vocabulary=words, labels=labels, unk=unk, **how)
+        # Words of the training split alone are chosen behind the split.
+        first = {**how, "min_count": 1} if train_split_only and words is None else how
+        opened = open_input(input, chosen, vocabulary=words, labels=labels, unk=unk, **first)
         if not isinstance(opened, WordVectors):
             refuse_options(f"for vectors, and {input} holds none", labels=labels)
         if not isinstance(opened, Corpus):

@@ -105,7 +105,8 @@ def _predict_lines(model: "Model[Any] | Ensemble", k: int, json: Path | None) ->
                     append(_answer(words, unknown, predicted))
             printed.write(_tsv(rows))
     if n_unknown:
-        warn(f"not among the model's words, read as {UNK}: {plural(n_unknown, 'word')} of the lines")
+        words_of_lines = f"{plural(n_unknown, 'word')} of the lines"
+        warn(f"not among the model's words, read as {UNK}: {words_of_lines}")
     printed.finish()
 
 

@@ -248,14 +248,15 @@ def standard_input_blocks(text: bool = False) -> Iterator[bytes]:
 
     A byte order mark is skipped.
     """
+    stdin: Any = sys.stdin.buffer
     with explained(f"read {STANDARD_INPUT}"):
-        block = sys.stdin.buffer.read1(BLOCK_BYTES)
+        block = stdin.read1(BLOCK_BYTES)
     _check_beginning(block, STANDARD_INPUT, not text)
     block = block.removeprefix(BYTE_ORDER_MARK)
     while block:
         yield block
         with explained(f"read {STANDARD_INPUT}"):
-            block = sys.stdin.buffer.read1(BLOCK_BYTES)
+            block = stdin.read1(BLOCK_BYTES)
 
 
 class StandardInput(TextFile):

@@ -92,7 +92,7 @@ class Splits(NamedTuple):
 
     def over_labels(self, tree: Tree) -> Splits:
         """Return the same lines over a tree's labels, in the order of their training counts."""
-        record = {
+        record: dict[str, object] = {
             "kind": "tree",
             "sha256": tree.sha256,
             "texts": texts(tree.meta.get("input")),

@@ -22,7 +22,7 @@ from hstree.data.encoding import whole_words
 from hstree.data.splits import overlap
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError
-from hstree.models.base import Predictor
+from hstree.models.base import Model, Predictor
 from hstree.training.scoring import BATCH
 
 #: Fewest tokens of a chunk that is not the last.
@@ -160,9 +160,9 @@ def scored_stream(model: Predictor, text: TextStream) -> Iterator[ScoredTokens]:
             del is_end[: n_ready - n_done]
 
 
-def _reach(model: Any, corpus: Corpus) -> int:
+def _reach(model: Predictor, corpus: Corpus) -> int:
     """Return the number of tokens on either side of a token that its context may have."""
-    models = getattr(model, "models", [model])
+    models: list[Model[Any]] = getattr(model, "models", [model])
     return max(single.windows(single.reencode(corpus)).context for single in models)
 
 
