@@ -4,9 +4,13 @@
 ``joblib.parallel_config(...)`` says; -1 is all cores. One job at a time runs in this process.
 """
 
+import functools
+import os
 import signal
 import socket
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
@@ -31,6 +35,8 @@ MOST_DEATHS = 3
 MOST_JOBS = 1 << 16
 #: Seconds in which a scheduler has to answer.
 PATIENCE = 10
+#: Seconds between two looks of a worker at whether the process that started it lives.
+LOOK = 0.5
 
 
 def n_parallel(n_jobs: int | None = None) -> int:
@@ -93,10 +99,13 @@ def parallel(
     # loky replaces workers whose memory grew, as by compiling kernels; an error ends the others
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
     warnings.filterwarnings("ignore", r"\d+ tasks which were still being processed")
+    warnings.filterwarnings("ignore", "resource_tracker: process died unexpectedly")
+    _quiet_tracker()
     killed = _hear_of_killed_workers()
     dead: tuple[type[Exception], ...] = (BrokenProcessPool, *killed)
     while True:
-        run = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
+        how = {"return_as": "generator_unordered", "batch_size": 1, **_worker_start()}
+        run = joblib.Parallel(n_jobs, **how)
         results: Any = ()
         try:
             with _deaf_children():
@@ -151,6 +160,53 @@ def _hear_of_killed_workers() -> tuple[type[Exception], ...]:
 
     backend.submit = told
     return (sys.modules["distributed"].KilledWorker,)
+
+
+def _worker_start() -> dict[str, Any]:
+    """Return the options of `joblib.Parallel` by which workers end with this process.
+
+    loky's would wait for jobs for five minutes, if it is killed. Dask has workers of its own.
+    """
+    from joblib.parallel import LokyBackend, get_active_backend
+
+    backend: Any = get_active_backend()[0]
+    if not isinstance(backend, LokyBackend) or "initializer" in backend.backend_kwargs:
+        return {}
+    return {"initializer": _end_with, "initargs": (os.getpid(),)}
+
+
+def _end_with(parent: int) -> None:
+    """Have this process end when its parent has, in the middle of a job too.
+
+    A thread looks, since a signal from Linux comes already when the thread ends that started this
+    process. Windows keeps the number of a parent that ended, so that workers wait there.
+    """
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK)
+        os._exit(1)
+
+    threading.Thread(target=look, name="hstree parent", daemon=True).start()
+
+
+@functools.cache
+def _quiet_tracker() -> None:
+    """Have joblib's tracker of temporary files print nothing.
+
+    It is a process of its own. Where it is killed, as with all workers at once, the next one knows
+    none of the names that it is to forget, and would print a traceback for each.
+    """
+    from joblib.externals.loky.backend import resource_tracker
+
+    spawn = resource_tracker.spawnv_passfds
+
+    def quiet(path: Any, arguments: list[str], files: Any) -> Any:
+        *options, code = arguments
+        silence = "import os, sys; sys.stderr = open(os.devnull, 'w')"
+        return spawn(path, [*options, f"{silence}; {code}"], files)
+
+    resource_tracker.spawnv_passfds = quiet
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -130,23 +131,77 @@ def test_zero_jobs_are_refused():
         n_parallel(0)
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
-def test_ctrl_c_ends_all_jobs_within_two_seconds(tmp_path):
-    script = tmp_path / "endless.py"
-    script.write_text(ENDLESS)
-    how = {"stderr": subprocess.PIPE, "start_new_session": True, "cwd": tmp_path}
-    with subprocess.Popen([sys.executable, script], **how) as program:
+needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
+
+
+@contextmanager
+def started(folder, script, *begun):
+    """Run a script in a session and a folder of its own; the body begins when files are there."""
+    (folder / "script.py").write_text(script)
+    how = {"stderr": subprocess.PIPE, "start_new_session": True, "cwd": folder}
+    with subprocess.Popen([sys.executable, "script.py"], **how) as program:
         deadline = time.monotonic() + 60
-        while len(list(tmp_path.glob("*.begun"))) < 2 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        os.killpg(program.pid, signal.SIGINT)
-        began = time.monotonic()
-        program.wait(30)
-        while in_session(program.pid) and time.monotonic() < began + 10:
+        while not all((folder / name).exists() for name in begun) and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert time.monotonic() - began < 2
+        yield program
+
+
+def wait_for_all(session, seconds=10):
+    """Wait until a session has no processes; return how long that took."""
+    began = time.monotonic()
+    while in_session(session) and time.monotonic() < began + seconds:
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+@needs_proc
+def test_ctrl_c_ends_all_jobs_within_two_seconds(tmp_path):
+    with started(tmp_path, ENDLESS, "1.begun", "2.begun") as program:
+        os.killpg(program.pid, signal.SIGINT)
+        assert wait_for_all(program.pid) < 2
         errors = program.stderr.read().decode()
         assert errors.count("Traceback") == 1, errors
+
+
+@needs_proc
+@pytest.mark.parametrize("n_jobs", [2, 3], ids=["busy", "one of them idle"])
+def test_workers_end_with_a_killed_parent(tmp_path, n_jobs):
+    script = ENDLESS.replace("2)", f"{n_jobs})")
+    with started(tmp_path, script, "1.begun", "2.begun") as program:
+        program.kill()
+        assert wait_for_all(program.pid) < 3
+        assert program.stderr.read() == b""
+
+
+#: A program whose first two jobs do not end unless they are done a second time.
+DESERTED = """
+import pathlib, time
+import numpy as np
+from hstree._jobs import parallel
+def job(rows):
+    file = pathlib.Path(f"{rows[0]:.0f}.begun")
+    is_first = rows[0] < 2 and not file.exists()
+    file.touch()
+    if is_first:
+        time.sleep(60)
+    return rows.sum()
+def jobs():
+    for number in range(3):
+        yield np.full(1_000_000, number)  # which joblib writes to a file
+if __name__ == "__main__":
+    results = dict(parallel(job, jobs(), 2))
+    assert results == {n: n * 1_000_000 for n in range(3)}, results
+"""
+
+
+@needs_proc
+def test_workers_killed_with_all_helpers_print_nothing(tmp_path):
+    """joblib's tracker of temporary files is a helper, and the next one knows no names."""
+    with started(tmp_path, DESERTED, "0.begun", "1.begun") as program:
+        for process in set(in_session(program.pid)) - {program.pid}:
+            os.kill(process, signal.SIGKILL)
+        errors = program.stderr.read().decode()
+        assert (program.wait(60), errors) == (0, "")
 
 
 def in_session(session):
