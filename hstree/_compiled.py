@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hstree import progress
-from hstree._files import cache_folder, is_writable
+from hstree._files import cache_folder, changeable_by_others, deny_others, is_writable
 from hstree._plugins import require
 from hstree._typing import Array, Bool
 
@@ -139,6 +139,7 @@ def jit(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
                 yield
             except Exception:  # what unpickling raises
                 cache.flush()
+            deny_others(Path(cache.cache_path))  # whatever the umask
 
     def reported(*args: Any) -> Any:
         if _compiling.get():  # a function that another one calls
@@ -194,7 +195,16 @@ def _folder() -> Path | None:
             sources += path.read_text("utf-8")
     digest = hashlib.sha256(f"{numba.__version__} {sources}".encode()).hexdigest()[:16]
     folder = Path(numba.config.CACHE_DIR or cache_folder() / "kernels") / f"hstree-{digest}"
-    return folder if is_writable(folder) else None
+    if not is_writable(folder):
+        return None
+    if (path := changeable_by_others(folder)) is not None:
+        warnings.warn(
+            f"compiled kernels are not kept: others own {path} or can write to it, and could put "
+            "their own code there; set NUMBA_CACHE_DIR to a folder that only you can write to",
+            stacklevel=2,
+        )
+        return None
+    return folder
 
 
 @functools.cache

@@ -2,7 +2,8 @@
 
 Input files are regular files, and packed ones may unpack only to a bounded multiple of their size.
 An output file is written in a temporary folder beside the old one, flushed, then renamed. What a
-killed process left is removed by a later writer in the same place.
+killed process left is removed by a later writer in the same place: who uses a folder that others
+may remove holds its lock, which ends with the process.
 """
 
 import bz2
@@ -15,7 +16,6 @@ import os
 import shutil
 import stat
 import sys
-import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -31,6 +31,11 @@ from hstree._plugins import require
 from hstree._text import one_line, strict_text
 from hstree._typing import Array
 from hstree.errors import FileFormatError, HstreeError, InputError, explained
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -51,8 +56,10 @@ UNPACK: dict[str, Callable[..., Any]] = {
 }
 #: Prefix and suffix of temporary folders; folder of complete files that are still to be moved.
 PREFIX, SUFFIX, _COMPLETE = ".hstree-", ".tmp", ".hstree-new"
-#: Seconds after the last change from which on a temporary folder is one that a killed process left.
-ABANDONED = 24 * 3600
+#: File of a folder that is locked while the folder is used.
+LOCK = ".lock"
+#: Permissions to write, of all users but the owner.
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
@@ -236,14 +243,25 @@ def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
                 with new.open("rb+") as file:
                     os.fsync(file.fileno())
                 resolved(home / new.name)  # which refuses a folder
-            for ready in (complete, new_files):  # first those that a killed process left
-                with suppress(FileNotFoundError):
-                    ready.rename(complete)
-                for moved in complete.glob("*"):
-                    with suppress(FileNotFoundError):  # another process moves them too
-                        moved.replace(home / moved.name)
-                with suppress(OSError):
-                    complete.rmdir()
+            while new_files.exists():
+                _move_complete(home)  # those that a killed process left
+                try:
+                    new_files.rename(complete)
+                except OSError as error:
+                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                        raise  # else another process has just renamed its files
+            _move_complete(home)
+
+
+def _move_complete(home: Path) -> None:
+    """Move complete files into their folder; another process may do that at the same time."""
+    complete = home / _COMPLETE
+    with suppress(FileNotFoundError):
+        for file in complete.iterdir():
+            with suppress(FileNotFoundError):
+                file.replace(home / file.name)
+    with suppress(OSError):
+        complete.rmdir()
 
 
 def current_file(folder: str | os.PathLike[str], name: str) -> Path:
@@ -256,26 +274,190 @@ def current_file(folder: str | os.PathLike[str], name: str) -> Path:
 def temporary(parent: Path) -> Iterator[Path]:
     """Make a folder that is removed after the body; remove those that killed processes left."""
     for left in parent.glob(f"{PREFIX}*{SUFFIX}"):
-        with suppress(OSError):  # another process removes it, too
-            changed = max(path.stat().st_mtime for path in (left, *left.rglob("*")))
-            if time.time() - changed > ABANDONED:
-                shutil.rmtree(left)
-    folder = parent / f"{PREFIX}{uuid4().hex}{SUFFIX}"
-    folder.mkdir()  # for those who may read its parent, as no folder of `tempfile` is
+        remove_unused(left)
+    home = _temporary_name(parent)
+    home.mkdir()  # for those who may read its parent, as no folder of `tempfile` is
+    files = home / "files"
     try:
-        yield folder
+        with acquire_lock(home, shared=True):
+            files.mkdir()
+            yield files
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _temporary_name(parent: Path) -> Path:
+    return parent / f"{PREFIX}{uuid4().hex}{SUFFIX}"
+
+
+@contextmanager
+def locked(folder: Path, *, wait: bool = False, shared: bool = False) -> Iterator[None]:
+    """Hold the lock of a folder, which is made if it is missing, while the body runs.
+
+    Parameters
+    ----------
+    folder : Path
+    wait : bool, default False
+        Whether to wait where another process holds the lock.
+    shared : bool, default False
+        Whether others may hold the lock, too, if theirs is shared. Waits for exclusive ones.
+
+    Raises
+    ------
+    InputError
+        If another process holds the lock.
+    FileFormatError
+        If the folder cannot be written.
+    """
+    with explained(f"write in {folder}", FileFormatError):
+        try:
+            file = acquire_lock(folder, wait=wait, shared=shared)
+        except BlockingIOError as error:
+            raise InputError(
+                f"another process is at work in {folder}; "
+                "wait until it has ended, or choose another folder"
+            ) from error
+    with file:
+        yield
+
+
+def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> BinaryIO:
+    """Return the lock file of a folder, locked until it is closed; see `locked`.
+
+    Nothing is locked where the system or the disk has no `flock`. Raises BlockingIOError where
+    another process holds the lock, and OSError where the folder cannot be written.
+    """
+    while True:
+        with suppress(FileExistsError):
+            folder.mkdir(parents=True)
+        try:
+            file = (folder / LOCK).open("ab")
+        except FileNotFoundError:
+            if folder.is_symlink():  # which leads nowhere
+                raise
+            continue  # the folder has just been removed
+        try:
+            _lock(file, wait=wait or shared, shared=shared)
+            if _is_at(file, folder / LOCK):
+                return file
+        except BaseException:  # Ctrl-C too, while this waits
+            file.close()
+            raise
+        file.close()  # the folder was removed before its file was locked
+
+
+def _lock(file: BinaryIO, *, wait: bool, shared: bool) -> bool:
+    """Lock an open file; return whether it can be locked; BlockingIOError where another has."""
+    if fcntl is None:
+        return False
+    operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.flock(file, operation if wait else operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:  # a network disk without locks
+        return False
+    return True
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    """Return whether a path leads to an open file."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def remove_unused(folder: Path) -> None:
+    """Remove a folder with all in it, unless a process holds its lock or nobody can tell."""
+    removed = _temporary_name(folder.parent)
+    with suppress(OSError):
+        if fcntl is None:  # Windows renames no folder in which a process has a file open
+            folder.rename(removed)
+        else:
+            with (folder / LOCK).open("ab") as file:
+                # renamed at once, so that whoever waits for the lock finds it gone
+                if _lock(file, wait=False, shared=False) and _is_at(file, folder / LOCK):
+                    folder.rename(removed)
+    shutil.rmtree(removed, ignore_errors=True)
 
 
 def cache_folder(chosen: str | os.PathLike[str] | None = None) -> Path:
-    """Return `chosen`, else ``$HSTREE_CACHE``, ``$XDG_CACHE_HOME/hstree``, ``~/.cache/hstree``."""
+    """Return `chosen`, else ``$HSTREE_CACHE``, ``$XDG_CACHE_HOME/hstree``, ``~/.cache/hstree``.
+
+    Where it is missing it is made, for this user alone, if it can be.
+    """
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(chosen or os.environ.get(CACHE_VARIABLE) or f"{base}/hstree")
+    folder = Path(chosen or os.environ.get(CACHE_VARIABLE) or f"{base}/hstree")
+    with suppress(OSError):
+        make_private(folder)
+    return folder
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder and its parents where they are missing, for this user alone."""
+    if not folder.is_dir():
+        make_private(folder.parent)
+        with suppress(FileExistsError):  # another process made it
+            folder.mkdir(stat.S_IRWXU)
 
 
 def is_writable(folder: Path) -> bool:
-    """Make a folder if it is missing; return whether it can be written to."""
+    """Make a folder if it is missing, as `make_private`; return whether it can be written to."""
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
     return os.access(folder, os.W_OK)
+
+
+def changeable_by_others(folder: Path) -> Path | None:
+    """Return a path by which other users could change what a folder holds; None if there is none.
+
+    The folder and all in it must belong to this user, and nobody else may write there; nothing in
+    it may be a link. The folders and links on the way to it must belong to this user or to root,
+    and nobody else may write there, or only files of their own (sticky, as in ``/tmp``). Access
+    control lists count by the mode of the group. Windows has no owner and mode to look at.
+    """
+    if os.name != "posix":
+        return None
+    user = os.geteuid()
+    # in a container, root may have another number
+    trusted = {user, 0, os.stat("/").st_uid}
+    for path in _steps(folder):
+        info = path.lstat()
+        is_open = info.st_mode & _OTHERS_WRITE and not info.st_mode & stat.S_ISVTX
+        if info.st_uid not in trusted or (is_open and not stat.S_ISLNK(info.st_mode)):
+            return path
+    home = Path(os.path.realpath(folder))
+    for path in (home, *home.rglob("*")):
+        try:
+            info = path.lstat()
+        except FileNotFoundError:  # another process renamed it
+            continue
+        is_open = info.st_mode & _OTHERS_WRITE or stat.S_ISLNK(info.st_mode)
+        if info.st_uid != user or is_open:
+            return path
+    return None
+
+
+def _steps(path: Path) -> Iterator[Path]:
+    """Yield the folders and links that are passed on the way to a path, itself included."""
+    current, *parts = [Path(part) for part in path.absolute().parts]
+    yield current
+    while parts:
+        step = current / parts.pop(0)
+        yield step
+        if step.is_symlink():
+            target = step.readlink()
+            parts = [Path(part) for part in target.parts] + parts
+        elif step.name == "..":
+            current = current.parent
+        else:
+            current = step
+
+
+def deny_others(folder: Path) -> None:
+    """Take from other users the right to write to a folder and to what is in it."""
+    for path in (folder, *folder.iterdir()):
+        mode = path.lstat().st_mode
+        if mode & _OTHERS_WRITE:
+            path.chmod(stat.S_IMODE(mode) & ~_OTHERS_WRITE)

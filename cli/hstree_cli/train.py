@@ -1,6 +1,5 @@
 """Commands that train: evaluate, bootstrap, embed and classify."""
 
-import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -71,7 +70,7 @@ def evaluate(
     far, and the same command goes on (with --force where these are written).
     `hstree score` scores a saved model.
     """
-    from hstree._files import cache_folder, hash_of
+    from hstree._files import cache_folder, hash_of, remove_unused
     from hstree.errors import HstreeError
     from hstree.experiments import results
     from hstree.experiments.compare import evaluate as train
@@ -126,7 +125,7 @@ def evaluate(
         print_evaluation(evaluation, [*saved, *files])
     if evaluation.interrupted:
         raise typer.Exit(INTERRUPTED)
-    shutil.rmtree(work, ignore_errors=True)  # from which a stopped training would go on
+    remove_unused(work)  # from which a stopped training would go on
 
 
 def _save_mean_vectors(model: Any, train: "Corpus", path: Path) -> None:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from hstree._files import locked
 from hstree._jobs import doing_jobs
 from hstree._text import brief
 from hstree.errors import OptionError
 from hstree.experiments.compare import Table
 from hstree.experiments.results import Comparison, Epochs, Halving, RowResult, Stop
 from hstree.experiments.row import BuilderRow, Job, Row
-from hstree.experiments.run import MODEL, Runner, locked
+from hstree.experiments.run import MODEL, Runner
 
 #: Maximum number of rounds.
 MOST_ROUNDS = 10_000

@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 
 from hstree._compiled import kernels, limited_threads
-from hstree._files import hash_of
+from hstree._files import hash_of, locked
 from hstree._jobs import n_parallel, threads_of_job
 from hstree._text import plural
 from hstree._typing import Float64, Int64
@@ -39,7 +39,7 @@ from hstree.experiments import results, speed
 from hstree.experiments.parallel import jobs_done
 from hstree.experiments.results import Comparison, Epochs, Halving, JobResult, RowResult, Stop
 from hstree.experiments.row import Job, Row, TreeRow
-from hstree.experiments.run import MODEL, NLL, Held, NotFinishedError, Runner, locked
+from hstree.experiments.run import MODEL, NLL, Held, NotFinishedError, Runner
 from hstree.experiments.significance import paired_ratio
 from hstree.models import Model, kind_of, load_model
 from hstree.models.ensemble import mean_probability

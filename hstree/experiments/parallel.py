@@ -18,13 +18,14 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
 from hstree import progress
+from hstree._files import LOCK, locked
 from hstree._jobs import n_parallel, parallel
 from hstree.data.corpus import address_of, corpus_at
 from hstree.data.splits import Splits
 from hstree.errors import WorkerError
 from hstree.experiments.results import JobResult
 from hstree.experiments.row import Job, Row, TreeRow
-from hstree.experiments.run import BUILD, LOCK, RESULT, Runner, locked
+from hstree.experiments.run import BUILD, RESULT, Runner
 from hstree.tree import load
 
 #: What is done of a job: the vectors or the tree of its row, a part of its training, or all.
@@ -114,7 +115,7 @@ def jobs_done(
         for stage in stages:
             for number, (result, packed) in parallel(partial(_do, plan), tasks(stage), n_jobs):
                 _, job = stage[number]
-                _unpack(packed, home)
+                _unpack(packed, runner.home, _folders(runner, job))
                 if result is not None:
                     n_done += 1
                     bar.note(job.row.name)
@@ -145,7 +146,7 @@ def _do(plan: _Plan, task: _Task) -> tuple[JobResult | float | None, bytes]:
         home: Path = plan.fields["home"]
         if not plan.is_shared:
             home = Path(stack.enter_context(TemporaryDirectory(prefix="hstree-")))
-            _unpack(task.packed, home)
+            _unpack(task.packed, home, [home])
         elif not (home / LOCK).exists():
             raise WorkerError(
                 f"{socket.gethostname()} does not see the folder {home}; share it, or have jobs "
@@ -182,12 +183,23 @@ def _packed(home: Path, folders: list[Path]) -> bytes:
     return buffer.getvalue() if files else b""
 
 
-def _unpack(packed: bytes, home: Path) -> None:
-    """Write packed files in the place of what their folders hold."""
+def _unpack(packed: bytes, home: Path, folders: list[Path]) -> None:
+    """Write packed files in the place of what their folders hold.
+
+    They are from another machine: raises WorkerError, and writes nothing, where one is not in or
+    below one of `folders`, which are those of a job.
+    """
     if not packed:
         return
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         names = [Path(name) for name in archive.namelist()]
-        for folder in {name.parent for name in names}:
-            shutil.rmtree(home / folder, ignore_errors=True)
+        for name in names:
+            file = home / name
+            if ".." in name.parts or not any(folder in file.parents for folder in folders):
+                raise WorkerError(
+                    f"a worker sent the file {str(name)!r}, which is not one of its job; "
+                    "use only workers that you trust"
+                )
+        for name in set(names):
+            shutil.rmtree(home / name.parent, ignore_errors=True)
         archive.extractall(home)

@@ -15,8 +15,8 @@ import shlex
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from operator import methodcaller
 from pathlib import Path
@@ -36,7 +36,7 @@ from hstree.data.provenance import texts
 from hstree.data.splits import SPLITS, Split, Splits, overlap, read_before, untrained_unk
 from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
-from hstree.errors import FileFormatError, HstreeError, InputError, OptionError, explained
+from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
 from hstree.experiments import results
 from hstree.experiments.results import Comparison, Epochs, Halving, JobResult, Steps, Stop
 from hstree.experiments.row import Job, Row, parse_rows
@@ -46,17 +46,10 @@ from hstree.models.base import MOST_EPOCHS
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 Held = Literal["valid", "test"]
 Made = TypeVar("Made", Tree, WordVectors)
 
 RESULT, BUILD, MODEL, CHECKPOINTS = "result.json", "build.json", "model", "checkpoints"
-#: File that the process at work in a folder locks.
-LOCK = ".lock"
 #: Files of the negative log-likelihood of every token of a split.
 NLL: dict[Held, str] = {"valid": "valid_nll.npy", "test": "test_nll.npy"}
 #: Maximum number of seeds.
@@ -586,26 +579,3 @@ def _whole(file: Path, key: str, read: Callable[[Path], Made]) -> tuple[Made, _B
     except HstreeError as error:
         warnings.warn(f"{error}".rstrip("; ") + "; it is made anew", stacklevel=3)
         return None
-
-
-@contextmanager
-def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
-    """Keep other processes out of a folder while the body runs; the folder is made if missing.
-
-    The lock ends with the process. On systems without `flock` nothing is locked. Where another
-    process holds the lock, wait for its end, or raise InputError. Raises FileFormatError when the
-    folder cannot be written.
-    """
-    with explained(f"write in {folder}", FileFormatError):
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / LOCK).open("ab")
-    with file:
-        if fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise InputError(
-                    f"another process is at work in {folder}; "
-                    "wait until it has ended, or choose another folder"
-                ) from error
-        yield

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -327,7 +326,11 @@ class Model(Predictor, Generic[M]):
                     }
                 self._checkpoints = Checkpoints(checkpoints, hash_of(depends))
             trainer.spent = preparation
-            self.history_ = trainer.fit(windows, valid_windows, self._checkpoints)
+            try:
+                self.history_ = trainer.fit(windows, valid_windows, self._checkpoints)
+            finally:
+                if self._checkpoints is not None:
+                    self._checkpoints.release()
             self.history_.kernels = kernels()
         self.history_.preparation = preparation
         return self
@@ -335,7 +338,7 @@ class Model(Predictor, Generic[M]):
     def remove_checkpoints(self) -> None:
         """Remove the checkpoints of the last `fit`, when its result is in a safe place."""
         if self._checkpoints is not None and not self.history_.interrupted:
-            shutil.rmtree(self._checkpoints.folder, ignore_errors=True)
+            self._checkpoints.remove()
             with suppress(OSError):  # others may be in the folder of all
                 self._checkpoints.folder.parent.rmdir()
 

@@ -10,20 +10,20 @@ import hashlib
 import json
 import math
 import os
-import shutil
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 from safetensors.numpy import load as tensors_from_bytes
 from safetensors.numpy import save as tensors_to_bytes
 
 from hstree._compiled import kernels, n_threads
-from hstree._files import open_regular, replacing
+from hstree._files import acquire_lock, open_regular, remove_unused, replacing
 from hstree._text import one_line
 from hstree._typing import Array
 from hstree._version import __version__
@@ -33,7 +33,7 @@ from hstree.errors import FileFormatError
 MINUTES = 5.0
 #: Checkpoints that are kept.
 KEPT = 2
-#: Seconds after which the checkpoints of other work are removed.
+#: Seconds after which the checkpoints of other work, which nobody is at, are removed.
 ABANDONED = 30 * 24 * 3600
 #: Names of files, in the order in which they were written.
 NAMES = "[0-9]" * 9 + ".checkpoint"
@@ -65,6 +65,7 @@ class Checkpoints:
 
     def __init__(self, parent: str | os.PathLike[str], key: str) -> None:
         self.folder, self.key = Path(parent, key[:16]), key
+        self._lock: BinaryIO | None = None  # held from the first checkpoint on
         # what the bits depend on beside the key
         self._made_by: dict[str, Any] = {
             "hstree": __version__,
@@ -88,7 +89,9 @@ class Checkpoints:
         digest = hashlib.sha256(line)
         digest.update(tensors)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            if self._lock is None:
+                self._lock = acquire_lock(self.folder, shared=True)
+                weakref.finalize(self, self._lock.close)
             before = sorted(self.folder.glob(NAMES))
             number = int(before[-1].stem) + 1 if before else 0
             with replacing(self.folder / f"{number:09}.checkpoint") as file:
@@ -97,7 +100,7 @@ class Checkpoints:
                 old.unlink(missing_ok=True)
             for other in self.folder.parent.glob("[0-9a-f]" * 16):
                 if time.time() - other.stat().st_mtime > ABANDONED:
-                    shutil.rmtree(other, ignore_errors=True)
+                    remove_unused(other)
         except (FileFormatError, OSError) as error:
             warnings.warn(
                 "the state of the training cannot be saved, so that it would start anew after a "
@@ -106,6 +109,17 @@ class Checkpoints:
             )
             self._seconds = math.inf
         self.due = time.monotonic() + self._seconds
+
+    def release(self) -> None:
+        """Let others remove the checkpoints: the training has ended."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def remove(self) -> None:
+        """Remove the checkpoints, unless another process is at the same training."""
+        self.release()
+        remove_unused(self.folder)
 
     def restore(self, apply: Callable[[State], R]) -> R | None:
         """Return what `apply` makes of the newest checkpoint; None without one.

@@ -1,6 +1,8 @@
 """Trees of more words than are split at once: upper nodes by samples, sub-trees as jobs."""
 
 import io
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -116,6 +118,58 @@ def test_a_build_goes_on_from_its_finished_sub_trees(monkeypatch, tmp_path):
     n_parts = sum(done[began:]) + sum(done[2:began])
     assert n_parts <= N_WORDS
     assert not folder.exists()
+
+
+def test_two_builds_at_once_share_their_parts_and_the_last_removes_them(monkeypatch, tmp_path):
+    whole = hstree.build("gmm", word_vectors())
+    done, divide = [], sampled.divide
+
+    def counted(n_words, *args, **kwargs):
+        done.append(n_words)
+        if len(done) == 3:  # another build, from there to the end
+            assert hstree.build("gmm", word_vectors()) == whole
+            (folder,) = (tmp_path / "cache" / "trees").iterdir()
+            assert list(folder.glob("0-part-*.npz"))
+        return divide(n_words, *args, **kwargs)
+
+    monkeypatch.setattr(sampled, "divide", counted)
+    assert hstree.build("gmm", word_vectors()) == whole
+    assert sum(done) - done[2] <= N_WORDS  # only that part was divided twice
+    assert list((tmp_path / "cache" / "trees").iterdir()) == []
+
+
+#: Builds a large tree, as slowly as it is told, from when there is a line on standard input.
+BUILD = """
+import sys, time
+import numpy as np
+import hstree
+from hstree.builders.shared import sampled
+sampled.LARGE, sampled.PART, sampled.SAMPLE = 1000, 100, 500
+rows = np.random.default_rng(0).standard_normal((1500, 6)).astype("f4")
+divide = sampled.divide
+def slowly(*args, **kwargs):
+    time.sleep(float(sys.argv[1]))
+    return divide(*args, **kwargs)
+sampled.divide = slowly
+print("ready", flush=True)
+sys.stdin.readline()
+print(hstree.build("gmm", rows).child.tobytes().hex())
+"""
+
+
+def test_two_processes_build_the_same_tree_at_once(tmp_path):
+    how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    command = [sys.executable, "-c", BUILD]
+    builds = [subprocess.Popen([*command, seconds], **how) for seconds in ("0.05", "0.07")]
+    for build in builds:
+        build.stdout.readline()
+    for build in builds:
+        build.stdin.write("go\n")
+        build.stdin.flush()
+    printed = [build.communicate()[0] for build in builds]
+    assert [build.returncode for build in builds] == [0, 0]
+    assert printed[0] == printed[1] != ""
+    assert list((tmp_path / "cache" / "trees").iterdir()) == []
 
 
 def test_vectors_stay_in_their_files(tmp_path):

@@ -155,9 +155,6 @@ def _faults_of_kill(subject: _Subject, draw: random.Random) -> Iterator[str]:
             continue
         if fault := _fault(subject, name, left.get(name), old.get(name)):
             yield f"{what}: {name}: {fault}"
-    for left_folder in subject.work.rglob(f"{PREFIX}*"):
-        for path in (left_folder, *left_folder.rglob("*")):
-            os.utime(path, (0, 0))  # it is removed when it is a day old
     status, _, said = _run(subject.work, subject.line)
     if status != 0:
         yield f"{what}: the rerun ended with {status}: {said}"

@@ -10,12 +10,13 @@ import pytest
 
 import hstree
 from hstree._compiled import kernels
+from hstree._files import locked
 from hstree.data.text_score import perplexity
 from hstree.errors import InputError, OptionError
 from hstree.experiments.compare import best_weight, frequency_bands, mixed_nll, plan_of
 from hstree.experiments.results import TreeFigures
 from hstree.experiments.row import Row
-from hstree.experiments.run import Runner, locked
+from hstree.experiments.run import Runner
 from hstree.experiments.significance import paired_ratio
 from hstree.models.ensemble import mean_probability
 from tests.experiments.conftest import QUICK, ROWS

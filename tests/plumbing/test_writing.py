@@ -5,6 +5,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -86,18 +87,77 @@ with replacing("one") as file, replacing_together("two") as folder:
 """
 
 
-def test_what_a_killed_writer_left_is_removed_when_it_is_old(tmp_path):
+def date(folder, seconds):
+    """Set when a folder and all in it were last changed, from now."""
+    moment = time.time() + seconds
+    for path in (folder, *folder.rglob("*")):
+        os.utime(path, (moment, moment))
+
+
+DAY = 24 * 3600
+CLOCKS = pytest.mark.parametrize("seconds", [-300 * DAY, 0, 300 * DAY])
+
+
+@CLOCKS
+def test_what_a_killed_writer_left_is_removed(tmp_path, seconds):
     (tmp_path / ".one.original").write_text("mine")
     killed = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, check=False)
     assert killed.returncode == -signal.SIGKILL
-    left = list(tmp_path.rglob(".hstree-*"))
-    assert len(left) == 2
-    for path in (*left, *(file for folder in left for file in folder.iterdir())):
-        os.utime(path, (0, 0))
+    assert len(list(tmp_path.rglob(".hstree-*"))) == 2
+    date(tmp_path, seconds)
     write(tmp_path / "other")
     write_together(tmp_path / "two", "b")
     files = sorted(os.path.relpath(path, tmp_path) for path in tmp_path.rglob("*"))
     assert files == [".one.original", "other", "two", "two/b"]
+
+
+#: Writes files as soon as there is a line on its standard input.
+WAITING = """
+import sys
+from hstree._files import replacing, replacing_together
+with replacing("one") as file, replacing_together(".") as folder:
+    file.write(b"begun, ")
+    (folder / "two").write_bytes(b"written")
+    print("begun", flush=True)
+    sys.stdin.readline()
+    file.write(b"written")
+"""
+
+
+@CLOCKS
+def test_what_another_living_process_writes_is_left_alone(tmp_path, seconds):
+    """Whatever the clock says of its age."""
+    how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": tmp_path}
+    with subprocess.Popen([sys.executable, "-c", WAITING], **how) as writer:
+        assert writer.stdout.readline() == "begun\n"
+        date(tmp_path, seconds)
+        write(tmp_path / "other")
+        write_together(tmp_path, "others")
+        writer.communicate("go on\n")
+    assert writer.returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "other", "others", "two"]
+    assert (tmp_path / "one").read_bytes() == b"begun, written"
+
+
+#: Writes the same files as others at the same time.
+BUSY = """
+from hstree._files import replacing, replacing_together
+for number in range(100):
+    with replacing("one") as file:
+        file.write(b"whole")
+    with replacing_together(".") as folder:
+        (folder / "two").write_bytes(b"whole")
+"""
+
+
+def test_writers_at_once_leave_each_other_alone(tmp_path):
+    command = [sys.executable, "-c", BUSY]
+    writers = [subprocess.Popen(command, cwd=tmp_path) for _ in range(3)]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "one": "whole",
+        "two": "whole",
+    }
 
 
 def test_what_a_living_writer_makes_is_left_alone(tmp_path):

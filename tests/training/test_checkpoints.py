@@ -213,9 +213,35 @@ def test_two_are_kept(tmp_path):
     kept = Checkpoints(tmp_path, "0" * 64)
     for number in range(4):
         kept.save(State({"a": np.arange(3.0)}, {"number": number}))
-    assert len(list(kept.folder.iterdir())) == 2
+    assert len(list(kept.folder.glob("*.checkpoint"))) == 2
     assert restored(kept).record["number"] == 3
     assert restored(Checkpoints(tmp_path, "0" * 16 + "1" * 48)) is None
+
+
+STATE = State({"a": np.arange(3.0)}, {})
+
+
+def test_the_checkpoints_of_a_training_in_another_process_stay(tmp_path):
+    mine, same = Checkpoints(tmp_path, "0" * 64), Checkpoints(tmp_path, "0" * 64)
+    mine.save(STATE)
+    same.save(STATE)
+    same.remove()
+    assert restored(mine) is not None
+    mine.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_others_abandoned_is_removed_and_what_they_are_at_is_not(tmp_path):
+    """Also where the clock has jumped."""
+    abandoned, going_on, mine = (Checkpoints(tmp_path, key * 64) for key in "123")
+    abandoned.save(STATE)
+    abandoned.release()
+    going_on.save(STATE)
+    for kept in (abandoned, going_on):
+        os.utime(kept.folder, (0, 0))
+    mine.save(STATE)
+    assert not abandoned.folder.exists()
+    assert restored(going_on) is not None
 
 
 def damaged(content, rng):

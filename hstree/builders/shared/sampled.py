@@ -8,7 +8,6 @@ folder until the tree is complete: a build that was killed goes on from them.
 """
 
 import hashlib
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,7 +18,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._compiled import in_threads
-from hstree._files import cache_folder, hash_of, replacing
+from hstree._files import cache_folder, hash_of, locked, remove_unused, replacing
 from hstree._jobs import n_parallel, parallel
 from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Floating, Int64
@@ -28,7 +27,6 @@ from hstree.builders.shared.divisive import DividedTree, Split, divide
 from hstree.builders.shared.nodes import Nodes, scale_of
 from hstree.data.vector_files import LARGE
 from hstree.data.vectors import WordVectors
-from hstree.errors import FileFormatError, explained
 
 T = TypeVar("T")
 
@@ -142,15 +140,15 @@ def divide_vectors(
             if value is not None:
                 document["value"] = hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()
             folder = cache_folder() / "trees" / hash_of(document)[:16]
-            with explained(f"write in {folder}", FileFormatError):
-                folder.mkdir(parents=True, exist_ok=True)
-            divided = [
-                _divide_large(
-                    splitter, vectors.vectors, value, seed, f"{folder}/{number}", n_jobs, task
-                )
-                for number, seed in enumerate(seeds)
-            ]
-            shutil.rmtree(folder, ignore_errors=True)
+            # another process may build the same tree
+            with locked(folder, shared=True):
+                divided = [
+                    _divide_large(
+                        splitter, vectors.vectors, value, seed, f"{folder}/{number}", n_jobs, task
+                    )
+                    for number, seed in enumerate(seeds)
+                ]
+            remove_unused(folder)
             return divided
         if len(seeds) > 1 and len(seeds) * n_words >= APART and n_parallel(n_jobs) > 1:
             jobs = ((vectors.vectors, value, splitter.max_codes, seed) for seed in seeds)
@@ -214,16 +212,24 @@ def _divide_large(
     most = np.maximum(splitter.max_codes // n_codes, 1)  # (V,) codes of a word in each sub-tree
     seeds = of_parts.spawn(len(size))
 
+    divided = list[int]()  # numbers of the sub-trees of the jobs
+
     def jobs() -> Iterator[tuple[Any, ...]]:
         for p in missing:
+            parts[p] = _read(DividedTree, files[p])
+            if parts[p] is not None:  # another process has made it by now
+                task.advance(int(size[p]))
+                continue
+            divided.append(p)
             words = upper.word[upper.start[p] : upper.start[p + 1]]
             of_words = None if value is None else value[words]
             yield vectors.take(words, axis=0), of_words, most[words], seeds[p]
 
     for number, part in parallel(partial(_divide_part, splitter), jobs(), n_jobs):
-        parts[missing[number]] = part
-        _write(part, files[missing[number]])
-        task.advance(int(size[missing[number]]))
+        p = divided[number]
+        parts[p] = part
+        _write(part, files[p])
+        task.advance(int(size[p]))
     return _joined(upper, parts)
 
 
