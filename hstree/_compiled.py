@@ -131,6 +131,8 @@ def jit(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
     finally:
         numba.config.CACHE_DIR = of_others
     cache, compile_ = compiled._cache, compiled._compiler.compile
+    if folder is not None:
+        deny_others([Path(cache.cache_path)])  # which numba has just made
 
     @contextmanager
     def forgiving() -> Iterator[None]:
@@ -139,7 +141,7 @@ def jit(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
                 yield
             except Exception:  # what unpickling raises
                 cache.flush()
-            deny_others(Path(cache.cache_path))  # whatever the umask
+            deny_others(Path(cache.cache_path).iterdir())  # whatever the umask
 
     def reported(*args: Any) -> Any:
         if _compiling.get():  # a function that another one calls

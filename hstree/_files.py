@@ -17,7 +17,7 @@ import shutil
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
@@ -455,9 +455,9 @@ def _steps(path: Path) -> Iterator[Path]:
             current = step
 
 
-def deny_others(folder: Path) -> None:
-    """Take from other users the right to write to a folder and to what is in it."""
-    for path in (folder, *folder.iterdir()):
+def deny_others(paths: Iterable[Path]) -> None:
+    """Take from other users the right to write to files and folders."""
+    for path in paths:
         mode = path.lstat().st_mode
         if mode & _OTHERS_WRITE:
             path.chmod(stat.S_IMODE(mode) & ~_OTHERS_WRITE)

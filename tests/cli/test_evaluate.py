@@ -6,10 +6,12 @@ import os
 import re
 import stat
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 import hstree as library
+from hstree._files import acquire_lock
 from hstree.models.lbl import LogBilinearTrainer
 from hstree.training.trainer import Trainer
 from tests.cli.conftest import figures
@@ -122,6 +124,24 @@ def test_an_interrupted_evaluation_goes_on(hstree, tree, corpus, tmp_path, monke
     again, whole = (figures(tmp_path / name) for name in ("again.json", "whole.json"))
     assert again["perplexity"] == whole["perplexity"]
     assert len(drawn) == 10 + 6 + 12  # the second epoch again, as far as it was not done
+
+
+def test_the_folder_of_another_evaluation_that_goes_on_stays(hstree, tree, corpus, monkeypatch):
+    """The same command in another process, which begins when this one is about to end."""
+    monkeypatch.setenv("HSTREE_CACHE", "cache")
+    evaluations, held = Path("cache", "evaluations"), []
+
+    def shown(*_):
+        (folder,) = evaluations.iterdir()
+        held.append(acquire_lock(folder))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hstree_cli.results.print_evaluation", shown)
+        hstree("evaluate", tree, corpus, *QUICK)
+    assert len(list(evaluations.glob("*/runs"))) == 1
+    held.pop().close()
+    hstree("evaluate", tree, corpus, *QUICK)
+    assert list(evaluations.iterdir()) == []
 
 
 def test_places_are_refused_before_the_training(

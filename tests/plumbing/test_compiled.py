@@ -1,7 +1,9 @@
 """When compiled kernels are used: what is installed, what is asked for, where they are kept."""
 
 import os
+import re
 import shutil
+import stat
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -151,6 +153,52 @@ def test_a_cache_folder_that_cannot_be_written_is_no_fault(tmp_path, variable):
     environment = {"NUMBA_CACHE_DIR": "", variable: str(tmp_path / "file")}
     assert run(code, **environment) == run(MOVED)
     assert set(Path(_compiled.__file__).parent.rglob("*.nbi")) == kept
+
+
+def modes(folder):
+    """Return the permissions of a folder and of all in it."""
+    paths = folder, *folder.rglob("*")
+    return {stat.S_IMODE(path.stat().st_mode) for path in paths}
+
+
+#: Have files and folders be made for all to write, as far as Python does not say otherwise.
+OPEN = "import os; os.umask(0)\n"
+
+
+@on_posix
+@needs_numba
+@pytest.mark.parametrize("variable", ["HSTREE_CACHE", "NUMBA_CACHE_DIR"])
+def test_machine_code_is_kept_where_nobody_else_can_write(tmp_path, variable):
+    folder = tmp_path / "new" / "cache"
+    environment = {"NUMBA_CACHE_DIR": "", variable: str(folder)}
+    code = OPEN + "os.environ['NUMBA_CACHE_DIR'] or os.environ.pop('NUMBA_CACHE_DIR')\n" + MOVED
+    expected, _ = run(MOVED)
+    for _ in range(2):
+        assert run(code, **environment) == (expected, "")
+        assert not [mode for mode in modes(tmp_path / "new") if mode & 0o022]
+    kept = list(folder.rglob("*.nbc"))
+    assert kept
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    before = [file.stat().st_mtime_ns for file in kept]
+    run(code, **environment)
+    assert [file.stat().st_mtime_ns for file in kept] == before
+
+
+@on_posix
+@needs_numba
+@pytest.mark.parametrize("pattern", ["hstree-*", "hstree-*/*/*.nbi"])
+def test_code_that_others_can_change_is_not_read(tmp_path, pattern):
+    """It is compiled in memory, and one line says so."""
+    expected, _ = run(MOVED, NUMBA_CACHE_DIR=str(tmp_path))
+    path = min(tmp_path.glob(pattern))
+    path.chmod(0o777)
+    for file in tmp_path.rglob("*.nbc"):
+        file.write_bytes(b"code of somebody else")
+    printed, warned = run(MOVED, NUMBA_CACHE_DIR=str(tmp_path))
+    assert printed == expected
+    (said,) = re.findall(r"UserWarning: (.*)", warned)
+    assert said.startswith(f"compiled kernels are not kept: others own {path} or can write to it")
+    assert {file.read_bytes() for file in tmp_path.rglob("*.nbc")} == {b"code of somebody else"}
 
 
 @needs_numba
