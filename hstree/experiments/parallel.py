@@ -146,7 +146,7 @@ def _do(plan: _Plan, task: _Task) -> tuple[JobResult | float | None, bytes]:
         home: Path = plan.fields["home"]
         if not plan.is_shared:
             home = Path(stack.enter_context(TemporaryDirectory(prefix="hstree-")))
-            _unpack(task.packed, home, [home])
+            _unpack(task.packed, home)
         elif not (home / LOCK).exists():
             raise WorkerError(
                 f"{socket.gethostname()} does not see the folder {home}; share it, or have jobs "
@@ -183,23 +183,24 @@ def _packed(home: Path, folders: list[Path]) -> bytes:
     return buffer.getvalue() if files else b""
 
 
-def _unpack(packed: bytes, home: Path, folders: list[Path]) -> None:
-    """Write packed files in the place of what their folders hold.
+def _unpack(packed: bytes, home: Path, folders: list[Path] | None = None) -> None:
+    """Write packed files in the place of what their folders below `home` hold.
 
-    They are from another machine: raises WorkerError, and writes nothing, where one is not in or
-    below one of `folders`, which are those of a job.
+    Raises WorkerError, and changes nothing, where a name leads elsewhere, or not below one of
+    `folders`: those of a job, whose files another machine sent.
     """
     if not packed:
         return
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         names = [Path(name) for name in archive.namelist()]
         for name in names:
-            file = home / name
-            if ".." in name.parts or not any(folder in file.parents for folder in folders):
+            above = (home / name).parents
+            is_below = above[0] != home and any(folder in above for folder in folders or [home])
+            if ".." in name.parts or not is_below:
                 raise WorkerError(
-                    f"a worker sent the file {str(name)!r}, which is not one of its job; "
-                    "use only workers that you trust"
+                    f"a worker sent the file {str(name)!r}, which its job does not write; use "
+                    "only workers that you trust"
                 )
-        for name in set(names):
-            shutil.rmtree(home / name.parent, ignore_errors=True)
+        for folder in {name.parent for name in names}:
+            shutil.rmtree(home / folder, ignore_errors=True)
         archive.extractall(home)

@@ -1,11 +1,16 @@
 """A comparison with several jobs at a time: the same folder, whatever the number of jobs."""
 
+import io
 import json
+import zipfile
 
 import pytest
 
 import hstree
+from hstree.errors import WorkerError
+from hstree.experiments.parallel import _unpack
 from tests.experiments.conftest import QUICK, ROWS
+from tests.texts import contents
 
 #: What differs from one run to the next: times and what is made of them.
 TIMES = {"steps", "seconds", "tokens_per_second", "vectors", "from_text_times_flat"}
@@ -76,3 +81,44 @@ def test_halving_trains_the_rows_of_a_round_together(splits, tmp_path):
     rounds = json.loads((tmp_path / "rounds.json").read_text())["rounds"]
     assert rounds[0]["valid"].keys() == set(rows)
     assert rounds[0]["seconds"] > 1.35  # which each row would have at most, one after the other
+
+
+def packed_as(*names):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in names:
+            archive.writestr(name, "sent")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", ["../other/x", "runs/../../other/x", "{other}/x", "x", "./x", ".."])
+@pytest.mark.parametrize("is_given", [True, False], ids=["folders of a job", "any folder"])
+def test_files_that_lead_out_of_a_folder_are_refused(tmp_path, name, is_given):
+    home, other = tmp_path / "home", tmp_path / "other"
+    for folder in (home / "runs" / "a", home / "runs" / "b", other):
+        folder.mkdir(parents=True)
+        (folder / "mine").write_text("mine")
+    before = contents(tmp_path)
+    packed = packed_as("runs/a/good", name.format(other=other))
+    with pytest.raises(WorkerError, match="use only workers that you trust"):
+        _unpack(packed, home, [home / "runs" / "a"] if is_given else None)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["runs/b/x", "runs/x", "runs/ab/x", "results.json", "runs/a"])
+def test_files_of_other_jobs_are_refused(tmp_path, name):
+    home = tmp_path / "home"
+    (home / "runs" / "b").mkdir(parents=True)
+    (home / "runs" / "b" / "mine").write_text("mine")
+    with pytest.raises(WorkerError, match=f"a worker sent the file '{name}', which its job does"):
+        _unpack(packed_as(name), home, [home / "runs" / "a"])
+    assert (home / "runs" / "b" / "mine").exists()
+
+
+def test_the_folder_of_a_job_is_replaced(tmp_path):
+    folder = tmp_path / "runs" / "a"
+    folder.mkdir(parents=True)
+    (folder / "old").touch()
+    _unpack(packed_as("runs/a/new", "runs/a/model/new"), tmp_path, [folder])
+    files = [path.as_posix() for path in contents(tmp_path)]
+    assert files == ["runs/a/model/new", "runs/a/new"]
