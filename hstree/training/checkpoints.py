@@ -33,7 +33,7 @@ from hstree.errors import FileFormatError
 MINUTES = 5.0
 #: Checkpoints that are kept.
 KEPT = 2
-#: Seconds after which the checkpoints of other work, which nobody is at, are removed.
+#: Seconds after which the checkpoints of other work are removed, unless a process is at it.
 ABANDONED = 30 * 24 * 3600
 #: Names of files, in the order in which they were written.
 NAMES = "[0-9]" * 9 + ".checkpoint"

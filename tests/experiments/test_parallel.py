@@ -91,7 +91,10 @@ def packed_as(*names):
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("name", ["../other/x", "runs/../../other/x", "{other}/x", "x", "./x", ".."])
+NAMES = ["../other/x", "runs/../../other/x", "{other}/x", "x", "./x", ".."]
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("is_given", [True, False], ids=["folders of a job", "any folder"])
 def test_files_that_lead_out_of_a_folder_are_refused(tmp_path, name, is_given):
     home, other = tmp_path / "home", tmp_path / "other"

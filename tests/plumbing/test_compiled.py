@@ -3,15 +3,18 @@
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from hstree import _compiled
+from tests.campaigns.interrupts import computed
 from tests.needs import NUMBA
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason=NUMBA)
@@ -222,6 +225,34 @@ print(numba.config.CACHE_DIR == {str(tmp_path)!r})
     theirs, compiling, _, unchanged = printed.splitlines()
     assert (theirs, unchanged) == ("theirs", "True")
     assert compiling == "compiling kernels"
+
+
+@on_posix
+@needs_numba
+def test_ctrl_c_is_answered_while_kernels_compile(tmp_path):
+    code = f"""
+from hstree import progress
+class Sink(progress.Silent):
+    def task(self, title, *_, **__):
+        print(title, flush=True)
+        return super().task()
+with progress.shown_by(Sink()):{MOVED.replace(chr(10), chr(10) + "    ")}
+"""
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment}
+    with subprocess.Popen(command, **how) as process:
+        assert process.stdout.readline() == b"compiling kernels\n"
+        time.sleep(0.2)
+        began, before = time.monotonic(), computed(process.pid)
+        process.send_signal(signal.SIGINT)
+        used = before
+        while process.poll() is None:
+            used = max(used, computed(process.pid))
+            time.sleep(0.005)
+        assert process.returncode == -signal.SIGINT
+        # on a busy machine, the clock says little
+        assert min(time.monotonic() - began, used - before) < 1
 
 
 @needs_numba

@@ -5,6 +5,7 @@ import pytest
 
 from hstree._compiled import numpy_alone
 from hstree.training.adagrad import RowAdagrad, adagrad_rows
+from tests.limits import use_threads
 from tests.needs import NUMBA
 
 
@@ -75,6 +76,30 @@ def test_rows_moved_a_few_at_a_time_move_as_all_at_once(rows, monkeypatch):
             in_parts.step(rows, gradient, 0.1, 5 * step)
     assert np.array_equal(at_once.parameter, in_parts.parameter)
     assert (at_once.parameter != start).any(axis=1).sum() == len(start[rows])
+
+
+@pytest.mark.parametrize("rows", [slice(3, 40), np.arange(1, 40, 3)])
+@pytest.mark.parametrize("is_compiled", [False, True], ids=["numpy", "compiled"])
+def test_rows_of_each_block_shrink_by_what_they_owe(rows, is_compiled, monkeypatch):
+    """By a number of tokens of their own, moved a few at a time by several threads."""
+    if is_compiled:
+        pytest.importorskip("numba", reason=NUMBA)
+        use_threads(monkeypatch, 2)
+        monkeypatch.setattr("hstree.training.compiled.MOVED", 12)  # four rows
+    monkeypatch.setattr("hstree.training.adagrad.MOVED", 12)
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal((41, 3)).astype("f")
+    adagrad = RowAdagrad(start.copy(), weight_decay=0.01)
+    seen = rng.integers(1, 1000, len(start))  # tokens at which each row was last touched
+    adagrad.decayed[:] = seen
+    gradient = rng.standard_normal(start[rows].shape).astype("f")
+    with numpy_alone(not is_compiled):
+        adagrad.step(rows, gradient, 0.1, tokens=1000)
+    expected = start.astype(float)
+    rate = 0.1 / np.sqrt((gradient.astype(float) ** 2).mean(axis=1, keepdims=True))
+    owed = 0.01 * (1000 - seen[rows])[:, None]
+    expected[rows] = np.exp(-rate * owed) * expected[rows] - rate * gradient
+    np.testing.assert_allclose(adagrad.parameter, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_sums_of_squares_begin_with_the_initial_accumulator():

@@ -165,6 +165,26 @@ def test_compiled_moves_are_those_of_numpy(monkeypatch, n_classes, block):
     assert fast.perplexities == pytest.approx(slow.perplexities, rel=1e-12)
 
 
+@pytest.mark.parametrize("is_compiled", [False, True], ids=["numpy", "compiled"])
+@pytest.mark.parametrize("seed", range(5))
+def test_contexts_that_occur_twice_decide_on_the_classes(seed, is_compiled):
+    """No move of a single word helps, by the definition, where no context occurs more often."""
+    if is_compiled:
+        pytest.importorskip("numba", reason=NUMBA)
+    n_words, n_contexts, n_classes = 10, 40, 3
+    followers = np.random.default_rng(seed).integers(n_words, size=2 * n_contexts)
+    pairs = list(zip(np.repeat(np.arange(n_contexts), 2).tolist(), followers.tolist(), strict=True))
+    with numpy_alone(not is_compiled):
+        found = exchange(matrix(pairs, n_contexts)[:, :n_words], n_classes)
+    class_of = found.class_of.tolist()
+    reached = log_likelihood(pairs, class_of)
+    assert found.perplexities[0] > found.perplexities[-1]
+    for word in range(n_words):
+        for other in range(n_classes):
+            moved = [*class_of[:word], other, *class_of[word + 1 :]]
+            assert log_likelihood(pairs, moved) <= reached + 1e-8
+
+
 @pytest.mark.parametrize("tolerance", [0.5, 0.01, 0.002])
 def test_the_last_sweep_is_the_first_that_gains_too_little(tolerance):
     counts = matrix(drawn_pairs(1, 80, 3000), 80)
