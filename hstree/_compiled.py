@@ -132,7 +132,8 @@ def jit(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
         numba.config.CACHE_DIR = of_others
     cache, compile_ = compiled._cache, compiled._compiler.compile
     if folder is not None:
-        deny_others([Path(cache.cache_path)])  # which numba has just made
+        with suppress(OSError):
+            deny_others([Path(cache.cache_path)])  # numba makes it as the umask says
 
     @contextmanager
     def forgiving() -> Iterator[None]:
@@ -141,7 +142,7 @@ def jit(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
                 yield
             except Exception:  # what unpickling raises
                 cache.flush()
-            deny_others(Path(cache.cache_path).iterdir())  # whatever the umask
+            deny_others(Path(cache.cache_path).iterdir())
 
     def reported(*args: Any) -> Any:
         if _compiling.get():  # a function that another one calls
@@ -199,10 +200,10 @@ def _folder() -> Path | None:
     folder = Path(numba.config.CACHE_DIR or cache_folder() / "kernels") / f"hstree-{digest}"
     if not is_writable(folder):
         return None
-    if (path := changeable_by_others(folder)) is not None:
+    if (changeable := changeable_by_others(folder)) is not None:
         warnings.warn(
-            f"compiled kernels are not kept: others own {path} or can write to it, and could put "
-            "their own code there; set NUMBA_CACHE_DIR to a folder that only you can write to",
+            f"compiled kernels are not kept: others own {changeable} or can write to it, and could "
+            "put their own code there; set NUMBA_CACHE_DIR to a folder that only you can write to",
             stacklevel=2,
         )
         return None

@@ -1,9 +1,9 @@
 """Reading and writing of whole files: bounded, strict, and never half written.
 
 Input files are regular files, and packed ones may unpack only to a bounded multiple of their size.
-An output file is written in a temporary folder beside the old one, flushed, then renamed. What a
-killed process left is removed by a later writer in the same place: who uses a folder that others
-may remove holds its lock, which ends with the process.
+An output file is written in a temporary folder beside the old one, flushed, then renamed. A process
+holds a lock on each folder that it uses and that others may remove. The lock ends with the process,
+so that a later writer removes what a killed process left, and nothing else.
 """
 
 import bz2
@@ -298,14 +298,15 @@ def locked(folder: Path, *, wait: bool = False, shared: bool = False) -> Iterato
     ----------
     folder : Path
     wait : bool, default False
-        Whether to wait where another process holds the lock.
+        Whether to wait until no other process holds the lock.
     shared : bool, default False
-        Whether others may hold the lock, too, if theirs is shared. Waits for exclusive ones.
+        Whether other processes may hold a shared lock at the same time. A shared lock waits for the
+        end of an exclusive lock.
 
     Raises
     ------
     InputError
-        If another process holds the lock.
+        If another process holds the lock, unless this waits.
     FileFormatError
         If the folder cannot be written.
     """
@@ -331,7 +332,7 @@ def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> B
         with suppress(FileExistsError):
             folder.mkdir(parents=True)
         try:
-            file = (folder / LOCK).open("ab")
+            file = (folder / LOCK).open("a+b")  # NFS locks only what is read and written
         except FileNotFoundError:
             if folder.is_symlink():  # which leads nowhere
                 raise
@@ -347,7 +348,10 @@ def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> B
 
 
 def _lock(file: BinaryIO, *, wait: bool, shared: bool) -> bool:
-    """Lock an open file; return whether it can be locked; BlockingIOError where another has."""
+    """Lock an open file; return False where files have no locks.
+
+    Raises BlockingIOError where another process has locked it.
+    """
     if fcntl is None:
         return False
     operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
@@ -369,13 +373,13 @@ def _is_at(file: BinaryIO, path: Path) -> bool:
 
 
 def remove_unused(folder: Path) -> None:
-    """Remove a folder with all in it, unless a process holds its lock or nobody can tell."""
+    """Remove a folder with its content, unless a process holds its lock or files have no locks."""
     removed = _temporary_name(folder.parent)
     with suppress(OSError):
         if fcntl is None:  # Windows renames no folder in which a process has a file open
             folder.rename(removed)
         else:
-            with (folder / LOCK).open("ab") as file:
+            with (folder / LOCK).open("a+b") as file:
                 # renamed at once, so that whoever waits for the lock finds it gone
                 if _lock(file, wait=False, shared=False) and _is_at(file, folder / LOCK):
                     folder.rename(removed)
@@ -385,7 +389,7 @@ def remove_unused(folder: Path) -> None:
 def cache_folder(chosen: str | os.PathLike[str] | None = None) -> Path:
     """Return `chosen`, else ``$HSTREE_CACHE``, ``$XDG_CACHE_HOME/hstree``, ``~/.cache/hstree``.
 
-    Where it is missing it is made, for this user alone, if it can be.
+    A missing folder is made for this user alone, where that is possible.
     """
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(chosen or os.environ.get(CACHE_VARIABLE) or f"{base}/hstree")
@@ -410,22 +414,22 @@ def is_writable(folder: Path) -> bool:
 
 
 def changeable_by_others(folder: Path) -> Path | None:
-    """Return a path by which other users could change what a folder holds; None if there is none.
+    """Return a path by which other users could change the content of a folder, or None.
 
-    The folder and all in it must belong to this user, and nobody else may write there; nothing in
-    it may be a link. The folders and links on the way to it must belong to this user or to root,
-    and nobody else may write there, or only files of their own (sticky, as in ``/tmp``). Access
-    control lists count by the mode of the group. Windows has no owner and mode to look at.
+    The folder and its content must belong to this user, must not be writable by others and must not
+    contain symbolic links. The folders and links that lead to it must belong to this user or to
+    root. They must not be writable by others, unless they are sticky like ``/tmp``. On Windows the
+    result is always None.
     """
     if os.name != "posix":
         return None
     user = os.geteuid()
-    # in a container, root may have another number
+    # root has another number in some containers
     trusted = {user, 0, os.stat("/").st_uid}
     for path in _steps(folder):
         info = path.lstat()
-        is_open = info.st_mode & _OTHERS_WRITE and not info.st_mode & stat.S_ISVTX
-        if info.st_uid not in trusted or (is_open and not stat.S_ISLNK(info.st_mode)):
+        is_protected = stat.S_ISLNK(info.st_mode) or bool(info.st_mode & stat.S_ISVTX)
+        if info.st_uid not in trusted or (info.st_mode & _OTHERS_WRITE and not is_protected):
             return path
     home = Path(os.path.realpath(folder))
     for path in (home, *home.rglob("*")):
@@ -433,14 +437,14 @@ def changeable_by_others(folder: Path) -> Path | None:
             info = path.lstat()
         except FileNotFoundError:  # another process renamed it
             continue
-        is_open = info.st_mode & _OTHERS_WRITE or stat.S_ISLNK(info.st_mode)
-        if info.st_uid != user or is_open:
+        is_link = stat.S_ISLNK(info.st_mode)
+        if info.st_uid != user or info.st_mode & _OTHERS_WRITE or is_link:
             return path
     return None
 
 
 def _steps(path: Path) -> Iterator[Path]:
-    """Yield the folders and links that are passed on the way to a path, itself included."""
+    """Yield each folder and link that is passed when a path is followed, and its last component."""
     current, *parts = [Path(part) for part in path.absolute().parts]
     yield current
     while parts:
@@ -456,7 +460,7 @@ def _steps(path: Path) -> Iterator[Path]:
 
 
 def deny_others(paths: Iterable[Path]) -> None:
-    """Take from other users the right to write to files and folders."""
+    """Remove the permission of other users to write to files and folders."""
     for path in paths:
         mode = path.lstat().st_mode
         if mode & _OTHERS_WRITE:

@@ -35,8 +35,8 @@ MOST_DEATHS = 3
 MOST_JOBS = 1 << 16
 #: Seconds in which a scheduler has to answer.
 PATIENCE = 10
-#: Seconds between two looks of a worker at whether the process that started it lives.
-LOOK = 0.5
+#: Seconds after which a worker checks again whether its parent process is alive.
+PARENT_POLL = 0.5
 
 
 def n_parallel(n_jobs: int | None = None) -> int:
@@ -100,11 +100,11 @@ def parallel(
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
     warnings.filterwarnings("ignore", r"\d+ tasks which were still being processed")
     warnings.filterwarnings("ignore", "resource_tracker: process died unexpectedly")
-    _quiet_tracker()
+    _silence_tracker()
     killed = _hear_of_killed_workers()
     dead: tuple[type[Exception], ...] = (BrokenProcessPool, *killed)
     while True:
-        how = {"return_as": "generator_unordered", "batch_size": 1, **_worker_start()}
+        how = {"return_as": "generator_unordered", "batch_size": 1, **_loky_options()}
         run = joblib.Parallel(n_jobs, **how)
         results: Any = ()
         try:
@@ -162,40 +162,40 @@ def _hear_of_killed_workers() -> tuple[type[Exception], ...]:
     return (sys.modules["distributed"].KilledWorker,)
 
 
-def _worker_start() -> dict[str, Any]:
-    """Return the options of `joblib.Parallel` by which workers end with this process.
+def _loky_options() -> dict[str, Any]:
+    """Return options of `joblib.Parallel` that have loky's workers end with this process.
 
-    loky's would wait for jobs for five minutes, if it is killed. Dask has workers of its own.
+    Otherwise they wait five minutes for another job after this process was killed.
     """
     from joblib.parallel import LokyBackend, get_active_backend
 
     backend: Any = get_active_backend()[0]
     if not isinstance(backend, LokyBackend) or "initializer" in backend.backend_kwargs:
         return {}
-    return {"initializer": _end_with, "initargs": (os.getpid(),)}
+    return {"initializer": _exit_with_parent, "initargs": (os.getpid(),)}
 
 
-def _end_with(parent: int) -> None:
-    """Have this process end when its parent has, in the middle of a job too.
+def _exit_with_parent(parent: int) -> None:
+    """Start a thread that ends this process, also during a job, when its parent has ended.
 
-    A thread looks, since a signal from Linux comes already when the thread ends that started this
-    process. Windows keeps the number of a parent that ended, so that workers wait there.
+    The parent-death signal of Linux is of no use: it is sent when the thread that started this
+    process ends. On Windows `os.getppid` does not change, and nothing happens.
     """
 
-    def look() -> None:
+    def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(LOOK)
+            time.sleep(PARENT_POLL)
         os._exit(1)
 
-    threading.Thread(target=look, name="hstree parent", daemon=True).start()
+    threading.Thread(target=watch, name="hstree parent", daemon=True).start()
 
 
 @functools.cache
-def _quiet_tracker() -> None:
-    """Have joblib's tracker of temporary files print nothing.
+def _silence_tracker() -> None:
+    """Have the process in which joblib tracks temporary files print nothing.
 
-    It is a process of its own. Where it is killed, as with all workers at once, the next one knows
-    none of the names that it is to forget, and would print a traceback for each.
+    If it is killed together with the workers, its successor does not know the names of these files
+    and prints a traceback for each one that it should forget.
     """
     from joblib.externals.loky.backend import resource_tracker
 
