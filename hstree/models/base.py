@@ -325,14 +325,13 @@ class Model(Predictor, Generic[M]):
                         name: sha256(array.tobytes()).hexdigest() for name, array in start.items()
                     }
                 self._checkpoints = Checkpoints(checkpoints, hash_of(depends))
-            trainer.spent = preparation
+            trainer.preparation = preparation
             try:
                 self.history_ = trainer.fit(windows, valid_windows, self._checkpoints)
             finally:
                 if self._checkpoints is not None:
                     self._checkpoints.release()
             self.history_.kernels = kernels()
-        self.history_.preparation = preparation
         return self
 
     def remove_checkpoints(self) -> None:

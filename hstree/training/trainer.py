@@ -80,7 +80,8 @@ class History:
     out_of_time : bool
         Whether its budget of seconds ended it; then it is neither interrupted nor converged.
     preparation : float
-        Seconds that the output layer took before the first batch: to count n-grams, say.
+        Seconds that the output layer took before the first batch: to count n-grams, say. A training
+        that went on has those of its start, so that its budget ends at the same batch.
     kernels : str
         "numpy" where compiled kernels were switched off or missing; else numba and its version.
     unfinished : float
@@ -174,12 +175,12 @@ class Trainer(ABC, Generic[M]):
         By the names of their parameters; checkpoints keep their `arrays`.
     schedule : tuple of str
         Names of the attributes that steps and validations change; checkpoints keep these, too.
-    spent : float
-        Seconds of the budget that are spent before the first batch.
+    preparation : float
+        Seconds of the budget that are spent before the first batch of a new training.
     """
 
     schedule: ClassVar[tuple[str, ...]] = ()
-    spent: float = 0.0
+    preparation: float = 0.0
 
     def __init__(self, model: Any) -> None:
         self.model: M = model.context_model
@@ -269,7 +270,7 @@ class Trainer(ABC, Generic[M]):
         self._look_at = WARN_AFTER if self.seconds is None else math.inf
         self._warm: tuple[int, float] | None = None
         restored = None if checkpoints is None else checkpoints.restore(self._restore)
-        history = History() if restored is None else restored
+        history = History(preparation=self.preparation) if restored is None else restored
         try:
             while self._place.epoch <= self.epochs and not (
                 history.converged or history.out_of_time
@@ -300,7 +301,7 @@ class Trainer(ABC, Generic[M]):
         Returns the learning rate at its start, and the share of its targets that were trained on.
         """
         place, expected = self._place, float(train.training_counts.sum())
-        limit, spent = self.seconds or math.inf, self.spent + history.seconds
+        limit, spent = self.seconds or math.inf, history.preparation + history.seconds
         done = max(place.epoch - 1, self.epochs * min(1.0, spent / limit))
         rate_at_start = self.learning_rate(done)
         what = "perplexity" if self.layer.is_likelihood else "exp(loss)"
@@ -365,7 +366,7 @@ class Trainer(ABC, Generic[M]):
         figures = running if self.layer.is_likelihood else None, valid, place.seconds
         speed = share * len(train) / place.seconds
         history.epochs.append(Epoch(place.epoch, *figures, speed, rate, share))
-        spent = self.spent + history.seconds
+        spent = history.preparation + history.seconds
         history.out_of_time = self.seconds is not None and spent >= self.seconds
         if valid is not None:
             if not history.out_of_time:

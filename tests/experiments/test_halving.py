@@ -13,6 +13,8 @@ from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
 from hstree.experiments.compare import plan_of
 from hstree.experiments.run import LEAST_SHARE, Runner
+from hstree.layers.ngram_features import NgramFeatures
+from hstree.layers.registry import LayerSpec
 from hstree.models.lbl import LanguageModel
 from hstree.training.scoring import score
 from tests.experiments.conftest import QUICK
@@ -171,6 +173,54 @@ def test_a_paused_training_asked_for_no_more_time_trains_no_more(splits, tmp_pat
         model.fit(splits.train, splits.valid, checkpoints=tmp_path, pauses=True)
     one, two = (model.parameters() for model in models)
     assert all(np.array_equal(one[name], two[name]) for name in one)
+
+
+@pytest.fixture
+def slow_at_first(monkeypatch):
+    """The n-gram features of a text take 0.3 seconds more the first time."""
+    prepared, of_text = [], NgramFeatures.of_text
+
+    def slow(*arguments):
+        prepared.append(arguments)
+        time.sleep(0.3 if len(prepared) == 1 else 0)
+        return of_text(*arguments)
+
+    monkeypatch.setattr(NgramFeatures, "of_text", slow)
+    return prepared
+
+
+def test_a_training_that_goes_on_has_the_preparation_of_its_start(splits, tmp_path, slow_at_first):
+    """Preparing again may take less time, which would leave more of the budget to train in."""
+    spec = LayerSpec(hstree.build("huffman", splits.train), "ngrams")
+    limit = {"epochs": 99, "seconds": 0.35}
+    models = [LanguageModel(spec, **QUICK, **limit) for _ in range(2)]
+    for model in models:
+        model.fit(splits.train, splits.valid, checkpoints=tmp_path, pauses=True)
+    assert len(slow_at_first) == 2
+    first, again = (model.history_ for model in models)
+    assert again.preparation == first.preparation >= 0.3
+    assert again.seconds == first.seconds
+    one, two = (model.parameters() for model in models)
+    assert all(np.array_equal(one[name], two[name]) for name in one)
+
+
+@pytest.mark.usefixtures("slow_at_first")
+def test_a_job_has_the_perplexity_that_its_round_was_ranked_by(splits, tmp_path):
+    row = "huffman + ngrams"
+    runner = Runner.of(splits, [row], tmp_path, hstree.Halving(1), 1, QUICK)
+    (job,) = runner.jobs_of(runner.rows[0])[0]
+    ranked_by = runner.advance(job, 0.302)
+    assert runner.run(job, seconds=0.302).perplexity["valid"] == pytest.approx(ranked_by, rel=1e-9)
+
+
+def test_rows_have_the_perplexities_of_their_last_ranking(halved):
+    """Those that left after a round train no more."""
+    rounds = rounds_of(halved)
+    last = {name: valid for one in rounds for name, valid in one["valid"].items()}
+    left = set(last) - set(rounds[-1]["rows"])
+    assert len(left) == 3
+    for name in left:
+        assert halved.row(name).valid == pytest.approx(last[name], rel=1e-9)
 
 
 @pytest.mark.slow

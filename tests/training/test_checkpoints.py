@@ -13,6 +13,7 @@ from hstree._compiled import kernels
 from hstree.data.splits import Splits
 from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models import MODELS, new_model
+from hstree.models.lbl import LogBilinearTrainer
 from hstree.models.word2vec import OnlineTrainer
 from hstree.training import checkpoints, interrupts
 from hstree.training import trainer as trainer_module
@@ -203,6 +204,29 @@ def test_an_interrupted_validation_is_done_again(texts, tmp_path, monkeypatch):
     assert bits(part) == bits(whole)
     assert part.history_.before > part.history_.epochs[0].seconds
     assert whole.history_.before == 0
+
+
+def test_the_seconds_before_every_pause_are_counted(texts, tmp_path, monkeypatch):
+    """Each step takes a second, by a clock that only steps move."""
+    now = [100.0]
+    step = LogBilinearTrainer.step
+
+    def timed(self, *arguments):
+        now[0] += 1
+        return step(self, *arguments)
+
+    monkeypatch.setattr(trainer_module.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(LogBilinearTrainer, "step", timed)
+    whole = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts)
+    stopped_after(monkeypatch, {3, 40, 41, 95})
+    parts = []
+    while not parts or parts[-1].history_.interrupted:
+        part = new_model(spec_of("tree", texts[0]), **SMALL)
+        parts.append(part.fit(*texts, checkpoints=tmp_path))
+    assert len(parts) > 3
+    assert [e.seconds for e in parts[-1].history_.epochs] == [
+        e.seconds for e in whole.history_.epochs
+    ]
 
 
 def restored(kept):

@@ -178,7 +178,7 @@ def test_a_budget_of_seconds_ends_inside_an_epoch(monkeypatch):
 
 def test_the_time_left_is_what_preparation_leaves_of_the_budget(monkeypatch):
     loop = Clocked(2, 8.0, monkeypatch)
-    loop.spent = 2.0
+    loop.preparation = 2.0
     with progress.shown_by(display := MagicMock()):
         loop.fit(Text(8))
     assert [call.args[1] for call in display.report.call_args_list] == [3, 0]
