@@ -23,7 +23,7 @@ def main() -> None:
     for row in comparison.rows:
         scores = f"{row.tree.scores_per_target:.1f}" if row.tree else ""  # an n-gram model has none
         print(f"{row.name:<18}{scores:>14}{row.test:>12.1f}{row.steps.total:>15.2f}")
-    print(f"best by validation perplexity: {comparison.choice.best}")
+    print(f"best by validation perplexity: {comparison.choice.chosen}")
 
 
 if __name__ == "__main__":

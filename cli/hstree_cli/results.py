@@ -8,15 +8,15 @@ from hstree.experiments.compare import Evaluation
 from hstree.experiments.results import Comparison
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of
-from hstree.report import answer_of
+from hstree.report import verdict_of
 from hstree.training.trainer import table_of
 from hstree_cli.tables import Facts, facts, table
 from hstree_cli.terminal import say
 
 #: Columns of a comparison that a narrow terminal has before others.
 FIRST = (
-    *("test", "ratio to flat", "to flat alike", "times flat", "ln Z", "published"),
-    *("s from text", "valid", "one word, times flat", "top 10, times flat", "with n-grams"),
+    *("valid", "s from text", "test", "ratio to flat", "to flat alike", "times flat", "ln Z"),
+    *("one word, times flat", "top 10, times flat"),
 )
 
 # Evaluations
@@ -55,7 +55,7 @@ def print_comparison(comparison: Comparison, page: Path, *, conditions: bool = T
     With `conditions` it also prints what all figures depend on.
     """
     rows, shown, choice = comparison.rows, comparison.table(), comparison.choice
-    say(f"\n{answer_of(comparison)}")
+    say("\n" + "\n".join(verdict_of(comparison).lines()))
     bold = choice.chosen if choice else None
     say(table(shown.columns, shown.rows, ["row"], bold=bold, first=FIRST))
     blocks = next((row.to_flat.blocks for row in rows if row.to_flat), None)

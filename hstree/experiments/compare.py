@@ -46,9 +46,6 @@ from hstree.models.ensemble import mean_probability
 from hstree.tree import Tree, load
 from hstree.tree.statistics import tree_statistics
 
-#: Greatest relative distance to the lowest validation perplexity of a row that is nearly as good,
-#: where rows took different times.
-WITHIN = 0.03
 #: Share of the minutes of `Halving` that training may take in the first round's reckoning; scoring,
 #: speeds and n-gram models take the rest.
 _SHARE = 0.75
@@ -63,19 +60,6 @@ _BAND_STARTS = 10 ** np.arange(18)
 OOV = "out of vocabulary"
 #: Number of words at either end, of contexts of each, and of words in a context; places looked at.
 _MOST_WORDS, _CONTEXTS, _BEFORE, _TRIED = 10, 2, 6, 50
-
-#: Published ratios to the full softmax by layer: of other texts, models and budgets.
-_PUBLISHED = {
-    "adaptive": results.Published(low=0.99, high=1.02, source="Grave et al. 2017"),
-    "differentiated": results.Published(low=0.98, high=1.02, source="Chen et al. 2016"),
-    "target": results.Published(low=1.0, high=1.01, source="Jean et al. 2015"),
-    "sampled": results.Published(low=1.0, high=1.01, source="Jean et al. 2015"),
-    "nce": results.Published(
-        low=1.045, high=1.045, source="Mnih & Teh 2012", remark="others report 1.10 to 1.19"
-    ),
-    "self-normalised": results.Published(low=1.005, high=1.005, source="Devlin et al. 2014"),
-    "infrequent": results.Published(low=1.005, high=1.005, source="Andreas & Klein 2015"),
-}
 
 
 def compare(
@@ -365,7 +349,6 @@ def _halve(table: Table, began: float, speed_rounds: int) -> None:
         table.finish([row for row in ranked if row.single not in better], seconds)
         active = [row for row in ranked if row.single in better]
     table.finish(active, seconds)
-    table.finalists = active
 
 
 def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
@@ -425,16 +408,14 @@ class Table:
     """Makes the rows of a comparison from finished jobs and measured speeds.
 
     `done` has the results of each finished row by its name, for each seed those of its models,
-    `speeds` the tokens per second by measure and row; figures that need others are None. The row to
-    use is chosen from the `finalists`, by default all. `how` has `n_jobs` and `is_shared`, as
-    `compare` takes them.
+    `speeds` the tokens per second by measure and row; figures that need others are None. `how` has
+    `n_jobs` and `is_shared`, as `compare` takes them.
     """
 
     runner: Runner
     updated: Callable[[Comparison], object] | None = None
     done: dict[str, list[list[JobResult]]] = field(default_factory=dict)
     speeds: speed.Speeds = field(default_factory=dict)
-    finalists: Sequence[Row] | None = None
     how: Mapping[str, Any] = field(default_factory=lambda: {"n_jobs": 1, "is_shared": True})
     _nlls: dict[tuple[str, Held], list[Float64]] = field(default_factory=dict)
     _of_trees: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -474,9 +455,7 @@ class Table:
         done = [row for row in runner.rows if row.name in self.done]
         bands = frequency_bands(splits)
         rows = [self._row(row, done, bands) for row in done]
-        names = [row.name for row in (done if self.finalists is None else self.finalists)]
-        within = WITHIN if runner.stop.total_seconds is None else 0.0
-        choice = results.choose([row for row in rows if row.name in names], within)
+        choice = results.choose(rows)
         if choice is not None and choice.rival is not None:
             by_name = {row.name: row for row in done}
             chosen, rival = (self.nlls(by_name[name]) for name in (choice.chosen, choice.rival))
@@ -551,9 +530,11 @@ class Table:
             weights = [best_weight(valid, other_valid) for valid in self.nlls(row, "valid")]
             pairs = zip(weights, nlls, strict=True)
             mixed = [mixed_nll(weight, test, other_test) for weight, test in pairs]
-            fields["mixture"] = results.Mixture(statistics.fmean(weights), _spread(mixed).mean)
-        # The figures are of binary NCE.
-        is_published = row.kind == "layer" and not row.options.get("ranking")
+            fields["mixture"] = results.Mixture(
+                ngram=ngram.name,
+                weight=statistics.fmean(weights),
+                test=_spread(mixed).mean,
+            )
         return RowResult(
             name=row.name,
             kind=row.kind,
@@ -568,7 +549,6 @@ class Table:
             test_oov=self.runner.splits.test.n_oov / len(self.runner.splits.test),
             by_band=[_spread(nlls, bands[1] == i).mean for i in range(len(bands[0]))],
             **fields,
-            published=_PUBLISHED.get(row.method) if is_published else None,
         )
 
     def _of_jobs(self, row: Row) -> dict[str, Any]:
@@ -656,7 +636,7 @@ class Table:
     def _words(self, comparison: Comparison) -> list[results.WordTable]:
         """Compare rows word by word: with flat, else the best; the chosen one with its rival."""
         rows, choice = {row.name: row for row in self.runner.rows}, comparison.choice
-        best = choice.best if choice else ""
+        best = choice.chosen if choice else ""
         level = next((row.name for row in comparison.rows if row.is_flat), best)
         trained = [row.name for row in comparison.rows if row.kind != "ngram"]
         pairs = [(name, level) for name in trained if level and name != level]

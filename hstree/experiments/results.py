@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import operator
 import os
 import re
 import statistics
@@ -35,13 +34,17 @@ from hstree.training.trainer import Epoch
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-FORMAT, VERSION = "hstree results", 4
+FORMAT, VERSION = "hstree results", 5
 JSON, CSV = "results.json", "results.csv"
 #: File of the words with their training counts, from which trees can be built again.
 WORDS = "words.tsv"
 #: Tokens of the validation and the test split under a rule that bounds the time, at most; and of
 #: the training split wherever it is scored.
 SAMPLE = 50_000
+#: Greatest relative distance of a cheaper alternative to the lowest validation perplexity.
+TOLERANCE = 0.03
+#: Greatest relative difference of two times that count as the same.
+SAME_TIME = 0.01
 
 Scored = Literal["valid", "test", "test_without_oov"]
 SCORED: tuple[Scored, ...] = ("valid", "test", "test_without_oov")
@@ -250,25 +253,14 @@ class Speed(Figures, frozen=True):
 
 
 class Mixture(Figures, frozen=True):
-    """Mixture of a row with an n-gram model: ``weight * P + (1 - weight) * P_KN``.
+    """Mixture of a row with the model `ngram`: ``weight * P + (1 - weight) * P_KN``.
 
-    `weight` has the lowest validation perplexity; both are means over the seeds.
+    `weight` has the lowest validation perplexity; `weight` and `test` are means over the seeds.
     """
 
+    ngram: str
     weight: Annotated[float, Meta(ge=0, le=1)]
     test: Positive | None
-
-
-class Published(Figures, frozen=True):
-    """Published test perplexity divided by that of the full softmax: equal bounds or a range.
-
-    It is of another text, model and budget: a figure to look at, none to compare with exactly.
-    """
-
-    low: Positive
-    high: Positive
-    source: str
-    remark: str = ""
 
 
 class JobFigures(Figures, frozen=True):
@@ -316,7 +308,6 @@ class RowResult(Figures, frozen=True):
     to_like: Ratio | None = None
     log_normaliser: NormaliserFigures | None = None
     mixture: Mixture | None = None
-    published: Published | None = None
 
     @property
     def valid(self) -> float:
@@ -331,8 +322,8 @@ class RowResult(Figures, frozen=True):
 
     @property
     def can_be_chosen(self) -> bool:
-        """Whether it is an output layer whose test split is unseen."""
-        return self.kind != "ngram" and self.seen is None
+        """Whether it is an output layer with a finite perplexity, whose test split is unseen."""
+        return self.kind != "ngram" and self.seen is None and math.isfinite(self.valid)
 
     @property
     def trained_epochs(self) -> float:
@@ -341,21 +332,20 @@ class RowResult(Figures, frozen=True):
 
 
 class Choice(Figures, frozen=True):
-    """The row to use, by the rule of `choose`, among so many `rows`.
+    """The recommendation among `rows`, by the rule of `choose`.
 
-    `best` has the lowest validation perplexity, `within` is how far above it the chosen row may be,
-    as a share. `tied` are the other rows within it that are as fast as the fastest, `rival` is the
-    best other row, and `to_rival` the ratio of the test perplexities.
+    `chosen` has the lowest validation perplexity. `cheaper` takes the least time of the rows whose
+    validation perplexity is at most the fraction `tolerance` higher, where that is less time than
+    `chosen` takes. `rival` is the best other row, and `to_rival` the ratio of the test perplexity
+    of `chosen` to its.
     """
 
-    among: int
-    best: str
-    within: Amount
     chosen: str
-    tied: list[str] = []
+    tolerance: Amount
+    rows: list[str]
+    cheaper: str | None = None
     rival: str | None = None
     to_rival: Ratio | None = None
-    rows: list[str] = []
 
 
 # Words that a row helps and hurts
@@ -469,7 +459,8 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     # the report draws what this package makes, so it is imported where it is needed alone
 
     def __str__(self) -> str:
-        return str(self.table(import_module("hstree.report").answer_of(self)))
+        verdict = import_module("hstree.report").verdict_of(self)
+        return str(self.table("\n".join(verdict.lines())))
 
     def _repr_html_(self) -> str:
         shown: str = import_module("hstree.report").in_notebook(self)
@@ -548,10 +539,12 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
                 if ratio is not None and ratio.low is not None and ratio.low != ratio.high:
                     cells[key] += f" [{ratio.low:.3f},{ratio.high:.3f}]"
             lines.append(list(cells.values()))
+        ngrams = [row.mixture.ngram for row in self.rows if row.mixture is not None]
+        titles = {column.key: column.title for column in columns}
+        if ngrams:
+            titles["mixed_test"] += f" {ngrams[0]}"
         notes = [f"Out of vocabulary: {self.oov_rate('test'):.2%} of test tokens.", note]
-        return TextTable(
-            [column.title for column in columns], lines, "\n".join(filter(None, notes))
-        )
+        return TextTable(list(titles.values()), lines, "\n".join(filter(None, notes)))
 
     def oov_rate(self, split: Split) -> float:
         """Return the fraction of a split's tokens that are out of vocabulary."""
@@ -566,46 +559,42 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         return [f"{', '.join(of_rows)}: {sentence}" for sentence, of_rows in names.items()]
 
 
-def choose(rows: Sequence[RowResult], within: float) -> Choice | None:
-    """Choose the fastest of the rows whose validation perplexity is nearly the lowest.
+def choose(rows: Sequence[RowResult]) -> Choice | None:
+    """Recommend the row of the lowest validation perplexity, under every stopping rule.
 
-    A row is as fast as the fastest unless it was slower in every round that they took turns in. Of
-    rows as fast, the one of lower validation perplexity is chosen, then the one of fewer scores per
-    target, then the first. Validation decides, so that the choice does not lower the test
-    perplexity of the chosen row. N-gram models, and rows whose test split was read before, take no
-    part; None without any row to choose. The comparison to the rival is left to the caller.
+    The first of equals is recommended. Of the rows within `TOLERANCE` of it, the one that takes the
+    least time from the text to the model is the cheaper alternative, where that is less time than
+    the recommended row takes. Validation decides, so that the choice does not lower the test
+    perplexity of a row. N-gram models, rows whose test split was read before and rows without a
+    finite perplexity take no part; None without any row to choose. The comparison to the rival is
+    left to the caller.
     """
     eligible = [row for row in rows if row.can_be_chosen]
     if not eligible:
         return None
-    ranks: dict[str, list[float]] = {}
-    for row in eligible:
-        figures = figure_at("perplexity.valid.mean", row), figure_at("tree.scores_per_target", row)
-        ranks[row.name] = [math.inf if figure is None else figure for figure in figures]
-    best = min(eligible, key=lambda row: ranks[row.name])
-    highest = (1 + within) * ranks[best.name][0]
-    near = [row for row in eligible if ranks[row.name][0] <= highest]
-    fastest = max(near, key=lambda row: row.training.median if row.training else 0.0)
-    rounds = [] if fastest.training is None else fastest.training.rounds
-    tied = [
-        row
-        for row in near
-        if row is fastest
-        or not rounds
-        or (row.training and any(map(operator.ge, row.training.rounds, rounds)))
-    ]
-    chosen = min(tied, key=lambda row: ranks[row.name])
+    chosen = min(eligible, key=lambda row: row.valid)
     others = [row for row in eligible if row is not chosen]
-    rival = min(others, key=lambda row: ranks[row.name], default=None)
+
+    # an unknown time is not less than any, and none is less than an unknown one
+    longest = (chosen.steps.total or 0.0) * (1 - SAME_TIME)
+    near = [row for row in others if row.valid <= (1 + TOLERANCE) * chosen.valid]
+    cheaper = min(near, key=_seconds, default=None)
+    if cheaper is not None and _seconds(cheaper) >= longest:
+        cheaper = None
+
+    rival = min(others, key=lambda row: row.valid, default=None)
     return Choice(
-        among=len(eligible),
-        best=best.name,
-        within=within,
         chosen=chosen.name,
-        tied=[row.name for row in tied if row is not chosen],
-        rival=None if rival is None else rival.name,
+        tolerance=TOLERANCE,
         rows=[row.name for row in eligible],
+        cheaper=None if cheaper is None else cheaper.name,
+        rival=None if rival is None else rival.name,
     )
+
+
+def _seconds(row: RowResult) -> float:
+    """Return the seconds from the text to a row's model; infinity where they are not known."""
+    return math.inf if row.steps.total is None else row.steps.total
 
 
 # Columns
@@ -649,8 +638,9 @@ COLUMNS: list[Column] = [
     Column("like", "like"),
     Column("to_like", "to_like.ratio", "to flat alike", _ratio),
     *(Column(f"to_like_{part}", f"to_like.{part}") for part in ("low", "high", "p", "blocks")),
-    Column("mixed_test", "mixture.test", "with n-grams", _one),
+    Column("mixed_test", "mixture.test", "mixed with", _one),
     Column("mixed_weight", "mixture.weight"),
+    Column("mixed_with", "mixture.ngram"),
     Column("codes_per_label", "tree.codes_per_label"),
     Column("code_length", "tree.code_length.weighted"),
     Column("scores_per_target", "tree.scores_per_target", "scores/target", _one),
@@ -680,9 +670,6 @@ COLUMNS: list[Column] = [
     Column("ln_z_mean", "log_normaliser.mean", "ln Z", _ratio),
     Column("ln_z_sd", "log_normaliser.sd"),
     Column("unnormalised_perplexity", "log_normaliser.unnormalised_perplexity"),
-    Column("published_low", "published.low"),
-    Column("published_high", "published.high", "published", _ratio),
-    Column("published_source", "published.source"),
     Column("seen", "seen"),
 ]
 #: Columns that are always shown; others are shown when a row has the figure.
@@ -783,5 +770,6 @@ def _misfit(comparison: Comparison) -> str | None:
         return "a row has perplexities for other bands"
     named = [name for table in comparison.words for name in (table.row, table.against)]
     if (choice := comparison.choice) is not None:
-        named += [choice.best, choice.chosen, choice.rival or choice.chosen, *choice.tied]
+        chosen = choice.chosen
+        named += [chosen, choice.cheaper or chosen, choice.rival or chosen, *choice.rows]
     return None if set(named) <= set(names) else "a row is named that is not in the table"

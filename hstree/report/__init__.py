@@ -7,12 +7,12 @@ from pathlib import Path
 from hstree import progress
 from hstree._files import replacing
 from hstree.experiments.results import Comparison
-from hstree.report.answer import answer_of, sentence_of
+from hstree.report.answer import verdict_of
 from hstree.report.figure import links_of, styles_of
 from hstree.report.page import markup, page_of
 from hstree.report.plots import plots_of
 
-__all__ = ["PAGE", "answer_of", "in_notebook", "write"]
+__all__ = ["PAGE", "in_notebook", "verdict_of", "write"]
 
 #: Name of the page in the folder of a comparison.
 PAGE = "report.html"
@@ -34,10 +34,8 @@ def write(comparison: Comparison, folder: Path, output: str | os.PathLike[str]) 
 
 def in_notebook(comparison: Comparison) -> str:
     """Return the first screen of the page and the main columns as HTML of a notebook."""
-    best, says = comparison.best, escape(sentence_of(comparison, comparison.choice))
-    name = "" if best is None else f"<strong>{escape(best.name)}</strong>: "
-    picture = ""
+    verdict, picture = "<br>".join(map(escape, verdict_of(comparison).lines())), ""
     for figure in plots_of(comparison)[:1]:
-        svg, _ = links_of(figure, styles_of(comparison.rows, best))
+        svg, _ = links_of(figure, styles_of(comparison.rows, comparison.best))
         picture = f'<img src="{svg.href}" alt="{escape(figure.title)}" width="600">'
-    return f"<p>{name}{says}</p>{picture}{comparison.table()._repr_html_()}"
+    return f"<p>{verdict}</p>{picture}{comparison.table()._repr_html_()}"

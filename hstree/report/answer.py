@@ -1,4 +1,4 @@
-"""The answer: which row to use, in one sentence, for every distance to the lowest perplexity."""
+"""The answer: which candidate to use, in sentences whose figures are those of the table."""
 
 import math
 from contextlib import suppress
@@ -6,24 +6,30 @@ from pathlib import Path
 
 from markupsafe import Markup
 from msgspec import Struct
-from msgspec.structs import replace
 
 from hstree._text import figure, plural
-from hstree.experiments import results
-from hstree.experiments.results import Choice, Comparison, RowResult
+from hstree.experiments.results import SAME_TIME, Choice, Comparison, RowResult
 from hstree.report.formats import TEMPLATES, Link
 from hstree.report.recipe import Recipe, recipe_of
 
-#: Furthest that the chosen row may be above the lowest perplexity, and the step of its slider.
-FURTHEST, STEP = 0.5, 0.001
+
+class Verdict(Struct, frozen=True):
+    """The recommendation in words, the same in the program, on the page and in a notebook."""
+
+    name: str | None  #: of the recommended candidate; None where there is none
+    figures: str  #: its validation perplexity and its seconds from the text
+    sentences: list[str]  #: what follows the recommendation, or why there is none
+
+    def lines(self) -> list[str]:
+        """Return all sentences, the recommendation first."""
+        first = [] if self.name is None else [f"Recommended: {self.name} ({self.figures})."]
+        return [*first, *self.sentences]
 
 
-class Offer(Struct, frozen=True):
-    """The answer from a distance to the lowest perplexity on, `within`, and how to get it."""
+class Answer(Struct, frozen=True):
+    """The verdict, and how to get the recommended candidate."""
 
-    within: float
-    choice: Choice | None
-    says: str  #: the answer in one sentence, after the name of the chosen row
+    verdict: Verdict
     recipe: Recipe | None = None
 
 
@@ -32,119 +38,133 @@ def noun_of(comparison: Comparison) -> str:
     return "output layer" if any(row.kind == "layer" for row in comparison.rows) else "tree"
 
 
-def offers_of(comparison: Comparison, folder: Path) -> list[Offer]:
-    """Return the answer for every distance to the lowest perplexity at which it changes."""
-    stored, choosable = comparison.choice, _choosable(comparison)
-    if stored is None:
-        return [Offer(0.0, None, sentence_of(comparison, None))]
-    choices: dict[float, Choice] = {}
-    for within in (STEP * n for n in range(round(FURTHEST / STEP) + 1)):
-        choice = results.choose(choosable, within)
-        last = next(reversed(choices.values()), None)
-        if choice and (last is None or choice != replace(last, within=within)):
-            choices[within] = choice
-    # The stored choice has been compared to its rival, too.
-    choices[max((w for w in choices if w <= stored.within), default=0.0)] = stored
-    offers = []
-    for within, choice in sorted(choices.items()):
-        recipe = recipe_of(comparison.row(choice.chosen), comparison, folder)
-        offers.append(Offer(within, choice, sentence_of(comparison, choice), recipe))
-    return offers
+def answer_of(comparison: Comparison, folder: Path) -> Answer:
+    """Return the verdict with the recipe of the recommended candidate, whose files `folder` has."""
+    best = comparison.best
+    recipe = None if best is None else recipe_of(best, comparison, folder)
+    return Answer(verdict_of(comparison), recipe)
 
 
-def _choosable(comparison: Comparison) -> list[RowResult]:
-    """Return the rows that the answer was chosen from."""
-    rows = [row for row in comparison.rows if row.can_be_chosen]
-    among = comparison.choice.rows if comparison.choice else []
-    return [row for row in rows if row.name in among] if among else rows
-
-
-def answer_of(comparison: Comparison) -> str:
-    """Return the answer as a text: "Use gmm: 1.4% better than flat, ..."."""
-    says, best = sentence_of(comparison, comparison.choice), comparison.best
-    if best is None:
-        return says
-    lower = [
-        f" The n-gram model {row.name} is lower still: {figure(row.test, 1)}."
-        for row in lower_ngrams(best, comparison)
+def verdict_of(comparison: Comparison) -> Verdict:
+    """Return the recommendation of a comparison in words."""
+    choice, chosen = comparison.choice, comparison.best
+    if choice is None or chosen is None:
+        return Verdict(None, "", [_why_none(comparison)])
+    sentences = [
+        _cheaper(comparison, choice, chosen),
+        _against_flat(comparison, chosen),
+        *(
+            f"The n-gram model {row.name}, which is no output layer, has a lower validation "
+            f"perplexity: {figure(row.valid, 1)}."
+            for row in comparison.rows
+            if row.kind == "ngram" and row.valid < chosen.valid
+        ),
     ]
-    return "".join([f"Use {best.name}: {says}.", *lower])
+    return Verdict(chosen.name, _figures(chosen), [one for one in sentences if one])
 
 
-def lower_ngrams(chosen: RowResult, comparison: Comparison) -> list[RowResult]:
-    """Return the n-gram models of lower test perplexity than a row."""
-    highest = math.inf if chosen.test is None else chosen.test
-    ngrams = [row for row in comparison.rows if row.kind == "ngram"]
-    return [row for row in ngrams if row.test is not None and row.test < highest]
-
-
-def sentence_of(comparison: Comparison, choice: Choice | None) -> str:
-    """Say what the chosen row is against the flat softmax, or the others, without its name."""
-    noun = noun_of(comparison)
-    if choice is None:
-        if any(row.kind != "ngram" for row in comparison.rows):
-            return (
-                "Every row has read the test part, so that none can be named: compare again with "
-                "a test part that none has read."
-            )
+def _why_none(comparison: Comparison) -> str:
+    """Say why no candidate is recommended."""
+    trained = [row for row in comparison.rows if row.kind != "ngram"]
+    if not trained:
         is_done = not comparison.pending
+        state = "was compared" if is_done else "is finished"
+        return f"No {noun_of(comparison)} {state}, so that none is recommended."
+    if all(row.seen is not None for row in trained):
         return (
-            f"No {noun} {'was compared' if is_done else 'is finished'}, so there is none to name."
+            "No candidate is recommended: each has read lines of the test part. Compare again with "
+            "a test part that none has read."
         )
-    if choice.among == 1:
-        return "the only row to choose from"
-    alone, chosen = "the lowest perplexity", choice.chosen
-    if choice.within:
-        alone += ", and no faster row comes near it"
-    if chosen != choice.best:
-        alone = f"the fastest whose perplexity is near the lowest, that of {choice.best}"
-    if not comparison.row(chosen).is_flat:
-        return against_flat(comparison.row(chosen), comparison) or alone
-    others = [row for row in _choosable(comparison) if row.tree is None or row.tree.nodes > 1]
-    nearest = min(others, key=lambda row: row.valid, default=None)
-    if nearest is None or not (against := against_flat(nearest, comparison)):
-        return alone
-    of_flat = f"no faster {noun} comes near it" if choice.within else "the lowest perplexity"
-    return f"{of_flat}; {nearest.name} is {against}"
+    return "No candidate is recommended: none has a finite validation perplexity."
 
 
-def against_flat(row: RowResult, comparison: Comparison) -> str:
-    """Say how good and how fast a row is: "1.4% better than flat, 3.8 times as fast to train"."""
-    parts = []
-    if (ratio := row.to_flat) is not None:
-        per_cent = round(100 * (ratio.ratio - 1), 1)
-        verdict = f"{abs(per_cent):.1f}% {'worse' if per_cent > 0 else 'better'} than flat"
-        parts.append(verdict if per_cent else "as good as flat")
-        if comparison.stop.total_seconds and (share := row.from_text_times_flat):
-            is_same = 0.8 <= share <= 1.25
-            parts[0] += " in the same time" if is_same else f" in {1 / share:.2g} times its time"
-        if per_cent and ratio.low is not None and ratio.high and ratio.low <= 1 <= ratio.high:
-            parts[0] += " (within the noise)"
-    if row.training is not None and (times := row.training.times_flat) is not None:
-        digits = 2 if times < 0.995 else 1 if times < 9.95 else 0
-        parts.append(f"{times:.{digits}f} times as fast to train")
-    return ", ".join(parts)
+def _figures(row: RowResult) -> str:
+    """Return the validation perplexity and the seconds of a candidate."""
+    text = f"validation perplexity {figure(row.valid, 1)}"
+    if row.steps.total is None:
+        return text
+    return f"{text}, {_seconds(row.steps.total)} s from the text"
 
 
-def offer_markup(comparison: Comparison, offer: Offer, folder: Path) -> Markup:
-    """Return an offer with its reasons as HTML, with its row's tree where `folder` has the file."""
+def _seconds(seconds: float) -> str:
+    return figure(seconds, 0 if seconds >= 99.95 else 1)
+
+
+def _cheaper(comparison: Comparison, choice: Choice, chosen: RowResult) -> str:
+    """Name the cheaper alternative, or say that there is none."""
+    within = f"within {100 * choice.tolerance:g}%"
+    if len(choice.rows) == 1:
+        return "It is the only candidate to choose from."
+    if chosen.steps.total is None:
+        return "Its time from the text is not known, so that no cheaper alternative is named."
+    if choice.cheaper is None:
+        return f"No other candidate {within} of this perplexity takes less time from the text."
+    row = comparison.row(choice.cheaper)
+    per_cent = round(100 * (row.valid / chosen.valid - 1), 1)
+    loss = f"{per_cent:.1f}% worse" if per_cent else "as good to 0.1%"
+    time = (row.steps.total or 0.0) / chosen.steps.total
+    return (
+        f"Cheaper alternative {within}: {row.name} ({_figures(row)}), {loss} in {time:.2g} of the "
+        "time."
+    )
+
+
+def _against_flat(comparison: Comparison, row: RowResult) -> str:
+    """Compare a candidate to the flat softmax with the same layer, where both trained equally long.
+
+    Nothing is said of a flat softmax that trained for other epochs and other seconds.
+    """
+    other = next((one for one in comparison.rows if one.is_flat), None)
+    ratio = row.to_flat
+    if row.layer is not None:
+        other = None if row.like is None else comparison.row(row.like)
+        ratio = row.to_like
+    if other is None or ratio is None or other is row:
+        return ""
+    training = _same_training(row, other)
+    if training is None:
+        return ""
+    per_cent = round(100 * (ratio.ratio - 1), 1)
+    direction = "higher" if per_cent > 0 else "lower"
+    difference = f"{abs(per_cent):.1f}% {direction} than" if per_cent else "within 0.1% of"
+    noise = ""
+    if per_cent and ratio.low is not None and ratio.high is not None:
+        noise = " (within the noise)" if ratio.low <= 1 <= ratio.high else ""
+    return (
+        f"Its test perplexity is {difference} that of {other.name}{noise}, after the same "
+        f"{training}."
+    )
+
+
+def _same_training(row: RowResult, other: RowResult) -> str | None:
+    """Return the epochs or the seconds that both candidates trained for; None if they differ."""
+    if row.models != other.models:
+        return None
+    if row.trained_epochs == other.trained_epochs > 0:
+        return f"{row.trained_epochs:g} epoch{'' if row.trained_epochs == 1 else 's'}"
+    seconds, others = row.steps.total, other.steps.total
+    if not seconds or not others or abs(others / seconds - 1) > SAME_TIME:
+        return None
+    return f"{_seconds(seconds)} seconds"
+
+
+def answer_markup(comparison: Comparison, answer: Answer, folder: Path) -> Markup:
+    """Return the answer with its reasons as HTML, with the tree where `folder` has the file."""
     tree = None
-    if offer.recipe is not None and offer.recipe.tree_file is not None:
+    if answer.recipe is not None and answer.recipe.tree_file is not None:
         with suppress(OSError, ValueError):  # a path with a null character is a ValueError
-            tree = Link.to("tree.json", (folder / offer.recipe.tree_file).read_bytes())
-    noun, choosable = noun_of(comparison), _choosable(comparison)
+            tree = Link.to("tree.json", (folder / answer.recipe.tree_file).read_bytes())
+    choice = comparison.choice
     # How many rows the answer was chosen from; flat is no tree.
+    noun, named = noun_of(comparison), set() if choice is None else set(choice.rows)
+    choosable = [row for row in comparison.rows if row.name in named]
     trees = [row.tree for row in choosable if row.tree and noun == "tree"]
     flat = sum(tree.nodes <= 1 for tree in trees)
     kinds = [plural(len(choosable) - flat, noun)] if len(choosable) > flat else []
     if flat:
         kinds.append("the flat softmax" if flat == 1 else f"{flat} flat softmaxes")
-    among = " and ".join(kinds)
-    compared = sum(row.can_be_chosen for row in comparison.rows)
-    if len(choosable) < compared:
-        among += f", which trained longest of {compared} rows"
     # p value of the answer's difference from its rival over seeds
-    p, choice = None, offer.choice
+    p = None
     if choice is not None and choice.rival is not None:
         one, other = (comparison.row(r).perplexity["test"] for r in (choice.chosen, choice.rival))
         if one.mean and one.sd and other.mean and other.sd:
@@ -152,7 +172,14 @@ def offer_markup(comparison: Comparison, offer: Offer, folder: Path) -> Markup:
 
             figures = (one.mean, one.sd, one.n, other.mean, other.sd, other.n)
             p = float(ttest_ind_from_stats(*figures, equal_var=False).pvalue)
+    timed = [row for row in choosable if row.steps.total]
+    quickest = min(timed, key=lambda row: row.steps.total or math.inf, default=None)
     html = TEMPLATES.get_template("answer.html").render(
-        comparison=comparison, offer=offer, tree=tree, among=among, p=p, lower_ngrams=lower_ngrams
+        comparison=comparison,
+        answer=answer,
+        tree=tree,
+        among=" and ".join(kinds),
+        p=p,
+        quickest=quickest,
     )
     return Markup(html)

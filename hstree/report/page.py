@@ -15,7 +15,7 @@ from hstree._version import __version__
 from hstree.experiments import results
 from hstree.experiments.results import Comparison
 from hstree.models import config_of, kind_of
-from hstree.report.answer import FURTHEST, STEP, Offer, noun_of, offer_markup, offers_of
+from hstree.report.answer import Answer, answer_markup, answer_of, noun_of
 from hstree.report.explorer import Trees, explorer_of
 from hstree.report.figure import Figure, draw, links_of, styles_of
 from hstree.report.formats import ASSETS, TEMPLATES, Link
@@ -34,7 +34,7 @@ class Page(msgspec.Struct, frozen=True):
     """All that a page shows; its JSON is in the page, and the markup is made of it alone."""
 
     comparison: Comparison
-    offers: list[Offer]
+    answer: Answer
     figures: list[Figure]
     trees: Trees | None
     lacking: list[str]  #: a sentence for each tree that cannot be shown
@@ -43,18 +43,17 @@ class Page(msgspec.Struct, frozen=True):
 def page_of(comparison: Comparison, folder: Path) -> Page:
     """Return the page of a comparison; rows whose trees are not in `folder` have none."""
     trees, lacking = explorer_of(comparison, folder)
-    offers = offers_of(comparison, folder)
-    return Page(comparison, offers, plots_of(comparison), trees, lacking)
+    answer = answer_of(comparison, folder)
+    return Page(comparison, answer, plots_of(comparison), trees, lacking)
 
 
 def markup(page: Page, folder: Path) -> str:
-    """Return a page as HTML, with the files of the rows that it offers from `folder`.
+    """Return a page as HTML, with the files of the recommended row from `folder`.
 
     Raises OptionError when the model of the comparison is not known.
     """
-    comparison, offers = page.comparison, page.offers
+    comparison = page.comparison
     choice = comparison.choice
-    within = 0.0 if choice is None else choice.within
     styles = styles_of(comparison.rows, comparison.best)
     columns, cells = table_of(comparison.rows, oov=bool(comparison.oov["test"]))
     options = config_of(comparison.options)
@@ -73,10 +72,7 @@ def markup(page: Page, folder: Path) -> str:
         title=str(comparison.corpus["train"].get("name") or "this text"),
         noun=noun_of(comparison),
         comparison=comparison,
-        offered=max((i for i, offer in enumerate(offers) if offer.within <= within), default=0),
-        offers=[(offer, offer_markup(comparison, offer, folder)) for offer in offers],
-        slider=None if choice is None else {"value": within, "max": FURTHEST, "step": STEP},
-        rows=[row.name for row in comparison.rows],
+        answer=answer_markup(comparison, page.answer, folder),
         styles=styles,
         columns=columns,
         cells=cells,

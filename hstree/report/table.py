@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from hstree.experiments.results import Published, RowResult, Speed, Spread, TreeFigures, figure_at
+from hstree.experiments.results import RowResult, Speed, Spread, TreeFigures, figure_at
 from hstree.experiments.significance import Ratio
 from hstree.report.formats import DASH, TIMES, number, signed
 
@@ -37,6 +37,9 @@ def table_of(rows: Sequence[RowResult], *, oov: bool) -> tuple[list[Column], lis
     for column in _COLUMNS:
         of_rows = [_cell(column, row) for row in rows]
         if any(cell.value is not None for cell in of_rows) and (oov or column.title != "no OOV"):
+            if column.path == "mixture.test":
+                ngrams = [row.mixture.ngram for row in rows if row.mixture is not None]
+                column = column._replace(title=f"{column.title} {ngrams[0]}")
             shown.append(column)
             cells.append(of_rows)
     return shown, [list(of_row) for of_row in zip(*cells, strict=True)]
@@ -66,11 +69,6 @@ def _cell(column: Column, row: RowResult) -> Cell:
             if low is not None and high is not None:
                 note = f"{signed(low - 1, '.1%')} to {signed(high - 1, '.1%')}"
             return Cell(signed(ratio - 1, ".1%"), ratio, note)
-        case Published() as published:
-            text = signed(published.low - 1, ".1%")
-            if (most := signed(published.high - 1, ".1%")) != text:
-                text += f" to {most}"
-            return Cell(text, published.low, published.source)
         case TreeFigures(code_length=length, codes_per_label=codes):
             mean = length.uniform if length.weighted is None else length.weighted
             note = "" if codes in (None, 1) else f"{number(codes)} codes"
@@ -90,20 +88,20 @@ _perplexity = partial(number, least=1)
 
 #: The columns; `page.html` says what each means.
 _COLUMNS = [
+    Column("valid", "perplexity", "always", "perplexity.valid.mean", _perplexity),
     Column("test", "perplexity", "always", "perplexity.test", _perplexity),
-    Column("training", "times flat", "always", "training"),
+    Column("from text", "seconds", "always", "steps.total", note=lambda row: (
+        f"{row.from_text_times_flat:.3g}{TIMES} flat" if row.from_text_times_flat else "")),
     Column("to flat", "perplexity", "wide", "to_flat"),
     Column("like for like", "perplexity", "wide", "to_like"),
-    Column("from text", "seconds", "wide", "steps.total", note=lambda row: (
-        f"{row.from_text_times_flat:.3g}{TIMES} flat" if row.from_text_times_flat else "")),
+    Column("training", "times flat", "wide", "training"),
     Column("trained", "seconds", "wide", "steps.training", note=lambda row: (
         f"{row.trained_epochs:.3g} epochs" if row.trained_epochs else "")),
     Column("one word", "times flat", "wide", "nll"),
     Column("top 10", "times flat", "wide", "top_k"),
     Column("memory", "of weights", "wide", "parameters"),
-    Column("valid", "perplexity", "wide", "perplexity.valid.mean", _perplexity),
     Column("one score", "times flat", "more", "unnormalised"),
-    Column("with n-grams", "perplexity", "more", "mixture.test", _perplexity, lambda row: (
+    Column("mixed with", "perplexity", "more", "mixture.test", _perplexity, lambda row: (
         f"weight {row.mixture.weight:.2f}" if row.mixture.weight else "")),
     Column("no OOV", "perplexity", "more", "perplexity.test_without_oov.mean", _perplexity),
     Column("scores", "per target", "more", "tree.scores_per_target"),
@@ -112,5 +110,4 @@ _COLUMNS = [
         f"± {row.log_normaliser.sd:.3f}" if row.log_normaliser.sd else "")),
     Column("unnormalised", "perplexity", "more", "log_normaliser.unnormalised_perplexity",
            _perplexity),
-    Column("published", "to flat", "more", "published"),
 ]  # fmt: skip

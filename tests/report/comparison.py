@@ -81,7 +81,7 @@ def epoch(number, *, valid, share=1.0):
                  learning_rate=0.1, share=share)  # fmt: skip
 
 
-def a_comparison(*rows, within=0.03, **changed):
+def a_comparison(*rows, **changed):
     """Return the comparison of some rows; the answer is chosen by the rule of the library."""
     part = {"kind": "corpus", "name": "made up", "sha256": "ab" * 32, "lines": [0, 1000]}
     fields = {
@@ -98,13 +98,13 @@ def a_comparison(*rows, within=0.03, **changed):
         "unigram": 639.3,
         "bands": [],
         "rows": list(rows),
-        "choice": results.choose(rows, within),
+        "choice": results.choose(rows),
     }
     return Comparison(**fields | changed)
 
 
-def chosen(best, answer=None, **changed):
-    return Choice(**{"among": 2, "best": best, "within": 0.03, "chosen": answer or best} | changed)
+def chosen(name, *others, **changed):
+    return Choice(chosen=name, tolerance=0.03, rows=[name, *others], **changed)
 
 
 def small_trees(words=("the", "of", "bank")):

@@ -1,19 +1,21 @@
-"""The answer in words: it says what the results say, and no more than they tell."""
+"""The answer in words: it says what the table says, and no more than that tells."""
 
 import re
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from hstree.experiments.results import Halving, Steps
+from hstree.experiments.results import SAME_TIME, TOLERANCE, Epochs, Halving, Seconds, Steps
 from hstree.experiments.significance import Ratio
-from hstree.report.answer import answer_of, sentence_of
+from hstree.report.answer import verdict_of
 from hstree.report.page import markup, page_of
-from tests.report.comparison import a_comparison, a_row, chosen
+from tests.report.comparison import a_comparison, a_row, chosen, epoch
 
 FLAT = a_row("flat", test=100.0, speed=100.0, to_flat=Ratio(1, 1, 1, None, 82))
-TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def html_of(comparison):
@@ -21,122 +23,284 @@ def html_of(comparison):
     return markup(page_of(comparison, nowhere), nowhere)
 
 
+def text_of(html):
+    return " ".join(re.sub("<[^>]+>", "", html).split())
+
+
 def said(comparison):
-    """The first paragraph as "figures", and the reasons by their questions, without markup."""
-    offers = html_of(comparison).split('<div class="offer"')[1:]
-    shown = next(text for text in offers if "hidden" not in text.partition(">")[0])
-    pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", shown.partition("</dl>")[0], re.S)
-    texts = {"figures": shown.partition("<p>")[2].partition("</p>")[0], **dict(pairs)}
-    return {q: " ".join(re.sub("<[^>]+>", "", text).split()) for q, text in texts.items()}
+    """The reasons by their questions, and the verdict's lines as "verdict", without markup."""
+    answer = html_of(comparison).partition('<section id="answer"')[2].partition("</section>")[0]
+    pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", answer.partition("</dl>")[0], re.S)
+    verdict = answer.partition('<div class="said">')[2].partition("</div>")[0]
+    lines = [text_of(line) for line in re.findall(r"<(?:h2|p)>(.*?)</(?:h2|p)>", verdict, re.S)]
+    return {"verdict": lines} | {question: text_of(answer) for question, answer in pairs}
 
 
-def sentence(compared):
-    return sentence_of(compared, compared.choice)
+def lines(compared):
+    return verdict_of(compared).lines()
 
 
-def near(**changed):
-    return a_row("near", **{"test": 101.0, "speed": 900.0} | changed)
+def timed(seconds):
+    return Steps(training=seconds)
 
 
-def test_the_fastest_tree_near_the_best_is_the_answer():
-    row = near(to_flat=Ratio(1.01, 1.005, 1.02, 0.01, 82))
-    compared = a_comparison(FLAT, row, a_row("quick", test=130.0, speed=2_000))
-    assert compared.best.name == "near"
-    assert sentence(compared) == "1.0% worse than flat, 9.0 times as fast to train"
-    answer = said(compared)
-    assert answer["figures"].startswith(
-        "Test perplexity 101.0, +1.0% against flat\u2019s (95% interval +0.5% to +2.0%). "
+def trained(row, epochs):
+    """Return a row whose jobs have trained for so many epochs, the last maybe in part."""
+    whole = [epoch(i, valid=row.valid) for i in range(1, int(epochs) + 1)]
+    if part := epochs - int(epochs):
+        whole.append(epoch(len(whole) + 1, valid=row.valid, share=part))
+    return replace(row, jobs=[replace(job, epochs=whole) for job in row.jobs])
+
+
+# Random tables
+
+NAMES = ("flat", "flat + ngrams", "huffman", "huffman + ngrams", "2 x gmm", "sampled", "kn5")
+numbers = st.floats(50, 60, allow_nan=False).map(lambda x: round(x, 3))
+
+
+@st.composite
+def rows(draw):
+    """Draw a table: close perplexities, times, epochs and ratios, some of them unknown."""
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
+    table = []
+    for name in names:
+        kind = {"sampled": "layer", "kn5": "ngram"}.get(name, "tree")
+        total = draw(st.none() | st.sampled_from([10.0, 10.05, 12.0]) | st.floats(0.1, 900))
+        ratio = draw(st.none() | st.floats(0.5, 1.5))
+        low, high = draw(st.sampled_from([(0.99, 1.01), (0.5, 0.9), (None, None)]))
+        to_flat = None if ratio is None or "flat" not in names else Ratio(ratio, low, high, 0.1, 9)
+        row = a_row(
+            name, kind=kind, valid=draw(numbers), test=draw(numbers), models=1 + (name[0] == "2"),
+            steps=timed(total), seen=draw(st.sampled_from([None, None, None, "it was read"])),
+            to_flat=to_flat,
+        )  # fmt: skip
+        if row.layer and name != "flat + ngrams" and "flat + ngrams" in names:
+            row = replace(row, like="flat + ngrams", to_like=Ratio(0.98, low, high, 0.1, 9))
+        table.append(trained(row, draw(st.sampled_from([2, 3, 3.25]))))
+    return table
+
+
+@given(rows(), st.sampled_from([Epochs(3), Seconds(240), Halving(10)]))
+def test_the_sentences_agree_with_the_table(table, stop):
+    compared = a_comparison(*table, stop=stop)
+    cells = dict(
+        zip(compared.table().columns, zip(*compared.table().rows, strict=True), strict=True)
     )
-    assert answer["How was it chosen?"] == (
-        "By validation perplexity from 2 trees and the flat softmax: with 111.1 the fastest of "
-        "those within 3% of the lowest, 110.0 by flat."
-    )
-    assert answer["And if only perplexity counts?"].startswith(
-        "flat has the lowest validation perplexity, 110.0; its test perplexity, 100.0, is 1.0% "
-        "lower than that of near, at 0.11"
-    )
-    assert answer["And if only speed counts?"] == (
-        f"quick trains fastest: 2,000 tokens/s, 2.22{TIMES} that of near; its test perplexity is "
-        "28.7% higher."
-    )
+    shown = {name: i for i, name in enumerate(cells["row"])}
+    eligible = {row.name: row for row in table if row.kind != "ngram" and row.seen is None}
+    first, *others = lines(compared)
+    if not eligible:
+        assert not first.startswith("Recommended: ")
+        return
+    name, valid, seconds = re.fullmatch(
+        r"Recommended: (.*) \(validation perplexity ([\d.]+)(?:, ([\d.]+) s from the text)?\)\.",
+        first,
+    ).groups()
+    best = compared.row(name)
+    assert best.valid == min(row.valid for row in eligible.values())
+    assert valid == cells["valid"][shown[name]]
+    agrees(seconds, cells["s from text"][shown[name]])
+    cheaper = re.match(
+        r"Cheaper alternative within 3%: (.*) \(validation perplexity ([\d.]+), ([\d.]+) s from "
+        r"the text\), (?:([\d.]+)% worse|as good to 0.1%) in ([\d.e-]+) of the time\.", others[0],
+    )  # fmt: skip
+    near = [row for row in eligible.values() if row.valid <= (1 + TOLERANCE) * best.valid]
+    times = {row.name: row.steps.total for row in near if row.steps.total is not None}
+    if cheaper is None:
+        slower = (1 - SAME_TIME) * (best.steps.total or 0.0)
+        assert all(time >= slower for other, time in times.items() if other != name)
+    else:
+        other, valid, seconds, loss, time = cheaper.groups()
+        assert times[other] == min(times.values()) < best.steps.total
+        assert valid == cells["valid"][shown[other]]
+        agrees(seconds, cells["s from text"][shown[other]])
+        assert float(loss or 0) == round(100 * (eligible[other].valid / best.valid - 1), 1)
+        assert float(time) == pytest.approx(times[other] / best.steps.total, rel=0.06)
+    for sentence in others:
+        if against := re.search(
+            r"that of (flat.*?)(?: \(within.*\))?, after the same (.*)\.", sentence
+        ):
+            flat, training = compared.row(against[1]), against[2]
+            assert (best.layer, best.models) == (flat.layer, flat.models)
+            amount, unit = training.split()
+            if unit.startswith("epoch"):
+                assert float(amount) == best.trained_epochs == flat.trained_epochs
+            else:
+                assert unit == "seconds"
+                agrees(amount, cells["s from text"][shown[name]])
+                assert flat.steps.total == pytest.approx(best.steps.total, rel=2 * SAME_TIME)
+        elif sentence is not others[0]:
+            assert sentence.startswith("The n-gram model kn5, which is no output layer")
+            assert compared.row("kn5").valid < best.valid
+        assert "times as fast" not in sentence
+
+
+def agrees(seconds, cell):
+    """Check that rounded seconds are those of a cell of the table, which has one decimal."""
+    assert (seconds is None) == (cell == "-")
+    if seconds is not None:
+        assert abs(float(seconds) - float(cell)) <= (0.5 if "." not in seconds else 0) + 1e-9
+
+
+@given(rows(), st.floats(1.0001, 2), st.floats(0.1, 900), st.sampled_from(["tree", "ngram"]))
+def test_another_row_that_is_worse_does_not_change_the_recommendation(table, factor, seconds, kind):
+    before = a_comparison(*table)
+    if before.choice is None:
+        return
+    worse = a_row("worse", kind=kind, valid=factor * before.best.valid, steps=timed(seconds))
+    for more in ([worse, *table], [*table, worse]):
+        after = a_comparison(*more)
+        assert after.choice.chosen == before.choice.chosen
+        assert lines(after)[0] == lines(before)[0]
+
+
+@given(rows())
+def test_the_program_the_page_and_python_say_the_same(table):
+    compared = a_comparison(*table)
+    assert said(compared)["verdict"] == lines(compared)
+    assert str(compared).endswith("\n".join(lines(compared)))
+    if compared.choice is not None:
+        assert lines(compared)[0].startswith(f"Recommended: {compared.best.name} (")
+
+
+# Sentences
+
+
+def test_the_lowest_perplexity_is_recommended_and_a_cheaper_row_within_the_tolerance_is_named():
+    best = a_row("classes", valid=112.4, steps=timed(243))
+    near = a_row("huffman", valid=114.0, steps=timed(97.2))
+    nearer = a_row("gmm", valid=113.0, steps=timed(150))
+    far = a_row("random", valid=130.0, steps=timed(10))
+    for stop in (Epochs(20), Seconds(243), Halving(10)):
+        assert lines(a_comparison(nearer, far, best, near, stop=stop)) == [
+            "Recommended: classes (validation perplexity 112.4, 243 s from the text).",
+            "Cheaper alternative within 3%: huffman (validation perplexity 114.0, 97.2 s from the "
+            "text), 1.4% worse in 0.4 of the time.",
+        ]
 
 
 @pytest.mark.parametrize(
-    ("ratio", "says", "figures"),
+    ("valid", "seconds", "named"),
+    [(103.0, 98.9, True), (103.1, 50, False), (101, 99.5, False), (101, None, False)],
+)
+def test_the_cheaper_row_takes_less_time_and_is_within_the_tolerance(valid, seconds, named):
+    best, other = (a_row("best", valid=100.0, steps=timed(100.0)),
+                   a_row("other", valid=valid, steps=timed(seconds)))  # fmt: skip
+    compared = a_comparison(best, other)
+    assert (compared.choice.cheaper == "other") == named
+    none = "No other candidate within 3% of this perplexity takes less time from the text."
+    assert (lines(compared)[1] == none) == (not named)
+
+
+def test_a_row_whose_time_is_not_known_has_no_cheaper_alternative():
+    best = a_row("mine.json", valid=100.0, steps=timed(None))
+    assert lines(a_comparison(best, a_row("other", valid=101.0))) == [
+        "Recommended: mine.json (validation perplexity 100.0).",
+        "Its time from the text is not known, so that no cheaper alternative is named.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "says"),
     [
-        (Ratio(1.01, 0.99, 1.03, 0.3, 82), "1.0% worse than flat (within the noise), ", "-1.0% to"),
-        (Ratio(1.01, None, None, None, 8), "1.0% worse than flat, ", "too short for an interval"),
-        (Ratio(0.986, 0.98, 0.99, 0.01, 82), "1.4% better than flat, ", "-2.0% to -1.0%"),
-        (Ratio(1.0004, 1.0, 1.001, 0.3, 82), "as good as flat, ", "0.0% against"),
+        (Ratio(1.01, 0.99, 1.03, 0.3, 82), "1.0% higher than that of flat (within the noise)"),
+        (Ratio(1.01, None, None, None, 8), "1.0% higher than that of flat"),
+        (Ratio(0.986, 0.98, 0.99, 0.01, 82), "1.4% lower than that of flat"),
+        (Ratio(1.0004, 1.0, 1.001, 0.3, 82), "within 0.1% of that of flat"),
     ],
 )
-def test_a_ratio_says_what_its_interval_tells(ratio, says, figures):
-    compared = a_comparison(FLAT, near(to_flat=ratio))
-    assert sentence(compared) == f"{says}9.0 times as fast to train"
-    assert figures in said(compared)["figures"].replace("\N{MINUS SIGN}", "-")
+def test_a_ratio_says_what_its_interval_tells(ratio, says):
+    row = a_row("near", test=99.0, to_flat=ratio)
+    expected = f"Its test perplexity is {says}, after the same 3 epochs."
+    assert lines(a_comparison(FLAT, row))[2] == expected
 
 
-def test_without_flat_the_answer_is_among_the_rows():
-    rows = [near(training=None), a_row("other", test=120.0, training=None)]
-    compared = a_comparison(*rows)
-    assert sentence(compared) == "the lowest perplexity, and no faster row comes near it"
-    after_equal_seconds = a_comparison(*rows, choice=chosen("near", within=0.0))
-    assert sentence(after_equal_seconds) == "the lowest perplexity"
-    assert "The flat softmax was not compared." in said(compared)["How was it chosen?"]
+@pytest.mark.parametrize(
+    ("epochs", "seconds", "training"),
+    [(3, 99, "3 epochs"), (2, 99, None), (2, 240.9, "240 seconds"), (0.03, 12, None)],
+)
+def test_flat_is_compared_after_the_same_training_alone(epochs, seconds, training):
+    row = a_row("near", test=50.0, to_flat=Ratio(0.5, 0.4, 0.6, 0.01, 82), steps=timed(240.0))
+    flat = trained(replace(FLAT, steps=timed(seconds)), epochs)
+    told = lines(a_comparison(flat, row))[2:]
+    assert [one.partition("after the same ")[2] for one in told] == (
+        [f"{training}."] if training else []
+    )
 
 
-def test_a_row_with_a_layer_is_compared_with_flat_of_the_same_layer():
-    row = a_row("near + ngrams", test=90.0, speed=900.0, like="flat + ngrams",
-                to_like=Ratio(0.98, 0.97, 0.99, 0.01, 82))  # fmt: skip
-    figures = said(a_comparison(FLAT, row))["figures"].replace("\N{MINUS SIGN}", "-")
-    assert "like for like, -2.0% against flat + ngrams (95% interval -3.0% to -1.0%)" in figures
+def test_a_row_with_a_layer_is_compared_with_flat_of_the_same_layer_alone():
+    ratio = Ratio(0.98, 0.97, 0.99, 0.01, 82)
+    row = a_row("near + ngrams", test=90.0, to_flat=Ratio(0.9, 0.8, 0.95, 0.01, 82))
+    assert not any("that of flat" in line for line in lines(a_comparison(FLAT, row)))
+    row = replace(row, like="flat + ngrams", to_like=ratio)
+    alike = a_row("flat + ngrams", test=92.0)
+    assert lines(a_comparison(FLAT, alike, row))[2] == (
+        "Its test perplexity is 2.0% lower than that of flat + ngrams, after the same 3 epochs."
+    )
 
 
-def test_the_cost_counts_from_the_text():
-    row = near(steps=Steps(vectors=331.0, tree=2.0, training=880.0), from_text_times_flat=0.57)
+def test_an_n_gram_model_of_lower_perplexity_is_named():
+    kneser_ney = a_row("kn5", kind="ngram", valid=90.0)
+    assert lines(a_comparison(FLAT, kneser_ney))[-1] == (
+        "The n-gram model kn5, which is no output layer, has a lower validation perplexity: 90.0."
+    )
+
+
+def test_one_row_is_not_called_the_best():
+    assert lines(a_comparison(a_row("one"))) == [
+        "Recommended: one (validation perplexity 110.0, 70.0 s from the text).",
+        "It is the only candidate to choose from.",
+    ]
+
+
+def test_where_all_have_read_the_test_part_none_is_named():
+    assert "has read lines of the test part" in lines(a_comparison(a_row("a", seen="all")))[0]
+
+
+def test_without_a_finite_perplexity_none_is_named():
+    perplexity = a_row("a").perplexity
+    lost = perplexity | {"valid": replace(perplexity["valid"], mean=None)}
+    compared = a_comparison(a_row("a", perplexity=lost))
+    assert lines(compared) == [
+        "No candidate is recommended: none has a finite validation perplexity."
+    ]
+    assert compared.choice is None
+
+
+def test_without_any_tree_none_is_named():
+    assert lines(a_comparison()) == ["No tree was compared, so that none is recommended."]
+
+
+# The page
+
+
+def test_the_reasons_are_those_of_the_recommendation():
+    row = a_row("near", test=101.0, speed=900.0)
+    compared = a_comparison(FLAT, row, a_row("quick", test=130.0, speed=2_000))
+    answer = said(compared)
+    assert answer["How was it chosen?"] == (
+        "It has the lowest validation perplexity of 2 trees and the flat softmax; its test "
+        "perplexity is 100.0. The cheaper alternative takes the least time from the text of those "
+        "whose validation perplexity is at most 3% higher, if that is less time."
+    )
+    assert answer["And if only time counts?"] == (
+        "quick takes the least time from the text, 50.0 seconds; its test perplexity is 30.0% "
+        "higher."
+    )
+
+
+def test_that_flat_is_missing_is_said():
+    answer = said(a_comparison(a_row("near"), a_row("other", test=120.0)))
+    assert "The flat softmax was not compared." in answer["How was it chosen?"]
+
+
+def test_the_cost_names_the_vectors():
+    row = a_row("near", test=90.0, steps=Steps(vectors=331.0, tree=2.0, training=880.0))
     answer = said(a_comparison(FLAT, row))
     cost = answer["What does it cost?"]
     assert "node scores for each word predicted, where a flat softmax takes 10,000" in cost
     assert "331 seconds for the vectors that it is built from" in cost
-    expected = f"1,213 seconds from the text to the model, 0.57{TIMES} flat\u2019s speed."
-    assert expected in answer["figures"]
-
-
-def test_where_no_tree_is_near_the_flat_softmax_is_the_answer():
-    other = a_row("flat + ngrams", test=110.0, speed=80.0, tree=FLAT.tree)
-    far = a_row("far", test=120.0, speed=900.0, to_flat=Ratio(1.2, 1.1, 1.3, 0.01, 82))
-    compared = a_comparison(FLAT, other, far)
-    assert compared.best.is_flat
-    assert sentence(compared) == (
-        "no faster tree comes near it; far is 20.0% worse than flat, 9.0 times as fast to train"
-    )
-    assert "from 1 tree and 2 flat softmaxes: the" in said(compared)["How was it chosen?"]
-
-
-def test_after_a_halving_the_answer_is_of_those_that_trained_longest():
-    rows = [a_row(f"row{i}", test=100.0 + i) for i in range(4)]
-    choice = chosen("row0", rival="row1", among=3, rows=["row0", "row1", "row3"])
-    answer = said(a_comparison(*rows, choice=choice, stop=Halving(1.0)))["How was it chosen?"]
-    assert "from 3 trees, which trained longest of 4 rows: the lowest" in answer
-
-
-def test_an_ngram_model_of_lower_perplexity_is_named():
-    kneser_ney = a_row("kn5", kind="ngram", test=90.0)
-    figures = said(a_comparison(FLAT, near(), kneser_ney))["figures"]
-    assert figures.endswith("The n-gram model kn5 is lower still: 90.00.")
-    assert answer_of(a_comparison(FLAT, near(), kneser_ney)).endswith("lower still: 90.0.")
-
-
-def test_one_row_is_not_called_the_best():
-    comparison = a_comparison(a_row("one"), choice=chosen("one", rival=None, among=1))
-    assert answer_of(comparison) == "Use one: the only row to choose from."
-
-
-@pytest.mark.parametrize(("share", "time"), [(1.1, "the same time"), (0.25, "4 times its time")])
-def test_under_a_bounded_time_flat_may_have_had_less(share, time):
-    row = near(to_flat=Ratio(0.5, 0.4, 0.6, 0.01, 82), from_text_times_flat=share)
-    compared = a_comparison(FLAT, row, stop=Halving(1.0))
-    assert sentence(compared).startswith(f"50.0% better than flat in {time}, 9.0 times")
+    assert "1,213 s from the text" in answer["verdict"][0]
 
 
 def test_the_answer_may_be_a_layer():
@@ -144,9 +308,9 @@ def test_the_answer_may_be_a_layer():
     compared = a_comparison(a_row("tree", test=120.0, speed=50.0), layer)
     answer = said(compared)
     assert "<title>Which output layer for made up?</title>" in html_of(compared)
-    assert "from 2 output layers:" in answer["How was it chosen?"]
+    assert "of 2 output layers;" in answer["How was it chosen?"]
     assert answer["What does it cost?"].startswith("No tree; 100 tokens/s in training")
-    assert answer["And if only speed counts?"].startswith("The same row: no other")
+    assert answer["And if only time counts?"].startswith("The same row: no other")
     assert "The best of the other rows, tree" in answer["How sure is that?"]
 
 
@@ -167,23 +331,9 @@ def test_how_sure_it_is_follows_the_spread_over_seeds(sd, n, expected):
     ("high", "expected"), [(1.1, "does not tell them apart"), (0.95, "tells them apart")]
 )
 def test_the_interval_against_the_rival_says_whether_it_tells_them_apart(high, expected):
-    choice = chosen("a", rival="b", to_rival=Ratio(0.94, 0.9, high, 0.1, 82))
+    choice = chosen("a", "b", rival="b", to_rival=Ratio(0.94, 0.9, high, 0.1, 82))
     rows = [a_row("a"), a_row("b", test=102.0)]
     assert expected in said(a_comparison(*rows, choice=choice))["How sure is that?"]
-
-
-def test_rows_as_fast_are_named():
-    rows = [a_row("a"), a_row("b", test=102.0)]
-    answer = said(a_comparison(*rows, choice=chosen("a", tied=["b"])))["How was it chosen?"]
-    assert "As fast, within the spread of the rounds of the measurement: b." in answer
-
-
-def test_where_all_have_read_the_test_part_none_is_named():
-    assert "has read the test part" in sentence(a_comparison(a_row("a", seen="all")))
-
-
-def test_without_any_tree_none_is_named():
-    assert "none to name" in sentence(a_comparison())
 
 
 def test_a_name_is_text_in_the_answer():

@@ -123,18 +123,6 @@ class Reader:
     def complaints(self):
         return [e for e in self.driver.get_log("browser") if e["level"] in ("SEVERE", "WARNING")]
 
-    def shown_answer(self):
-        return next(e for e in self.all(".said") if e.is_displayed())
-
-    def slide(self, value):
-        self.run(
-            "const s = document.getElementById('within'); s.value = arguments[0];"
-            "s.dispatchEvent(new Event('input'))", value,
-        )  # fmt: skip
-        best = [self.one(f"{part} .best").get_attribute("data-row") for part in PARTS]
-        assert best[0] == best[1]
-        return self.one("#rows tr.best bdi").text
-
     def address(self):
         return self.run("return Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
 
@@ -184,30 +172,26 @@ def test_no_two_texts_of_a_figure_overlap(opened):
     assert opened.overlapping() == []
 
 
-def test_the_slider_shows_the_answer_for_its_distance(opened):
-    assert opened.run("return document.getElementById('within').defaultValue") == "0.03"
-    assert opened.slide(0) == "flat"  # the lowest perplexity
-    assert opened.slide(0.5) == "huffman"  # the fastest
-    assert opened.shown_answer().text.startswith("huffman: ")
-    reasons = next(e for e in opened.all(".why") if e.is_displayed())
-    assert "within 50% of the lowest" in reasons.get_attribute("textContent")
-    assert opened.slide(0.03) == "flat"
+def test_the_row_that_is_recommended_stands_out(opened):
+    assert opened.one(".said h2").text.startswith("Recommended: flat (validation perplexity ")
+    best = [opened.one(f"{part} .best").get_attribute("data-row") for part in PARTS]
+    assert best[0] == best[1]
+    assert opened.one("#rows tr.best bdi").text == "flat"
 
 
 def test_the_files_are_inside_the_page(opened, page):
-    opened.slide(0.5)
     contents = {
         link.get_attribute("download"): base64.b64decode(link.get_attribute("href").split(",")[1])
         for link in opened.all("a[download]")
     }
     folder = page.parent
-    assert contents["tree.json"] == (folder / "trees/row-0/seed-0/tree.json").read_bytes()
+    best = results.load(folder).best
+    assert contents["tree.json"] == (folder / best.tree_file).read_bytes()
     assert contents["results.csv"] == results.csv_text(results.load(folder))
     figures = [figure.get_attribute("id") for figure in opened.all("figure")]
     assert {f"{figure}.{ending}" for figure in figures for ending in ("svg", "csv")} <= set(
         contents
     )
-    opened.slide(0.03)
 
 
 def test_the_table_sorts_by_a_column(opened):
@@ -433,7 +417,7 @@ def without_scripts(page):
 
 
 def test_without_javascript_the_page_has_its_answer_table_plots_and_files(without_scripts):
-    assert without_scripts.shown_answer().text.startswith("flat: ")
+    assert without_scripts.one(".said h2").text.startswith("Recommended: flat ")
     assert without_scripts.one("#rows tr.best bdi").text == "flat"
     for fold in without_scripts.all(".folded > summary"):
         fold.click()
@@ -512,7 +496,7 @@ def test_it_is_printed_on_three_pages_at_most_without_controls(first_shown, emul
     pages = re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed["data"]))
     assert 1 <= len(pages) <= 3
     emulated(760, media="print")
-    assert not any(e.is_displayed() for e in first_shown.all(".search, .nearly, .links"))
+    assert not any(e.is_displayed() for e in first_shown.all(".search, .links"))
     assert first_shown.run("return document.documentElement.scrollWidth") <= 760
     cells = first_shown.run(
         "return [...document.querySelectorAll('#rows td')].filter((e) => e.checkVisibility())"
@@ -528,17 +512,17 @@ def test_it_is_printed_on_three_pages_at_most_without_controls(first_shown, emul
     assert max(beyond) <= 1
 
 
-def test_a_narrow_table_has_perplexity_and_speed_and_the_rest_by_a_tap(first_shown, emulated):
+def test_a_narrow_table_has_perplexities_and_seconds_and_the_rest_by_a_tap(first_shown, emulated):
     emulated(420)
     row = first_shown.one("#rows tbody tr")
     shown = [cell for cell in row.find_elements("css selector", "td") if cell.is_displayed()]
-    assert [cell.text.split("\n")[0] for cell in shown] == ["163.0", "2,000\N{MULTIPLICATION SIGN}"]
+    assert [cell.text.split("\n")[0] for cell in shown] == ["179.3", "163.0", "30.2"]
     row.find_element("css selector", ".opens").click()
     cells = row.find_elements("css selector", "td[data-value]")
     assert len(cells) >= 10
     assert all(cell.is_displayed() for cell in cells)
     title = "return getComputedStyle(arguments[0], '::before').content"
-    assert first_shown.run(title, cells[2]) == '"to flat, perplexity"'
+    assert first_shown.run(title, cells[3]) == '"to flat, perplexity"'
     assert first_shown.overlapping() == []
     row.find_element("css selector", ".opens").click()
 

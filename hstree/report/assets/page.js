@@ -1,5 +1,5 @@
 "use strict";
-/* Sorts the table, and shows the answer for another distance to the lowest perplexity. */
+/* Sorts the table, and starts the tree explorer. */
 
 /* All that the page shows, as data. */
 function data() {
@@ -26,26 +26,8 @@ function makeSortable(table) {
   });
 }
 
-/* The slider: the answer of the greatest distance that it reaches, and its row in table and figures. */
-function startSlider(slider) {
-  const offers = [...document.querySelectorAll(".offer")];
-  slider.addEventListener("input", () => {
-    const within = Number(slider.value);
-    const reached = offers.filter((offer) => Number(offer.dataset.within) <= within + 1e-9).at(-1);
-    for (const offer of offers) offer.hidden = offer !== reached;
-    for (const row of document.querySelectorAll("[data-row]")) {
-      row.classList.toggle("best", row.dataset.row === reached.dataset.chosen);
-    }
-    const written = `${Number((100 * within).toFixed(1))}%`;
-    document.getElementById("within-shown").textContent = `within ${written}`;
-    for (const distance of reached.querySelectorAll(".within")) distance.textContent = written;
-  });
-}
-
 async function start() {
   makeSortable(document.getElementById("rows"));
-  const slider = document.getElementById("within");
-  if (slider !== null) startSlider(slider);
   const { trees } = data();
   if (trees !== null) {
     if ("DecompressionStream" in window) await Explorer.start(trees);
