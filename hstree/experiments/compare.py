@@ -98,7 +98,8 @@ def compare(
         Number of random states, from `random_state` on. Each has its own random trees, starting
         vectors and order of the text, the same for all rows.
     speed_rounds : int, default 3
-        Number of turns of each row in which speeds are measured; 0 for none.
+        Number of turns of each row in which speeds are measured; 0 for none. Rows of an earlier
+        comparison in the folder keep the speeds that were measured then.
     only : bool, default False
         Whether to leave out the other rows of a comparison that the folder holds.
     force : bool, default False

@@ -228,8 +228,9 @@ class Spread(Figures, frozen=True):
 class Speed(Figures, frozen=True):
     """Tokens per second in each round of measurements, in which rows took turns.
 
-    `times_flat` is the median divided by that of the flat softmax, `low` and `high` the lowest and
-    highest quotient of a round; None without a flat softmax.
+    `times_flat` is the median divided by that of the flat softmax, `low` and `high` the slowest and
+    the fastest round divided by it; None without a flat softmax. Rows that were compared later may
+    have been measured in other rounds than flat.
     """
 
     rounds: Annotated[list[Positive], Meta(min_length=1)]
@@ -244,12 +245,16 @@ class Speed(Figures, frozen=True):
 
     @classmethod
     def of(cls, rounds: Sequence[float], flat: Sequence[float] | None) -> Self:
-        """Return the speed of a row beside that of the flat softmax in the same rounds."""
+        """Return the speed of a row beside the rounds of the flat softmax."""
         if not flat:
             return cls(rounds=list(rounds))
-        ratios = [a / b for a, b in zip(rounds, flat, strict=True)]
-        times = statistics.median(rounds) / statistics.median(flat)
-        return cls(rounds=list(rounds), times_flat=times, low=min(ratios), high=max(ratios))
+        level = statistics.median(flat)
+        return cls(
+            rounds=list(rounds),
+            times_flat=statistics.median(rounds) / level,
+            low=min(rounds) / level,
+            high=max(rounds) / level,
+        )
 
 
 class Mixture(Figures, frozen=True):

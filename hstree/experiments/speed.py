@@ -12,10 +12,11 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from timeit import timeit
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from hstree import progress
 from hstree._compiled import kernels, n_threads
@@ -42,7 +43,7 @@ TOP = 10
 FILE = "speeds.json"
 
 #: Tokens per second of each round: what was measured -> name -> rounds.
-Speeds = dict[str, dict[str, list[Positive]]]
+Speeds = dict[str, dict[str, Annotated[list[Positive], Meta(min_length=1)]]]
 
 
 def machine() -> Machine:
@@ -66,11 +67,11 @@ class _Kept(Figures, frozen=True):
 def kept_speeds(
     file: Path, keys: Mapping[str, str], models: Mapping[str, Path], splits: Splits, rounds: int
 ) -> Speeds:
-    """Return the speeds of models, measured together and kept in a file.
+    """Return the speeds of models; each model is measured once, and its speeds kept in a file.
 
-    A file that has all of them, measured on this machine in as many rounds, is read; else all take
-    turns anew, so that they can be compared. With 0 rounds nothing is measured. `keys` has the key
-    of the job of each name, `models` the folder of its trained model.
+    Models whose speeds the file does not have take turns. Speeds of other conditions, such as
+    another machine, are not comparable: then all models are measured. With 0 rounds nothing is
+    measured. `keys` has the key of the job of each name, `models` the folder of its trained model.
     """
     conditions = {
         **msgspec.to_builtins(machine()),
@@ -79,15 +80,28 @@ def kept_speeds(
         "hstree": __version__,
     }
     kept = kept_struct(file, _Kept)
-    if kept is not None and kept.conditions == conditions and kept.keys.items() >= keys.items():
-        known = {
-            measure: {name: of[name] for name in keys if name in of}
-            for measure, of in kept.speeds.items()
+    if kept is None or kept.conditions != conditions:
+        kept = _Kept(conditions, {}, {})
+    measured = kept.speeds.get("training", {})
+    known = [name for name in keys if name in measured and kept.keys.get(name) == keys[name]]
+    waiting = {name: folder for name, folder in models.items() if name not in known}
+    if waiting and rounds > 0:
+        new = _in_turns(waiting, splits, rounds)
+        merged = {
+            measure: kept.speeds.get(measure, {}) | new.get(measure, {})
+            for measure in kept.speeds | new
         }
-        if min(map(len, known.get("training", {}).values()), default=0) >= rounds:
-            return known
-    if rounds == 0 or not models:
-        return {}
+        kept = _Kept(conditions, {**kept.keys, **keys}, merged)
+        write_struct(file, kept)
+        known += list(waiting)
+    return {
+        measure: {name: by_name[name] for name in known if name in by_name}
+        for measure, by_name in kept.speeds.items()
+    }
+
+
+def _in_turns(models: Mapping[str, Path], splits: Splits, rounds: int) -> Speeds:
+    """Measure the speeds of the models in these folders, which take turns in each round."""
     speeds: Speeds = {}
     with progress.task("measuring speeds", total=rounds * len(models)) as task:
         for _ in range(rounds):
@@ -99,7 +113,6 @@ def kept_speeds(
                 for measure, speed in turn.items():
                     speeds.setdefault(measure, {}).setdefault(name, []).append(speed)
                 task.advance()
-    write_struct(file, _Kept(conditions, dict(keys), speeds))
     return speeds
 
 

@@ -87,6 +87,7 @@ def test_what_is_not_known_has_no_mean():
     assert mean_of(steps).total is None
 
 
-def test_speeds_are_compared_round_by_round():
-    speed = Speed.of([4.0, 6.0, 5.0], [1.0, 2.0, 2.0])
-    assert (speed.median, speed.times_flat, speed.low, speed.high) == (5.0, 2.5, 2.5, 4.0)
+def test_speeds_are_compared_with_the_median_of_flat():
+    speed = Speed.of([4.0, 6.0, 5.0], [1.0, 2.0, 4.0])
+    assert (speed.median, speed.times_flat, speed.low, speed.high) == (5.0, 2.5, 2.0, 3.0)
+    assert Speed.of([4.0], [1.0, 2.0, 4.0]).times_flat == 2.0
