@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hstree._text import figure, plural
 from hstree.experiments.compare import Evaluation
-from hstree.experiments.results import Comparison
+from hstree.experiments.results import SAMPLED, Comparison
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import kind_of
 from hstree.report import verdict_of
@@ -42,6 +42,7 @@ def print_evaluation(evaluation: Evaluation, files: Sequence[Path]) -> None:
         "unigram, test": comparison.unigram,
     }
     lines = [(name, f"perplexity {figure(value)}") for name, value in scored.items()]
+    lines += [(SAMPLED, sentence) for sentence in comparison.samples()]
     lines += [("ended", ended), *_conditions(comparison)]
     say(facts([*lines, *(("written", str(file)) for file in files)]))
 
@@ -62,6 +63,7 @@ def print_comparison(comparison: Comparison, page: Path, *, conditions: bool = T
     lines: Facts = []
     if any(row.at_epoch_limit for row in rows):
         lines.append(("*", "stopped at the limit of epochs, while validation was still falling"))
+    lines += [(SAMPLED, sentence) for sentence in comparison.samples()]
     if any(row.perplexity["test"].sd is not None for row in rows):
         lines.append(
             ("±", f"sample standard deviation over {plural(len(comparison.seeds), 'seed')}")
@@ -85,11 +87,7 @@ def _conditions(comparison: Comparison) -> Facts:
     """Return the text, the words, the model and the rule that all figures depend on."""
     tokens, words = comparison.tokens, comparison.vocabulary
     model, training = kind_of(comparison.options).model.describe(comparison.options)
-    sizes = [
-        f"{split} {n:,}"
-        + (f" (a sample of {of:,})" if (of := comparison.whole.get(split, n)) > n else "")
-        for split, n in tokens.items()
-    ]
+    sizes = [f"{split} {n:,}" for split, n in tokens.items()]
     sources = {str(source.get("name")) for source in comparison.corpus.values()}
     return [
         ("perplexity", f"of each {comparison.predicts}, <eos> and <unk> included"),

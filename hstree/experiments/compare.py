@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -39,8 +40,8 @@ from hstree.experiments import results, speed
 from hstree.experiments.parallel import jobs_done
 from hstree.experiments.results import Comparison, Epochs, Halving, JobResult, RowResult, Stop
 from hstree.experiments.row import Job, Row, TreeRow
-from hstree.experiments.run import MODEL, NLL, Held, NotFinishedError, Runner
-from hstree.experiments.significance import paired_ratio
+from hstree.experiments.run import ALL, MODEL, NLL, Held, NotFinishedError, Runner
+from hstree.experiments.significance import Ratio, paired_ratio
 from hstree.models import Model, kind_of, load_model
 from hstree.models.ensemble import mean_probability
 from hstree.tree import Tree, load
@@ -49,6 +50,8 @@ from hstree.tree.statistics import tree_statistics
 #: Share of the minutes of `Halving` that training may take in the first round's reckoning; scoring,
 #: speeds and n-gram models take the rest.
 _SHARE = 0.75
+#: Fraction of the time of all jobs that scoring all held-out tokens may take.
+_SCORING_SHARE = 0.1
 #: Share of these minutes that measuring speeds may take, and seconds of one row's turn in it.
 _SPEEDS_SHARE, _TURN = 1 / 4, 2.0
 #: Fewest seconds of a row's first round, and most models of the last; how many times the seconds of
@@ -147,9 +150,11 @@ def compare(
             speed_rounds = min(speed_rounds, max(1, turns))
         with limited_threads(threads_of_job(n_jobs)):
             if isinstance(runner.stop, Halving):
-                _halve(table, began, speed_rounds)
+                finalists = _halve(table, began, speed_rounds)
             else:
+                finalists = [row for row in runner.rows if row.is_trained]
                 table.finish(runner.rows, runner.first_seconds)
+            table.score_all(finalists)
         jobs = {row.name: runner.jobs_of(row)[0][0] for row in runner.rows if row.is_trained}
         keys = {job.row.name: table.done[name][0][0].key for name, job in jobs.items()}
         models = {job.row.name: runner.folder(job) / MODEL for job in jobs.values()}
@@ -281,7 +286,10 @@ def evaluate(
     with locked(runner.home), runner.backend():
         job = runner.jobs_of(one)[0][0]
         result = runner.run(job, trained=calls, seconds=runner.first_seconds)
-        comparison = Table(runner, done={one.name: [[result]]}).comparison()
+        table = Table(runner, done={one.name: [[result]]}, seconds={one.name: runner.first_seconds})
+        if not result.interrupted:
+            table.score_all([one])
+        comparison = table.comparison()
         model = trainings[0] if trainings else load_model(runner.folder(job) / MODEL)
     return Evaluation(model, comparison, result.train, result.interrupted)
 
@@ -298,24 +306,31 @@ class _Round(results.Figures, frozen=True):
 
 
 class _Rounds(results.Figures, frozen=True):
-    """Rounds of halving, as ``rounds.json`` holds them; `key` is a hash of what they are of."""
+    """Rounds of halving, as ``rounds.json`` holds them; `key` is a hash of what they are of.
+
+    Scores are validation perplexities of the first `valid_tokens` tokens.
+    """
 
     key: str
+    valid_tokens: results.Count
     rounds: list[_Round] = msgspec.field(default_factory=list)
 
 
-def _halve(table: Table, began: float, speed_rounds: int) -> None:
+def _halve(table: Table, began: float, speed_rounds: int) -> list[Row]:
     """Train all rows equally long, then the better half twice as long, until two are left.
 
     It ends earlier where scoring leaves no time for another round. The halves are of models: rows
     of one or several of the same share trainings, and go on together. Rounds are kept in
-    ``rounds.json``, so that the same comparison goes on with the same seconds.
+    ``rounds.json``, so that the same comparison goes on with the same seconds. Returns the rows of
+    the last round.
     """
     runner, n_jobs = table.runner, n_parallel(table.how["n_jobs"])
     file, rounds = runner.home / "rounds.json", _rounds_in(runner, n_jobs)
     active = [row for row in runner.rows if row.is_trained]
     total, seconds = runner.stop.total_seconds or 0.0, 0.0
     reserve = min(_TURN * speed_rounds * len(active), _SPEEDS_SHARE * total)
+    if runner.is_sampling:
+        reserve += _SCORING_SHARE * total
     table.finish(row for row in runner.rows if not row.is_trained)
     for number in itertools.count() if active else ():
         if number == len(rounds.rounds):
@@ -350,6 +365,7 @@ def _halve(table: Table, began: float, speed_rounds: int) -> None:
         table.finish([row for row in ranked if row.single not in better], seconds)
         active = [row for row in ranked if row.single in better]
     table.finish(active, seconds)
+    return active
 
 
 def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
@@ -366,12 +382,13 @@ def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
             "seeds": list(runner.seeds),
         }
     )
+    valid_tokens = len(runner.sample.valid)
     kept = results.kept_struct(runner.home / "rounds.json", _Rounds)
     rows = [row for row in runner.rows if row.is_trained]
     before = kept.rounds if kept is not None and kept.key == key else []
     differ = sorted({row.name for row in rows} ^ set(before[0].rows)) if before else []
     if before and not differ:
-        return _Rounds(key, before)
+        return _Rounds(key, valid_tokens, before)
     steps, total = _n_steps(runner, rows, 0.0, n_jobs), runner.stop.total_seconds
     needed = _LEAST * steps / (_SHARE * (1 - _SPEEDS_SHARE))
     if total is not None and total < needed:
@@ -386,7 +403,7 @@ def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
             "under a rule of seconds or epochs a new row only adds itself",
             stacklevel=2,
         )
-    return _Rounds(key)
+    return _Rounds(key, valid_tokens)
 
 
 def _n_steps(runner: Runner, rows: Sequence[Row], done: float, n_jobs: int) -> float:
@@ -409,13 +426,15 @@ class Table:
     """Makes the rows of a comparison from finished jobs and measured speeds.
 
     `done` has the results of each finished row by its name, for each seed those of its models,
-    `speeds` the tokens per second by measure and row; figures that need others are None. `how` has
-    `n_jobs` and `is_shared`, as `compare` takes them.
+    `seconds` those that a row trained for, where its time is bounded, and `speeds` the tokens per
+    second by measure and row; figures that need others are None. `how` has `n_jobs` and
+    `is_shared`, as `compare` takes them.
     """
 
     runner: Runner
     updated: Callable[[Comparison], object] | None = None
     done: dict[str, list[list[JobResult]]] = field(default_factory=dict)
+    seconds: dict[str, float | None] = field(default_factory=dict)
     speeds: speed.Speeds = field(default_factory=dict)
     how: Mapping[str, Any] = field(default_factory=lambda: {"n_jobs": 1, "is_shared": True})
     _nlls: dict[tuple[str, Held], list[Float64]] = field(default_factory=dict)
@@ -424,10 +443,68 @@ class Table:
     def finish(self, rows: Iterable[Row], seconds: float | None = None) -> None:
         """Do the jobs of rows; after each row but the last of all, write the results so far."""
         for row, done in self.together(rows, title="rows", step="run", seconds=seconds):
-            starts = range(0, len(done), row.models)
-            self.done[row.name] = [done[i : i + row.models] for i in starts]
+            self._add(row, done)
+            self.seconds[row.name] = seconds
             if len(self.done) < len(self.runner.rows):
                 self.save()
+
+    def _add(self, row: Row, done: Sequence[JobResult]) -> None:
+        """Add a finished row: the results of its jobs, for each seed those of its models."""
+        starts = range(0, len(done), row.models)
+        self.done[row.name] = [list(done[i : i + row.models]) for i in starts]
+
+    def score_all(self, finalists: Sequence[Row]) -> None:
+        """Score rows on all held-out tokens where jobs scored a sample and the time allows it.
+
+        The results take the place of those of the sample.
+        """
+        rows = self._rows_in_time(finalists) if self.runner.is_sampling else []
+        # rows that trained equally long go together
+        for seconds in dict.fromkeys(self.seconds[row.name] for row in rows):
+            alike = [row for row in rows if self.seconds[row.name] == seconds]
+            for row, done in self.together(
+                alike, title="scoring all held-out tokens", step="score_all", seconds=seconds
+            ):
+                self._add(row, done)
+                for split in NLL:
+                    self._nlls.pop((row.name, split), None)
+
+    def _rows_in_time(self, finalists: Sequence[Row]) -> list[Row]:
+        """Return the rows whose scoring takes at most a tenth of the time of all jobs.
+
+        All of the finalists come first, or none do; then other trained rows, the cheapest first.
+        """
+        runner, trained = self.runner, [row for row in self.runner.rows if row.is_trained]
+
+        # seconds of each job, by the time that its sample took
+        cost: dict[Job, float] = {}
+        for row in trained:
+            jobs = itertools.chain.from_iterable(runner.jobs_of(row))
+            done = itertools.chain.from_iterable(self.done[row.name])
+            for job, result in zip(jobs, done, strict=True):
+                per_token = result.scoring / max(result.scored.valid + result.scored.test, 1)
+                cost[job] = per_token * (self._all_tokens.valid + self._all_tokens.test)
+
+        def cost_of(rows: Sequence[Row]) -> float:
+            """Return the cost of rows, which may share jobs."""
+            jobs = {job for row in rows for jobs in runner.jobs_of(row) for job in jobs}
+            return sum(cost[job] for job in jobs)
+
+        n_budgets = 1 if isinstance(runner.stop, Halving) else len(cost)
+        left = _SCORING_SHARE * n_budgets * (runner.stop.total_seconds or 0.0)
+        others = [row for row in trained if row not in finalists]
+        others.sort(key=lambda row: cost_of([row]))
+        rows: list[Row] = []
+        for group in [list(finalists), *([row] for row in others)]:
+            if cost_of([*rows, *group]) > left:
+                break
+            rows += group
+        return rows
+
+    @property
+    def _all_tokens(self) -> results.TokenCounts:
+        """Numbers of all held-out tokens."""
+        return results.TokenCounts(len(self.runner.splits.valid), len(self.runner.splits.test))
 
     def together(self, rows: Iterable[Row], **step: Any) -> Iterator[tuple[Row, list[Any]]]:
         """Do a step of the jobs of rows; yield each row with what its jobs return."""
@@ -459,15 +536,14 @@ class Table:
         choice = results.choose(rows)
         if choice is not None and choice.rival is not None:
             by_name = {row.name: row for row in done}
-            chosen, rival = (self.nlls(by_name[name]) for name in (choice.chosen, choice.rival))
-            choice = msgspec.structs.replace(choice, to_rival=paired_ratio(chosen, rival))
+            ratio = self._ratio(by_name[choice.chosen], by_name[choice.rival])
+            choice = msgspec.structs.replace(choice, to_rival=ratio)
         test = splits.test.with_vocabulary(vocabulary)
         unigram = unigram_score(test, splits.train.counts).perplexity
         comparison = Comparison(
             predicts=kind_of(runner.config).model.predicts,
             corpus={name: dict(part.source) for name, part in parts.items()},
             tokens={name: len(part) for name, part in parts.items()},
-            whole=runner.whole,
             oov={name: part.n_oov for name, part in parts.items()},
             vocabulary=results.VocabularyFigures(len(vocabulary), vocabulary.sha256),
             options=dict(runner.config),
@@ -492,16 +568,29 @@ class Table:
         return comparison
 
     def nlls(self, row: Row, split: Held = "test") -> list[Float64]:
-        """Return the nll of every token of a split for each seed, of the mean of its models."""
+        """Return the nll of every scored token of a split for each seed, of its models' mean."""
         if (row.name, split) not in self._nlls:
             of_seeds = [
-                [np.load(self.runner.folder(job) / NLL[split], allow_pickle=False) for job in jobs]
-                for jobs in self.runner.jobs_of(row)
+                [
+                    np.load(self._folder(job, result) / NLL[split], allow_pickle=False)
+                    for job, result in zip(jobs, done, strict=True)
+                ]
+                for jobs, done in zip(self.runner.jobs_of(row), self.done[row.name], strict=True)
             ]
             self._nlls[row.name, split] = [
                 nlls[0] if len(nlls) == 1 else mean_probability(nlls) for nlls in of_seeds
             ]
         return self._nlls[row.name, split]
+
+    def _folder(self, job: Job, result: JobResult) -> Path:
+        """Return the folder with the scores of a job's result."""
+        folder = self.runner.folder(job)
+        is_sampling = self.runner.is_sampling and job.row.is_trained
+        return folder / ALL if is_sampling and result.scored == self._all_tokens else folder
+
+    def _ratio(self, row: Row, other: Row) -> Ratio | None:
+        """Compare the perplexities of two rows on the test tokens that both scored."""
+        return paired_ratio(*_common(self.nlls(row), self.nlls(other)))
 
     def _row(
         self, row: Row, rows: Sequence[Row], bands: tuple[list[results.Band], Int64]
@@ -512,14 +601,18 @@ class Table:
         model.
         """
         nlls, of_jobs = self.nlls(row), self._of_jobs(row)
+        band_of_token = bands[1][: len(nlls[0])]
+        # the test tokens that the row scored
+        splits = self.runner.splits
+        scored = splits.test if len(nlls[0]) == len(splits.test) else self.runner.sample.test
         fields: dict[str, Any] = {}
         for other in rows:
             if other.is_flat and "to_flat" not in fields:
-                fields["to_flat"] = paired_ratio(nlls, self.nlls(other))
+                fields["to_flat"] = self._ratio(row, other)
                 flat, total = self._of_jobs(other)["steps"].total, of_jobs["steps"].total
                 fields["from_text_times_flat"] = flat / total if flat and total else None
             if other.name == f"flat + {row.layer}" != row.name:
-                fields["like"], fields["to_like"] = other.name, paired_ratio(nlls, self.nlls(other))
+                fields["like"], fields["to_like"] = other.name, self._ratio(row, other)
         flat_name = next((other.name for other in rows if other.is_flat), "")
         for measure, rounds in self.speeds.items():
             if row.name in rounds:
@@ -527,10 +620,11 @@ class Table:
                 fields[measure] = results.Speed.of(rounds[row.name], of_flat.get(flat_name))
         ngram = next((one for one in rows if not one.is_trained), row)
         if ngram is not row:
-            (other_valid,), (other_test,) = self.nlls(ngram, "valid"), self.nlls(ngram)
-            weights = [best_weight(valid, other_valid) for valid in self.nlls(row, "valid")]
-            pairs = zip(weights, nlls, strict=True)
-            mixed = [mixed_nll(weight, test, other_test) for weight, test in pairs]
+            valid, other_valid = _common(self.nlls(row, "valid"), self.nlls(ngram, "valid"))
+            test, other_test = _common(nlls, self.nlls(ngram))
+            weights = [best_weight(nll, other_valid[0]) for nll in valid]
+            pairs = zip(weights, test, strict=True)
+            mixed = [mixed_nll(weight, nll, other_test[0]) for weight, nll in pairs]
             fields["mixture"] = results.Mixture(
                 ngram=ngram.name,
                 weight=statistics.fmean(weights),
@@ -547,8 +641,8 @@ class Table:
             models=row.models,
             **self._tree_figures(row),
             **of_jobs,
-            test_oov=self.runner.splits.test.n_oov / len(self.runner.splits.test),
-            by_band=[_spread(nlls, bands[1] == i).mean for i in range(len(bands[0]))],
+            test_oov=scored.n_oov / len(scored),
+            by_band=[_spread(nlls, band_of_token == i).mean for i in range(len(bands[0]))],
             **fields,
         )
 
@@ -568,7 +662,7 @@ class Table:
         if row.models > 1:
             known = splits.test.with_vocabulary(splits.train.vocabulary).ids(slice(None)) >= 0
             spreads["valid"], spreads["test"] = _spread(self.nlls(row, "valid")), _spread(nlls)
-            spreads["test_without_oov"] = _spread(nlls, known)
+            spreads["test_without_oov"] = _spread(nlls, known[: len(nlls[0])])
         rounds, steps = self.speeds.get("training", {}).get(row.single.name), []
         for result in done:
             training = result.steps.training
@@ -598,6 +692,7 @@ class Table:
                 and 0 < self.runner.max_epochs == len(result.epochs)
                 for result in done
             ),
+            "sample": None if done[0].scored == self._all_tokens else done[0].scored,
             "steps": results.mean_of(steps, row.models),
             "seen": next((result.seen for result in done if result.seen), None),
             "log_normaliser": None if is_normalised else results.mean_of(normalisers),
@@ -646,14 +741,16 @@ class Table:
         splits = self.runner.splits
         test = splits.test.with_vocabulary(splits.train.vocabulary)
         # (T,) OOV tokens are the word 0
-        group = test.ids(slice(None)).astype(np.int64) + 1
+        group_of_token = test.ids(slice(None)).astype(np.int64) + 1
         n_words = len(test.vocabulary) + 1
-        # (T,) positions by word, and where each word's begin
-        order = np.argsort(group, kind="stable")
-        start = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=n_words))])
         tables = []
         for row, against in dict.fromkeys(pairs):
-            nll, other = (np.mean(self.nlls(rows[name]), axis=0) for name in (row, against))
+            both = _common(self.nlls(rows[row]), self.nlls(rows[against]))
+            nll, other = (np.mean(nlls, axis=0) for nlls in both)
+            group = group_of_token[: len(nll)]
+            # positions by word, and where each word's begin
+            order = np.argsort(group, kind="stable")
+            start = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=n_words))])
             with np.errstate(invalid="ignore"):
                 gained = other - nll
             gained = np.where(np.isfinite(gained), gained, 0.0)
@@ -695,6 +792,14 @@ def _word_figures(
         share=abs(total) / whole,
         contexts=list(contexts.values())[:_CONTEXTS],
     )
+
+
+def _common(
+    nlls: Sequence[Float64], others: Sequence[Float64]
+) -> tuple[list[Float64], list[Float64]]:
+    """Return the nll of the first tokens, which two rows both scored."""
+    n = min(len(nlls[0]), len(others[0]))
+    return [nll[:n] for nll in nlls], [nll[:n] for nll in others]
 
 
 def _spread(nlls: Sequence[Float64], tokens: Any = slice(None)) -> results.Spread:

@@ -28,8 +28,9 @@ from hstree.experiments.row import Job, Row, TreeRow
 from hstree.experiments.run import BUILD, RESULT, Runner
 from hstree.tree import load
 
-#: What is done of a job: the vectors or the tree of its row, a part of its training, or all.
-Step = Literal["vectors", "tree", "advance", "run"]
+#: What is done of a job: the vectors or the tree of its row, a part of its training, all of it, or
+#: the scores of all held-out tokens.
+Step = Literal["vectors", "tree", "advance", "run", "score_all"]
 
 
 class _Plan(NamedTuple):
@@ -63,8 +64,8 @@ def jobs_done(
 ) -> Iterator[tuple[Job, JobResult | float]]:
     """Do jobs, several at a time; yield each when it is done, with its result, or the score so far.
 
-    The step is "run" or "advance", with the parameters of these methods of `Runner`; `title` is
-    that of the progress. `is_shared` says whether all workers see the runner's folder.
+    The step is "run", "advance" or "score_all", with the parameters of these methods of `Runner`;
+    `title` is that of the progress. `is_shared` says whether all workers see the runner's folder.
     """
     jobs, home = list(dict.fromkeys(jobs)), runner.home.absolute()
     trees = {runner.folder(job, "trees"): job for job in jobs if job.row.kind == "tree"}
@@ -136,7 +137,7 @@ def _folders(runner: Runner, job: Job, step: Step | None = None) -> list[Path]:
         folders["vectors"] = [runner.folder(source, kind) for kind in kinds]
     if (file := job.row.vectors_file) is not None and runner.is_own(file):
         folders["vectors"].append(runner.home / file.parent)
-    folders["advance"] = folders["run"]
+    folders["advance"] = folders["score_all"] = folders["run"]
     return folders[step] if step else [*folders["run"], *folders["vectors"], *folders["tree"]]
 
 
@@ -165,7 +166,7 @@ def _do(plan: _Plan, task: _Task) -> tuple[JobResult | float | None, bytes]:
         if row.kind == "tree" and task.step != "vectors":
             with locked(runner.folder(job, "trees"), wait=True):
                 runner.tree(job)
-        if task.step in ("advance", "run"):
+        if task.step in ("advance", "run", "score_all"):
             with locked(runner.folder(job), wait=True):
                 result = getattr(runner, task.step)(job, seconds=plan.seconds)
         written = [] if plan.is_shared else _folders(runner, job, task.step)

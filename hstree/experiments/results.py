@@ -38,9 +38,11 @@ FORMAT, VERSION = "hstree results", 5
 JSON, CSV = "results.json", "results.csv"
 #: File of the words with their training counts, from which trees can be built again.
 WORDS = "words.tsv"
-#: Tokens of the validation and the test split under a rule that bounds the time, at most; and of
-#: the training split wherever it is scored.
+#: Maximum number of tokens of the validation and the test split that a job scores under a rule that
+#: bounds the time, and of the training split wherever it is scored.
 SAMPLE = 50_000
+#: Mark of a figure on a sample of the held-out tokens.
+SAMPLED = "\N{DAGGER}"
 #: Greatest relative distance of a cheaper alternative to the lowest validation perplexity.
 TOLERANCE = 0.03
 #: Greatest relative difference of two times that count as the same.
@@ -174,13 +176,21 @@ class Steps(Figures, frozen=True):
         return None if None in steps else sum(step for step in steps if step is not None)
 
 
+class TokenCounts(Figures, frozen=True):
+    """Numbers of scored tokens, the first ones of the validation and of the test split."""
+
+    valid: Count
+    test: Count
+
+
 class JobResult(Figures, frozen=True):
     """Figures of one finished job, as ``result.json`` of its folder holds them.
 
     `files` has the sha256 of the files of nll beside it. An n-gram model has no seed and no epochs;
-    its parameters are its distinct n-grams. Figures that are not finite numbers are None. `train`
-    is the perplexity of the first `SAMPLE` training tokens, where it was asked for; `seen` names
-    the test lines that were read before, if any.
+    its parameters are its distinct n-grams. Figures that are not finite numbers are None.
+    `scored` are the numbers of tokens that were scored, in `scoring` seconds.
+    `train` is the perplexity of the first `SAMPLE` training tokens, where it was asked for; `seen`
+    names the test lines that were read before, if any.
     """
 
     key: str
@@ -191,6 +201,8 @@ class JobResult(Figures, frozen=True):
     parameters: Count
     options: dict[str, Any]
     steps: Steps
+    scored: TokenCounts
+    scoring: Amount = 0.0
     epochs: list[Epoch] = []
     converged: bool = False
     out_of_time: bool = False
@@ -282,7 +294,8 @@ class RowResult(Figures, frozen=True):
 
     `name` is the row as it is typed, which `hstree.experiments.row.Row.parse` reads. Figures are
     means over the seeds; those of several models are of all of them, but the tree file is the
-    first's. A figure that a row cannot have, or that was not measured, is None.
+    first's. A figure that a row cannot have, or that was not measured, is None. `sample` is None
+    where all held-out tokens were scored.
     """
 
     name: str
@@ -302,6 +315,7 @@ class RowResult(Figures, frozen=True):
     steps: Steps
     by_band: list[Positive | None]
     test_oov: Annotated[float, Meta(ge=0, le=1)] | None = None
+    sample: TokenCounts | None = None
     seen: str | None = None
     training: Speed | None = None
     nll: Speed | None = None
@@ -432,8 +446,6 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         None without a trained row whose test split is unseen.
     pending : list of str
         Names of rows that are not finished yet; figures are of the others.
-    whole : dict
-        Tokens of the splits that those of `tokens` are samples of, where the time is bounded.
     """
 
     predicts: str
@@ -452,7 +464,6 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     choice: Choice | None = None
     pending: list[str] = []
     words: list[WordTable] = []
-    whole: dict[Split, Count] = {}
 
     #: Folder that holds the comparison's files; None if it was not read from one.
     folder: ClassVar[Path | None] = None
@@ -519,9 +530,9 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     def table(self, note: str = "") -> TextTable:
         """Return the columns with a title that a row has a figure for, above a note.
 
-        Perplexities have their spreads over the seeds, and a star where the training stopped at the
-        limit of epochs; ratios have their intervals. The note begins with the rate of test tokens
-        out of vocabulary.
+        Perplexities have their spreads over the seeds, a star where the training stopped at the
+        limit of epochs, and a dagger where they are of a sample; ratios have their intervals. The
+        note begins with the rate of test tokens out of vocabulary.
         """
         columns = [
             column
@@ -532,6 +543,8 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
                 or any(figure_at(column.path, row) is not None for row in self.rows)
             )
         ]
+        sampled = {row.name for row in self.rows if row.sample is not None}
+        flat = next((row.name for row in self.rows if row.is_flat), None)
         lines = []
         for row in self.rows:
             cells = {column.key: column.form(figure_at(column.path, row)) for column in columns}
@@ -543,6 +556,11 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
             for key, ratio in {"to_flat": row.to_flat, "to_like": row.to_like}.items():
                 if ratio is not None and ratio.low is not None and ratio.low != ratio.high:
                     cells[key] += f" [{ratio.low:.3f},{ratio.high:.3f}]"
+            ngram = None if row.mixture is None else row.mixture.ngram
+            others = {"valid": None, "test": None, "to_flat": flat, "to_like": row.like}
+            for key, other in {**others, "mixed_test": ngram}.items():
+                if key in cells and cells[key] != "-" and sampled & {row.name, other}:
+                    cells[key] += SAMPLED
             lines.append(list(cells.values()))
         ngrams = [row.mixture.ngram for row in self.rows if row.mixture is not None]
         titles = {column.key: column.title for column in columns}
@@ -554,6 +572,18 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     def oov_rate(self, split: Split) -> float:
         """Return the fraction of a split's tokens that are out of vocabulary."""
         return self.oov[split] / self.tokens[split] if self.tokens[split] else 0.0
+
+    def samples(self) -> list[str]:
+        """Return a sentence, with the rows it is of, for each sample that rows were scored on."""
+        names: dict[TokenCounts, list[str]] = {}
+        for row in self.rows:
+            if row.sample is not None:
+                names.setdefault(row.sample, []).append(row.name)
+        return [
+            f"scored on the first {sample.valid:,} tokens of the validation split and the first "
+            f"{sample.test:,} of the test split: {', '.join(rows)}"
+            for sample, rows in names.items()
+        ]
 
     def read_before(self) -> list[str]:
         """Return a sentence, with the rows it is of, for each set of test lines read before."""
@@ -571,12 +601,15 @@ def choose(rows: Sequence[RowResult]) -> Choice | None:
     least time from the text to the model is the cheaper alternative, where that is less time than
     the recommended row takes. Validation decides, so that the choice does not lower the test
     perplexity of a row. N-gram models, rows whose test split was read before and rows without a
-    finite perplexity take no part; None without any row to choose. The comparison to the rival is
+    finite perplexity take no part, nor do rows that were scored on a sample of the held-out tokens
+    where others were scored on all. None without any row to choose. The comparison to the rival is
     left to the caller.
     """
     eligible = [row for row in rows if row.can_be_chosen]
     if not eligible:
         return None
+    # figures of a sample cannot be compared with those of all tokens
+    eligible = [row for row in eligible if row.sample is None] or eligible
     chosen = min(eligible, key=lambda row: row.valid)
     others = [row for row in eligible if row is not chosen]
 
@@ -638,6 +671,8 @@ COLUMNS: list[Column] = [
     Column("test_sd", "perplexity.test.sd"),
     Column("test_without_oov", "perplexity.test_without_oov.mean"),
     Column("test_oov", "test_oov"),
+    Column("valid_sample", "sample.valid"),
+    Column("test_sample", "sample.test"),
     Column("to_flat", "to_flat.ratio", "ratio to flat", _ratio),
     *(Column(f"to_flat_{part}", f"to_flat.{part}") for part in ("low", "high", "p", "blocks")),
     Column("like", "like"),

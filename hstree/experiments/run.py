@@ -17,7 +17,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import methodcaller
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -33,7 +34,7 @@ from hstree._text import brief, one_line
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
-from hstree.data.splits import SPLITS, Split, Splits, overlap, read_before, untrained_unk
+from hstree.data.splits import SPLITS, Splits, overlap, read_before, untrained_unk
 from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
@@ -50,6 +51,8 @@ Held = Literal["valid", "test"]
 Made = TypeVar("Made", Tree, WordVectors)
 
 RESULT, BUILD, MODEL, CHECKPOINTS = "result.json", "build.json", "model", "checkpoints"
+#: Folder in that of a job with the scores of all held-out tokens, where the job scored a sample.
+ALL = "all-tokens"
 #: Files of the negative log-likelihood of every token of a split.
 NLL: dict[Held, str] = {"valid": "valid_nll.npy", "test": "test_nll.npy"}
 #: Maximum number of seeds.
@@ -81,11 +84,11 @@ class _Build(results.Figures, frozen=True):
 class Runner:
     """Trains rows on a text and scores held-out tokens, each job once.
 
-    The splits are over one vocabulary; validation and test are scored whole, and are samples of
-    splits of so many tokens where `whole` has their names. `seeds` has the random
-    state of the first model of each seed, `config` every option of the models but its random state,
-    epochs and seconds, `content` the hashes and lines of the texts, for the keys of what is made
-    from them. A training has at most `max_epochs`. A row's first round takes `first_seconds`, where
+    The splits are over one vocabulary. `sample_size` is the maximum number of tokens of a held-out
+    split that every job scores; None where jobs score all of them. `seeds` has the random state of
+    the first model of each seed, `config` every option of the models but its random state, epochs
+    and seconds, `content` the hashes and lines of `sample`, for the keys of what is made from it.
+    A training has at most `max_epochs`. A row's first round takes `first_seconds`, where
     the time is bounded. `score_train` says whether to score the first `SAMPLE` training tokens,
     `makes` whether what is not finished may be made.
     """
@@ -101,7 +104,23 @@ class Runner:
     first_seconds: float | None
     score_train: bool = False
     makes: bool = True
-    whole: dict[Split, int] = field(default_factory=dict)
+    sample_size: int | None = None
+
+    @cached_property
+    def sample(self) -> Splits:
+        """The splits that every job reads: the first lines of held-out ones, with a sample size."""
+        if self.sample_size is None:
+            return self.splits
+        train, valid, test = self.splits
+        n = self.sample_size
+        return Splits(train, valid.first_tokens(n), test.first_tokens(n))
+
+    @property
+    def is_sampling(self) -> bool:
+        """Whether `sample` leaves held-out tokens out."""
+        return any(
+            len(some) < len(part) for some, part in zip(self.sample, self.splits, strict=True)
+        )
 
     @classmethod
     def of(
@@ -137,14 +156,11 @@ class Runner:
             parts = parts.over_labels(trees[0])
         words = parts.train.vocabulary
         splits = Splits(*(part.with_vocabulary(words) for part in parts))
-        whole: dict[Split, int] = {}
+        sample_size: int | None = None
         if rule.total_seconds is not None:
             if not any(option.name == "seconds" for option in kind_of(config).options):
                 raise OptionError(f"the model {kind_of(config).name} has no budget of seconds")
-            n_scored = min(results.SAMPLE, max(_MOST_SCORES // len(words), 5_000))
-            held_out = (part.first_tokens(n_scored) for part in splits[1:])
-            whole = {name: len(part) for name, part in zip(SPLITS, splits, strict=True)}
-            splits = Splits(splits.train, *held_out)
+            sample_size = min(results.SAMPLE, max(_MOST_SCORES // len(words), 5_000))
         for split in splits:
             overlap(split)
         if (untrained := untrained_unk(*splits)) is not None:
@@ -153,13 +169,22 @@ class Runner:
         RANDOM_STATE.checked(last)
         for row in parsed:
             row.check(words, config)
-        content = [[part.sha256, list(part.lines), part.vocabulary.sha256] for part in splits]
-        return cls(
-            *(splits, Path(folder), parsed, rule, range(first, first + seeds), config, content),
+        runner = cls(
+            splits=splits,
+            home=Path(folder),
+            rows=parsed,
+            stop=rule,
+            seeds=range(first, first + seeds),
+            config=config,
+            content=[],
             max_epochs=rule.epochs if isinstance(rule, Epochs) else MOST_EPOCHS,
             first_seconds=None if isinstance(rule, Halving) else rule.total_seconds,
-            whole=whole,
+            sample_size=sample_size,
         )
+        content = [
+            [part.sha256, list(part.lines), part.vocabulary.sha256] for part in runner.sample
+        ]
+        return replace(runner, content=content)
 
     def with_kept(self, *, only: bool, force: bool) -> Runner:
         """Return a runner of the rows that the folder holds, too, if they can share a table.
@@ -378,7 +403,7 @@ class Runner:
         if seconds is not None:  # how far a training comes depends on threads, too
             depends |= {"seconds": seconds, "threads": n_threads()}
         key = hash_of(depends)
-        if (kept := self.kept(home, key)) is not None:
+        if (kept := self.kept(home, key, home / MODEL)) is not None:
             shutil.rmtree(home / CHECKPOINTS, ignore_errors=True)  # left by a kill at the end
             return kept
         model = self._fitted(job, spec, steps, seconds, home)
@@ -389,21 +414,15 @@ class Runner:
             call(model)
         (home / RESULT).unlink(missing_ok=True)  # from here on it would be of other files
         model.save(home / MODEL)
-        splits = Splits(*(model.reencode(part) for part in self.splits))
-        scores: dict[Held, TextScore] = {
-            "valid": model.score(splits.valid, details=True),
-            "test": model.score(splits.test, details=True),
-        }
-        sample: float | None = None
+        train: float | None = None
         if self.score_train:
-            sample = model.score(splits.train.first_tokens(results.SAMPLE)).perplexity
-            sample = sample if math.isfinite(sample) else None
-        made_of = "layer" if spec.tree is None else "tree"
-        result = self._keep(
+            first = model.reencode(self.splits.train.first_tokens(results.SAMPLE))
+            train = model.score(first).perplexity
+            train = train if math.isfinite(train) else None
+        result = self._score(
             home,
-            splits,
-            scores,
-            {made_of: spec.made_from, "training": model.texts},
+            model,
+            self.sample,
             key=key,
             row=job.row.name,
             seed=job.seed,
@@ -416,11 +435,44 @@ class Runner:
             converged=history.converged,
             out_of_time=history.out_of_time,
             interrupted=history.interrupted,
-            train=sample,
+            train=train,
         )
         if not history.interrupted:
             shutil.rmtree(home / CHECKPOINTS, ignore_errors=True)
         return result
+
+    def score_all(self, job: Job, *, seconds: float | None = None) -> JobResult:
+        """Score a finished job on all held-out tokens, or return the result of having done so.
+
+        The scores are kept beside those of the sample, which remain. `seconds` are those that the
+        job has trained for.
+        """
+        result = self.run(job, seconds=seconds)
+        model, folder = self.folder(job) / MODEL, self.folder(job) / ALL
+        held_out = [list(part.lines) for part in (self.splits.valid, self.splits.test)]
+        key = hash_of({"job": result.key, "held out": held_out})
+        if (kept := self.kept(folder, key, model)) is not None:
+            return kept
+        if not self.makes:
+            raise NotFinishedError
+        folder.mkdir(parents=True, exist_ok=True)
+        figures = {name: getattr(result, name) for name in result.__struct_fields__}
+        for name in ("files", "perplexity", "log_normaliser", "seen", "scored", "scoring"):
+            del figures[name]
+        return self._score(folder, load_model(model), self.splits, **figures | {"key": key})
+
+    def _score(self, folder: Path, model: Model[Any], splits: Splits, **figures: Any) -> JobResult:
+        """Score held-out splits by a model, and keep the scores with the figures of its job."""
+        began = time.perf_counter()
+        splits = Splits(*(model.reencode(part) for part in splits))
+        scores: dict[Held, TextScore] = {
+            "valid": model.score(splits.valid, details=True),
+            "test": model.score(splits.test, details=True),
+        }
+        seconds = time.perf_counter() - began
+        made_of = "layer" if model.spec.tree is None else "tree"
+        read = {made_of: model.spec.made_from, "training": model.texts}
+        return self._keep(folder, splits, scores, read, scoring=seconds, **figures)
 
     def _fitted(
         self,
@@ -445,7 +497,7 @@ class Runner:
         model = new_model(spec, **self.config, random_state=job.seed, **limit)
         model.fit(
             model.reencode(self.splits.train),
-            model.reencode(self.splits.valid),
+            model.reencode(self.sample.valid),
             checkpoints=home / CHECKPOINTS,
             pauses=seconds is not None,
         )
@@ -458,11 +510,22 @@ class Runner:
         # Imported here, so that a comparison without n-gram models does not wait for it.
         from hstree.ngrams.kneser_ney import KneserNey
 
-        home, train = self.folder(job), self.splits.train
+        home, train, splits = self.folder(job), self.splits.train, self.splits
         if (budget := self.stop.total_seconds) is not None:
-            train = train.first_tokens(int(budget * NGRAM_TOKENS_PER_SECOND))
+            most = int(budget * NGRAM_TOKENS_PER_SECOND)
+            train = train.first_tokens(most)
+            # scoring a token takes less time than fitting it
+            n_held_out = len(self.splits.valid) + len(self.splits.test)
+            splits = self.splits if n_held_out <= most else self.sample
         options = {**job.row.options, "tokens": len(train)}
-        key = hash_of({"hstree": __version__, "text": self.content, "kneser-ney": options})
+        held_out = [list(part.lines) for part in (splits.valid, splits.test)]
+        depends = {
+            "hstree": __version__,
+            "text": self.content,
+            "held out": held_out,
+            "kneser-ney": options,
+        }
+        key = hash_of(depends)
         if (kept := self.kept(home, key)) is not None:
             return kept
         if not self.makes:
@@ -473,13 +536,13 @@ class Runner:
         steps = Steps(training=time.perf_counter() - began)
         scores: dict[Held, TextScore] = {}
         for split in NLL:
-            part: Corpus = getattr(self.splits, split)
+            part: Corpus = getattr(splits, split)
             is_oov = part.with_vocabulary(train.vocabulary).ids(slice(None)) < 0
             scores[split] = TextScore.of(np.asarray(model.nll(part), np.float64), is_oov)
         home.mkdir(parents=True, exist_ok=True)
         return self._keep(
             home,
-            self.splits,
+            splits,
             scores,
             {},
             key=key,
@@ -492,9 +555,10 @@ class Runner:
 
     # What is kept
 
-    def kept(self, folder: Path, key: str) -> JobResult | None:
-        """Return the result of a finished job; None where there is none of this key.
+    def kept(self, folder: Path, key: str, model: Path | None = None) -> JobResult | None:
+        """Return the result of a finished job in a folder; None where there is none of this key.
 
+        `model` is the folder of its trained model; None for an n-gram model, which has none.
         A folder that is damaged in any way counts as none, with a warning.
         """
         if not (folder / RESULT).exists():
@@ -503,8 +567,8 @@ class Runner:
             result = read_json(folder / RESULT, JobResult)
             if result.interrupted or result.key != key:
                 return None
-            if result.seed is not None:
-                load_model(folder / MODEL)
+            if model is not None:
+                load_model(model)
             for name in NLL.values():
                 digest = hashlib.sha256(read_regular(folder / name)).hexdigest()
                 if digest != result.files.get(name):
@@ -548,6 +612,7 @@ class Runner:
         result = JobResult(
             files=files,
             perplexity={name: p if math.isfinite(p) else None for name, p in of_splits.items()},
+            scored=results.TokenCounts(len(splits.valid), len(splits.test)),
             seen=read_before(
                 splits.test,
                 train=splits.train.source,

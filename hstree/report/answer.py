@@ -81,6 +81,8 @@ def _why_none(comparison: Comparison) -> str:
 def _figures(row: RowResult) -> str:
     """Return the validation perplexity and the seconds of a candidate."""
     text = f"validation perplexity {figure(row.valid, 1)}"
+    if row.sample is not None:
+        text += f" on the first {row.sample.valid:,} tokens"
     if row.steps.total is None:
         return text
     return f"{text}, {_seconds(row.steps.total)} s from the text"

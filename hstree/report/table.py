@@ -51,8 +51,10 @@ def _cell(column: Column, row: RowResult) -> Cell:
         case None:
             return Cell()
         case Spread() as test:
-            spread = "" if test.sd is None else f"± {test.sd:.2f}\n"
-            note = f"{spread}n = {test.n}" if row.kind != "ngram" else ""
+            notes = [] if test.sd is None else [f"± {test.sd:.2f}"]
+            notes += [f"n = {test.n}"] if row.kind != "ngram" else []
+            notes += [] if row.sample is None else [f"first {row.sample.test:,} tokens"]
+            note = "\n".join(notes)
             mark = "*" if row.at_epoch_limit else ""
             return Cell(column.form(test.mean) + mark, test.mean, note)
         case Speed() as speed:  # as a multiple of flat's, if that was measured too
@@ -88,7 +90,8 @@ _perplexity = partial(number, least=1)
 
 #: The columns; `page.html` says what each means.
 _COLUMNS = [
-    Column("valid", "perplexity", "always", "perplexity.valid.mean", _perplexity),
+    Column("valid", "perplexity", "always", "perplexity.valid.mean", _perplexity, lambda row: (
+        f"first {row.sample.valid:,} tokens" if row.sample else "")),
     Column("test", "perplexity", "always", "perplexity.test", _perplexity),
     Column("from text", "seconds", "always", "steps.total", note=lambda row: (
         f"{row.from_text_times_flat:.3g}{TIMES} flat" if row.from_text_times_flat else "")),

@@ -3,13 +3,20 @@
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hstree.experiments.results import SAME_TIME, TOLERANCE, Epochs, Halving, Seconds, Steps
+from hstree.experiments.results import (
+    SAME_TIME,
+    TOLERANCE,
+    Epochs,
+    Halving,
+    Seconds,
+    Steps,
+    TokenCounts,
+)
 from hstree.experiments.significance import Ratio
 from hstree.report.answer import verdict_of
 from hstree.report.page import markup, page_of
@@ -341,12 +348,12 @@ def test_a_name_is_text_in_the_answer():
 
 
 def test_the_conditions_have_the_rule_and_the_sizes_of_the_samples():
-    compared = a_comparison(a_row("a", at_epoch_limit=1))
-    page = html_of(msgspec.structs.replace(compared, whole={"test": 9_000}))
+    compared = a_comparison(a_row("a", at_epoch_limit=1, sample=TokenCounts(50, 60)))
+    page = html_of(compared)
     text = re.sub("<[^>]+>", "", page)
     for part in (
         "at most 6 epochs",
-        "test 8,243 (a sample of 9,000)",
+        "first 50 tokens of the validation split and the first 60 of the test split: a",
         "lines 1 to 1,000",
         "1 of 1 row, marked *",
     ):

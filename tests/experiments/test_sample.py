@@ -1,0 +1,177 @@
+"""Samples of the held-out tokens where the time is bounded, and scores of all of them."""
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+import hstree
+from hstree.experiments import compare as comparisons
+from hstree.experiments import results
+from hstree.experiments.compare import Table
+from hstree.experiments.results import JobResult, Steps, TokenCounts
+from hstree.experiments.run import ALL, Runner
+from hstree.experiments.significance import paired_ratio
+from hstree.report import verdict_of
+from tests.experiments.conftest import QUICK
+from tests.texts import contents
+
+#: Tokens of a sample, at most.
+SAMPLE = 100
+STOP = hstree.Seconds(0.2)
+ROWS = ["huffman", "flat", "2 x huffman", "huffman + ngrams", "kn2"]
+
+
+@pytest.fixture(autouse=True)
+def small_sample(monkeypatch):
+    monkeypatch.setattr(results, "SAMPLE", SAMPLE)
+
+
+def compare(splits, folder, rows=ROWS, **options):
+    how = {"stop": STOP, "speed_rounds": 0, **QUICK, **options}
+    return hstree.compare(splits, rows, folder, **how)
+
+
+def nlls(compared, name, split, *, sampled=False):
+    """The kept nll of every token that a row was scored on, for each of its jobs."""
+    folders = [compared.folder / job.folder for job in compared.row(name).jobs]
+    if not sampled and name != "kn2":
+        folders = [folder / ALL for folder in folders]
+    return [np.load(folder / f"{split}_nll.npy") for folder in folders]
+
+
+def sizes(splits):
+    return len(splits.valid), len(splits.test)
+
+
+def test_rows_are_scored_on_all_tokens_where_that_takes_a_tenth_of_the_time(splits, tmp_path):
+    compared = compare(splits, tmp_path, stop=hstree.Seconds(1))
+    assert (compared.tokens["valid"], compared.tokens["test"]) == sizes(splits)
+    assert all(row.sample is None for row in compared.rows)
+    for name in ("huffman", "flat", "huffman + ngrams"):
+        row = compared.row(name)
+        model = hstree.load_model(compared.folder / row.jobs[0].folder / "model")
+        assert row.valid == pytest.approx(model.perplexity(splits.valid))
+        assert row.test == pytest.approx(model.perplexity(splits.test))
+    assert len(nlls(compared, "kn2", "test")[0]) == len(splits.test)
+    assert results.SAMPLED not in str(compared)
+
+
+def test_the_sample_is_the_first_lines_and_its_figures_are_marked(splits, tmp_path, monkeypatch):
+    monkeypatch.setattr(comparisons, "_SCORING_SHARE", 0)
+    compared = compare(splits, tmp_path)
+    valid, test = (part.first_tokens(SAMPLE) for part in (splits.valid, splits.test))
+    sample = TokenCounts(len(valid), len(test))
+    assert max(sample.valid, sample.test) <= SAMPLE
+    trained = [row for row in compared.rows if row.kind != "ngram"]
+    assert all(row.sample == sample for row in trained)
+    row = compared.row("huffman")
+    model = hstree.load_model(compared.folder / row.jobs[0].folder / "model")
+    assert row.test == pytest.approx(model.perplexity(test))
+    # in the table, in the sentence, in the CSV file
+    cells = dict(zip(compared.table().columns, compared.table().rows[0], strict=True))
+    for title in ("valid", "test", "ratio to flat", "mixed with kn2"):
+        assert cells[title].endswith(results.SAMPLED)
+    assert f" on the first {sample.valid} tokens" in verdict_of(compared).lines()[0]
+    assert f"the first {sample.valid} tokens of the validation split" in compared.samples()[0]
+    with (compared.folder / results.CSV).open(newline="") as file:
+        line = next(csv.DictReader(file))
+    assert (line["valid_sample"], line["test_sample"]) == (str(sample.valid), str(sample.test))
+
+
+def test_rows_of_two_sizes_are_compared_on_the_tokens_of_both(splits, tmp_path, monkeypatch):
+    """Where only finalists are scored on all tokens, one of them is recommended."""
+
+    def only_finalists(table, finalists):
+        return [row for row in finalists if row.name != "flat"]
+
+    monkeypatch.setattr(Table, "_rows_in_time", only_finalists)
+    compared = compare(splits, tmp_path)
+    flat, huffman = compared.row("flat"), compared.row("huffman")
+    assert (flat.sample is None, huffman.sample) == (False, None)
+    n = flat.sample.test
+    first = [nll[:n] for nll in nlls(compared, "huffman", "test")]
+    level = nlls(compared, "flat", "test", sampled=True)
+    assert huffman.to_flat == paired_ratio(first, level)
+    assert compared.choice.rows == ["huffman", "2 x huffman", "huffman + ngrams"]
+    assert compared.best.sample is None
+    rows = {line[0]: line for line in compared.table().rows}
+    columns = compared.table().columns
+    marks = {name: [results.SAMPLED in cell for cell in line] for name, line in rows.items()}
+    assert [columns[i] for i, is_marked in enumerate(marks["huffman"]) if is_marked] == [
+        "ratio to flat"
+    ]
+    assert marks["flat"][columns.index("valid")]
+
+
+def test_the_scores_of_all_tokens_are_kept(splits, tmp_path):
+    stop = hstree.Seconds(1)
+    first = compare(splits, tmp_path, stop=stop)
+    before = contents(tmp_path / "runs")
+    again = compare(splits, tmp_path, stop=stop)
+    assert again.rows == first.rows
+    assert contents(tmp_path / "runs") == before
+
+    # what is missing or damaged is scored again, without training
+    shutil.rmtree(tmp_path / "runs/huffman/seed-0" / ALL)
+    file = tmp_path / "runs/flat/seed-0" / ALL / "test_nll.npy"
+    file.write_bytes(file.read_bytes()[:-8])
+    with pytest.warns(UserWarning, match="test_nll.npy is not the file that was written"):
+        again = compare(splits, tmp_path, stop=stop)
+    assert [row.perplexity for row in again.rows] == [row.perplexity for row in first.rows]
+    assert again.row("flat").steps == first.row("flat").steps
+
+
+def test_several_jobs_score_all_tokens(splits, tmp_path):
+    compared = compare(splits, tmp_path, ROWS[:2], stop=hstree.Seconds(1), n_jobs=2)
+    assert all(row.sample is None for row in compared.rows)
+
+
+def test_an_evaluation_scores_all_tokens(splits, tmp_path):
+    evaluation = hstree.evaluate("huffman", splits, stop=hstree.Seconds(1), **QUICK)
+    assert evaluation.row.sample is None
+    assert evaluation.perplexity == pytest.approx(evaluation.model.perplexity(splits.test))
+
+
+def test_the_rounds_say_how_many_tokens_they_are_ranked_by(splits, tmp_path):
+    compared = compare(splits, tmp_path, ["huffman", "flat", "random"], stop=hstree.Halving(0.15))
+    rounds = json.loads((tmp_path / "rounds.json").read_bytes())
+    n = rounds["valid_tokens"]
+    assert n == len(splits.valid.first_tokens(SAMPLE))
+    (name,) = set(rounds["rounds"][0]["rows"]) - set(rounds["rounds"][-1]["rows"])
+    ranked_by = rounds["rounds"][0]["valid"][name]
+    (nll,) = nlls(compared, name, "valid", sampled=True)
+    assert np.exp(nll[:n].mean()) == pytest.approx(ranked_by)
+
+
+@pytest.mark.parametrize(
+    ("stop", "costs", "scored"),
+    [
+        # a tenth of a minute for all, and for the two finalists
+        (hstree.Halving(1), {"huffman": 2, "flat": 3.9, "random": 0.05, "gmm": 9}, ["random"]),
+        (hstree.Halving(1), {"huffman": 2, "flat": 3, "random": 0.05, "gmm": 0.01},
+         ["gmm", "random"]),
+        # both finalists or none
+        (hstree.Halving(1), {"huffman": 2, "flat": 4.1, "random": 1, "gmm": 1}, None),
+        # a tenth of the seconds of all jobs
+        (hstree.Seconds(10), {"huffman": 1, "flat": 1, "random": 1, "gmm": 0.9}, ["random", "gmm"]),
+        (hstree.Seconds(10), {"huffman": 1, "flat": 1, "random": 1, "gmm": 1.1}, None),
+    ],
+)  # fmt: skip
+def test_finalists_are_scored_first_then_the_cheapest(splits, tmp_path, stop, costs, scored):
+    runner = Runner.of(splits, [*costs, "kn2"], tmp_path, stop, 1, QUICK)
+    sample = TokenCounts(len(runner.sample.valid), len(runner.sample.test))
+    share = (sample.valid + sample.test) / sum(sizes(splits))
+    result = JobResult(
+        key="", files={}, row="", seed=0, perplexity=dict.fromkeys(results.SCORED), parameters=1,
+        options={}, steps=Steps(), scored=sample,
+    )  # fmt: skip
+    done = {name: [[replace(result, scoring=cost * share)]] for name, cost in costs.items()}
+    table = Table(runner, done={**done, "kn2": [[result]]})
+    trained = [row for row in runner.rows if row.is_trained]
+    finalists = trained if isinstance(stop, hstree.Seconds) else trained[:2]
+    rows = [row.name for row in table._rows_in_time(finalists)]
+    assert rows == ([] if scored is None else ["huffman", "flat", *scored])
