@@ -11,6 +11,7 @@ import pytest
 import hstree
 from hstree._compiled import kernels
 from hstree._files import locked
+from hstree.data.splits import Splits
 from hstree.data.text_score import perplexity
 from hstree.errors import InputError, OptionError
 from hstree.experiments.compare import best_weight, frequency_bands, mixed_nll, plan_of
@@ -21,7 +22,7 @@ from hstree.experiments.significance import paired_ratio
 from hstree.models.ensemble import mean_probability
 from tests.experiments.conftest import QUICK, ROWS
 from tests.needs import NUMBA
-from tests.texts import contents
+from tests.texts import contents, corpus_of
 
 ONE = hstree.Epochs(1)
 
@@ -79,19 +80,69 @@ def test_rows_with_a_layer_are_compared_with_flat_under_the_same_layer(splits, t
     assert row.to_like == paired_ratio(nlls(found, row.name), nlls(found, "flat + ngrams"))
 
 
-def test_rows_are_mixed_with_the_n_gram_model(compared):
-    weights, tests = [], []
-    (kn_valid,), (kn_test,) = nlls(compared, "kn2", "valid"), nlls(compared, "kn2")
-    for valid, test in zip(
-        nlls(compared, "huffman", "valid"), nlls(compared, "huffman"), strict=True
-    ):
-        weights.append(best_weight(valid, kn_valid))
-        mixed = mixed_nll(weights[-1], test, kn_test)
-        tests.append(perplexity(float(mixed.sum()), len(mixed)))
-    mixture = compared.row("huffman").mixture
-    assert mixture.weight == pytest.approx(np.mean(weights))
-    assert mixture.test == pytest.approx(np.mean(tests))
-    assert compared.row("kn2").mixture is None
+@pytest.fixture(scope="module")
+def complementary(tmp_path_factory):
+    """A comparison of rows and an n-gram model that each know something that the other lacks.
+
+    The next word depends on the last word or, as often, on the one before, which kn2 does not see.
+    """
+    draw, lines = np.random.default_rng(0), []
+    for _ in range(300):
+        words = draw.integers(0, 20, 2).tolist()
+        for kind in draw.choice(3, 18, p=[0.4, 0.4, 0.2]):
+            after = [words[-1] + 1, 3 * words[-2] + 2, int(draw.integers(20))]
+            words.append(after[kind] % 20)
+        lines.append(" ".join(f"w{word}" for word in words))
+    splits = Splits.of(corpus_of(tmp_path_factory.mktemp("text"), lines))
+    rows = ["huffman", "2 x huffman", "flat", "kn2"]
+    return compare(splits, rows, tmp_path_factory.mktemp("c"), stop=hstree.Epochs(3), seeds=2)
+
+
+@pytest.mark.parametrize("name", ["huffman", "2 x huffman"])
+def test_rows_are_mixed_with_the_n_gram_model(complementary, name):
+    """The weight is fitted on the validation split, and the mixture scored on the test split."""
+    row = complementary.row(name)
+    of_splits = {
+        split: [
+            mean_probability(seed) for seed in np.array_split(nlls(complementary, name, split), 2)
+        ]
+        for split in ("valid", "test")
+    }
+    (kn_valid,), (kn_test,) = (nlls(complementary, "kn2", split) for split in ("valid", "test"))
+    weights = [best_weight(valid, kn_valid) for valid in of_splits["valid"]]
+    assert all(0.1 < weight < 0.9 for weight in weights)
+    on_test = [best_weight(test, kn_test) for test in of_splits["test"]]
+    assert abs(np.mean(weights) - np.mean(on_test)) > 0.01
+    mixed = [
+        -np.log(weight * np.exp(-test) + (1 - weight) * np.exp(-kn_test))
+        for weight, test in zip(weights, of_splits["test"], strict=True)
+    ]
+    tests = [perplexity(float(nll.sum()), len(nll)) for nll in mixed]
+    assert row.mixture.ngram == "kn2"
+    assert row.mixture.weight == pytest.approx(np.mean(weights))
+    assert row.mixture.test == pytest.approx(np.mean(tests))
+    assert row.mixture.test < min(row.test, complementary.row("kn2").test)
+    assert complementary.row("kn2").mixture is None
+
+
+def test_the_best_weight_has_the_lowest_total(complementary):
+    (first, *_), (other,) = (
+        nlls(complementary, "huffman", "valid"),
+        nlls(complementary, "kn2", "valid"),
+    )
+    totals = [
+        float(mixed_nll(weight, first, other).sum()) for weight in np.linspace(0.01, 0.99, 99)
+    ]
+    assert best_weight(first, other) == pytest.approx(0.01 + 0.01 * np.argmin(totals), abs=0.01)
+
+
+def test_the_recommended_row_is_compared_with_its_rival(complementary):
+    choice = complementary.choice
+    chosen, rival = (nlls(complementary, name) for name in (choice.chosen, choice.rival))
+    pairs = [[mean_probability(pair) for pair in np.array_split(nll, 2)] for nll in (chosen, rival)]
+    assert choice.chosen != choice.rival
+    assert choice.to_rival == paired_ratio(*pairs)
+    assert choice.to_rival.ratio < 0.99
 
 
 def test_bands_partition_words_and_test_tokens(compared, splits):

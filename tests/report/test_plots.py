@@ -85,10 +85,12 @@ def test_rows_that_are_beaten_are_grey_by_the_cost_of_the_plot(plot, expected):
 
 
 def test_curves_end_at_the_seconds_of_the_table():
-    rows = [trained("a"), trained("b", each=4.0, before=25.0)]
+    """They begin after the vectors, the tree and the preparation of the output layer."""
+    steps = Steps(vectors=25.0, tree=2.0, preparation=3.0, training=8.0)
+    rows = [trained("a"), msgspec.structs.replace(trained("b"), steps=steps)]
     figure = figures(*rows)["plot-learning"]
-    assert [line[3] for line in lines(figure)] == [10.0, 20.0, 29.0, 33.0]
-    assert [row.steps.total for row in rows] == [20.0, 33.0]
+    assert [line[3] for line in lines(figure)] == [10.0, 20.0, 34.0, 38.0]
+    assert [row.steps.total for row in rows] == [20.0, 38.0]
 
 
 def test_a_part_of_an_epoch_takes_its_share():

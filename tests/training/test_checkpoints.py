@@ -219,10 +219,12 @@ def test_the_seconds_before_every_pause_are_counted(texts, tmp_path, monkeypatch
     monkeypatch.setattr(LogBilinearTrainer, "step", timed)
     whole = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts)
     stopped_after(monkeypatch, {3, 40, 41, 95})
-    parts = []
+    began, parts = now[0], []
     while not parts or parts[-1].history_.interrupted:
-        part = new_model(spec_of("tree", texts[0]), **SMALL)
-        parts.append(part.fit(*texts, checkpoints=tmp_path))
+        elapsed = now[0] - began
+        part = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts, checkpoints=tmp_path)
+        assert part.history_.before == elapsed
+        parts.append(part)
     assert len(parts) > 3
     assert [e.seconds for e in parts[-1].history_.epochs] == [
         e.seconds for e in whole.history_.epochs
