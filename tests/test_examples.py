@@ -146,7 +146,7 @@ def test_the_notebook(notebook, tmp_path):
     assert len(last("tree.plot")["image/png"]) > 10_000
     table = last("rows = ")["text/html"]
     assert all(f"{row}</td><td>" in table for row in rows)
-    assert re.match('<p><strong>\\w+</strong>: .*</p><img src="data:image/svg', table)
+    assert re.match('<p>Recommended: \\w+ .*</p><img src="data:image/svg', table)
     assert last("comparison.best")["text/plain"].strip("'") in rows
     assert all(f"<th>{row}</th>" in last("frame = ")["text/html"] for row in rows)
     assert len(last("axes = ")["image/png"]) > 5_000

@@ -95,8 +95,9 @@ def compare(
         Made if it is missing; locked during the comparison. Gets ``trees``, ``runs``,
         ``words.tsv``, ``results.json`` and ``results.csv``.
     stop : Epochs, Seconds or Halving, optional
-        When trainings stop; ten minutes by halving by default. Where the time is bounded,
-        validation and test are samples of at most 50,000 tokens.
+        When trainings stop; ten minutes by halving by default. Where the time is bounded, rows are
+        scored on the first 50,000 tokens of a split, and at the end on all of them as far as that
+        takes a tenth of the time: the rows that trained longest first.
     seeds : int, default 1
         Number of random states, from `random_state` on. Each has its own random trees, starting
         vectors and order of the text, the same for all rows.

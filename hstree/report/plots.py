@@ -68,7 +68,7 @@ def _against(
         kind = "dot" if row.can_be_chosen else "aside"
         marks.append(Mark(i, kind, [(x, test)], [row.name, x, test, sd]))
     kinds = {mark.kind for mark in marks}
-    aside = " Rows that cannot be the answer take no part." if "aside" in kinds else ""
+    aside = " Rows that cannot be recommended take no part." if "aside" in kinds else ""
     bars = " Bars: one standard deviation over seeds." if "whisker" in kinds else ""
     return Figure(
         f"plot-{id}", title,

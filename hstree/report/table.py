@@ -94,7 +94,8 @@ _COLUMNS = [
         f"first {row.sample.valid:,} tokens" if row.sample else "")),
     Column("test", "perplexity", "always", "perplexity.test", _perplexity),
     Column("from text", "seconds", "always", "steps.total", note=lambda row: (
-        f"{row.from_text_times_flat:.3g}{TIMES} flat" if row.from_text_times_flat else "")),
+        f"{number(1 / row.from_text_times_flat)} of flat\u2019s"
+        if row.from_text_times_flat else "")),
     Column("to flat", "perplexity", "wide", "to_flat"),
     Column("like for like", "perplexity", "wide", "to_like"),
     Column("training", "times flat", "wide", "training"),
