@@ -543,8 +543,6 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
                 or any(figure_at(column.path, row) is not None for row in self.rows)
             )
         ]
-        sampled = {row.name for row in self.rows if row.sample is not None}
-        flat = next((row.name for row in self.rows if row.is_flat), None)
         lines = []
         for row in self.rows:
             cells = {column.key: column.form(figure_at(column.path, row)) for column in columns}
@@ -556,11 +554,9 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
             for key, ratio in {"to_flat": row.to_flat, "to_like": row.to_like}.items():
                 if ratio is not None and ratio.low is not None and ratio.low != ratio.high:
                     cells[key] += f" [{ratio.low:.3f},{ratio.high:.3f}]"
-            ngram = None if row.mixture is None else row.mixture.ngram
-            others = {"valid": None, "test": None, "to_flat": flat, "to_like": row.like}
-            for key, other in {**others, "mixed_test": ngram}.items():
-                if key in cells and cells[key] != "-" and sampled & {row.name, other}:
-                    cells[key] += SAMPLED
+            for column in columns:
+                if cells[column.key] != "-" and self.sample(column.path, row) is not None:
+                    cells[column.key] += SAMPLED
             lines.append(list(cells.values()))
         ngrams = [row.mixture.ngram for row in self.rows if row.mixture is not None]
         titles = {column.key: column.title for column in columns}
@@ -572,6 +568,24 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     def oov_rate(self, split: Split) -> float:
         """Return the fraction of a split's tokens that are out of vocabulary."""
         return self.oov[split] / self.tokens[split] if self.tokens[split] else 0.0
+
+    def sample(self, path: str, row: RowResult) -> TokenCounts | None:
+        """Return the sample that a figure of a row is of; None for one of all tokens, or none.
+
+        Ratios and mixtures are of the tokens that both rows were scored on. `path` leads to the
+        figure, as in `COLUMNS`.
+        """
+        part = path.partition(".")[0]
+        others = {
+            "perplexity": None,
+            "to_flat": next((other.name for other in self.rows if other.is_flat), None),
+            "to_like": row.like,
+            "mixture": None if row.mixture is None else row.mixture.ngram,
+        }
+        if part not in others:
+            return None
+        both = [other for other in self.rows if other.name in (row.name, others[part])]
+        return next((other.sample for other in both if other.sample is not None), None)
 
     def samples(self) -> list[str]:
         """Return a sentence, with the rows it is of, for each sample that rows were scored on."""
@@ -594,22 +608,29 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         return [f"{', '.join(of_rows)}: {sentence}" for sentence, of_rows in names.items()]
 
 
+def eligible_rows(rows: Sequence[RowResult]) -> list[RowResult]:
+    """Return the rows that can be recommended.
+
+    N-gram models, rows whose test split was read before and rows without a finite perplexity take
+    no part, nor do rows that were scored on a sample of the held-out tokens where others were
+    scored on all: their figures cannot be compared.
+    """
+    eligible = [row for row in rows if row.can_be_chosen]
+    return [row for row in eligible if row.sample is None] or eligible
+
+
 def choose(rows: Sequence[RowResult]) -> Choice | None:
     """Recommend the row of the lowest validation perplexity, under every stopping rule.
 
     The first of equals is recommended. Of the rows within `TOLERANCE` of it, the one that takes the
     least time from the text to the model is the cheaper alternative, where that is less time than
     the recommended row takes. Validation decides, so that the choice does not lower the test
-    perplexity of a row. N-gram models, rows whose test split was read before and rows without a
-    finite perplexity take no part, nor do rows that were scored on a sample of the held-out tokens
-    where others were scored on all. None without any row to choose. The comparison to the rival is
-    left to the caller.
+    perplexity of a row. None without any row to choose. The comparison to the rival is left to the
+    caller.
     """
-    eligible = [row for row in rows if row.can_be_chosen]
+    eligible = eligible_rows(rows)
     if not eligible:
         return None
-    # figures of a sample cannot be compared with those of all tokens
-    eligible = [row for row in eligible if row.sample is None] or eligible
     chosen = min(eligible, key=lambda row: row.valid)
     others = [row for row in eligible if row is not chosen]
 

@@ -117,10 +117,10 @@ def _against_flat(comparison: Comparison, row: RowResult) -> str:
     Nothing is said of a flat softmax that trained for other epochs and other seconds.
     """
     other = next((one for one in comparison.rows if one.is_flat), None)
-    ratio = row.to_flat
+    ratio, sample = row.to_flat, comparison.sample("to_flat", row)
     if row.layer is not None:
         other = None if row.like is None else comparison.row(row.like)
-        ratio = row.to_like
+        ratio, sample = row.to_like, comparison.sample("to_like", row)
     if other is None or ratio is None or other is row:
         return ""
     training = _same_training(row, other)
@@ -132,8 +132,9 @@ def _against_flat(comparison: Comparison, row: RowResult) -> str:
     noise = ""
     if per_cent and ratio.low is not None and ratio.high is not None:
         noise = " (within the noise)" if ratio.low <= 1 <= ratio.high else ""
+    tokens = "" if sample is None else f" on the first {sample.test:,} tokens"
     return (
-        f"Its test perplexity is {difference} that of {other.name}{noise}, after the same "
+        f"Its test perplexity{tokens} is {difference} that of {other.name}{noise}, after the same "
         f"{training}."
     )
 

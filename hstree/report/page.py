@@ -55,7 +55,7 @@ def markup(page: Page, folder: Path) -> str:
     comparison = page.comparison
     choice = comparison.choice
     styles = styles_of(comparison.rows, comparison.best)
-    columns, cells = table_of(comparison.rows, oov=bool(comparison.oov["test"]))
+    columns, cells = table_of(comparison)
     options = config_of(comparison.options)
     model, training = kind_of(options).model.describe(options)
     scripts = [(ASSETS / name).read_text("utf-8") for name in _SCRIPTS]

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from msgspec.structs import replace
 
-from hstree.experiments.results import Band, Comparison, RowResult, figure_at
+from hstree.experiments.results import Band, Comparison, RowResult, eligible_rows, figure_at
 from hstree.report.figure import Axis, Figure, Mark, Side
 from hstree.report.formats import number
 
@@ -59,16 +59,20 @@ def _against(
 ) -> Figure:
     """Draw test perplexity over a cost, and the front."""
     marks = []
+    eligible = {row.name for row in eligible_rows(rows)}
     for i, row in enumerate(rows):
         x, test, sd = figure_at(path, row), row.perplexity["test"].mean, row.perplexity["test"].sd
         if not x or not test:
             continue
         if sd:
             marks.append(Mark(i, "whisker", [(x, test - sd), (x, test + sd)]))
-        kind = "dot" if row.can_be_chosen else "aside"
+        kind = "dot" if row.name in eligible else "aside"
         marks.append(Mark(i, kind, [(x, test)], [row.name, x, test, sd]))
     kinds = {mark.kind for mark in marks}
     aside = " Rows that cannot be recommended take no part." if "aside" in kinds else ""
+    sampled = [row.name for row in rows if row.sample is not None]
+    if 0 < len(sampled) < len(rows):
+        aside += f" Scored on a sample of the tokens: {', '.join(sampled)}."
     bars = " Bars: one standard deviation over seeds." if "whisker" in kinds else ""
     return Figure(
         f"plot-{id}", title,

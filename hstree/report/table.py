@@ -1,10 +1,10 @@
 """The table of the page: its columns, each shown when a row has its figure, and their cells."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from hstree.experiments.results import RowResult, Speed, Spread, TreeFigures, figure_at
+from hstree.experiments.results import Comparison, RowResult, Speed, Spread, TreeFigures, figure_at
 from hstree.experiments.significance import Ratio
 from hstree.report.formats import DASH, TIMES, number, signed
 
@@ -28,21 +28,30 @@ class Column(NamedTuple):
     note: Callable[[Any], str] = lambda row: ""  #: of a row that has the figure
 
 
-def table_of(rows: Sequence[RowResult], *, oov: bool) -> tuple[list[Column], list[list[Cell]]]:
+def table_of(comparison: Comparison) -> tuple[list[Column], list[list[Cell]]]:
     """Return the columns that a row has a figure for, and the cells of each row.
 
-    `oov` says whether words of the test split are out of vocabulary.
+    Perplexities without words out of vocabulary are shown where the test split has such words.
     """
-    shown, cells = [], []
+    rows, shown, cells = comparison.rows, [], []
     for column in _COLUMNS:
-        of_rows = [_cell(column, row) for row in rows]
-        if any(cell.value is not None for cell in of_rows) and (oov or column.title != "no OOV"):
-            if column.path == "mixture.test":
-                ngrams = [row.mixture.ngram for row in rows if row.mixture is not None]
-                column = column._replace(title=f"{column.title} {ngrams[0]}")
-            shown.append(column)
-            cells.append(of_rows)
-    return shown, [list(of_row) for of_row in zip(*cells, strict=True)]
+        column_cells = [_cell(column, row) for row in rows]
+        if all(cell.value is None for cell in column_cells):
+            continue
+        if column.title == "no OOV" and not comparison.oov["test"]:
+            continue
+        for i, row in enumerate(rows):
+            sample, cell = comparison.sample(column.path, row), column_cells[i]
+            if sample is not None and cell.value is not None:
+                n = sample.valid if ".valid" in column.path else sample.test
+                notes = [cell.note, f"first {n:,} tokens"]
+                column_cells[i] = cell._replace(note="\n".join(filter(None, notes)))
+        if column.path == "mixture.test":
+            ngrams = [row.mixture.ngram for row in rows if row.mixture is not None]
+            column = column._replace(title=f"{column.title} {ngrams[0]}")
+        shown.append(column)
+        cells.append(column_cells)
+    return shown, [list(row_cells) for row_cells in zip(*cells, strict=True)]
 
 
 def _cell(column: Column, row: RowResult) -> Cell:
@@ -51,10 +60,8 @@ def _cell(column: Column, row: RowResult) -> Cell:
         case None:
             return Cell()
         case Spread() as test:
-            notes = [] if test.sd is None else [f"± {test.sd:.2f}"]
-            notes += [f"n = {test.n}"] if row.kind != "ngram" else []
-            notes += [] if row.sample is None else [f"first {row.sample.test:,} tokens"]
-            note = "\n".join(notes)
+            spread = "" if test.sd is None else f"± {test.sd:.2f}\n"
+            note = f"{spread}n = {test.n}" if row.kind != "ngram" else ""
             mark = "*" if row.at_epoch_limit else ""
             return Cell(column.form(test.mean) + mark, test.mean, note)
         case Speed() as speed:  # as a multiple of flat's, if that was measured too
@@ -90,8 +97,7 @@ _perplexity = partial(number, least=1)
 
 #: The columns; `page.html` says what each means.
 _COLUMNS = [
-    Column("valid", "perplexity", "always", "perplexity.valid.mean", _perplexity, lambda row: (
-        f"first {row.sample.valid:,} tokens" if row.sample else "")),
+    Column("valid", "perplexity", "always", "perplexity.valid.mean", _perplexity),
     Column("test", "perplexity", "always", "perplexity.test", _perplexity),
     Column("from text", "seconds", "always", "steps.total", note=lambda row: (
         f"{number(1 / row.from_text_times_flat)} of flat\u2019s"

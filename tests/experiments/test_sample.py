@@ -16,6 +16,7 @@ from hstree.experiments.results import JobResult, Steps, TokenCounts
 from hstree.experiments.run import ALL, Runner
 from hstree.experiments.significance import paired_ratio
 from hstree.report import verdict_of
+from hstree.report.table import table_of
 from tests.experiments.conftest import QUICK
 from tests.texts import contents
 
@@ -105,6 +106,14 @@ def test_rows_of_two_sizes_are_compared_on_the_tokens_of_both(splits, tmp_path, 
         "ratio to flat"
     ]
     assert marks["flat"][columns.index("valid")]
+    titles, cells = table_of(compared)
+    for row, row_cells in zip(compared.rows, cells, strict=True):
+        noted = {
+            title.title for title, cell in zip(titles, row_cells, strict=True)
+            if "tokens" in cell.note
+        }  # fmt: skip
+        assert noted == {"huffman": {"to flat"}, "kn2": {"to flat"}}.get(row.name, noted)
+        assert ("valid" in noted) == (row.name == "flat")
 
 
 def test_the_scores_of_all_tokens_are_kept(splits, tmp_path):

@@ -21,7 +21,9 @@ from hstree.experiments.results import (
 )
 from hstree.report import page as pages
 from hstree.report.table import table_of
-from tests.report.comparison import a_row, chosen, leave, small_trees, write_page
+from tests.report.comparison import a_comparison, a_row, chosen, leave, small_trees, write_page
+
+NO_OOV = {"train": 0, "valid": 0, "test": 0}
 
 
 @pytest.fixture
@@ -78,8 +80,8 @@ def test_columns_appear_when_a_row_has_them():
         "own", kind="layer", unnormalised=speed, mixture=Mixture("kn5", weight=0.25, test=87.5),
         log_normaliser=NormaliserFigures(mean=-0.034, sd=0.1, unnormalised_perplexity=91.0),
     )  # fmt: skip
-    before = {column.title for column in table_of(plain, oov=False)[0]}
-    columns, rows = table_of([*plain, own], oov=True)
+    before = {column.title for column in table_of(a_comparison(*plain, oov=NO_OOV))[0]}
+    columns, rows = table_of(a_comparison(*plain, own))
     cells = dict(zip((column.title for column in columns), rows[2], strict=True))
     assert {"test", "training", "trained", "valid"} <= before
     assert cells.keys() - before == {
