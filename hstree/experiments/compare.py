@@ -155,9 +155,9 @@ def compare(
             else:
                 finalists = [row for row in runner.rows if row.is_trained]
                 table.finish(runner.rows, runner.first_seconds)
+            jobs = {row.name: runner.jobs_of(row)[0][0] for row in runner.rows if row.is_trained}
+            keys = {job.row.name: table.done[name][0][0].key for name, job in jobs.items()}
             table.score_all(finalists)
-        jobs = {row.name: runner.jobs_of(row)[0][0] for row in runner.rows if row.is_trained}
-        keys = {job.row.name: table.done[name][0][0].key for name, job in jobs.items()}
         models = {job.row.name: runner.folder(job) / MODEL for job in jobs.values()}
         file = runner.home / speed.FILE
         kept = speed.kept_speeds(file, keys, models, runner.splits, speed_rounds)
@@ -460,6 +460,8 @@ class Table:
         The results take the place of those of the sample.
         """
         rows = self._rows_in_time(finalists) if self.runner.is_sampling else []
+        if rows:
+            self.save()
         # rows that trained equally long go together
         for seconds in dict.fromkeys(self.seconds[row.name] for row in rows):
             alike = [row for row in rows if self.seconds[row.name] == seconds]
@@ -483,7 +485,9 @@ class Table:
             jobs = itertools.chain.from_iterable(runner.jobs_of(row))
             done = itertools.chain.from_iterable(self.done[row.name])
             for job, result in zip(jobs, done, strict=True):
-                per_token = result.scoring / max(result.scored.valid + result.scored.test, 1)
+                per_token = result.scoring_seconds / max(
+                    result.scored.valid + result.scored.test, 1
+                )
                 cost[job] = per_token * (self._all_tokens.valid + self._all_tokens.test)
 
         def cost_of(rows: Sequence[Row]) -> float:

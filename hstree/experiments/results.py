@@ -188,7 +188,7 @@ class JobResult(Figures, frozen=True):
 
     `files` has the sha256 of the files of nll beside it. An n-gram model has no seed and no epochs;
     its parameters are its distinct n-grams. Figures that are not finite numbers are None.
-    `scored` are the numbers of tokens that were scored, in `scoring` seconds.
+    `scored` are the numbers of tokens that were scored, in `scoring_seconds`.
     `train` is the perplexity of the first `SAMPLE` training tokens, where it was asked for; `seen`
     names the test lines that were read before, if any.
     """
@@ -202,7 +202,7 @@ class JobResult(Figures, frozen=True):
     options: dict[str, Any]
     steps: Steps
     scored: TokenCounts
-    scoring: Amount = 0.0
+    scoring_seconds: Amount = 0.0
     epochs: list[Epoch] = []
     converged: bool = False
     out_of_time: bool = False

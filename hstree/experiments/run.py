@@ -457,7 +457,7 @@ class Runner:
             raise NotFinishedError
         folder.mkdir(parents=True, exist_ok=True)
         figures = {name: getattr(result, name) for name in result.__struct_fields__}
-        for name in ("files", "perplexity", "log_normaliser", "seen", "scored", "scoring"):
+        for name in ("files", "perplexity", "log_normaliser", "seen", "scored", "scoring_seconds"):
             del figures[name]
         return self._score(folder, load_model(model), self.splits, **figures | {"key": key})
 
@@ -472,7 +472,7 @@ class Runner:
         seconds = time.perf_counter() - began
         made_of = "layer" if model.spec.tree is None else "tree"
         read = {made_of: model.spec.made_from, "training": model.texts}
-        return self._keep(folder, splits, scores, read, scoring=seconds, **figures)
+        return self._keep(folder, splits, scores, read, scoring_seconds=seconds, **figures)
 
     def _fitted(
         self,

@@ -16,7 +16,10 @@ def comparison(tmp_path):
 def test_the_page_is_left_beside_the_results(hstree, comparison):
     ran = hstree("report", "compared")
     assert "compared/report.html" in ran.out
-    assert "Recommended: <strong><bdi>flat</bdi></strong> (" in (comparison / "report.html").read_text()
+    assert (
+        "Recommended: <strong><bdi>flat</bdi></strong> ("
+        in (comparison / "report.html").read_text()
+    )
 
 
 def test_the_file_of_the_results_stands_for_its_folder(hstree, refused, comparison):

@@ -13,7 +13,14 @@ from tests.experiments.conftest import QUICK, ROWS
 from tests.texts import contents
 
 #: What differs from one run to the next: times and what is made of them.
-TIMES = {"steps", "seconds", "tokens_per_second", "vectors", "from_text_times_flat"}
+TIMES = {
+    "steps",
+    "seconds",
+    "scoring_seconds",
+    "tokens_per_second",
+    "vectors",
+    "from_text_times_flat",
+}
 
 
 def untimed(value):

@@ -178,7 +178,7 @@ def test_finalists_are_scored_first_then_the_cheapest(splits, tmp_path, stop, co
         key="", files={}, row="", seed=0, perplexity=dict.fromkeys(results.SCORED), parameters=1,
         options={}, steps=Steps(), scored=sample,
     )  # fmt: skip
-    done = {name: [[replace(result, scoring=cost * share)]] for name, cost in costs.items()}
+    done = {name: [[replace(result, scoring_seconds=cost * share)]] for name, cost in costs.items()}
     table = Table(runner, done={**done, "kn2": [[result]]})
     trained = [row for row in runner.rows if row.is_trained]
     finalists = trained if isinstance(stop, hstree.Seconds) else trained[:2]
