@@ -23,3 +23,11 @@ def full_disk(size):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def nested(depth, kind=list):
+    """Return a list in a list in a list, and so on."""
+    inner = kind()
+    for _ in range(depth):
+        inner = kind([inner])
+    return inner

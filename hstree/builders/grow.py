@@ -4,8 +4,8 @@ A leaf beside which a label is put becomes a node of two children. So old nodes 
 old labels their ids, and the first rows of the grown tree are those of the old one.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from hstree.builders.shared.divisive import divide
 from hstree.builders.shared.join import covered_part
 from hstree.builders.shared.nodes import scale_of
 from hstree.builders.shared.prune import pruned, remainder
-from hstree.data.arrays import as_words
+from hstree.data.arrays import as_words, axes_of, index_of
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import KeyedVectorsLike, WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -30,7 +30,7 @@ from hstree.tree.hierarchy import collapsed_names
 #: Numbers of the table of products of new and old vectors that is held at a time.
 PRODUCTS = 1 << 24
 
-Words = WordVectors | KeyedVectorsLike | Vocabulary | Corpus | Mapping[str, int] | Sequence[str]
+Words = WordVectors | KeyedVectorsLike | Vocabulary | Corpus | Mapping[str, int] | Iterable[str]
 
 
 def grow(tree: Tree, words: Words) -> Tree:
@@ -40,9 +40,10 @@ def grow(tree: Tree, words: Words) -> Tree:
     ----------
     tree : Tree
         Any tree, of several codes a label too.
-    words : WordVectors, Vocabulary, Corpus, dict of counts or sequence of str
-        The new labels. Vectors and counts may be of labels of the tree, too: new vectors are
-        compared with theirs, and their counts take the place of the tree's.
+    words : WordVectors, DataFrame, Vocabulary, Corpus, dict, Series or iterable of str or int
+        The new labels: vectors, counts, or the labels alone. The index of a DataFrame of vectors or
+        of a Series of counts supplies the labels. Vectors and counts may be of labels of the tree,
+        too: new vectors are compared with theirs, and their counts take the place of the tree's.
 
     Returns
     -------
@@ -54,8 +55,9 @@ def grow(tree: Tree, words: Words) -> Tree:
     Raises
     ------
     InputError
-        When one of a sequence of labels is in the tree, no label of the tree has a vector, or the
-        tree has no counts and those of its labels are not among the words'.
+        When one of a sequence of labels is in the tree, they are a set, which has no order, numbers
+        could be labels or counts, no label of the tree has a vector, or the tree has no counts and
+        those of its labels are not among the words'.
 
     Notes
     -----
@@ -76,18 +78,13 @@ def grow(tree: Tree, words: Words) -> Tree:
     >>> grown.labels, grown.child.tolist()  # d is beside c
     (('a', 'b', 'c', 'd'), [-1, 1, -2, 2, -3, -4])
     """
-    if isinstance(words, KeyedVectorsLike):
-        words = WordVectors.from_keyed_vectors(words)
-    elif isinstance(words, Corpus):
-        words = words.counted_vocabulary()
-    elif isinstance(words, Mapping):
-        words = Vocabulary.of(words)
+    words = _typed(words)
     id_of = {label: i for i, label in enumerate(tree.labels)}
     if isinstance(words, WordVectors | Vocabulary):
         labels = words.labels if isinstance(words, WordVectors) else words.words
         new_counts, source = words.counts, words.source
     else:
-        labels, new_counts = _checked_labels(words, id_of), None
+        labels, new_counts = _new_labels(words, id_of), None
         source = dict[str, object](kind="labels")
     for label in labels:
         id_of.setdefault(label, len(id_of))
@@ -105,17 +102,20 @@ def grow(tree: Tree, words: Words) -> Tree:
     meta: dict[str, object] = {"method": "grow"}
     meta["input"] = {**source, "from": tree.meta.get("input")}
     if COLLAPSED in tree.meta:  # names above a leaf go above the node that took its place
-        n, now = tree.n_nodes, dict(zip(tree.child.tolist(), child.tolist(), strict=False))
+        n = tree.n_nodes
+        now = dict(zip(tree.child.tolist(), child.tolist(), strict=False))
+        if n == 0 and len(start) > 1:
+            now = {~0: 0}  # the leaf that was the tree is below a root now
         chains = collapsed_names(tree).items()
         above = [(number if number < n else ~(number - n), chain) for number, chain in chains]
         meta[COLLAPSED] = [[now.get(code, code), *chain] for code, chain in above]
     return Tree(list(id_of), start, child, counts=counts, names=names, meta=meta)
 
 
-def prune(tree: Tree, labels: Sequence[str]) -> Tree:
+def prune(tree: Tree, labels: Iterable[str]) -> Tree:
     """Remove all labels of a tree but these, and the nodes that then have one child or none.
 
-    Labels, nodes and children keep their order, and nodes their names; a label that would occur
+    The order of `labels`, a set too, has no effect. Labels, nodes and children keep their order, and nodes their names; a label that would occur
     twice under a node remains once. For the weight rows, see `carried_rows`. Raises InputError when
     a label is not in the tree, or there is none.
 
@@ -125,7 +125,7 @@ def prune(tree: Tree, labels: Sequence[str]) -> Tree:
     >>> prune(tree, ["c", "a"]).child.tolist()
     [-1, -2]
     """
-    labels = as_words(labels)
+    labels = as_words(list(labels) if isinstance(labels, set | frozenset) else labels)
     if not labels:
         raise InputError("a tree has one label or more; name those that are to stay")
     if unknown := set(labels).difference(tree.labels):
@@ -225,10 +225,37 @@ def regrown(tree: Tree, words: BuilderInput, vocabulary: Vocabulary | None) -> T
     return grow(grown, every)
 
 
-def _checked_labels(words: Sequence[str], known: Mapping[str, int]) -> tuple[str, ...]:
-    """Return new labels; refuse those of the tree, and what are no labels."""
-    if isinstance(words, str) or not all(isinstance(word, str) for word in words):
-        raise InputError("new labels are vectors, counts or a list of str")
+def _typed(words: Any) -> WordVectors | Vocabulary | Sequence[str]:
+    """Return vectors, counts or labels in any form as one of three types."""
+    if isinstance(words, WordVectors | Vocabulary):
+        return words
+    if isinstance(words, Corpus):
+        return words.counted_vocabulary()
+    if isinstance(words, KeyedVectorsLike):
+        return WordVectors.from_keyed_vectors(words)
+    if isinstance(words, Mapping):
+        return Vocabulary.of(words)
+    if not hasattr(words, "__iter__") or isinstance(words, str | bytes):
+        kind = type(words).__name__
+        raise InputError(f"new labels of type {kind}; give vectors, counts or a list of str")
+    axes, index = axes_of(words)[0], index_of(words)
+    is_named = index is not None and type(index).__name__ != "RangeIndex"
+    if axes == 2 or hasattr(words, "columns"):
+        if not is_named:
+            raise InputError("vectors without labels; give hstree.WordVectors(labels, vectors)")
+        return WordVectors.of(words)
+    if axes == 1 and index is not None:  # a Series of numbers
+        if not is_named:
+            raise InputError(
+                "a Series of numbers with a default index is either labels or counts; give labels "
+                "as a list (`.tolist()`), counts with the labels as the index"
+            )
+        return Vocabulary.of(words)
+    return tuple(as_words(words))
+
+
+def _new_labels(words: Sequence[str], known: Mapping[str, int]) -> tuple[str, ...]:
+    """Return new labels, each once; refuse those of the tree."""
     if already := [word for word in words if word in known]:
         raise InputError(
             f"the label {quoted(already[0])} is in the tree already ({len(already):,} of the "

@@ -4,7 +4,7 @@ None of these libraries is imported: what can be detached is a tensor, and an in
 method is that of a Series or a DataFrame.
 """
 
-from collections.abc import Mapping, Sequence, Set, ValuesView
+from collections.abc import Mapping, Sequence, ValuesView
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,7 +14,11 @@ from hstree._text import brief, one_line
 from hstree._typing import Array, refuse_masked
 from hstree.data.vector_files import is_dask
 from hstree.errors import InputError
+from hstree.tree.names import class_name, whole_number
 from hstree.tree.row_numbers import RowNumbers
+
+#: Axes of lists of numbers that are counted, as many as NumPy has.
+MOST_AXES = 64
 
 
 def as_array(values: Any, what: str) -> Array:
@@ -37,12 +41,13 @@ def as_array(values: Any, what: str) -> Array:
     return array
 
 
-def axes_of(values: Any) -> tuple[int, bool]:
+def axes_of(values: Any, depth: int = 0) -> tuple[int, bool]:
     """Return the number of axes of an array, or of lists, of numbers, and whether these are whole.
 
-    (0, False) for anything else. Of lists, the first number decides.
+    (0, False) for anything else, such as lists of more than `MOST_AXES` axes; `depth` are around
+    the values. Of lists, the first number decides.
     """
-    if isinstance(values, str | bytes):
+    if isinstance(values, str | bytes) or depth >= MOST_AXES:
         return 0, False
     if hasattr(values, "detach"):
         return values.ndim, not values.is_floating_point()
@@ -58,7 +63,7 @@ def axes_of(values: Any) -> tuple[int, bool]:
     first = next(iter(values), None)
     if _is_number(first):
         return 1, isinstance(first, Integral)
-    axes, is_whole = axes_of(first)
+    axes, is_whole = axes_of(first, depth + 1)
     return axes and axes + 1, is_whole
 
 
@@ -69,23 +74,28 @@ def index_of(values: Any) -> Any:
 
 
 def as_words(words: Any, what: str = "label") -> tuple[str, ...] | RowNumbers:
-    """Return names as text, whole numbers as their digits; `what` one of them is.
+    """Return names as text, whole numbers of any type as `class_name` names them.
 
-    Raises InputError when they are no list, or one is something else.
+    `what` says what one of them is. Raises InputError when they have no order, as a set, or one is
+    neither text nor a whole number.
     """
-    if isinstance(words, str | bytes | Mapping | Set) or not hasattr(words, "__iter__"):
+    has_no_order = isinstance(words, set | frozenset)
+    if isinstance(words, str | bytes | Mapping) or has_no_order or not hasattr(words, "__iter__"):
         kind = type(words).__name__
-        raise InputError(f"the {what}s are of type {kind}; give a list, in the order of the rows")
+        remedy = ", such as sorted(...)" if has_no_order else ""
+        raise InputError(
+            f"the {what}s are of type {kind}; give a list{remedy}, in the order of the rows"
+        )
     if isinstance(words, RowNumbers):
         return words
     listed = tuple(words.tolist() if hasattr(words, "tolist") else words)
-    if all(map(str.__instancecheck__, listed)):
+    if set(map(type, listed)) <= {str}:
         return listed
     for at, word in enumerate(listed):
-        if not isinstance(word, str | Integral) or isinstance(word, bool):
+        if not isinstance(word, str) and whole_number(word) is None:
             wrong = f"{what} {at} is {brief(word)}"
             raise InputError(f"{wrong}; {what}s must be text or whole numbers")
-    return tuple(word if isinstance(word, str) else str(int(word)) for word in listed)
+    return tuple(map(class_name, listed))
 
 
 def _is_number(value: object) -> bool:

@@ -7,7 +7,7 @@ another vocabulary needs neither time nor memory that grow with the text, other 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import replace
 from itertools import chain, compress, pairwise
 from numbers import Integral
@@ -21,7 +21,7 @@ from hstree._text import plural
 from hstree._typing import Int32, Int64, Integer
 from hstree.data.arrays import axes_of
 from hstree.data.encoding import EncodedText, encode, encoded_again
-from hstree.data.in_memory import encode_ids, encode_lines, encode_tokens
+from hstree.data.in_memory import encode_ids, encode_lines, encode_tokens, is_no_list
 from hstree.data.memory import give_back
 from hstree.data.provenance import texts
 from hstree.data.sources import open_source
@@ -334,8 +334,8 @@ class Corpus:
             return text
         if isinstance(text, str | os.PathLike):
             return cls.read(text, vocabulary=vocabulary)
-        is_table = hasattr(text, "columns") or isinstance(text, Mapping)
-        if is_table or not hasattr(text, "__iter__") or getattr(text, "shape", None) == ():
+        is_table = hasattr(text, "columns")
+        if is_table or is_no_list(text) or getattr(text, "shape", None) == ():
             raise InputError(
                 f"a text of type {type(text).__name__}; give a Corpus, the name of a file, lines, "
                 "lists of tokens, or token ids; of a table, give one column"

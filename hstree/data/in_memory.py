@@ -31,9 +31,15 @@ _MOST_UNNAMED = 1 << 20
 _MOST_EOS = 1 << 24
 
 
+def is_no_list(value: object) -> bool:
+    """Return whether a value is one text, has no order, as a set, or cannot be iterated over."""
+    no_list = str | bytes | Mapping | set | frozenset
+    return isinstance(value, no_list) or not hasattr(value, "__iter__")
+
+
 def iterated(lines: Iterable[T], name: str) -> Iterator[T]:
-    """Iterate over lines; InputError where they are one text, or nothing to iterate over."""
-    if isinstance(lines, str | bytes | Mapping) or not hasattr(lines, "__iter__"):
+    """Iterate over lines; InputError where they are no list, such as one text or a set."""
+    if is_no_list(lines):
         raise InputError(
             f"{name} of type {type(lines).__name__}; give a list of lines (a file is read by "
             "`Corpus.read`)"
@@ -74,11 +80,12 @@ def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedTex
     Where no token holds white space, the hash is that of a file with spaces between them.
     """
     number_of = defaultdict[Any, int](count(1).__next__, {EOS: 0})
+    types = list[str]()
     digest, ids, lengths = hashlib.sha256(), [np.empty(0, np.int32)], list[int]()
     rest = iterated(lines, name)
     while some := list(islice(rest, _LINES)):
         for number, line in enumerate(some, len(lengths) + 1):
-            if isinstance(line, str | bytes | Mapping) or not hasattr(line, "__iter__"):
+            if is_no_list(line):
                 raise InputError(
                     f"{name}: line {number} is of type {type(line).__name__}, no list of tokens; "
                     "`Corpus.from_lines` takes lines, `from_ids` ids; of a table, give one column"
@@ -87,12 +94,15 @@ def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedTex
         lengths += map(len, ended)
         tokens = list(chain.from_iterable(ended))
         try:
+            if any(issubclass(kind, tuple) for kind in set(map(type, tokens))):
+                raise TypeError("tuple")  # whose hash may recurse too deep for Python
             ids.append(np.fromiter(map(number_of.__getitem__, tokens), np.int32, len(tokens)))
         except TypeError as error:  # what cannot be a key of a dict
             raise InputError(f"{name}: tokens must be text or whole numbers ({error})") from error
-        text = "".join(f"{' '.join(map(str, line[:-1]))}\n" for line in ended)
+        types += as_words(list(islice(number_of, len(types), None)), "token")
+        words = map(types.__getitem__, ids[-1].tolist())
+        text = "".join(f"{' '.join(list(islice(words, len(line)))[:-1])}\n" for line in ended)
         digest.update(text.encode("utf-8", "surrogatepass"))
-    types = list(as_words(list(number_of), "token"))
     texts = [isinstance(token, str) for token in number_of][1:]
     if any(texts) and not all(texts):
         word, digits = (quoted(types[1 + texts.index(is_text)]) for is_text in (True, False))

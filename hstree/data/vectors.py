@@ -32,6 +32,7 @@ from hstree.data.vector_files import (
 from hstree.data.vocabulary import checked_counts
 from hstree.data.word_files import read_labels, replacing_with_labels
 from hstree.errors import FileFormatError, InputError, OptionError, explained, naming
+from hstree.tree.names import is_missing
 from hstree.tree.npy import write_array
 from hstree.tree.row_numbers import RowNumbers
 
@@ -162,13 +163,19 @@ class WordVectors:
         """Make word vectors from gensim's ``KeyedVectors``, in the same order.
 
         Counts are kept if there are any, except V, V - 1, ..., 1, which gensim makes up for a file
-        of vectors. gensim is not needed: any object with these attributes will do.
+        of vectors. gensim is not needed: any object with these attributes will do. Raises
+        InputError for a row without a word, as there are where more rows are allocated than filled.
         """
         refuse_masked(keyed.vectors, "vectors")
         counts = counts_of(keyed)
         if counts is not None and len(counts) >= MADE_UP:
             counts = None if (np.diff(counts, append=0) == -1).all() else counts
-        labels = [str(key) for key in keyed.index_to_key]
+        labels = keyed.index_to_key
+        if unnamed := [row for row, key in enumerate(labels) if is_missing(key)]:
+            raise InputError(
+                f"{len(unnamed):,} of the {len(labels):,} rows of the KeyedVectors have no word, "
+                f"the first is row {unnamed[0]}; give it no more rows than words"
+            )
         return cls(labels, np.array(keyed.vectors), counts=counts)
 
     @classmethod

@@ -23,7 +23,7 @@ from hstree.errors import InputError, naming
 from hstree.formats.base import Format, check_quotable, edges_of, write_lines
 from hstree.tree import Tree
 from hstree.tree.order import from_edges
-from hstree.tree.outlines import called, edges_of_graph
+from hstree.tree.outlines import attribute_name, edges_of_graph, node_name
 
 
 def to_networkx(tree: Tree) -> networkx.DiGraph[int]:
@@ -61,7 +61,7 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
         ``name``, or the node itself as text. It may have several parents. ``count`` of the labels,
         all or none, is read. The name of an inner node is its ``name`` or ``label``, or the node
         itself as text where that is not its number in the tree. Children are in the order of
-        ``branch`` if all edges have one, else in that of the edges.
+        ``branch``, a whole number, if edges have one, else in that of the edges.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     ------
     InputError
         When the graph is undirected, has not one root, a cycle, or a node of one child or several
-        parents, or a count is not a whole number.
+        parents, a node has no name, or a count or a branch is not a whole number.
     TreeError
         When two labels are the same, or a count is below zero.
 
@@ -95,13 +95,11 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
 
     leaves = [items[i] for i in tree.leaves.tolist()]
     nodes = [items[i] for i in tree.nodes.tolist()]
-    # Graphs of `to_networkx` call nodes without a name by their number
-    own = [None if str(item) == str(node) else item for node, (item, _) in enumerate(nodes)]
-    called_so = [
-        called(data, is_leaf=False, default=name)
-        for name, (_, data) in zip(own, nodes, strict=True)
-    ]
-    names = [None if name is None else str(name) for name in called_so]
+    names: list[str | None] = []
+    for number, (item, data) in enumerate(nodes):
+        # Graphs of `to_networkx` call nodes without a name by their number
+        is_unnamed = str(item) == str(number) and attribute_name(data, is_leaf=False) is None
+        names.append(None if is_unnamed else node_name(item, data, is_leaf=False))
     counts = [data.get("count") for _, data in leaves]
     has_counts = any(count is not None for count in counts)
     for (item, _), count in zip(leaves, counts, strict=True):
@@ -111,11 +109,11 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
                 "a whole number, or none"
             )
     return Tree(
-        [str(called(data, is_leaf=True, default=item)) for item, data in leaves],
+        [node_name(item, data, is_leaf=True) for item, data in leaves],
         tree.child_start,
         tree.child,
         counts=list(map(int, counts)) if has_counts else None,
-        names=names if any(name is not None for name in names) else None,
+        names=names,
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from hstree._plugins import require
 from hstree._ragged import offsets
 from hstree._typing import Int64
+from hstree.data.arrays import as_words
 from hstree.data.vectors import WordVectors, counts_of
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
@@ -44,13 +45,13 @@ def use_tree(model: Any, tree: Tree) -> None:
     >>> use_tree(model, hstree.build("huffman", vocabulary_of(model)))  # doctest: +SKIP
     >>> model.train(sentences, total_examples=len(sentences), epochs=5)  # doctest: +SKIP
     """
-    words = _words(model)
+    key_of_word = _keys(model)
     if model.negative:
         raise OptionError(
             f"the model also uses negative sampling, negative={model.negative}; make it with "
             "Word2Vec(hs=1, negative=0)"
         )
-    labels, expected = set(tree.labels), set(words)
+    labels, expected = set(tree.labels), key_of_word.keys()
     differences = [
         f"{len(only)} {which} are only in {owner} ({min(only)!r}, ...)"
         for which, owner, only in (
@@ -66,9 +67,9 @@ def use_tree(model: Any, tree: Tree) -> None:
         )
     paths = paths_of(tree)
     for label, code, point in zip(tree.labels, paths.code, paths.point, strict=True):
-        model.wv.set_vecattr(label, "code", code)
-        model.wv.set_vecattr(label, "point", point)
-    model.syn1 = np.zeros((len(words), model.layer1_size), np.float32)
+        model.wv.set_vecattr(key_of_word[label], "code", code)
+        model.wv.set_vecattr(key_of_word[label], "point", point)
+    model.syn1 = np.zeros((len(key_of_word), model.layer1_size), np.float32)
 
 
 def tree_of(model: Any) -> Tree:
@@ -95,8 +96,9 @@ def layer_of(model: Any) -> HierarchicalSoftmax:
 
 def vocabulary_of(model: Any) -> Vocabulary:
     """Return the words and counts of a gensim model as a vocabulary, in its order."""
-    words = _words(model)
-    return Vocabulary(words, [model.wv.get_vecattr(word, "count") for word in words])
+    key_of_word = _keys(model)
+    counts = [model.wv.get_vecattr(key, "count") for key in key_of_word.values()]
+    return Vocabulary(list(key_of_word), counts)
 
 
 def to_keyed_vectors(vectors: WordVectors) -> Any:
@@ -110,8 +112,8 @@ def to_keyed_vectors(vectors: WordVectors) -> Any:
     return keyed
 
 
-def _words(model: Any) -> list[str]:
-    """Check a model and return its words."""
+def _keys(model: Any) -> dict[str, Any]:
+    """Check a model and return its words with their keys, which may be whole numbers."""
     models = require("gensim.models", "gensim", at_least=OLDEST)
     if not isinstance(model, models.Word2Vec):
         raise OptionError(f"expected a gensim Word2Vec, not {type(model).__name__}")
@@ -121,12 +123,13 @@ def _words(model: Any) -> list[str]:
         )
     if len(model.wv) == 0:
         raise InputError("the model has no vocabulary yet; call its build_vocab(sentences) first")
-    return list(model.wv.index_to_key)
+    keys = model.wv.index_to_key
+    return dict(zip(as_words(keys, "word"), keys, strict=True))
 
 
 def _tree_and_rows(model: Any) -> tuple[Tree, Int64]:
     """Return the tree of a model, and the row of `syn1` that belongs to each node."""
-    words = _words(model)
+    words = list(_keys(model))
     codes, points = (model.wv.expandos[attribute] for attribute in ("code", "point"))
     start = offsets(np.fromiter(map(len, codes), np.int64, len(words)))
     # (D,) point and code of each decision, also where there is none

@@ -14,6 +14,7 @@ from hstree._typing import Float64
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
 from hstree.tree.hierarchy import Hierarchy
+from hstree.tree.names import class_names
 
 #: Sums over all samples, or the mean of the samples' own figures.
 Average = Literal["micro", "macro"]
@@ -27,7 +28,7 @@ def hierarchical_precision(
     Parameters
     ----------
     y_true, y_pred : array_like (n,)
-        Classes or inner nodes of the tree, by name.
+        Classes or inner nodes of the tree: texts, or numbers, of which 10 and 10.0 are "10".
     tree : Tree
         Tree of the taxonomy; nodes of one child count, too. `Tree.from_taxonomy` makes one of rows
         of names from the top down, as HiClass takes them.
@@ -42,7 +43,8 @@ def hierarchical_precision(
     Raises
     ------
     InputError
-        When a name is not in the tree, or `y_true` and `y_pred` are of different lengths.
+        When a name is missing or not in the tree, or `y_true` and `y_pred` are of different
+        lengths.
 
     Examples
     --------
@@ -95,21 +97,25 @@ def _average(part: Float64, whole: Float64, average: str) -> float:
 
 def _sizes(y_true: Any, y_pred: Any, tree: Tree) -> tuple[Float64, Float64, Float64]:
     """Return how many nodes of each sample (n,) are right, true and predicted."""
-    if len(y_true) != len(y_pred):
-        raise InputError(f"{len(y_true)} true and {len(y_pred)} predicted samples; give one each")
-    if len(y_true) == 0:
+    names = class_names(y_true, "y_true, sample")
+    n = len(names)
+    names += class_names(y_pred, "y_pred, sample")
+    if len(names) != 2 * n:
+        raise InputError(f"{n} true and {len(names) - n} predicted samples; give one each")
+    if n == 0:
         raise InputError("there is no sample; give at least one")
-    nodes = _ancestors([*y_true, *y_pred], tree)  # (2 n, I)
-    true, predicted = nodes[: len(y_true)], nodes[len(y_true) :]
+    nodes = _ancestors(names, tree)  # (2 n, I)
+    true, predicted = nodes[:n], nodes[n:]
     sums = [rows.sum(axis=1) for rows in (true.multiply(predicted), true, predicted)]
     return sums[0], sums[1], sums[2]
 
 
-def _ancestors(names: list[Any], tree: Tree) -> Any:
+def _ancestors(names: list[str], tree: Tree) -> Any:
     """Return which items of the tree are above or at each name (n, I), without the root."""
     levels = Hierarchy(tree)
-    values, number = np.unique(np.array([str(name) for name in names]), return_inverse=True)
-    item = levels.find(values.tolist())
+    index: dict[str, int] = {}
+    number = [index.setdefault(name, len(index)) for name in names]
+    item = levels.find(index)
     pairs = []
     sample = np.arange(len(item))
     while len(sample):
@@ -118,5 +124,5 @@ def _ancestors(names: list[Any], tree: Tree) -> Any:
         pairs.append(np.stack([sample, item]))
         item = levels.parent[item]
     row, column = np.concatenate(pairs, axis=1)
-    shape = len(values), len(levels.names)
+    shape = len(index), len(levels.names)
     return csr_array((np.ones(len(row)), (row, column)), shape=shape)[number]

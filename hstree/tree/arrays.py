@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
+from reprlib import repr as brief
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -80,7 +81,7 @@ class TreeArrays:
         names: Sequence[str | None] | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
-        self.labels = labels if isinstance(labels, RowNumbers) else tuple(labels)
+        self.labels = labels if isinstance(labels, RowNumbers) else _plain(labels, "labels")
         self.n_labels = len(self.labels)  #: V, the number of labels
         self.child_start = _checked(child_start, "child_start")
         self.child = _checked(child, "child")
@@ -88,7 +89,12 @@ class TreeArrays:
         #: Whether no label has more than one code.
         self.has_single_codes = int(np.count_nonzero(self.child < 0)) <= self.n_labels
         self.counts = None if counts is None else _checked(counts, "counts")
-        self.names: tuple[str | None, ...] | None = None if names is None else tuple(names)
+        self.names: tuple[str | None, ...] | None = None
+        if names is not None:
+            self.names = _plain(names, "names")
+            # A tree whose nodes are all unnamed has the hash of one without names.
+            if self.names == (None,) * self.n_nodes:
+                self.names = None
         self.meta: dict[str, Any] = dict(meta or {})
         content = Content(self.labels, self.child_start, self.child, self.counts, self.names)
         if broken := content.broken_rules():
@@ -140,8 +146,9 @@ class TreeArrays:
         """Return the number of a label among `labels`; InputError where there is no such label."""
         if label not in self:
             kind = "" if isinstance(label, str) else f" ({type(label).__name__}; labels are text)"
+            shown = brief(label) if kind else repr(label)
             raise InputError(
-                f"{label!r}{kind} is none of the tree's {self.n_labels:,} labels "
+                f"{shown}{kind} is none of the tree's {self.n_labels:,} labels "
                 f"({self.labels[0]!r}, ...)"
             )
         ids = self._ids
@@ -258,6 +265,16 @@ class TreeArrays:
         """Copy and unpickle through `__init__`, which makes read-only arrays and checks them."""
         fields = ("labels", "child_start", "child", "counts", "names", "meta")
         return partial(type(self), **{name: getattr(self, name) for name in fields}), ()
+
+
+def _plain(texts: Sequence[Any], name: str) -> tuple[Any, ...]:
+    """Return texts as a tuple, in which those of a subclass of str, such as numpy.str_, are str."""
+    if isinstance(texts, set | frozenset):
+        raise TreeError(f"not a valid tree: {name} are a set, which has no order; give a list")
+    plain = tuple(texts)
+    if not set(map(type, plain)) <= {str, type(None)}:
+        plain = tuple(str.__str__(text) if isinstance(text, str) else text for text in plain)
+    return plain
 
 
 def _checked(values: ArrayLike, name: str) -> Int64:

@@ -1,7 +1,9 @@
 """A tree as a taxonomy: names, depths and probabilities of its nodes at every level."""
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,9 @@ from hstree.tree.content import COLLAPSED
 from hstree.tree.order import sum_to_root
 from hstree.tree.paths import check_single_codes
 from hstree.tree.tree import Tree
+
+#: Names in the path of a node whose name others have, too.
+LONGEST_PATH = 32
 
 
 class Hierarchy:
@@ -32,7 +37,8 @@ class Hierarchy:
     ----------
     names : tuple of str, length I
         Nodes in their order, then labels, those of one child before what is below them. A node
-        without a name is called "node 0" by its number, one of one child by what is below it.
+        without a name is called "node 0" by its number, one of one child by what is below it. Where
+        several nodes have a name, each is called by its path from the root, "shoes/Other".
     given_names : tuple of str or None, length I
         The same, with None for those without a name.
     parent, depth, target : int64 arrays (I,)
@@ -79,10 +85,10 @@ class Hierarchy:
         self.is_label = np.zeros(len(order), bool)
         self.is_label[self.last[n_nodes:]] = True
         numbered = [*(f"node {node}" for node in range(n_nodes)), *tree.labels]
-        self.names = tuple(
+        unique_names = [
             numbered[at] if name is None else name
             for at, name in zip(order.tolist(), names, strict=True)
-        )
+        ]
         # (N + V,) node above each node and label
         above = np.full(len(length), -1)
         above[:n_nodes] = tree.parent
@@ -91,6 +97,20 @@ class Hierarchy:
         self.parent = np.arange(-1, len(order) - 1)
         self.parent[start[:-1]] = np.where(above < 0, -1, self.last[above])
         self.depth = sum_to_root(np.ones(len(order), np.int64), self.parent) - 1
+        inner = self.inner.tolist()
+        n_nodes_called = Counter(names[item] for item in inner)
+        for item in inner:
+            if names[item] is not None and n_nodes_called[names[item]] > 1:
+                unique_names[item] = self._path(item)
+        self.names = tuple(unique_names)
+
+    def _path(self, item: int) -> str:
+        """Return the names from the root down to an item; of a long path its end."""
+        names = list[str]()
+        while item >= 0 and len(names) < LONGEST_PATH:
+            names += filter(None, [self.given_names[item]])
+            item = int(self.parent[item])
+        return "/".join(reversed(names))
 
     @cached_property
     def inner(self) -> Int64:
@@ -104,6 +124,8 @@ class Hierarchy:
         for item in self.inner.tolist():
             if (name := self.given_names[item]) is not None:
                 items[name] = -1 if name in items else item
+                if name != (path := self.names[item]):
+                    items[path] = -1 if path in items else item
         return items | dict(
             zip(self.tree.labels, self.last[self.tree.n_nodes :].tolist(), strict=True)
         )
@@ -128,9 +150,10 @@ class Hierarchy:
             if item is None:
                 raise InputError(f"no label and no node of the tree is called {quoted(name)}")
             if item < 0:
-                raise InputError(
-                    f"several nodes of the tree are called {quoted(name)}; name them apart"
-                )
+                same = (i for i in self.inner.tolist() if self.given_names[i] == name)
+                paths = " and ".join(repr(self.names[i]) for i in islice(same, 2))
+                remedy = f"they are {paths}" if paths else "name them apart"
+                raise InputError(f"several nodes of the tree are called {quoted(name)}; {remedy}")
         return np.array([item for _, item in items], np.int64)
 
     def at_depth(self, depth: int) -> Int64:

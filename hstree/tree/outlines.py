@@ -1,22 +1,33 @@
 """Taxonomies in the forms of other libraries and of files, read as an `Outline`.
 
 Items of nested mappings, level columns, node objects, Newick and cluster chains are told apart by
-where they stand; those of parents, edges and graphs by their names.
+where they stand; those of parents, edges and graphs by their names. Where several forms look alike,
+an explicit rule decides, and `applied` reports it.
 """
 
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
-from itertools import pairwise, zip_longest
+from itertools import pairwise
+from reprlib import repr as brief
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from hstree import progress
 from hstree._ragged import canonical_csr
 from hstree._text import quoted
 from hstree.errors import InputError
+from hstree.tree.names import class_name, is_missing, whole_number
 
-#: Titles of a column of parents; the other column of two then has the children.
-PARENT_TITLES = ("parent", "parent_id", "source", "from", "broader")
+#: Titles of a column of parents, beside those that hold "parent"; of two columns the other one then
+#: has the children.
+PARENT_TITLES = ("source", "from", "broader")
+#: Titles of a column that numbers the rows, such as the index that pandas writes.
+_ID_TITLE = re.compile(r"|index|(?i:(.*[_ -])?id)|.*[a-z]I[Dd]|Unnamed: 0")
+#: Items of a path that messages show.
+MOST_SHOWN = 8
 #: A token of Newick, or what is skipped: blanks, comments and lengths of branches.
 _NEWICK = re.compile(
     r"""(?P<skipped>\s+|\[[^\]]*\]|:\s*[-+.\w]+)"""
@@ -32,6 +43,7 @@ class Outline(NamedTuple):
 
     names: list[str | None]  #: None for an item without a name
     parents: list[int]  #: item above each, -1 for none; it may come after the item
+    hint: str = ""  #: what other form could be meant, for messages
 
     def add(self, name: str | None, parent: int) -> int:
         """Add an item and return its number."""
@@ -39,32 +51,58 @@ class Outline(NamedTuple):
         self.parents.append(parent)
         return len(self.names) - 1
 
+    def path(self, item: int) -> str:
+        """Return the names from the root down to an item, "shoes/Other"; its last ones if many.
 
-def is_missing(value: Any) -> bool:
-    """Whether a value is no name: None, nan, pandas' NA or the empty string."""
-    is_none = value is None or type(value).__name__ == "NAType"
-    return is_none or bool(value != value) or value == ""
+        An item without a name is called by its number among its siblings, "#1"; such a root is left
+        out.
+        """
+        names = list[str]()
+        while item >= 0 and len(names) <= MOST_SHOWN:
+            name, parent = self.names[item], self.parents[item]
+            if name is None and parent >= 0:
+                siblings = [i for i, above in enumerate(self.parents) if above == parent]
+                name = f"#{siblings.index(item) + 1}"
+            names += [] if name is None else [name]
+            item = parent
+        if len(names) > MOST_SHOWN:
+            names[MOST_SHOWN:] = ["..."]
+        return "/".join(reversed(names))
+
+
+def applied(rule: str) -> None:
+    """Report by which rule a taxonomy is read."""
+    progress.say(f"taxonomy read as {rule}")
 
 
 def named(value: Any) -> str:
     """Return the name of an item as text; InputError where it has none."""
     if is_missing(value):
         raise InputError("an item of the taxonomy has no name; give each a text or a number")
-    return str(value)
+    return class_name(value)
 
 
-def is_scalar(value: Any) -> bool:
-    """Whether a value may be a name, and holds no others."""
-    return not isinstance(value, Mapping | list | tuple | set | frozenset)
+def is_collection(value: Any) -> bool:
+    """Return whether a value holds others, as a mapping, a list or an array, and is no name."""
+    return (
+        hasattr(value, "__iter__")
+        and not isinstance(value, str | bytes)
+        and getattr(value, "ndim", 1) > 0
+    )
 
 
-def of_edges(edges: Iterable[tuple[Any, Any]]) -> Outline:
+def of_edges(edges: Iterable[tuple[Any, Any]], hint: str = "") -> Outline:
     """Read pairs of a parent and a child; a parent without a name is none."""
-    outline = Outline([], [])
+    outline = Outline([], [], hint)
     index: dict[str, int] = {}
     has_parent: set[int] = set()
 
     def item(value: Any) -> int:
+        if is_collection(value):
+            raise InputError(
+                f"{brief(value)} stands where a name is expected; give a pair (parent, child) for "
+                "each child, or a mapping of each parent to its list of children"
+            )
         name = named(value)
         if name not in index:
             index[name] = outline.add(name, -1)
@@ -75,73 +113,207 @@ def of_edges(edges: Iterable[tuple[Any, Any]]) -> Outline:
         child = item(below)
         if child in has_parent:
             first = outline.parents[child]
-            where = "nothing" if first < 0 else repr(outline.names[first])
-            again = "again" if parent == first else f"under {str(above)!r} too"
+            shown = ["nothing" if at < 0 else repr(outline.names[at]) for at in (first, parent)]
+            again = "again" if parent == first else f"under {shown[1]} too"
             raise InputError(
-                f"{str(below)!r} stands under {where} and {again}; an item has one parent, once"
+                f"{outline.names[child]!r} stands under {shown[0]} and {again}; an item has one "
+                f"parent, once{hint}"
             )
         has_parent.add(child)
         outline.parents[child] = parent
     return outline
 
 
-def of_parents(parents: Mapping[Any, Any]) -> Outline:
-    """Read a mapping of children to parents."""
-    for child, parent in parents.items():
-        if not is_scalar(parent):
+def of_mapping(mapping: Mapping[Any, Any]) -> tuple[Outline, str]:
+    """Read a mapping, and name its form: parents, nested or children.
+
+    The form follows from the values. If they are names, they are the parents of the keys. If they
+    are mappings, lists or missing, they are what is below the keys: by node, where a key stands in
+    the list of another key and no list holds another, else nested.
+    """
+    lists = [key for key, value in mapping.items() if is_collection(value)]
+    if not all(is_collection(value) or is_missing(value) for value in mapping.values()):
+        if lists:
             raise InputError(
-                f"{str(child)!r} has {type(parent).__name__} and others a name; give nested "
-                "mappings, or a name as the parent of each child"
+                f"{brief(lists[0])} has {type(mapping[lists[0]]).__name__} and others a name; give "
+                "nested mappings, or a name as the parent of each child"
             )
-    return of_edges((parent, child) for child, parent in parents.items())
+        applied("{child: parent}, since each value is one name")
+        return of_edges((parent, child) for child, parent in mapping.items()), "parents"
+    _refuse_columns(mapping)
+    outline = of_nested(mapping)
+    key_again = _key_below_another(outline) if len(mapping) > 1 else None
+    if key_again is None:
+        applied("nested mappings")
+        return outline, "nested"
+    names, parents = outline.names, outline.parents
+    # Item 0 is above the keys; children stand below one key each
+    depth = [0] * len(names)
+    for item in range(1, len(names)):
+        depth[item] = depth[parents[item]] + 1
+    name, path = names[key_again], outline.path(key_again)
+    if max(depth) > 2:
+        raise InputError(
+            f"{name!r} is a key and the leaf {path!r}, too; put what is below the key there, put "
+            "all keys below one, for nested mappings, or give a list of children for each node"
+        )
+    applied(f"{{node: its children}}, since {name!r} is a key and the leaf {path!r}, too")
+    below = [(names[parents[item]], names[item]) for item, level in enumerate(depth) if level == 2]
+    children = {child for _, child in below}
+    keys = [names[item] for item, level in enumerate(depth) if level == 1]
+    edges = [(None, key) for key in dict.fromkeys(keys) if key not in children]
+    hint = "; it is a mapping of nodes to their children: for parents, give {child: parent}"
+    return of_edges(edges + below, hint), "children"
+
+
+def _key_below_another(outline: Outline) -> int | None:
+    """Return a leaf that has the name of a key of the outermost mapping, but of none above it."""
+    names, parents = outline.names, outline.parents
+    inner = set(parents)
+    # (items,) the key above or at each item
+    key = [0] * len(names)
+    for item in range(1, len(names)):
+        key[item] = item if parents[item] == 0 else key[parents[item]]
+    key_names = {names[item] for item in key[1:]}
+    for item in range(1, len(names)):
+        is_leaf = item not in inner and key[item] != item
+        if is_leaf and names[item] in key_names and names[item] != names[key[item]]:
+            return item
+    return None
+
+
+def _refuse_columns(mapping: Mapping[Any, Any]) -> None:
+    """Refuse the columns of a table, lists of the same length of which one is titled as parents."""
+    titles = [title for title in mapping if isinstance(title, str) and is_parent_title(title)]
+    lists = [value for value in mapping.values() if isinstance(value, Sequence)]
+    if titles and len(lists) == len(mapping) > 1 and len(set(map(len, lists))) == 1:
+        raise InputError(
+            f"the mapping holds columns of a table, with parents in {titles[0]!r}; give "
+            "pandas.DataFrame(...) of it, or pairs (parent, child)"
+        )
 
 
 def of_nested(nested: Mapping[Any, Any]) -> Outline:
     """Read nested mappings of names to what is below: a mapping, a list of leaves or nothing."""
     outline = Outline([], [])
     root = -1 if len(nested) == 1 else outline.add(None, -1)
-    stack = [(name, below, root) for name, below in reversed(list(nested.items()))]
+    # Collections that have been read, by their ids, which they keep, and those around an item
+    read: dict[int, Any] = {id(nested): nested}
+    around = {id(nested)}
+    left = object()  # on the stack below the items of a collection
+    stack: list[tuple[Any, Any, int]] = [
+        (name, below, root) for name, below in reversed(list(nested.items()))
+    ]
     while stack:
         name, below, parent = stack.pop()
-        item = outline.add(named(name), parent)
-        if isinstance(below, set | frozenset):
-            below = sorted(below, key=str)
-        if is_scalar(below) and is_missing(below):
+        if name is left:
+            around.remove(below)
             continue
-        if is_scalar(below):
+        if is_collection(name):
             raise InputError(
-                f"below {str(name)!r} is {quoted(repr(below))}; give a mapping, a list of names, "
-                "or None for a leaf"
+                f"{brief(name)} stands where a name is expected{_below(outline, parent)}; give a "
+                "mapping of names to what is below each"
             )
-        inner: list[tuple[Any, Any, int]] = []
-        for each in [below] if isinstance(below, Mapping) else below:
-            pairs = each.items() if isinstance(each, Mapping) else [(each, None)]
-            inner += [(one, what, item) for one, what in pairs]
+        item = outline.add(named(name), parent)
+        if not is_collection(below):
+            if not is_missing(below):
+                raise InputError(
+                    f"below {outline.path(item)!r} is {quoted(brief(below))}; give a mapping, a "
+                    "list of names, or None for a leaf"
+                )
+            continue
+        if id(below) in around:
+            raise InputError(f"what is below {outline.path(item)!r} holds itself; a tree ends")
+        inner = [(name, what, item) for name, what in _members(below, outline, item)]
+        if id(below) in read:
+            inner = inner[:1]  # its leaves are duplicates: one is enough for the error
+        read[id(below)] = below
+        around.add(id(below))
+        stack.append((left, id(below), item))
         stack += reversed(inner)
     return outline
 
 
-def of_levels(rows: Rows) -> Outline:
+def _below(outline: Outline, item: int) -> str:
+    """Say below which item something stands; nothing of the root."""
+    path = outline.path(item)
+    return f", below {path!r}" if path else ""
+
+
+def _members(below: Any, outline: Outline, item: int) -> Iterator[tuple[Any, Any]]:
+    """Yield the names in a mapping, a list, a set or an array, and what is below each."""
+    if isinstance(below, Mapping):
+        yield from below.items()
+        return
+    if hasattr(below, "columns") or getattr(below, "ndim", 1) > 1:
+        raise InputError(
+            f"below {outline.path(item)!r} is a table ({type(below).__name__}); give a mapping, a "
+            "list of names, or None for a leaf"
+        )
+    if isinstance(below, set | frozenset):
+        below = sorted(map(named, below))  # in the same order in each process
+    for member in below:
+        if isinstance(member, Mapping):
+            yield from member.items()
+        else:
+            yield member, None
+
+
+def of_levels(rows: Rows, titles: Sequence[str] = ()) -> Outline:
     """Read rows of names from the top down under one root; empty cells at the end are left out.
 
     Rows may repeat, as those of samples do.
     """
     outline = Outline([None], [-1])
     index: dict[tuple[int, str], int] = {}
+    paths = dict[tuple[str, ...], None]()
     for number, row in rows:
-        cells = ["" if is_missing(cell) else str(cell).strip() for cell in row]
-        while cells and not cells[-1]:
+        try:
+            cells = [None if is_missing(cell) else class_name(cell) for cell in row]
+        except InputError as error:
+            raise InputError(f"row {number}: {error}") from error
+        while cells and cells[-1] is None:
             cells.pop()
-        if not all(cells):
+        names = [cell for cell in cells if cell is not None]
+        if len(names) < len(cells):
             raise InputError(
                 f"row {number} has an empty cell before its last name; fill it, or leave out "
                 "the levels below"
             )
+        paths[tuple(names)] = None
         item = 0
-        for cell in cells:
-            key = (item, cell)
-            item = index[key] if key in index else index.setdefault(key, outline.add(cell, item))
+        for name in names:
+            key = (item, name)
+            if key not in index:
+                index[key] = outline.add(name, item)
+            item = index[key]
+    _refuse_ids([path for path in paths if len(path) > 1], titles)
     return outline
+
+
+def _refuse_ids(paths: Sequence[tuple[str, ...]], titles: Sequence[str]) -> None:
+    """Refuse a first column that is different in each row, and so is no level above classes.
+
+    Two rows are taken as levels unless the column looks like an id.
+    """
+    first = {path[0] for path in paths}
+    if len(paths) < 2 or len(first) < len(paths):
+        return
+    is_id = bool(titles) and _ID_TITLE.fullmatch(titles[0].strip()) is not None
+    is_id |= all(re.search("[0-9]", name) for name in first)
+    if is_id or len(paths) > 2:
+        title = f", {titles[0]!r}," if titles else ""
+        raise InputError(
+            f"the first column{title} has another value in each row ({quoted(paths[0][0])}, "
+            f"{quoted(paths[1][0])}, ...), as ids and classes have; give levels from the top down, "
+            "leave ids out, and for a tree without levels use the builder flat"
+        )
+
+
+def is_parent_title(title: str) -> bool:
+    """Return whether a column with this title holds parents."""
+    plain = title.strip().lower()
+    return "parent" in plain or plain in PARENT_TITLES
 
 
 def of_table(rows: Rows, titles: Sequence[str]) -> Outline:
@@ -153,27 +325,45 @@ def of_table(rows: Rows, titles: Sequence[str]) -> Outline:
     width = max((len(row) for _, row in rows), default=0)
     if width == 0:
         raise InputError("the table has no row; give parents and children, or columns of levels")
-    plain = [title.strip().lower() for title in titles]
-    if width == 2:
-        pairs = [[str(cell).strip() for cell in (*row, "")[:2]] for _, row in rows]
-        if plain and plain[-1] in PARENT_TITLES:
-            return of_edges((parent, child) for child, parent in pairs)
-        above, below = (set(column) - {""} for column in zip(*pairs, strict=True))
-        is_twice = any(parent == child for parent, child in pairs)  # which no edge has
-        if (plain and plain[0] in PARENT_TITLES) or (above & below and not is_twice):
-            return of_edges((parent, child) for parent, child in pairs)
-    if named_so := [title for title in plain if title in PARENT_TITLES[:2]]:
+    parent_columns = [at for at, title in enumerate(titles) if is_parent_title(title)]
+    if parent_columns and (width != 2 or len(parent_columns) > 1):
         raise InputError(
-            f"the table has a column {named_so[0]!r} and {width} columns; keep the columns of "
-            "parents and children alone"
+            f"the table has a column {titles[parent_columns[0]]!r} and {width} columns; keep the "
+            "columns of parents and children alone"
         )
-    return of_levels(rows)
+    if width == 2:
+        pairs = [(row[0], row[1] if len(row) == 2 else None) for _, row in rows]
+        if parent_columns:
+            applied(f"parents and children, since a column is called {titles[parent_columns[0]]!r}")
+            is_reversed = parent_columns == [1]
+            return of_edges([pair[::-1] for pair in pairs] if is_reversed else pairs)
+        if shared := _shared_name(pairs):
+            applied(f"parents and children, since {shared!r} stands in both columns")
+            hint = (
+                f"; {shared!r} in both columns makes them parents and children: if they are "
+                "reversed, title them child and parent, if they are levels, put a column with the "
+                "name of the root before them"
+            )
+            return of_edges(pairs, hint)
+    last = max((row for _, row in rows), key=len)
+    shown = " > ".join(titles) if titles else f"{len(last)} columns"
+    applied(f"levels from the top down, {shown}; the last name of each row is its class")
+    return of_levels(rows, titles)
+
+
+def _shared_name(pairs: Sequence[tuple[Any, Any]]) -> str | None:
+    """Return a name that stands in both columns; None if one stands twice in a row, as no edge."""
+    names = [[None if is_missing(cell) else class_name(cell) for cell in pair] for pair in pairs]
+    if any(above == below for above, below in names):
+        return None
+    children = {below for _, below in names}
+    return next((above for above, _ in names if above is not None and above in children), None)
 
 
 def of_csv(text: str) -> Outline:
     """Read the text of a table, separated by what is most frequent in its first line.
 
-    The first line has titles, unless one of its cells stands again below, in the same column.
+    The first line has titles, unless one of its cells stands again below.
     """
     first = re.sub('"[^"]*"', "", text.partition("\n")[0])
     delimiter = max(",;\t|", key=first.count)
@@ -184,9 +374,13 @@ def of_csv(text: str) -> Outline:
         raise InputError(f"line {lines.line_num}: {error}; mend the quotes") from error
     if not rows:
         raise InputError("the file is empty; give parents and children, or columns of levels")
-    first_row = [cell.strip() for cell in rows[0][1]]
-    columns = zip_longest(*([cell.strip() for cell in row] for _, row in rows[1:]), fillvalue="")
-    if any(cell in column for cell, column in zip(first_row, columns, strict=False)):
+    rows = [(number, [cell.strip() for cell in row]) for number, row in rows]
+    first_row = rows[0][1]
+    below = {cell for _, row in rows[1:] for cell in row} - {""}
+    if not below.isdisjoint(first_row):
+        applied(
+            f"a table without titles, since {next(filter(below.__contains__, first_row))!r} stands again"
+        )
         return of_table(rows, ())
     for number, row in rows:
         if len(row) > len(first_row):
@@ -194,6 +388,9 @@ def of_csv(text: str) -> Outline:
                 f"line {number} has {len(row)} cells, and the titles are {len(first_row)}; quote "
                 "names that hold the separator"
             )
+    applied(
+        f"a table with the titles {', '.join(map(repr, first_row))}, none of which stands again"
+    )
     return of_table(rows[1:], first_row)
 
 
@@ -204,7 +401,7 @@ def of_nodes(root: Any) -> Outline:
     stack = [(root, -1)]
     while stack:
         node, parent = stack.pop()
-        name = None if node.name is None else str(node.name) or None
+        name = None if is_missing(node.name) else class_name(node.name)
         if id(node) in visited:
             raise InputError(f"the node {name!r} is below two others; a node has one parent")
         visited.add(id(node))
@@ -222,36 +419,74 @@ def of_graph(graph: Any) -> Outline:
     edges = edges_of_graph(graph)
     names: dict[Any, str] = {}
     for node, data in graph.nodes(data=True):
-        names[node] = named(called(data, is_leaf=graph.out_degree(node) == 0, default=node))
+        names[node] = named(node_name(node, data, is_leaf=graph.out_degree(node) == 0))
     order = list(names)
     outline = Outline([names[node] for node in order], [-1] * len(order))
     index = {node: item for item, node in enumerate(order)}
+    other_parent: dict[int, int] = {}
     for above, below in edges:
         item = index[below]
         if outline.parents[item] >= 0:
-            first = outline.names[outline.parents[item]]
-            raise InputError(
-                f"{names[below]!r} stands under {first!r} and under {names[above]!r} too; for a "
-                "label with several codes, hstree.formats.networkx.from_networkx"
-            )
-        outline.parents[item] = index[above]
+            other_parent.setdefault(item, index[above])
+        else:
+            outline.parents[item] = index[above]
+    for item, other in other_parent.items():
+        first = outline.path(outline.parents[item])
+        raise InputError(
+            f"{outline.names[item]!r} stands under {first!r} and under {outline.path(other)!r} "
+            "too; for a label with several codes, hstree.formats.networkx.from_networkx"
+        )
     return outline
 
 
-def called(data: Mapping[str, Any], *, is_leaf: bool, default: Any) -> Any:
-    """Return what the attributes of a node of a graph call it: a leaf's label, others' name."""
-    keys = ("label", "name") if is_leaf else ("name", "label")
-    return next((data[key] for key in keys if data.get(key) is not None), default)
+def attribute_name(data: Mapping[str, Any], *, is_leaf: bool) -> Any:
+    """Return what the attributes of a node of a graph call it: a leaf's label, others' name.
+
+    None where they do not say.
+    """
+    values = [data.get(key) for key in (("label", "name") if is_leaf else ("name", "label"))]
+    return next(
+        (value for value in values if isinstance(value, str) or not is_missing(value)), None
+    )
+
+
+def node_name(node: Any, data: Mapping[str, Any], *, is_leaf: bool) -> str:
+    """Return the name of a node of a graph, by its attributes or else the node itself."""
+    name = attribute_name(data, is_leaf=is_leaf)
+    try:
+        return class_name(node if name is None else name)
+    except InputError as error:
+        raise InputError(
+            f"the node {brief(node)} of the graph: {error}; give it a text as its 'label'"
+        ) from error
 
 
 def edges_of_graph(graph: Any) -> list[tuple[Any, Any]]:
-    """Return the parent and the child of each edge of a networkx graph, children in their order."""
+    """Return the parent and the child of each edge of a networkx graph, children in their order.
+
+    That is the order of ``branch``, a different whole number at each child of a node, else that of
+    the edges. Raises InputError where a part of the edges has such a number.
+    """
     if not graph.is_directed() or graph.is_multigraph():
         raise InputError("the graph is not a networkx.DiGraph; edges lead from parent to child")
     edges = list(graph.edges(data="branch"))
-    if all(isinstance(branch, int) for *_, branch in edges):
-        edges.sort(key=lambda edge: edge[2])
-    return [(above, below) for above, below, _ in edges]
+    if all(branch is None for *_, branch in edges):
+        return [(above, below) for above, below, _ in edges]
+    taken = set[tuple[Any, int]]()
+    numbered = []
+    for above, below, branch in edges:
+        number = int(branch) if isinstance(branch, bool | np.bool_) else whole_number(branch)
+        where = f"the edge from {brief(above)} to {brief(below)} has the branch {brief(branch)}"
+        if number is None:
+            raise InputError(
+                f"{where}; give each edge a whole number, 0 for a first child, or none"
+            )
+        if (above, number) in taken:
+            raise InputError(f"{where}, as another child has; give each child its own number")
+        taken.add((above, number))
+        numbered.append((number, above, below))
+    numbered.sort(key=lambda edge: edge[0])
+    return [(above, below) for _, above, below in numbered]
 
 
 def of_newick(text: str) -> Outline:
@@ -324,7 +559,7 @@ def of_chain(matrices: Sequence[Any], labels: Sequence[Any] | None) -> Outline:
     n_labels, n_roots = matrices[-1].shape[0], matrices[0].shape[1]
     if labels is not None and len(labels) != n_labels:
         raise InputError(f"{len(labels)} labels for the {n_labels} rows of the last matrix")
-    words = [str(v) for v in range(n_labels)] if labels is None else list(map(named, labels))
+    words = list(map(named, range(n_labels) if labels is None else labels))
     outline = Outline([None], [-1])
     parents = [0] if n_roots == 1 else [outline.add(None, 0) for _ in range(n_roots)]
     for number, matrix in enumerate(matrices):

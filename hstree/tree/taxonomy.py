@@ -8,6 +8,7 @@ with one child, which decide nothing and are left out of the tree. Their names s
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,13 @@ from hstree.tree.outlines import Outline
 
 #: Endings of files of taxonomies.
 TABLES, NEWICK = (".csv", ".tsv"), (".nwk", ".newick")
+#: Missing values as pandas and NumPy write them.
+_MISSING_AS_TEXT = ("nan", "NaN", "<NA>", "NaT", "None")
+#: What else rows of two could be, for messages.
+_PAIRS = (
+    "; rows of two are pairs (parent, child): if they are two levels, put the name of the root "
+    "before them"
+)
 _FORMS = (
     "a nested dict, {child: parent}, edges, a .csv or .nwk file, Newick text, a networkx.DiGraph, "
     "a node with name and children, or a list of sparse cluster assignments"
@@ -64,28 +72,50 @@ def _outline(source: Any, labels: Sequence[Any] | None) -> tuple[Outline, dict[s
     if isinstance(source, str):
         return outlines.of_newick(source), {"kind": "newick"}
     if isinstance(source, Mapping):
-        values = filter(outlines.is_scalar, source.values())
-        if not all(map(outlines.is_missing, values)):
-            return outlines.of_parents(source), {"kind": "parents"}
-        return outlines.of_nested(source), {"kind": "nested"}
+        outline, kind = outlines.of_mapping(source)
+        return outline, {"kind": kind}
     if hasattr(source, "is_directed"):
         return outlines.of_graph(source), {"kind": "networkx"}
     root = getattr(source, "node", source)  # of bigtree's Tree
     if hasattr(root, "children") and hasattr(root, "name"):
         return outlines.of_nodes(root), {"kind": "nodes"}
+    if isinstance(source, set | frozenset):
+        raise InputError("a set of edges has no order; give a list, such as sorted(edges)")
+    if hasattr(source, "to_dict") and not hasattr(source, "columns"):  # a Series
+        raise InputError("a Series; give its to_dict(), if its values are parents of its index")
     titles = [str(title) for title in getattr(source, "columns", ())]
-    if hasattr(source, "itertuples"):  # pandas makes numbers floats where others are missing
-        rows = source.astype(object).itertuples(index=False, name=None)
-        source = [[int(v) if _is_whole(v) else v for v in row] for row in rows]
+    if hasattr(source, "itertuples"):
+        _refuse_index(source.index)
+        source = source.astype(object).itertuples(index=False, name=None)
     elif hasattr(source, "__array__"):
-        source = np.asarray(source, object).tolist()
+        titles = titles or list(getattr(getattr(source, "dtype", None), "names", None) or ())
+        source = _array_rows(source)
     if isinstance(source, Iterable):
         return _of_rows(source, titles)
-    raise InputError(f"{quoted(repr(source))} is no taxonomy; give {_FORMS}")
+    raise InputError(f"{quoted(brief(source))} is no taxonomy; give {_FORMS}")
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, float) and value.is_integer()
+def _refuse_index(index: Any) -> None:
+    """Refuse the index of a DataFrame that may hold a level, since it has a name or holds text."""
+    names = [name for name in index.names if name is not None]
+    if names or not all(isinstance(value, int) for value in index[:1].tolist()):
+        what = f", {str(names[0])!r}," if names else ""
+        raise InputError(
+            f"the DataFrame has an index{what} beside its columns; make it a column by "
+            "reset_index(), or drop it by reset_index(drop=True)"
+        )
+
+
+def _array_rows(array: Any) -> list[Any]:
+    """Return the rows of an array, None for masked values."""
+    array = np.ma.asarray(array) if np.ma.isMaskedArray(array) else np.asarray(array)
+    if array.dtype.kind == "U" and np.any(array == "nan"):
+        raise InputError(
+            "the array of text holds 'nan', as NumPy writes a missing value beside text; give "
+            "numpy.array(..., object), or a list of rows"
+        )
+    rows: list[Any] = array.tolist()
+    return rows if array.ndim else [rows]
 
 
 def _refuse_labels(labels: object) -> None:
@@ -97,15 +127,17 @@ def _of_rows(source: Iterable[Any], titles: Sequence[str]) -> tuple[Outline, dic
     """Read edges, or the rows of level columns where these are not pairs."""
     rows: list[tuple[int, Sequence[Any]]] = []
     for number, row in enumerate(source):
-        if isinstance(row, str) or not isinstance(row, Sequence):
-            raise InputError(f"item {number} is {quoted(repr(row))}, no pair (parent, child)")
-        rows.append((number, row))
+        if not isinstance(row, Sequence | np.ndarray) or isinstance(row, str | bytes):
+            raise InputError(f"item {number} is {quoted(brief(row))}, no pair (parent, child)")
+        rows.append((number, list(row)))
     if not rows:
         raise InputError("the taxonomy has no edge; give pairs (parent, child)")
     if titles:
         return outlines.of_table(rows, titles), {"kind": "table"}
     if all(len(row) == 2 for _, row in rows):
-        return outlines.of_edges((row[0], row[1]) for _, row in rows), {"kind": "edges"}
+        outlines.applied("edges, since each row is a pair (parent, child)")
+        return outlines.of_edges([(row[0], row[1]) for _, row in rows], _PAIRS), {"kind": "edges"}
+    outlines.applied("levels from the top down; the last name of each row is its class")
     return outlines.of_levels(rows), {"kind": "levels"}
 
 
@@ -119,10 +151,17 @@ def content_of(outline: Outline, origin: Mapping[str, str]) -> Content:
     if len(roots) > 1:
         some = ", ".join(repr(names[item]) for item in roots[:3])
         more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
-        raise InputError(f"{some}{more} have no parent; a taxonomy has one root, put one above")
+        raise InputError(
+            f"{some}{more} have no parent; a taxonomy has one root, put one above{outline.hint}"
+        )
+    if roots.size and names[roots[0]] in _MISSING_AS_TEXT:
+        raise InputError(
+            f"the root is called {names[roots[0]]!r}, as a missing value is written; leave the cell "
+            "of its child's parent empty"
+        )
     _refuse_cycles(names, parent)
     n_children = np.bincount(parent[parent >= 0], minlength=n_items)
-    _check_leaves(names, parent, n_children == 0)
+    _check_leaves(outline, n_children == 0)
     # (n_items,) what stands for each item: the first one below that has not one child
     is_single, below = n_children == 1, np.arange(n_items)
     child = np.flatnonzero(parent >= 0)
@@ -139,10 +178,10 @@ def content_of(outline: Outline, origin: Mapping[str, str]) -> Content:
     code[nodes], code[leaves] = np.arange(len(nodes)), ~np.arange(len(leaves))
     node_names = [names[item] for item in nodes.tolist()]
     return Content(
-        [str(names[item]) for item in leaves.tolist()],
+        [names[item] or "" for item in leaves.tolist()],
         tree.child_start,
         tree.child,
-        names=node_names if any(name is not None for name in node_names) else None,
+        names=node_names,
         meta={
             "method": "taxonomy",
             "options": {},
@@ -173,18 +212,18 @@ def _ends(step: Int64) -> Int64:
     return step
 
 
-def _check_leaves(names: Sequence[str | None], parent: Int64, is_leaf: Bool) -> None:
+def _check_leaves(outline: Outline, is_leaf: Bool) -> None:
     """Refuse leaves without a name, and two of the same."""
     first: dict[str, int] = {}
     for item in np.flatnonzero(is_leaf).tolist():
-        name = names[item]
+        name = outline.names[item]
         if name is None:
             raise InputError("a leaf of the taxonomy has no name; leaves are labels")
         if (other := first.setdefault(name, item)) != item:
-            above = [repr(names[i]) if i >= 0 else "nothing" for i in parent[[other, item]]]
+            above = [outline.path(outline.parents[leaf]) for leaf in (other, item)]
             raise InputError(
-                f"the leaf {name!r} stands twice, under {above[0]} and under {above[1]}; "
-                "rename one, since labels are unique"
+                f"duplicate leaf {name!r} under {above[0] or 'the root'!r} and "
+                f"{above[1] or 'the root'!r}; rename one, since labels are unique"
             )
 
 

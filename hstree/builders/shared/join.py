@@ -80,8 +80,7 @@ def graft(
         names += tree.names or [None] * tree.n_nodes
     of_top = np.where(top.child < 0, root[~np.minimum(top.child, -1)], top.child)
     start, children = offsets(np.concatenate(fan_out)), np.concatenate([of_top, *child])
-    has_names = any(name is not None for name in names)
-    return Tree(labels, start, children, counts=counts, names=names if has_names else None)
+    return Tree(labels, start, children, counts=counts, names=names)
 
 
 def with_name(tree: Tree, name: str) -> Tree:

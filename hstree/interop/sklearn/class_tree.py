@@ -1,6 +1,6 @@
 """Tree over the classes of a classifier, built from their centroids or frequencies.
 
-The label of a class is ``str(class)``.
+The label of a class is its name (`hstree.tree.names`).
 """
 
 import tempfile
@@ -108,12 +108,12 @@ def _is_flat(options: Mapping[str, Any], n_labels: int) -> bool:
 def label_ids(tree: Tree, names: Sequence[str]) -> Int64:
     """Return the label id (V,) of each class in a tree; raises InputError for a missing one."""
     if len(set(names)) < len(names):
-        raise InputError("two classes read the same as text; the labels of a tree are str(class)")
+        raise InputError("two classes have the same name as text; name them apart")
     number = {label: i for i, label in enumerate(tree.labels)}
     if missing := [name for name in names if name not in number]:
         raise InputError(
             f"the tree has no label {missing[0]!r} ({len(missing)} of the {len(names)} classes "
-            "are missing); its labels must be str(class)"
+            "are missing); its labels name the classes, whole numbers by their digits"
         )
     return np.array([number[name] for name in names], np.int64)
 

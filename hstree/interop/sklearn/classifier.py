@@ -41,6 +41,7 @@ from hstree.interop.sklearn.linear import (
 from hstree.interop.sklearn.solvers import Adagrad, solve, solve_by_child
 from hstree.tree import Tree, load
 from hstree.tree.hierarchy import Hierarchy
+from hstree.tree.names import class_names
 from hstree.tree.paths import check_single_codes
 
 #: A weight for some classes, 1 for the others; or the same total weight for all classes.
@@ -77,8 +78,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     builder_options : mapping, optional
         Options of the builder; none for "auto".
     tree : Tree, str or path, optional
-        The tree or its file, instead of a builder; its labels are ``str(class)``. Labels that are
-        not classes of the data are pruned, so that `tree_` has only the classes.
+        The tree or its file, instead of a builder. Its labels name the classes: 10 and 10.0 are
+        "10". Labels that are not classes of the data are pruned, so that `tree_` has only the
+        classes.
     C : float, default 1.0
         Inverse strength of the penalty, as in `LogisticRegression`: the objective is ``C`` times
         the summed negative log-likelihood, plus half the squared norm of the weights. It is that
@@ -122,7 +124,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     ----------
     classes_ : array (V,)
     tree_ : Tree
-        With ``str(class)`` as labels.
+        Its labels name the classes, whole numbers by their digits.
     weight_ : float array or CSR array (R, n_features)
         Rows as ``docs/tree-format.md`` lays them out; float32 where X is. CSR, of float32, after
         "liblinear", until `partial_fit`; CSR where most features of a wide sparse X do not occur in
@@ -327,7 +329,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         Returns
         -------
         array of str (n,)
-            A name of `nodes_`, or ``str(class)``.
+            A name of `nodes_`, or of a class.
         """
         X = self._checked(X)
         levels = Hierarchy(self.tree_)
@@ -426,7 +428,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         """Make the tree, unless one is given, and an untrained model; return X with its columns."""
         columns = FeatureColumns.create_if_wide(X, len(classes))
         X = X if columns is None else columns.select(X)
-        names = [str(name) for name in classes.tolist()]
+        names = class_names(classes.tolist(), "class")
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
@@ -511,7 +513,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         if not len(self.classes_):
             raise InputError("y has names of inner nodes alone; give samples of classes, too")
         known = np.union1d(self.classes_, others)
-        levels, names = Hierarchy(self.tree_), [str(value) for value in others.tolist()]
+        levels, names = Hierarchy(self.tree_), class_names(others.tolist(), "class")
         if missing := [name for name in names if not levels.knows(name)]:
             raise InputError(f"y has {missing[0]!r}, and no class of the data is below that node")
         target = np.empty(len(known), np.int64)
@@ -578,7 +580,7 @@ def _without_nodes(tree: Tree | None, values: Array) -> Array:
 
     A label goes before a node of the same name.
     """
-    names = [str(value) for value in values.tolist()]
+    names = class_names(values.tolist(), "class")
     if tree is None or not tree.has_single_codes or not (others := set(names) - set(tree.labels)):
         return values
     levels = Hierarchy(tree)

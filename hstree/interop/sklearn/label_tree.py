@@ -44,6 +44,7 @@ from hstree.interop.sklearn.linear import (
 )
 from hstree.layers.kernels import touched_rows
 from hstree.tree import Tree, load
+from hstree.tree.names import class_names
 
 #: Numbers of the labels' vectors up to which these are taken as they are.
 MOST_NUMBERS = 1 << 20
@@ -147,7 +148,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     classes_ : array (V,)
         Numbers of the columns of `y`; the classes where it has one class a sample.
     tree_ : Tree
-        With ``str(class)`` as labels.
+        Its labels name the classes, whole numbers by their digits.
     weight_ : CSR array of float32 (E + 1, n_features)
         Weights of the edges' models, in the order of ``tree_.child``, and last those of the root's,
         of whether any label holds.
@@ -213,7 +214,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         # Time and memory follow the features that occur; the others have no weight
         n_features = X.shape[1]
         X, features = without_empty_columns(X)
-        names = [str(name) for name in self.classes_.tolist()]
+        names = class_names(self.classes_.tolist(), "class")
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
@@ -356,7 +357,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         if names is not None and len(names) != self.n_features_in_:
             raise ValueError(f"it has {len(names)} names of {self.n_features_in_} features")
         self._model = LabelNodes(tree, weight, tensors["bias"])
-        self._number(tree, [str(name) for name in self.classes_.tolist()])
+        self._number(tree, class_names(self.classes_.tolist(), "class"))
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -1,0 +1,91 @@
+"""Names of labels and classes: the one place where values become text.
+
+A class is 10 in one column, 10.0 in another that lacks a value, and "10" in a file. All three are
+the label "10".
+"""
+
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from numbers import Real
+from reprlib import repr as brief
+from typing import Any
+
+import numpy as np
+
+from hstree.errors import InputError
+
+#: Digits of the largest number that is a name; every float has fewer.
+MOST_DIGITS = 400
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is no name: None, NaN, NaT, pandas' NA, masked or an empty text."""
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    if isinstance(value, str):
+        return not value
+    is_of_pandas = type(value).__name__ in ("NAType", "NaTType")  # pandas is not imported
+    return value is None or value is np.ma.masked or is_of_pandas
+
+
+def _unboxed(value: Any) -> Any:
+    """Return the value of an array or a tensor without axes; others as they are."""
+    is_boxed = getattr(value, "ndim", None) == 0 and not isinstance(value, np.generic)
+    return value.tolist() if is_boxed else value  # None where it is masked
+
+
+def whole_number(value: Any) -> int | None:
+    """Return the whole number that a value equals, of any numeric type; None for other values."""
+    value = _unboxed(value)
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal) or is_missing(value):
+        return None
+    if isinstance(value, float | np.floating | Decimal) and not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else None
+
+
+def class_name(value: Any) -> str:
+    """Return the name of a class as a plain str.
+
+    Whole numbers are named by their digits, whatever their type. InputError for what is neither
+    text nor a number, such as a missing value or a list.
+
+    Examples
+    --------
+    >>> [class_name(value) for value in (10, 10.0, np.float32(10), "10", np.str_("a"), 2.5, True)]
+    ['10', '10', '10', '10', 'a', '2.5', 'True']
+    """
+    value = _unboxed(value)
+    if isinstance(value, str):
+        return str.__str__(value)  # of a subclass too, such as numpy.str_
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    number = whole_number(value)
+    if number is not None:
+        if abs(number) >= 10**MOST_DIGITS:
+            raise InputError(f"a number of more than {MOST_DIGITS} digits is no name; give a text")
+        return str(number)
+    if isinstance(value, float | np.floating) and math.isfinite(value):
+        return str(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        return str(float(value))
+    raise InputError(f"{brief(value)} is no name; names are text or numbers")
+
+
+def class_names(values: Iterable[Any], what: str) -> list[str]:
+    """Return the names of classes; `what` and the position name one that has none in the error.
+
+    Raises InputError as `class_name`.
+    """
+    names = []
+    for at, value in enumerate(values):
+        try:
+            names.append(class_name(value))
+        except InputError as error:
+            raise InputError(f"{what} {at}: {error}") from error
+    return names
