@@ -115,9 +115,9 @@ def grow(tree: Tree, words: Words) -> Tree:
 def prune(tree: Tree, labels: Iterable[str]) -> Tree:
     """Remove all labels of a tree but these, and the nodes that then have one child or none.
 
-    The order of `labels`, a set too, has no effect. Labels, nodes and children keep their order, and nodes their names; a label that would occur
-    twice under a node remains once. For the weight rows, see `carried_rows`. Raises InputError when
-    a label is not in the tree, or there is none.
+    The order of `labels`, a set too, has no effect. Labels, nodes and children keep their order,
+    and nodes their names; a label that would occur twice under a node remains once. For the weight
+    rows, see `carried_rows`. Raises InputError when a label is not in the tree, or there is none.
 
     Examples
     --------

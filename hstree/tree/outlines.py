@@ -201,9 +201,8 @@ def of_nested(nested: Mapping[Any, Any]) -> Outline:
     read: dict[int, Any] = {id(nested): nested}
     around = {id(nested)}
     left = object()  # on the stack below the items of a collection
-    stack: list[tuple[Any, Any, int]] = [
-        (name, below, root) for name, below in reversed(list(nested.items()))
-    ]
+    stack: list[tuple[Any, Any, int]] = [(name, below, root) for name, below in nested.items()]
+    stack.reverse()
     while stack:
         name, below, parent = stack.pop()
         if name is left:
@@ -378,9 +377,8 @@ def of_csv(text: str) -> Outline:
     first_row = rows[0][1]
     below = {cell for _, row in rows[1:] for cell in row} - {""}
     if not below.isdisjoint(first_row):
-        applied(
-            f"a table without titles, since {next(filter(below.__contains__, first_row))!r} stands again"
-        )
+        again = next(cell for cell in first_row if cell in below)
+        applied(f"a table without titles, since {again!r} of line 1 stands again")
         return of_table(rows, ())
     for number, row in rows:
         if len(row) > len(first_row):
@@ -388,9 +386,7 @@ def of_csv(text: str) -> Outline:
                 f"line {number} has {len(row)} cells, and the titles are {len(first_row)}; quote "
                 "names that hold the separator"
             )
-    applied(
-        f"a table with the titles {', '.join(map(repr, first_row))}, none of which stands again"
-    )
+    applied(f"a table with the titles {', '.join(map(repr, first_row))}, since none stands again")
     return of_table(rows[1:], first_row)
 
 
@@ -476,13 +472,14 @@ def edges_of_graph(graph: Any) -> list[tuple[Any, Any]]:
     numbered = []
     for above, below, branch in edges:
         number = int(branch) if isinstance(branch, bool | np.bool_) else whole_number(branch)
-        where = f"the edge from {brief(above)} to {brief(below)} has the branch {brief(branch)}"
-        if number is None:
+        if number is None or (above, number) in taken:
+            remedy = "give all edges a whole number, 0 for a first child, or none a branch"
+            if number is not None:
+                remedy = "another child has it, too; give each child its own number"
             raise InputError(
-                f"{where}; give each edge a whole number, 0 for a first child, or none"
+                f"the edge from {brief(above)} to {brief(below)} has the branch {brief(branch)}; "
+                f"{remedy}"
             )
-        if (above, number) in taken:
-            raise InputError(f"{where}, as another child has; give each child its own number")
         taken.add((above, number))
         numbered.append((number, above, below))
     numbered.sort(key=lambda edge: edge[0])

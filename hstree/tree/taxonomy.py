@@ -156,8 +156,8 @@ def content_of(outline: Outline, origin: Mapping[str, str]) -> Content:
         )
     if roots.size and names[roots[0]] in _MISSING_AS_TEXT:
         raise InputError(
-            f"the root is called {names[roots[0]]!r}, as a missing value is written; leave the cell "
-            "of its child's parent empty"
+            f"the root is called {names[roots[0]]!r}, as a missing value is written; leave the "
+            "cell of the parent empty"
         )
     _refuse_cycles(names, parent)
     n_children = np.bincount(parent[parent >= 0], minlength=n_items)

@@ -1,4 +1,4 @@
-"""One function names a class: numbers by their digits everywhere, and what is no name is refused."""
+"""One function names a class, a number by its digits everywhere, and refuses what is no name."""
 
 from decimal import Decimal
 from fractions import Fraction
