@@ -24,7 +24,8 @@ import numpy as np
 from hstree import progress
 from hstree._files import BYTE_ORDER_MARK, cache_folder, open_regular, replacing, unpacked
 from hstree._ragged import offsets
-from hstree._typing import Array, Float32, Int64
+from hstree._text import quoted
+from hstree._typing import Array, Bool, Float32, Int64
 from hstree.errors import FileFormatError, InputError, explained
 from hstree.tree.npy import read_array
 
@@ -42,6 +43,11 @@ _HEADER = re.compile(rb"([0-9]{1,12})[ \t]+([0-9]{1,8})[ \t]*\r?(?:\n|$)")
 _NUMBER = re.compile(
     rb"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
 )
+_BLANKS = re.compile(rb"[ \t]+")
+#: What may be between the words of a binary file, and what no word holds.
+_LINE_ENDS, _NO_WORD = (b"\r\n", b"\n"), re.compile(rb"[\0\r\n]")
+#: Larger numbers are no vector where nothing separates the words of a binary file.
+_LARGEST = 1e15
 # Readers split at ASCII white space, the C program's `scanf` at all of it.
 _STORABLE = re.compile(r"[^ \t\n\r\v\f\0\ud800-\udfff]+")
 _KINDS = "give .npy, word2vec text or binary, or GloVe text (a word and its numbers on each line)"
@@ -241,22 +247,16 @@ def _parse_text(
 
 
 def _parse_lines(name: str, block: bytes, number: int, d: int) -> tuple[list[str], Float32]:
-    """Parse whole lines from the right, since words may contain spaces; the first is `number`."""
+    """Parse whole lines from the right, since words may hold blanks; the first is `number`."""
     words, texts, numbers = [], [], []
-    for n, line in enumerate(block.replace(b"\t", b" ").split(b"\n"), start=number):
-        line = line.rstrip(b" \r")
-        if line.count(b" ") == d:
-            word, _, text = line.partition(b" ")
-        elif line:  # a word with spaces, or a row of the wrong length
-            fields = list(filter(None, line.split(b" ")))
-            if len(fields) <= d or (len(fields) > d + 1 and _NUMBER.fullmatch(fields[-d - 1])):
-                raise InputError(
-                    f"{name}, line {n}: {_count_numbers(line)} numbers after the word, expected "
-                    f"{d} as in the lines before; give every word the same"
-                )
-            word, text = b" ".join(fields[:-d]), b" ".join(fields[-d:])
-        else:
+    for n, line in enumerate(block.split(b"\n"), start=number):
+        line = line.rstrip(b" \t\r")
+        if not line:
             continue
+        if line.count(b" ") == d and b"\t" not in line:
+            word, _, text = line.partition(b" ")
+        else:
+            word, text = _split_line(name, line, n, d)
         words.append(word)
         texts.append(text)
         numbers.append(n)
@@ -267,10 +267,32 @@ def _parse_lines(name: str, block: bytes, number: int, d: int) -> tuple[list[str
         odd = next((field for field in fields if not _NUMBER.fullmatch(field)), None)
         what = f"{len(fields)} numbers after the word, expected {d}; give every word the same"
         if odd is not None:
-            shown = odd[:40].decode("utf-8", "backslashreplace")
-            what = f"{shown!r} is not a number; expected a word and {d} numbers"
+            what = f"{_shown(odd)!r} is not a number; expected a word and {d} numbers"
         raise InputError(f"{name}, line {numbers[wrong]}: {what}")
     return _decoded(words, numbers, name), rows.reshape(-1, d)
+
+
+def _split_line(name: str, line: bytes, number: int, d: int) -> tuple[bytes, bytes]:
+    """Split a line with tabs, a word with blanks or a wrong length into its word and numbers."""
+    fields = list(filter(None, _BLANKS.split(line)))
+    if len(fields) <= d or (len(fields) > d + 1 and _NUMBER.fullmatch(fields[-d - 1])):
+        raise InputError(
+            f"{name}, line {number}: {_count_numbers(line)} numbers after the word, expected "
+            f"{d} as in the lines before; give every word the same"
+        )
+    # The word is what is before the last d fields, with the blanks in it
+    gaps = list(_BLANKS.finditer(line))[-d:]
+    if len(gaps[0][0]) > 1 and all(len(gap[0]) == 1 for gap in gaps[1:]) and d > 1:
+        raise InputError(
+            f"{name}, line {number}: several blanks after the word {quoted(_shown(fields[0]))}, "
+            "which may be a part of it; separate the word from the numbers as these are separated"
+        )
+    return line[: gaps[0].start()], b" ".join(fields[-d:])
+
+
+def _shown(text: bytes) -> str:
+    """Return bytes as text for a message."""
+    return text[:40].decode("utf-8", "backslashreplace")
 
 
 def _numbers(text: bytes) -> Float32:
@@ -289,8 +311,13 @@ def _numbers(text: bytes) -> Float32:
 def _parse_binary(
     name: str, head: bytes, read_block: Callable[[], bytes], n_words: int, d: int
 ) -> Iterator[tuple[list[str], Float32]]:
-    """Parse a word2vec binary file block by block."""
+    """Parse a word2vec binary file block by block.
+
+    A line end is before each word but the first, or before none. A word with a space is not read as
+    another one: what is left of it does not fit this rule, or the numbers after it are not numbers.
+    """
     done, data, block = 0, b"", head
+    separator: bytes | None = None  # between words; None while it is not known
     while block and done < n_words:
         data, at, words, rows = data + block, 0, list[bytes](), list[bytes]()
         while done + len(words) < n_words:
@@ -298,7 +325,14 @@ def _parse_binary(
             end = space + 1 + 4 * d
             if space < 0 or end > len(data):
                 break
-            words.append(data[at:space].lstrip(b"\r\n"))
+            word = data[at:space]
+            if done + len(words) > 0:
+                if separator is None:
+                    separator = next(filter(word.startswith, _LINE_ENDS), b"")
+                if not word.startswith(separator):
+                    raise _misread(name, done + len(words), "is not followed by a line end")
+                word = word.removeprefix(separator)
+            words.append(word)
             rows.append(data[space + 1 : end])
             at = end
         data = data[at:]
@@ -306,6 +340,8 @@ def _parse_binary(
         if len(data) > _LONGEST:
             raise InputError(f"{name}: no end of the word after {done} words; {_KINDS}")
         vectors = np.frombuffer(b"".join(rows), "<f4").astype(np.float32).reshape(-1, d)
+        if not separator and (is_wrong := _is_text(vectors)).any():
+            raise _misread(name, first + int(np.argmax(is_wrong)), "has numbers that are no vector")
         yield _decoded(words, range(first, done + 1), name, "word"), vectors
         block = read_block()
     if done < n_words:
@@ -317,10 +353,35 @@ def _parse_binary(
         raise InputError(f"{name}: more data after the {n_words} words that line 1 announces")
 
 
+def _is_text(vectors: Float32) -> Bool:
+    """Return which rows (n,) are the rest of a word and a space, rather than the first numbers.
+
+    Letters make huge numbers, and a space at the end of the first one makes that tiny.
+    """
+    size = np.abs(vectors)
+    is_tiny = (size[:, 0] > 0) & (size[:, 0] < 1 / _LARGEST)
+    return is_tiny | (size.max(axis=1) > _LARGEST)
+
+
+def _misread(name: str, number: int, why: str) -> InputError:
+    """Return the error of a word in a binary file that seems to hold a space."""
+    return InputError(
+        f"{name}, word {number}: it {why}; the file is damaged, or a word in it holds a space, "
+        "which word2vec's binary cannot hold: write it as text"
+    )
+
+
 def _decoded(
     words: list[bytes], numbers: list[int] | range, name: str, unit: str = "line"
 ) -> list[str]:
-    """Decode the words of a block; `numbers` count their lines or words, for the message."""
+    """Decode the words of a block; `numbers` count their lines or words, for the message.
+
+    Raises InputError for a word that is empty, holds NUL or a line end, or is not UTF-8.
+    """
+    for number, word in zip(numbers, words, strict=True):
+        if not word or _NO_WORD.search(word):
+            what = f"the word {word[:40]!r} holds NUL or a line end" if word else "an empty word"
+            raise InputError(f"{name}, {unit} {number}: {what}; the file is damaged, write it again")
     try:
         return [word.decode("utf-8") for word in words]
     except UnicodeDecodeError as error:
