@@ -309,8 +309,9 @@ def convert(
     Formats and their extensions: tree (.json, .json.gz, .npz), dot (.dot, .gv),
     graphml (.graphml), newick (.nwk, .newick), brown (.paths), napkinxc
     (.napkinxc), linkage (.npy), taxonomy (.csv, .tsv: columns parent and child,
-    or one a level). dot is only written, taxonomy only read. What OUT cannot hold
-    is refused, or named as not kept.
+    or one per level), darknet (.tree: lines of a name and its parent's line). dot is
+    only written, taxonomy and darknet only read. What OUT cannot hold is refused, or
+    named as not kept.
     """
     from hstree import formats
 
@@ -321,8 +322,10 @@ def convert(
     with showing_progress():
         tree = formats.read(source, read_as.name, labels=labels)
         formats.write(tree, target, written_as.name)
-    rows = [
-        ("read", f"{source} ({read_as.name})"),
+    rows = [("read", f"{source} ({read_as.name})")]
+    if read_as.name == "taxonomy":
+        rows.append(("as", tree.meta["input"]["read_as"]))
+    rows += [
         ("written", f"{', '.join(map(str, files))} ({written_as.name})"),
         ("labels", f"{tree.n_labels:,}"),
         ("nodes", f"{tree.n_nodes:,}"),

@@ -381,7 +381,9 @@ def _decoded(
     for number, word in zip(numbers, words, strict=True):
         if not word or _NO_WORD.search(word):
             what = f"the word {word[:40]!r} holds NUL or a line end" if word else "an empty word"
-            raise InputError(f"{name}, {unit} {number}: {what}; the file is damaged, write it again")
+            raise InputError(
+                f"{name}, {unit} {number}: {what}; the file is damaged, write it again"
+            )
     try:
         return [word.decode("utf-8") for word in words]
     except UnicodeDecodeError as error:

@@ -18,8 +18,8 @@ from hstree.formats.base import CONTENT, Format
 from hstree.tree import Tree
 from hstree.tree import load as load_tree
 from hstree.tree.files import ENDINGS, save
-from hstree.tree.outlines import of_csv
-from hstree.tree.taxonomy import TABLES, read_file
+from hstree.tree.outlines import of_csv, of_darknet
+from hstree.tree.taxonomy import DARKNET, TABLES, read_file
 
 __all__ = ["FORMATS", "Format", "format_of", "losses", "read", "write"]
 
@@ -28,13 +28,17 @@ _TREE = Format("tree", ENDINGS, tuple(CONTENT), save, lambda path, labels: load_
 _TAXONOMY = Format(
     "taxonomy", TABLES, ("names",), None, lambda path, _: Tree(**vars(read_file(path, of_csv)))
 )
+#: Lines of a name and its parent's line.
+_DARKNET = Format(
+    "darknet", DARKNET, ("names",), None, lambda path, _: Tree(**vars(read_file(path, of_darknet)))
+)
 
 #: All formats by name.
 FORMATS = {
     each.name: each
     for each in (
         *(_TREE, dot.FORMAT, networkx.FORMAT, newick.FORMAT, brown.FORMAT),
-        *(napkinxc.FORMAT, linkage.FORMAT, _TAXONOMY),
+        *(napkinxc.FORMAT, linkage.FORMAT, _TAXONOMY, _DARKNET),
     )
 }
 
@@ -101,6 +105,8 @@ def read(
             made_from := texts_of_file(labels or source.with_suffix(LABELS))
         ):
             made_of["texts"] = made_from
+        if isinstance(taxonomy := tree.meta.get("input"), dict) and "read_as" in taxonomy:
+            made_of["read_as"] = taxonomy["read_as"]
         meta = {"method": chosen.name, "options": {}, "hstree": __version__, "input": made_of}
         return tree.with_meta(tree.meta | meta)  # a taxonomy's tree has names in its meta
 

@@ -2,7 +2,7 @@
 
 Items of nested mappings, level columns, node objects, Newick and cluster chains are told apart by
 where they stand; those of parents, edges and graphs by their names. Where several forms look alike,
-an explicit rule decides, and `applied` reports it.
+an explicit rule decides, and `Outline.form` names it.
 """
 
 import csv
@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hstree import progress
 from hstree._ragged import canonical_csr
 from hstree._text import quoted
 from hstree.errors import InputError
@@ -34,6 +33,9 @@ _NEWICK = re.compile(
     r"""|'(?:[^']|'')*'|"(?:[^"]|"")*"|[(),;]|[^\s(),:;\[\]'"][^(),:;\[\]]*"""
 )
 
+#: A line of darknet's trees.
+_DARKNET = re.compile(r"(\S+)[ \t]+(-1|[0-9]{1,9})")
+
 #: Columns of a table without its titles, and the number of the line of each row.
 Rows = Sequence[tuple[int, Sequence[Any]]]
 
@@ -44,6 +46,7 @@ class Outline(NamedTuple):
     names: list[str | None]  #: None for an item without a name
     parents: list[int]  #: item above each, -1 for none; it may come after the item
     hint: str = ""  #: what other form could be meant, for messages
+    form: str = ""  #: how it was read, and by which rule, where there are other forms
 
     def add(self, name: str | None, parent: int) -> int:
         """Add an item and return its number."""
@@ -68,11 +71,6 @@ class Outline(NamedTuple):
         if len(names) > MOST_SHOWN:
             names[MOST_SHOWN:] = ["..."]
         return "/".join(reversed(names))
-
-
-def applied(rule: str) -> None:
-    """Report by which rule a taxonomy is read."""
-    progress.say(f"taxonomy read as {rule}")
 
 
 def named(value: Any) -> str:
@@ -138,14 +136,13 @@ def of_mapping(mapping: Mapping[Any, Any]) -> tuple[Outline, str]:
                 f"{brief(lists[0])} has {type(mapping[lists[0]]).__name__} and others a name; give "
                 "nested mappings, or a name as the parent of each child"
             )
-        applied("{child: parent}, since each value is one name")
-        return of_edges((parent, child) for child, parent in mapping.items()), "parents"
+        outline = of_edges((parent, child) for child, parent in mapping.items())
+        return outline._replace(form="{child: parent}, since each value is one name"), "parents"
     _refuse_columns(mapping)
     outline = of_nested(mapping)
     key_again = _key_below_another(outline) if len(mapping) > 1 else None
     if key_again is None:
-        applied("nested mappings")
-        return outline, "nested"
+        return outline._replace(form="nested mappings"), "nested"
     names, parents = outline.names, outline.parents
     # Item 0 is above the keys; children stand below one key each
     depth = [0] * len(names)
@@ -157,13 +154,13 @@ def of_mapping(mapping: Mapping[Any, Any]) -> tuple[Outline, str]:
             f"{name!r} is a key and the leaf {path!r}, too; put what is below the key there, put "
             "all keys below one, for nested mappings, or give a list of children for each node"
         )
-    applied(f"{{node: its children}}, since {name!r} is a key and the leaf {path!r}, too")
+    form = f"{{node: its children}}, since {name!r} is a key and the leaf {path!r}, too"
     below = [(names[parents[item]], names[item]) for item, level in enumerate(depth) if level == 2]
     children = {child for _, child in below}
     keys = [names[item] for item, level in enumerate(depth) if level == 1]
     edges = [(None, key) for key in dict.fromkeys(keys) if key not in children]
     hint = "; it is a mapping of nodes to their children: for parents, give {child: parent}"
-    return of_edges(edges + below, hint), "children"
+    return of_edges(edges + below, hint)._replace(form=form), "children"
 
 
 def _key_below_another(outline: Outline) -> int | None:
@@ -333,21 +330,21 @@ def of_table(rows: Rows, titles: Sequence[str]) -> Outline:
     if width == 2:
         pairs = [(row[0], row[1] if len(row) == 2 else None) for _, row in rows]
         if parent_columns:
-            applied(f"parents and children, since a column is called {titles[parent_columns[0]]!r}")
             is_reversed = parent_columns == [1]
-            return of_edges([pair[::-1] for pair in pairs] if is_reversed else pairs)
+            outline = of_edges([pair[::-1] for pair in pairs] if is_reversed else pairs)
+            title = titles[parent_columns[0]]
+            return outline._replace(form=f"parents and children, by the title {title!r}")
         if shared := _shared_name(pairs):
-            applied(f"parents and children, since {shared!r} stands in both columns")
             hint = (
                 f"; {shared!r} in both columns makes them parents and children: if they are "
                 "reversed, title them child and parent, if they are levels, put a column with the "
                 "name of the root before them"
             )
-            return of_edges(pairs, hint)
-    last = max((row for _, row in rows), key=len)
-    shown = " > ".join(titles) if titles else f"{len(last)} columns"
-    applied(f"levels from the top down, {shown}; the last name of each row is its class")
-    return of_levels(rows, titles)
+            form = f"parents and children, since {shared!r} stands in both columns"
+            return of_edges(pairs, hint)._replace(form=form)
+    levels = " > ".join(titles) if titles else f"{width} columns"
+    form = f"levels from the top down, {levels}; the last name of a row is its class"
+    return of_levels(rows, titles)._replace(form=form)
 
 
 def _shared_name(pairs: Sequence[tuple[Any, Any]]) -> str | None:
@@ -378,16 +375,46 @@ def of_csv(text: str) -> Outline:
     below = {cell for _, row in rows[1:] for cell in row} - {""}
     if not below.isdisjoint(first_row):
         again = next(cell for cell in first_row if cell in below)
-        applied(f"a table without titles, since {again!r} of line 1 stands again")
-        return of_table(rows, ())
+        outline = of_table(rows, ())
+        return outline._replace(
+            form=f"{outline.form}; without titles, since {again!r} of line 1 stands again"
+        )
     for number, row in rows:
         if len(row) > len(first_row):
             raise InputError(
                 f"line {number} has {len(row)} cells, and the titles are {len(first_row)}; quote "
                 "names that hold the separator"
             )
-    applied(f"a table with the titles {', '.join(map(repr, first_row))}, since none stands again")
-    return of_table(rows[1:], first_row)
+    outline = of_table(rows[1:], first_row)
+    titles = ", ".join(map(repr, first_row))
+    return outline._replace(form=f"{outline.form}; titles are {titles}, since none stands again")
+
+
+def of_darknet(text: str) -> Outline:
+    """Read a ``.tree`` file of darknet: lines of a name and the number of its parent's line.
+
+    Lines are numbered from 0, and -1 is no parent; several items without one get a root.
+    """
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if not lines:
+        raise InputError("the file is empty; give lines of a name and its parent's line, from 0")
+    outline = Outline([], [])
+    for number, line in lines:
+        match = _DARKNET.fullmatch(line.strip())
+        parent = -1 if match is None else int(match[2])
+        if match is None or parent >= len(lines):
+            raise InputError(
+                f"line {number}: expected a name and the number of its parent's line, from 0 to "
+                f"{len(lines) - 1:,}, or -1, found {quoted(line)}; Newick is read as .nwk, a table "
+                "as .csv"
+            )
+        outline.add(match[1], parent)
+    roots = [item for item, parent in enumerate(outline.parents) if parent < 0]
+    if len(roots) > 1:
+        root = outline.add(None, -1)
+        for item in roots:
+            outline.parents[item] = root
+    return outline
 
 
 def of_nodes(root: Any) -> Outline:

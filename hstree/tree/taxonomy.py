@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hstree import progress
 from hstree._files import read_text
 from hstree._text import quoted
 from hstree._typing import Bool, Int64
@@ -24,7 +25,14 @@ from hstree.tree.order import from_edges, sum_to_root
 from hstree.tree.outlines import Outline
 
 #: Endings of files of taxonomies.
-TABLES, NEWICK = (".csv", ".tsv"), (".nwk", ".newick")
+TABLES, NEWICK, DARKNET = (".csv", ".tsv"), (".nwk", ".newick"), (".tree",)
+_READERS = {
+    ".csv": outlines.of_csv,
+    ".tsv": outlines.of_csv,
+    ".nwk": outlines.of_newick,
+    ".newick": outlines.of_newick,
+    ".tree": outlines.of_darknet,
+}
 #: Missing values as pandas and NumPy write them.
 _MISSING_AS_TEXT = ("nan", "NaN", "<NA>", "NaT", "None")
 #: What else rows of two could be, for messages.
@@ -46,13 +54,18 @@ def read_taxonomy(source: Any, labels: Sequence[Any] | None = None) -> Content:
     if isinstance(source, str | os.PathLike) and not is_newick:
         _refuse_labels(labels)
         name = os.fspath(source)
-        if not name.endswith((*TABLES, *NEWICK)):
+        read = _READERS.get(Path(name).suffix)
+        if read is None:
             raise InputError(
                 f"{quoted(name)} is neither Newick text, which ends in a semicolon, nor the name "
-                f"of a file in {', '.join((*TABLES, *NEWICK))}; other trees: hstree.formats.read"
+                f"of a file in {', '.join(_READERS)}; other trees: hstree.formats.read"
             )
-        return read_file(source, outlines.of_newick if name.endswith(NEWICK) else outlines.of_csv)
-    return content_of(*_outline(source, labels))
+        content = read_file(source, read)
+    else:
+        content = content_of(*_outline(source, labels))
+    if form := content.meta["input"].get("read_as"):
+        progress.say(f"taxonomy read as {form}")
+    return content
 
 
 def read_file(path: str | os.PathLike[str], read: Callable[[str], Outline]) -> Content:
@@ -135,10 +148,10 @@ def _of_rows(source: Iterable[Any], titles: Sequence[str]) -> tuple[Outline, dic
     if titles:
         return outlines.of_table(rows, titles), {"kind": "table"}
     if all(len(row) == 2 for _, row in rows):
-        outlines.applied("edges, since each row is a pair (parent, child)")
-        return outlines.of_edges([(row[0], row[1]) for _, row in rows], _PAIRS), {"kind": "edges"}
-    outlines.applied("levels from the top down; the last name of each row is its class")
-    return outlines.of_levels(rows), {"kind": "levels"}
+        outline = outlines.of_edges([(row[0], row[1]) for _, row in rows], _PAIRS)
+        return outline._replace(form="pairs (parent, child)"), {"kind": "edges"}
+    form = "levels from the top down; the last name of a row is its class"
+    return outlines.of_levels(rows)._replace(form=form), {"kind": "levels"}
 
 
 def content_of(outline: Outline, origin: Mapping[str, str]) -> Content:
@@ -186,7 +199,7 @@ def content_of(outline: Outline, origin: Mapping[str, str]) -> Content:
             "method": "taxonomy",
             "options": {},
             "hstree": __version__,
-            "input": dict(origin),
+            "input": {**origin, "read_as": outline.form} if outline.form else dict(origin),
             COLLAPSED: _collapsed(names, parent, is_single, code[below]),
         },
     )

@@ -168,9 +168,10 @@ class Tree(TreeArrays):
 
             - a nested mapping: names to mappings, lists of names, or None for a leaf;
             - a mapping of each child to its parent;
+            - a mapping of each node to the list of its children, of which one is a key, too;
             - edges, pairs (parent, child); rows of other lengths are levels, from the top down;
-            - a ``.csv`` or ``.tsv`` file of parents and children or of columns of levels, or a
-              ``.nwk`` file;
+            - a ``.csv`` or ``.tsv`` file or a DataFrame of parents and children or of columns of
+              levels, a ``.nwk`` file, or a ``.tree`` file of darknet;
             - Newick text, which ends in a semicolon;
             - a ``networkx.DiGraph`` of edges from parents to children;
             - the root of nodes with a `name` and `children`, as in anytree, bigtree and ete;
@@ -182,8 +183,14 @@ class Tree(TreeArrays):
         Raises
         ------
         InputError
-            When the source is in none of these forms, has several roots, a cycle, a leaf twice, or
-            an item with several parents.
+            When the source is in none of these forms or could be in two, or has several roots, a
+            cycle, a leaf twice, or an item with several parents or whose name is neither text nor a
+            number.
+
+        Notes
+        -----
+        Where forms look alike, a rule decides (``docs/taxonomies.md``), and `hstree.progress`
+        reports it. Whole numbers are named by their digits: 10, 10.0 and "10" are the same.
 
         Examples
         --------
