@@ -207,7 +207,8 @@ def dump_meta(
             if (depth := depth + 1) > DEEPEST:
                 raise ValueError(f"it is nested more than {DEEPEST} deep")
             inner = (one.values() if isinstance(one, Mapping) else one for one in level)
-            level = list(chain.from_iterable(inner))
+            # Each once, since the number of those that hold themselves would double
+            level = list({id(each): each for each in chain.from_iterable(inner)}.values())
         text = json.dumps(meta, ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
     except (TypeError, ValueError) as error:

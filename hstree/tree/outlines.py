@@ -47,6 +47,7 @@ class Outline(NamedTuple):
     parents: list[int]  #: item above each, -1 for none; it may come after the item
     hint: str = ""  #: what other form could be meant, for messages
     form: str = ""  #: how it was read, and by which rule, where there are other forms
+    children: list[int] | None = None  #: items with a parent, siblings in order; None as items are
 
     def add(self, name: str | None, parent: int) -> int:
         """Add an item and return its number."""
@@ -459,7 +460,7 @@ def of_graph(graph: Any) -> Outline:
             f"{outline.names[item]!r} stands under {first!r} and under {outline.path(other)!r} "
             "too; for a label with several codes, hstree.formats.networkx.from_networkx"
         )
-    return outline
+    return outline._replace(children=[index[below] for _, below in edges])
 
 
 def attribute_name(data: Mapping[str, Any], *, is_leaf: bool) -> Any:

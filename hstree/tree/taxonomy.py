@@ -178,6 +178,8 @@ def content_of(outline: Outline, origin: Mapping[str, str]) -> Content:
     # (n_items,) what stands for each item: the first one below that has not one child
     is_single, below = n_children == 1, np.arange(n_items)
     child = np.flatnonzero(parent >= 0)
+    if outline.children is not None:
+        child = np.array(outline.children, np.int64)
     only = child[is_single[parent[child]]]
     below[parent[only]] = only
     below = _ends(below)

@@ -1,0 +1,412 @@
+"""Taxonomies whose forms look alike: a rule decides and is said, or both forms are named."""
+
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+
+import networkx
+import numpy as np
+import pytest
+
+from hstree import Tree, formats, progress
+from hstree.errors import InputError
+from hstree.tree.hierarchy import Hierarchy
+from tests.limits import nested
+
+PANDAS = "pandas is not installed: hstree[notebook]"
+
+
+class Said(progress.Silent):
+    """A display that keeps what is said."""
+
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        self.lines.append(text)
+
+
+def read_as(source):
+    """Return the tree of a taxonomy and the line that says how it was read."""
+    said = Said()
+    with progress.shown_by(said):
+        tree = Tree.from_taxonomy(source)
+    (line,) = said.lines
+    assert line == f"taxonomy read as {tree.meta['input']['read_as']}"
+    return tree, line.removeprefix("taxonomy read as ")
+
+
+# Mappings
+
+
+@pytest.mark.parametrize(
+    "children",
+    [
+        {"root": ["pet", "farm"], "pet": ["cat", "dog"], "farm": ["cow", "hen"]},
+        {"pet": ("cat", "dog"), "farm": ("cow", "hen"), "root": ("pet", "farm")},
+        {"root": ["pet", "farm"], "pet": ["cat", "dog"], "farm": ["cow", "hen"], "cat": []},
+        {"root": {"pet": None, "farm": {}}, "pet": {"cat": {}, "dog": {}}, "farm": ["cow", "hen"]},
+        {"root": np.array(["pet", "farm"]), "pet": {"cat", "dog"}, "farm": iter(["cow", "hen"])},
+    ],
+)
+def test_children_by_node_are_no_nested_mapping(children):
+    tree, rule = read_as(children)
+    assert set(tree.labels) == {"cat", "dog", "cow", "hen"}
+    assert set(tree.names) == {"root", "pet", "farm"}
+    assert tree.names[0] == "root"
+    assert tree.child.tolist()[:2] == [tree.names.index("pet"), tree.names.index("farm")]
+    assert rule.startswith("{node: its children}, since ")
+
+
+@pytest.mark.parametrize(
+    ("source", "saying"),
+    [
+        ({"r": ["a", "b"], "a": ["x"], "s": ["y"]}, "'r', 's' have no parent; .*for parents, give"),
+        ({"cat": ["pet"], "dog": ["pet"], "pet": ["r"]}, "'pet' stands under 'cat' and under"),
+        ({"a": ["b", "x"], "b": ["a", "y"]}, "a cycle: 'a' under 'b' under 'a'"),
+        ({"r": {"a": ["x", "b"]}, "b": ["y"]}, "'b' is a key and the leaf 'r/a/b', too; put what"),
+        ({"parent": ["r", "s"], "child": ["a", "b"]}, "holds columns of a table, with parents in"),
+    ],
+)
+def test_mappings_that_could_be_two_forms_are_refused_with_both(source, saying):
+    with pytest.raises(InputError, match=saying):
+        Tree.from_taxonomy(source)
+
+
+def test_one_key_around_all_makes_mappings_nested():
+    tree, rule = read_as({"all": {"shoes": {"a": ["x", "bags"]}, "bags": ["y", "z"]}})
+    assert rule == "nested mappings"
+    assert tree.labels == ("x", "bags", "y", "z")
+
+
+@pytest.mark.parametrize("holds", [list, np.array, tuple, iter, dict.fromkeys])
+def test_leaves_are_in_any_iterable(holds):
+    assert Tree.from_taxonomy({"a": {"b": holds(["x", "y"])}, "c": None}).labels == ("x", "y", "c")
+
+
+def test_sets_of_leaves_have_one_order_in_all_processes():
+    code = "import hstree, sys; print(hstree.Tree.from_taxonomy({'a': set(sys.argv[1:])}).sha256)"
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code, *"hgfedcba"],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(printed) == 1
+
+
+def test_rules_are_said():
+    by_child = {"cat": "pet", "dog": "pet"}
+    assert read_as(by_child)[1] == "{child: parent}, since each value is one name"
+    assert read_as({"pet": ["cat", "dog"]})[1] == "nested mappings"
+    assert read_as([("pet", "cat"), ("pet", "dog")])[1] == "pairs (parent, child)"
+    assert read_as([("r", "pet", "cat"), ("r", "pet", "dog")])[1].startswith("levels from the top")
+
+
+# Tables and arrays
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "labels"),
+    [
+        ("parent,child\nr,a\nr,b\n", "by the title 'parent'; titles are 'parent', 'child'", "a b"),
+        ("category,Parent Category\na,r\nb,r\n", "by the title 'Parent Category'", "a b"),
+        (
+            "r,a\na,x\na,y\nr,b\n",
+            "since 'a' stands in both columns; without",
+            "b x y",
+        ),
+        ("r,a\na,x\na,y\n", "without titles, since 'a' of line 1 stands again", "x y"),
+        ("dep,cat\nr,a\nr,b\n", "levels from the top down, dep > cat; .* none stands again", "a b"),
+    ],
+)
+def test_the_rules_of_tables_are_said(text, rule, labels, tmp_path):
+    (tmp_path / "x.csv").write_text(text)
+    tree, line = read_as(tmp_path / "x.csv")
+    assert " ".join(sorted(tree.labels)) == labels
+    assert re.search(rule, line)
+    assert formats.read(tmp_path / "x.csv").meta["input"]["read_as"] == line
+
+
+MISSING = [None, np.nan, np.float32("nan"), "", np.datetime64("NaT"), np.ma.masked]
+
+
+@pytest.mark.parametrize("missing", MISSING, ids=str)
+def test_a_missing_parent_is_none(missing):
+    edges = [(missing, "r"), ("r", "a"), ("r", "b")]
+    array = np.array([[None, "r"], ["r", "a"], ["r", "b"]], object)
+    if missing is not np.ma.masked:
+        array[0, 0] = missing
+    parents = {"r": missing, "a": "r", "b": "r"}
+    for source in (edges, array, parents):
+        tree = Tree.from_taxonomy(source)
+        assert (tree.labels, tree.names, tree.meta["collapsed"]) == (("a", "b"), ("r",), [])
+
+
+def test_a_missing_parent_of_a_table_is_none():
+    pandas = pytest.importorskip("pandas", reason=PANDAS)
+    for missing in (*MISSING[:5], pandas.NA, pandas.NaT):
+        for titles in (["parent", "child"], ["a", "b"]):
+            frame = pandas.DataFrame([(missing, "r"), ("r", "a"), ("r", "b")], columns=titles)
+            for table in (frame, frame.convert_dtypes(), frame.astype("category")):
+                tree = Tree.from_taxonomy(table)
+                assert (tree.labels, tree.names) == (("a", "b"), ("r",))
+                assert tree.meta["collapsed"] == []
+
+
+def test_missing_numbers_of_arrays_are_none():
+    masked = np.ma.array([[0, 1], [1, 2], [1, 3]], mask=[[1, 0], [0, 0], [0, 0]])
+    for array in (np.array([[np.nan, 1], [1, 2], [1, 3]]), masked):
+        assert Tree.from_taxonomy(array).names == ("1",)
+        assert Tree.from_taxonomy(array).labels == ("2", "3")
+    levels = np.array([[0, 1, 10], [0, 1, 11], [0, 2, np.nan]])
+    assert Tree.from_taxonomy(levels).labels == ("10", "11", "2")
+
+
+@pytest.mark.parametrize("name", ["nan", "<NA>", "NaT", "None"])
+def test_a_root_that_is_written_as_missing_is_refused(name):
+    with pytest.raises(InputError, match="as a missing value is written"):
+        Tree.from_taxonomy([(name, "r"), ("r", "a"), ("r", "b")])
+    with pytest.raises(InputError, match="the array of text holds 'nan'"):
+        Tree.from_taxonomy(np.array([("nan", "r"), ("r", "a"), ("r", "b")]))
+
+
+def test_titles_of_arrays_are_those_of_tables():
+    array = np.array([("a", "r"), ("b", "r")], dtype=[("child", "U3"), ("parent", "U3")])
+    assert Tree.from_taxonomy(array).labels == ("a", "b")
+
+
+@pytest.mark.parametrize("title", ["product", "product_id"])
+@pytest.mark.parametrize("ids", [[1, 2, 3, 4], ["P1", "P2", "P3", "P4"], list("wxyz")])
+def test_a_first_column_of_ids_is_no_level(ids, title):
+    pandas = pytest.importorskip("pandas", reason=PANDAS)
+    frame = pandas.DataFrame({title: ids, "name": list("abcd"), "kind": list("efgh")})
+    again = pandas.concat([frame] * 2)
+    for table in (frame, frame.to_numpy(), frame.to_numpy().tolist(), again):
+        with pytest.raises(
+            InputError, match=r"has another value in each row .*levels from the top"
+        ):
+            Tree.from_taxonomy(table)
+
+
+@pytest.mark.parametrize("title", ["id", "ID", "an_id", "anId", "Unnamed: 0", "index", ""])
+def test_two_rows_have_ids_by_the_title(title):
+    pandas = pytest.importorskip("pandas", reason=PANDAS)
+    rows = [("p", "shoes", "a"), ("q", "bags", "b")]
+    with pytest.raises(InputError, match=r"the first column, .* has another value in each row"):
+        Tree.from_taxonomy(pandas.DataFrame(rows, columns=[title, "x", "y"]))
+    assert Tree.from_taxonomy(pandas.DataFrame(rows, columns=list("xyz"))).labels == ("a", "b")
+
+
+def test_an_index_that_may_be_a_level_is_refused():
+    pandas = pytest.importorskip("pandas", reason=PANDAS)
+    frame = pandas.DataFrame({"dep": ["a", "a", "b"], "kind": ["x", "y", "x"]})
+    named = frame.set_index(pandas.Index(["p", "q", "r"], name="product"))
+    with pytest.raises(InputError, match=r"an index, 'product', beside its columns; .*reset_index"):
+        Tree.from_taxonomy(named)
+    with pytest.raises(InputError, match="an index beside its columns"):
+        Tree.from_taxonomy(frame.set_index(pandas.Index(["p", "q", "r"])))
+    assert Tree.from_taxonomy(named.iloc[:2].reset_index(drop=True)).labels == ("x", "y")
+    assert Tree.from_taxonomy(frame[frame.dep == "a"]).labels == ("x", "y")
+    with pytest.raises(InputError, match="a Series; give its to_dict"):
+        Tree.from_taxonomy(named["kind"])
+
+
+def test_two_columns_with_a_name_in_both_have_the_alternative_in_errors():
+    pairs = [("Home", "Garden"), ("Home", "Kitchen"), ("Garden", "Tools"), ("Sports", "Balls")]
+    pandas = pytest.importorskip("pandas", reason=PANDAS)
+    with pytest.raises(InputError, match="'Garden' in both columns makes them parents and"):
+        Tree.from_taxonomy(pandas.DataFrame(pairs, columns=["department", "category"]))
+    rows = pandas.DataFrame([("shop", *pair) for pair in pairs], columns=list("xyz"))
+    assert Tree.from_taxonomy(rows).labels == ("Garden", "Kitchen", "Tools", "Balls")
+
+
+# The same names in several places
+
+
+def forms_of_shop(*rows):
+    """Return the forms of a shop of departments, categories and products."""
+    shop, graph = {}, networkx.DiGraph()
+    for row in rows:
+        shop.setdefault(row[0], {}).setdefault(row[1], []).append(row[2])
+        for above, below in pairwise(row[:n] for n in range(4)):
+            graph.add_edge(above, below)
+            graph.nodes[below]["name"] = below[-1]
+    graph.nodes[()]["name"] = "shop"
+    departments = []
+    for department, categories in shop.items():
+        below = (f"({','.join(names)}){category}" for category, names in categories.items())
+        departments.append(f"({','.join(below)}){department}")
+    return [shop, {"shop": shop}, rows, graph, f"({','.join(departments)})shop;"]
+
+
+def test_a_category_of_the_same_name_in_two_departments_is_two():
+    rows = [("shoes", "Other", "a"), ("shoes", "Other", "b"), ("bags", "Other", "c")]
+    rows += [("bags", "Other", "d"), ("bags", "small", "e")]
+    for source in forms_of_shop(*rows):
+        tree = Tree.from_taxonomy(source)
+        levels = Hierarchy(tree)
+        assert set(tree.labels) == set("abcde")
+        assert tree.names.count("Other") == 2
+        names = [name for name in levels.names if "Other" in name]
+        assert {name.removeprefix("shop/") for name in names} == {"shoes/Other", "bags/Other"}
+        found = levels.find(names)
+        assert len(set(found.tolist())) == 2
+        assert [levels.given_names[item] for item in found] == ["Other", "Other"]
+        assert all(levels.knows(name) for name in names)
+        with pytest.raises(InputError, match=r"several nodes .* 'Other'; they are '.*' and '.*'"):
+            levels.find(["Other"])
+
+
+def test_duplicate_leaves_are_named_with_their_paths():
+    rows = [("shoes", "Other", "x"), ("bags", "Other", "x"), ("bags", "small", "y")]
+    for source in forms_of_shop(*rows):
+        with pytest.raises(InputError) as caught:
+            Tree.from_taxonomy(source)
+        message = str(caught.value).replace("shop/", "")
+        assert "duplicate leaf 'x' under 'shoes/Other' and 'bags/Other'; rename one" in message
+    sizes = ["small", "large"]
+    with pytest.raises(InputError, match="duplicate leaf 'small' under 'tops/all' and 'hats/all'"):
+        Tree.from_taxonomy({"tops": {"all": sizes}, "hats": {"all": sizes}})
+    with pytest.raises(InputError, match="duplicate leaf 'x' under '#1' and '#2'"):
+        Tree.from_taxonomy("((x,y),(x,z));")
+    with pytest.raises(InputError, match="duplicate leaf 'x' under 'the root' and 'a'"):
+        Tree.from_taxonomy("(x,(x,z)a);")
+
+
+# Order of children
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.uint8, float, np.float32, bool, np.bool_])
+def test_branches_of_any_type_order_children(kind):
+    graph = networkx.DiGraph()
+    graph.add_edge("r", "second", branch=kind(1))
+    graph.add_edge("r", "first", branch=kind(0))
+    for tree in (Tree.from_taxonomy(graph), formats.networkx.from_networkx(graph)):
+        assert [tree.labels[~child] for child in tree.child] == ["first", "second"]
+
+
+def test_a_graph_of_a_tree_gives_the_codes_back():
+    tree = Tree.from_children(list("abcd"), [[~3, 1], [2, ~0], [~2, ~1]], names=["r", "s", "t"])
+    again = Tree.from_taxonomy(formats.networkx.to_networkx(tree))
+    assert again.sha256 == tree.sha256
+
+
+@pytest.mark.parametrize("branch", [None, np.nan, "1", 0.5, [1], 0])
+def test_branches_that_are_no_order_are_refused(branch):
+    graph = networkx.DiGraph()
+    graph.add_edge("r", "second", branch=branch)
+    graph.add_edge("r", "first", branch=0)
+    for read in (Tree.from_taxonomy, formats.networkx.from_networkx):
+        with pytest.raises(InputError, match=r"the edge from 'r' to '.*' has the branch"):
+            read(graph)
+
+
+def test_nodes_of_graphs_have_text_or_a_number_as_names():
+    graph = networkx.DiGraph([("r", ("a", 1)), ("r", ("a", 2))])
+    for read in (Tree.from_taxonomy, formats.networkx.from_networkx):
+        with pytest.raises(
+            InputError, match=r"the node \('a', 1\) .* give it a text as its 'label'"
+        ):
+            read(graph)
+    networkx.set_node_attributes(graph, {("a", 1): 10.0, ("a", 2): np.int64(11)}, "label")
+    for read in (Tree.from_taxonomy, formats.networkx.from_networkx):
+        assert read(graph).labels == ("10", "11")
+
+
+# Nested input
+
+
+def mapping_of(depth):
+    inner = {"x": None, "y": None}
+    for _ in range(depth):
+        inner = {"a": inner}
+    return inner
+
+
+def doubled(depth):
+    inner = {"x": None}
+    for _ in range(depth):
+        inner = {"p": inner, "q": inner}
+    return inner
+
+
+def itself():
+    inner = ["x"]
+    inner.append({"b": inner})
+    return {"a": inner}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        nested(10**6),
+        nested(10**6, tuple),
+        {"a": nested(10**6)},
+        {"a": ["x", nested(10**6)]},
+        {"a": {"b": {"c": nested(10**6)}}},
+        [("a", nested(10**6))],
+        [("a", "b", nested(10**6))],
+        "(" * 10**6,
+        doubled(200),
+        itself(),
+        {"a": np.zeros((2, 2))},
+        {"a": {"b": np.array(5)}},
+        {"a": [np.array(["x", "y"])]},
+        {"a": [{"b": np.zeros((2, 2))}]},
+        {"a": [["x", "y"]]},
+        {"a": 3 + 1j, "b": "c"},
+        {("a", "b"): ["x"], ("a", "c"): ["y"]},
+        [("animal", ["cat", "dog"])],
+        [("r", "a", {"weight": 1})],
+        {("r", "a"), ("r", "b")},
+        [{"parent": "r", "child": "a"}],
+        {"name": "r", "children": [{"name": "a"}]},
+    ],
+    ids=lambda source: type(source).__name__,
+)
+def test_what_holds_no_names_is_refused_in_one_line(source):
+    with pytest.raises(InputError) as caught:
+        Tree.from_taxonomy(source)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_deep_taxonomies_are_read():
+    for source in (mapping_of(10**5), "(" * 10**5 + "x,y" + ")" * 10**5 + ";"):
+        assert Tree.from_taxonomy(source).labels == ("x", "y")
+
+
+# darknet
+
+
+def test_trees_of_darknet(tmp_path):
+    (tmp_path / "x.tree").write_text("thing -1\nanimal 0\ncat 1\ndog 1\ncar 0\n")
+    tree = Tree.from_taxonomy(tmp_path / "x.tree")
+    assert (tree.labels, tree.names) == (("cat", "dog", "car"), ("thing", "animal"))
+    assert formats.read(tmp_path / "x.tree").sha256 == tree.sha256
+    (tmp_path / "y.tree").write_text("a -1\nb -1\nx 0\ny 0\nz 1\n")
+    assert Tree.from_taxonomy(tmp_path / "y.tree").names == (None, "a")
+
+
+@pytest.mark.parametrize(
+    ("text", "saying"),
+    [
+        ("", "the file is empty"),
+        ("a -1\nb\n", "line 2: expected a name and the number of its parent's line, from 0 to 1"),
+        ("a -1\nb 2\n", "line 2: expected .*found 'b 2'"),
+        ("(a,b);\n", r"line 1: .*Newick is read as \.nwk"),
+        ("a 1\nb 0\n", "a cycle"),
+        (f"a -1\nb {'9' * 5000}\n", "line 2: expected"),
+    ],
+)
+def test_bad_trees_of_darknet(text, saying, tmp_path):
+    (tmp_path / "x.tree").write_text(text)
+    with pytest.raises(InputError, match=saying) as caught:
+        Tree.from_taxonomy(tmp_path / "x.tree")
+    assert "\n" not in str(caught.value)
