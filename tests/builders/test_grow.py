@@ -14,6 +14,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
+from hstree.tree.hierarchy import Hierarchy
 from tests.builders.label_sets import label_sets
 from tests.builders.oracle import code_lengths, n_rows, weighted_length
 from tests.strategies import counts_of, trees
@@ -283,3 +284,61 @@ def test_a_grown_taxonomy_keeps_the_names_of_nodes_of_one_child():
     assert tree.meta["collapsed"] == [[-1, "animal", "mammal"]]
     grown = hstree.grow(tree, ["fox"])  # beside cat
     assert grown.meta["collapsed"] == [[2, "animal", "mammal"]]
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter, np.array, lambda words: (w for w in words)])
+def test_labels_in_any_iterable_grow_the_same_tree(kind):
+    assert hstree.grow(PAIR, kind(["c", "d"])) == hstree.grow(PAIR, ["c", "d"])
+    assert hstree.grow(PAIR, {"c": 1, "d": 2}.keys()) == hstree.grow(PAIR, ["c", "d"])
+
+
+def test_columns_grow_as_the_same_lists():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed: hstree[notebook]")
+    labels = hstree.grow(PAIR, ["c", "d"])
+    assert hstree.grow(PAIR, pandas.Series(["c", "d"])) == labels
+    assert hstree.grow(PAIR, pandas.Index(["c", "d"])) == labels
+    counted = hstree.build("huffman", {"a": 5, "b": 2})
+    series = pandas.Series([3, 1], index=["c", "d"])
+    assert hstree.grow(counted, series) == hstree.grow(counted, {"c": 3, "d": 1})
+    classes = pandas.Series([10.0, None, 10.0, 11.0]).value_counts()
+    assert hstree.grow(counted, classes) == hstree.grow(counted, {"10": 2, "11": 1})
+    frame = pandas.DataFrame(np.eye(3), index=["a", "b", "c"])
+    assert hstree.grow(PAIR, frame) == hstree.grow(
+        PAIR, hstree.WordVectors(["a", "b", "c"], np.eye(3))
+    )
+    with pytest.raises(InputError, match="numbers with a default index is either labels or counts"):
+        hstree.grow(counted, pandas.Series([3, 1]))
+
+
+@pytest.mark.parametrize("kind", [set, frozenset])
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda words: hstree.grow(PAIR, words),
+        lambda words: hstree.build("huffman", words),
+        lambda words: hstree.Corpus.of(words),
+        lambda words: hstree.Corpus.from_lines(words),
+        lambda words: hstree.Corpus.from_tokens([words]),
+    ],
+)
+def test_what_has_no_order_is_refused(take, kind):
+    with pytest.raises(InputError, match=f"of type {kind.__name__}"):
+        take(kind(["c", "d"]))
+
+
+def test_labels_to_keep_need_no_order():
+    assert hstree.prune(PAIR, {"a", "b"}) == PAIR
+
+
+def test_a_taxonomy_of_one_label_keeps_its_names_where_they_were():
+    one = Tree.from_taxonomy({"thing": {"animal": ["cat"]}})
+    for words in (["dog"], ["dog", "cow"], {"cat": 2, "dog": 1}):
+        grown = hstree.grow(one, words)
+        levels = Hierarchy(grown)
+        assert levels.names[:3] == ("thing", "animal", "node 0")
+        assert levels.depth[levels.find(["animal", "cat"])].tolist()[0] == 1
+        back = hstree.prune(grown, ["cat"])
+        assert Hierarchy(back).given_names[:2] == ("thing", "animal")
+        assert (back.labels, back.n_nodes) == (("cat",), 0)
+    two = hstree.grow(Tree.from_taxonomy({"thing": {"animal": ["cat"], "car": None}}), ["dog"])
+    assert Hierarchy(two).given_names[:2] == ("thing", "animal")

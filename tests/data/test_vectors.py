@@ -298,3 +298,82 @@ def test_words_that_readers_would_split_are_refused(tmp_path, word, name):
 def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path, header):
     (tmp_path / "v.txt").write_text(f"\ufeff{header}a 1 2 3\nb 1 1 4\n", encoding="utf-8")
     assert list(WordVectors.read(tmp_path / "v.txt").labels) == ["a", "b"]
+
+
+# What words hold
+
+#: Words that a binary file cannot hold, and a text only in part.
+NO_WORDS = ["", "\0", "a\0b", "a\nb", "\n", "\na", "a\n", "a\r", "\r\nb"]
+SPACED = ["new york", "x y", " a", "a ", "new  york", "a b c d e", "the city", "é à"]
+
+
+@pytest.mark.parametrize("newline", [b"\n", b""])
+@pytest.mark.parametrize("word", NO_WORDS + SPACED)
+@pytest.mark.parametrize("place", [0, 1, 3, 4])
+def test_binary_files_are_never_read_as_other_words(tmp_path, word, place, newline):
+    words = ["the", "of", "and", "to"]
+    words.insert(place, word)
+    path = tmp_path / "v.bin"
+    for seed in range(5):
+        rows = np.random.default_rng(seed).normal(size=(5, 20)).astype(np.float32)
+        path.write_bytes(as_binary(words, rows, newline))
+        with pytest.raises(InputError, match=r"v\.bin") as caught:
+            WordVectors.read(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_gensims_words_with_spaces_are_refused_in_binary(tmp_path):
+    gensim = pytest.importorskip("gensim.models", reason="gensim is not installed")
+    for seed in range(20):
+        keyed = gensim.KeyedVectors(5)
+        rows = np.random.default_rng(seed).normal(size=(3, 5)).astype(np.float32)
+        keyed.add_vectors(["the", "new york", "of"], rows)
+        keyed.save_word2vec_format(tmp_path / "v.bin", binary=True)
+        with pytest.raises(InputError, match="word"):
+            WordVectors.read(tmp_path / "v.bin")
+        keyed.save_word2vec_format(tmp_path / "v.txt", binary=False)
+        assert WordVectors.read(tmp_path / "v.txt").labels == ("the", "new york", "of")
+
+
+@pytest.mark.parametrize(
+    "word", ["new  york", " york", "a\tb", "\tb", "a \t b", "a\x0bb", "a\u2028b"]
+)
+@pytest.mark.parametrize("header", [True, False])
+def test_texts_keep_the_blanks_in_words(tmp_path, word, header):
+    words = ["the", word, "of"]
+    (tmp_path / "v.txt").write_bytes(as_text(words, ROWS[:3], header=header))
+    assert WordVectors.read(tmp_path / "v.txt").labels == tuple(words)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (" 0.5 1.5 2.5", "line 2: an empty word"),
+        ("a\0b 0.5 1.5 2.5", "NUL"),
+        ("a\rb 0.5 1.5 2.5", "line 2: the word .* holds NUL or a line end"),
+        ("york  0.5 1.5 2.5", "line 2: several blanks after the word 'york'"),
+    ],
+)
+def test_texts_with_words_that_cannot_be_told_are_refused(tmp_path, line, message):
+    (tmp_path / "v.txt").write_text(f"the 1 2 3.5\n{line}\n", newline="")
+    with pytest.raises(InputError, match=message):
+        WordVectors.read(tmp_path / "v.txt")
+
+
+def test_blanks_that_separate_all_numbers_are_no_part_of_the_word(tmp_path):
+    (tmp_path / "v.txt").write_text("the    1.0   2.0\nyork   0.5   1.5\n")
+    assert WordVectors.read(tmp_path / "v.txt").labels == ("the", "york")
+
+
+def test_rows_of_keyed_vectors_without_a_word_are_refused():
+    class Keyed:
+        index_to_key = ("a", None, "b", None)
+        vectors = np.zeros((4, 2), np.float32)
+
+    with pytest.raises(InputError, match=r"2 of the 4 rows .* no word, the first is row 1"):
+        WordVectors.from_keyed_vectors(Keyed())
+    gensim = pytest.importorskip("gensim.models", reason="gensim is not installed")
+    keyed = gensim.KeyedVectors(2, count=3)
+    keyed.add_vector("a", [1.0, 2.0])
+    with pytest.raises(InputError, match="2 of the 3 rows"):
+        WordVectors.from_keyed_vectors(keyed)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hstree import formats
+from hstree import formats, prune
 from hstree.builders.huffman import huffman
+from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
 from hstree.formats import FORMATS
@@ -194,3 +195,56 @@ def test_a_damaged_file_is_a_tree_or_one_clear_line(ending, tmp_path):
             message = str(error)
         assert str(path) in message
         assert len(message.splitlines()) == 1
+
+
+PIECES = [
+    *("a", " ", "\t", "\n", "\r", "\0", "\x0b", "\x1c", "\x85", "\u2028", "\u00a0", "\ufeff"),
+    *("\ud800", "'", '"', "#", "# hstree\t{", "0", "\\", "&", "(", ",", ";", "_", "é", "\ufffe"),
+]
+WORDS = sorted({first + last for first in ("", *PIECES) for last in ("", "a", " ", "\n", "'")})
+
+
+@pytest.mark.parametrize("name", ["v.vec", "v.txt", "v.bin", "v.npy", "v.tsv"])
+def test_words_come_back_or_are_refused_by_the_writer(name, tmp_path):
+    for word in WORDS:
+        for words in (("zz", word), (word, "zz")):
+            written = WordVectors(words, [[1.5], [2.5]])
+            if name == "v.tsv":
+                written = Vocabulary(words, [1, 2])
+            try:
+                written.save(tmp_path / name)
+            except InputError:
+                continue
+            if name == "v.tsv":
+                assert tuple(Vocabulary.from_file(tmp_path / name).words) == words
+            else:
+                assert WordVectors.read(tmp_path / name).labels == words
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["t.json", "t.npz", "t.json.gz", "t.graphml", "t.nwk", "t.paths", "t.napkinxc", "t.npy"],
+)
+def test_labels_come_back_or_are_refused_by_the_writer(name, tmp_path):
+    for word in WORDS:
+        try:
+            tree = Tree.from_children(["zz", word], [[~1, ~0]], names=[word])
+            formats.write(tree, tmp_path / name)
+        except (InputError, TreeError):
+            continue
+        again = formats.read(tmp_path / name)
+        assert set(again.labels) == set(tree.labels)
+        assert again.names in ((word,), None) or name == "t.paths"
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.npz", "t.graphml", "t.nwk"])
+def test_a_tree_without_a_name_has_its_hash_after_a_round_trip(name, tmp_path):
+    named = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], names=[None, "x"])
+    for tree in (
+        prune(named, ["a", "b"]),
+        Tree.from_children(["a", "b"], [[~0, ~1]], names=[None]),
+        prune(Tree.from_taxonomy({"x": ["a", "b"], "y": ["c"]}), ["a", "c"]),
+    ):
+        assert tree.names is None
+        formats.write(tree, tmp_path / name)
+        assert formats.read(tmp_path / name).sha256 == tree.sha256

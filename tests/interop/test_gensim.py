@@ -197,3 +197,13 @@ def test_a_missing_or_old_gensim_gives_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim", None)
     with pytest.raises(MissingExtraError, match=r"hstree\[gensim\]"):
         bridge.vocabulary_of(None)
+
+
+def test_words_that_are_numbers_are_named_by_their_digits():
+    lines = [[1, 2, 3], [1, 2], [1]]
+    model = untrained(lines)
+    tree = hstree.build("huffman", bridge.vocabulary_of(model))
+    assert tree.labels == ("1", "2", "3")
+    bridge.use_tree(model, tree)
+    assert bridge.tree_of(model) == tree
+    assert WordVectors.from_keyed_vectors(model.wv).labels == ("1", "2", "3")
