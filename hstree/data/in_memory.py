@@ -33,8 +33,9 @@ _MOST_EOS = 1 << 24
 
 def is_no_list(value: object) -> bool:
     """Return whether a value is one text, has no order, as a set, or cannot be iterated over."""
-    no_list = str | bytes | Mapping | set | frozenset
-    return isinstance(value, no_list) or not hasattr(value, "__iter__")
+    if isinstance(value, str | bytes | Mapping | set | frozenset):
+        return True
+    return not hasattr(value, "__iter__")
 
 
 def iterated(lines: Iterable[T], name: str) -> Iterator[T]:

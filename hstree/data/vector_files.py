@@ -360,7 +360,8 @@ def _is_text(vectors: Float32) -> Bool:
     """
     size = np.abs(vectors)
     is_tiny = (size[:, 0] > 0) & (size[:, 0] < 1 / _LARGEST)
-    return is_tiny | (size.max(axis=1) > _LARGEST)
+    is_text: Bool = is_tiny | (size.max(axis=1) > _LARGEST)
+    return is_text
 
 
 def _misread(name: str, number: int, why: str) -> InputError:

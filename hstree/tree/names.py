@@ -6,6 +6,7 @@ the label "10".
 
 import math
 from collections.abc import Iterable
+from datetime import date, datetime, time
 from decimal import Decimal
 from numbers import Real
 from reprlib import repr as brief
@@ -46,14 +47,15 @@ def whole_number(value: Any) -> int | None:
         return None
     if isinstance(value, float | np.floating | Decimal) and not math.isfinite(value):
         return None
-    return int(value) if value == int(value) else None
+    number = int(value)  # type: ignore[arg-type]  # every Real has a whole part
+    return number if value == number else None
 
 
 def class_name(value: Any) -> str:
     """Return the name of a class as a plain str.
 
     Whole numbers are named by their digits, whatever their type. InputError for what is neither
-    text nor a number, such as a missing value or a list.
+    text nor a number nor a date, such as a missing value or a list.
 
     Examples
     --------
@@ -74,7 +76,13 @@ def class_name(value: Any) -> str:
         return str(value)
     if isinstance(value, Decimal) and value.is_finite():
         return str(float(value))
-    raise InputError(f"{brief(value)} is no name; names are text or numbers")
+    if isinstance(value, np.datetime64) and not is_missing(value):
+        value = value.astype("datetime64[us]").item()
+    if isinstance(value, date) and not is_missing(value):
+        if isinstance(value, datetime) and value.time() != time():
+            return value.isoformat(" ")
+        return value.isoformat()[:10]
+    raise InputError(f"{brief(value)} is no name; names are text, numbers or dates")
 
 
 def class_names(values: Iterable[Any], what: str) -> list[str]:

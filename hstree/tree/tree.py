@@ -184,8 +184,8 @@ class Tree(TreeArrays):
         ------
         InputError
             When the source is in none of these forms or could be in two, or has several roots, a
-            cycle, a leaf twice, or an item with several parents or whose name is neither text nor a
-            number.
+            cycle, a leaf twice, or an item with several parents or whose name is neither text, nor
+            a number or a date.
 
         Notes
         -----

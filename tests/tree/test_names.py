@@ -1,5 +1,6 @@
 """One function names a class, a number by its digits everywhere, and refuses what is no name."""
 
+import datetime
 from decimal import Decimal
 from fractions import Fraction
 
@@ -68,6 +69,21 @@ def test_what_is_no_name_is_refused_in_one_line(value):
     with pytest.raises(InputError, match="is no name; ") as caught:
         class_name(value)
     assert "\n" not in str(caught.value)
+
+
+def test_dates_have_one_name():
+    pandas = pytest.importorskip("pandas", reason=PANDAS)
+    day = "2020-01-31"
+    for value in (
+        datetime.date(2020, 1, 31),
+        datetime.datetime(2020, 1, 31),
+        np.datetime64(day),
+        np.datetime64(day, "ns"),
+        pandas.Timestamp(day),
+    ):
+        assert class_name(value) == day
+    assert class_name(np.datetime64("2020-01-31T12:30")) == "2020-01-31 12:30:00"
+    assert class_name(pandas.Timestamp("2020-01-31T12:30")) == "2020-01-31 12:30:00"
 
 
 def test_missing_values_of_all_libraries_are_missing():

@@ -428,7 +428,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         """Make the tree, unless one is given, and an untrained model; return X with its columns."""
         columns = FeatureColumns.create_if_wide(X, len(classes))
         X = X if columns is None else columns.select(X)
-        names = class_names(classes.tolist(), "class")
+        names = class_names(classes, "class")
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
@@ -513,7 +513,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         if not len(self.classes_):
             raise InputError("y has names of inner nodes alone; give samples of classes, too")
         known = np.union1d(self.classes_, others)
-        levels, names = Hierarchy(self.tree_), class_names(others.tolist(), "class")
+        levels, names = Hierarchy(self.tree_), class_names(others, "class")
         if missing := [name for name in names if not levels.knows(name)]:
             raise InputError(f"y has {missing[0]!r}, and no class of the data is below that node")
         target = np.empty(len(known), np.int64)
@@ -580,7 +580,7 @@ def _without_nodes(tree: Tree | None, values: Array) -> Array:
 
     A label goes before a node of the same name.
     """
-    names = class_names(values.tolist(), "class")
+    names = class_names(values, "class")
     if tree is None or not tree.has_single_codes or not (others := set(names) - set(tree.labels)):
         return values
     levels = Hierarchy(tree)

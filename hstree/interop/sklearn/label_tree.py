@@ -214,7 +214,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         # Time and memory follow the features that occur; the others have no weight
         n_features = X.shape[1]
         X, features = without_empty_columns(X)
-        names = class_names(self.classes_.tolist(), "class")
+        names = class_names(self.classes_, "class")
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
@@ -357,7 +357,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         if names is not None and len(names) != self.n_features_in_:
             raise ValueError(f"it has {len(names)} names of {self.n_features_in_} features")
         self._model = LabelNodes(tree, weight, tensors["bias"])
-        self._number(tree, class_names(self.classes_.tolist(), "class"))
+        self._number(tree, class_names(self.classes_, "class"))
         return self
 
     def __sklearn_tags__(self) -> Any:
