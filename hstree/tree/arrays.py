@@ -10,13 +10,13 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
-from reprlib import repr as brief
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hstree._ragged import offsets, ranges, segment_ids
+from hstree._text import brief
 from hstree._typing import Array, Int64, UInt8, refuse_masked
 from hstree.errors import InputError, TreeError
 from hstree.tree.content import Content, pack

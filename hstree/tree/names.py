@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from datetime import date, datetime, time
 from decimal import Decimal
 from numbers import Real
-from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
 
+from hstree._text import brief
 from hstree.errors import InputError
 
 #: Digits of the largest number that is a name; every float has fewer.

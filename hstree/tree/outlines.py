@@ -10,13 +10,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import pairwise
-from reprlib import repr as brief
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hstree._ragged import canonical_csr
-from hstree._text import quoted
+from hstree._text import brief, quoted
 from hstree.errors import InputError
 from hstree.tree.names import class_name, is_missing, whole_number
 

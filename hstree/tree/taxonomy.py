@@ -8,14 +8,13 @@ with one child, which decide nothing and are left out of the tree. Their names s
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
 
 from hstree import progress
 from hstree._files import read_text
-from hstree._text import quoted
+from hstree._text import brief, quoted
 from hstree._typing import Bool, Int64
 from hstree._version import __version__
 from hstree.errors import InputError, OptionError, naming
