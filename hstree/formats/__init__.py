@@ -18,7 +18,7 @@ from hstree.formats.base import CONTENT, Format
 from hstree.tree import Tree
 from hstree.tree import load as load_tree
 from hstree.tree.files import ENDINGS, save
-from hstree.tree.outlines import of_csv, of_darknet
+from hstree.tree.outlines import of_csv, read_darknet
 from hstree.tree.taxonomy import DARKNET, TABLES, read_file
 
 __all__ = ["FORMATS", "Format", "format_of", "losses", "read", "write"]
@@ -30,7 +30,11 @@ _TAXONOMY = Format(
 )
 #: Lines of a name and its parent's line.
 _DARKNET = Format(
-    "darknet", DARKNET, ("names",), None, lambda path, _: Tree(**vars(read_file(path, of_darknet)))
+    "darknet",
+    DARKNET,
+    ("names",),
+    None,
+    lambda path, _: Tree(**vars(read_file(path, read_darknet))),
 )
 
 #: All formats by name.

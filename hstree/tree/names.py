@@ -18,20 +18,7 @@ from hstree.errors import InputError
 
 #: Digits of the largest number that is a name; every float has fewer.
 MOST_DIGITS = 400
-
-
-def is_missing(value: Any) -> bool:
-    """Return whether a value is no name: None, NaN, NaT, pandas' NA, masked or an empty text."""
-    if isinstance(value, float | np.floating):
-        return bool(np.isnan(value))
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return bool(np.isnat(value))
-    if isinstance(value, Decimal):
-        return value.is_nan()
-    if isinstance(value, str):
-        return not value
-    is_of_pandas = type(value).__name__ in ("NAType", "NaTType")  # pandas is not imported
-    return value is None or value is np.ma.masked or is_of_pandas
+_LARGEST = 10**MOST_DIGITS
 
 
 def _unboxed(value: Any) -> Any:
@@ -40,8 +27,28 @@ def _unboxed(value: Any) -> Any:
     return value.tolist() if is_boxed else value  # None where it is masked
 
 
+def is_missing(value: Any) -> bool:
+    """Return whether a value is no name: None, NaN, NaT, pandas' NA, masked or an empty text."""
+    if isinstance(value, str):
+        return not value
+    value = _unboxed(value)
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    is_of_pandas = type(value).__name__ in ("NAType", "NaTType")  # pandas is not imported
+    return value is None or is_of_pandas
+
+
 def whole_number(value: Any) -> int | None:
     """Return the whole number that a value equals, of any numeric type; None for other values."""
+    # The types of most values first, since columns are long
+    if type(value) is int:
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
     value = _unboxed(value)
     if isinstance(value, bool) or not isinstance(value, Real | Decimal) or is_missing(value):
         return None
@@ -62,16 +69,16 @@ def class_name(value: Any) -> str:
     >>> [class_name(value) for value in (10, 10.0, np.float32(10), "10", np.str_("a"), 2.5, True)]
     ['10', '10', '10', '10', 'a', '2.5', 'True']
     """
-    value = _unboxed(value)
     if isinstance(value, str):
         return str.__str__(value)  # of a subclass too, such as numpy.str_
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value))
     number = whole_number(value)
     if number is not None:
-        if abs(number) >= 10**MOST_DIGITS:
+        if abs(number) >= _LARGEST:
             raise InputError(f"a number of more than {MOST_DIGITS} digits is no name; give a text")
         return str(number)
+    value = _unboxed(value)
+    if isinstance(value, str | bool | np.bool_):
+        return str(value)
     if isinstance(value, float | np.floating) and math.isfinite(value):
         return str(value)
     if isinstance(value, Decimal) and value.is_finite():

@@ -66,7 +66,8 @@ class Outline(NamedTuple):
             if name is None and parent >= 0:
                 siblings = [i for i, above in enumerate(self.parents) if above == parent]
                 name = f"#{siblings.index(item) + 1}"
-            names += [] if name is None else [name]
+            if name is not None:
+                names.append(name)
             item = parent
         if len(names) > MOST_SHOWN:
             names[MOST_SHOWN:] = ["..."]
@@ -122,7 +123,7 @@ def of_edges(edges: Iterable[tuple[Any, Any]], hint: str = "") -> Outline:
     return outline
 
 
-def of_mapping(mapping: Mapping[Any, Any]) -> tuple[Outline, str]:
+def read_mapping(mapping: Mapping[Any, Any]) -> tuple[Outline, str]:
     """Read a mapping, and name its form: parents, nested or children.
 
     The form follows from the values. If they are names, they are the parents of the keys. If they
@@ -390,7 +391,7 @@ def of_csv(text: str) -> Outline:
     return outline._replace(form=f"{outline.form}; titles are {titles}, since none stands again")
 
 
-def of_darknet(text: str) -> Outline:
+def read_darknet(text: str) -> Outline:
     """Read a ``.tree`` file of darknet: lines of a name and the number of its parent's line.
 
     Lines are numbered from 0, and -1 is no parent; several items without one get a root.
@@ -467,10 +468,11 @@ def attribute_name(data: Mapping[str, Any], *, is_leaf: bool) -> Any:
 
     None where they do not say.
     """
-    values = [data.get(key) for key in (("label", "name") if is_leaf else ("name", "label"))]
-    return next(
-        (value for value in values if isinstance(value, str) or not is_missing(value)), None
-    )
+    for key in ("label", "name") if is_leaf else ("name", "label"):
+        value = data.get(key)
+        if isinstance(value, str) or not is_missing(value):
+            return value
+    return None
 
 
 def node_name(node: Any, data: Mapping[str, Any], *, is_leaf: bool) -> str:

@@ -30,7 +30,7 @@ _READERS = {
     ".tsv": outlines.of_csv,
     ".nwk": outlines.of_newick,
     ".newick": outlines.of_newick,
-    ".tree": outlines.of_darknet,
+    ".tree": outlines.read_darknet,
 }
 #: Missing values as pandas and NumPy write them.
 _MISSING_AS_TEXT = ("nan", "NaN", "<NA>", "NaT", "None")
@@ -40,8 +40,9 @@ _PAIRS = (
     "before them"
 )
 _FORMS = (
-    "a nested dict, {child: parent}, edges, a .csv or .nwk file, Newick text, a networkx.DiGraph, "
-    "a node with name and children, or a list of sparse cluster assignments"
+    "a nested dict, {child: parent}, {node: its children}, edges, a DataFrame, a .csv, .nwk or "
+    ".tree file, Newick text, a networkx.DiGraph, a node with name and children, or a list of "
+    "sparse cluster assignments"
 )
 
 
@@ -84,7 +85,7 @@ def _outline(source: Any, labels: Sequence[Any] | None) -> tuple[Outline, dict[s
     if isinstance(source, str):
         return outlines.of_newick(source), {"kind": "newick"}
     if isinstance(source, Mapping):
-        outline, kind = outlines.of_mapping(source)
+        outline, kind = outlines.read_mapping(source)
         return outline, {"kind": kind}
     if hasattr(source, "is_directed"):
         return outlines.of_graph(source), {"kind": "networkx"}

@@ -255,9 +255,9 @@ def test_a_category_of_the_same_name_in_two_departments_is_two():
         assert tree.names.count("Other") == 2
         names = [name for name in levels.names if "Other" in name]
         assert {name.removeprefix("shop/") for name in names} == {"shoes/Other", "bags/Other"}
-        found = levels.find(names)
-        assert len(set(found.tolist())) == 2
-        assert [levels.given_names[item] for item in found] == ["Other", "Other"]
+        items = levels.find(names).tolist()
+        assert len(set(items)) == 2
+        assert [levels.given_names[item] for item in items] == ["Other", "Other"]
         assert all(levels.knows(name) for name in names)
         with pytest.raises(InputError, match=r"several nodes .* 'Other'; they are '.*' and '.*'"):
             levels.find(["Other"])
@@ -322,7 +322,7 @@ def test_nodes_of_graphs_have_text_or_a_number_as_names():
 # Nested input
 
 
-def mapping_of(depth):
+def nested_mapping(depth):
     inner = {"x": None, "y": None}
     for _ in range(depth):
         inner = {"a": inner}
@@ -378,7 +378,7 @@ def test_what_holds_no_names_is_refused_in_one_line(source):
 
 
 def test_deep_taxonomies_are_read():
-    for source in (mapping_of(10**5), "(" * 10**5 + "x,y" + ")" * 10**5 + ";"):
+    for source in (nested_mapping(10**5), "(" * 10**5 + "x,y" + ")" * 10**5 + ";"):
         assert Tree.from_taxonomy(source).labels == ("x", "y")
 
 
