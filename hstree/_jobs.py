@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from hstree import progress
 from hstree._compiled import limited_threads, n_threads
+from hstree._options import whole_number
 from hstree._plugins import require
 from hstree._text import brief
 from hstree._version import __version__
@@ -41,8 +42,9 @@ PARENT_POLL = 0.5
 
 def n_parallel(n_jobs: int | None = None) -> int:
     """Return the number of jobs at a time."""
-    if n_jobs == 0:
-        raise OptionError.about("n_jobs", "is 0; it must be 1 or more, or -1 for all cores")
+    if n_jobs is not None and not whole_number(n_jobs):
+        reason = f"is {brief(n_jobs)}; it must be 1 or more, or -1 for all cores"
+        raise OptionError.about("n_jobs", reason)
     if n_jobs is not None and abs(n_jobs) > MOST_JOBS:
         limits = f"it must be {MOST_JOBS:,} or less, or -1 for all cores"
         raise OptionError.about("n_jobs", f"is {brief(n_jobs)}; {limits}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-import operator
 import os
 import re
 import shlex
@@ -151,7 +150,7 @@ class Option:
             if self.type is Path:
                 converted = Path(os.fsdecode(value))
             elif (is_text, is_bool) == (self.type is str, self.type is bool):
-                converted = operator.index(value) if self.type is int else self.type(value)
+                converted = whole_number(value) if self.type is int else self.type(value)
         is_too_large = type(converted) is int and not -_LARGEST <= converted < _LARGEST
         if (
             converted is None
@@ -167,6 +166,26 @@ class Option:
             message = f"{prefix}{self.name} {reason}{', or None' if self.optional else ''}"
             raise OptionError(message, option=self.name, reason=reason, owner=owner)
         return converted
+
+
+def whole_number(value: object) -> int | None:
+    """Return a Python or NumPy integer as an int, None for anything else, such as True and 2.0."""
+    is_other = isinstance(value, bool | np.timedelta64)
+    if is_other or not isinstance(value, int | np.integer):
+        return None
+    return int(value)
+
+
+def checked_count(name: str, value: object, least: int = 1) -> int:
+    """Return the argument `name` as an int; OptionError unless it is a whole number from `least`.
+
+    For arguments that are not keyword options, such as the `k` of ``top_k``.
+    """
+    number = whole_number(value)
+    if number is None or number < least:
+        reason = f"is {brief(value)}; it must be a whole number, {least} or more"
+        raise OptionError.about(name, reason)
+    return number
 
 
 #: Option of what is random, of those that are not read from a signature.

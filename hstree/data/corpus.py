@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
+from hstree._options import checked_count
 from hstree._text import plural
 from hstree._typing import Int32, Int64, Integer
 from hstree.data.arrays import axes_of
@@ -428,7 +429,11 @@ class Corpus:
         return selected
 
     def first_tokens(self, n: int) -> Corpus:
-        """Return the first lines that have at most `n` tokens, one line at least."""
+        """Return the first lines that have at most `n` tokens, one line at least.
+
+        Raises OptionError when `n` is not a whole number, 0 or more.
+        """
+        n = min(checked_count("n", n, 0), self.n_tokens)
         start, stop = self.lines
         ends = self._text.line_start[start + 1 : stop + 1]
         most = n + self._text.line_start[start]

@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from hstree._options import RandomState, Range
+from hstree._options import RandomState, Range, checked_count
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
-from hstree.layers.base import Gradients, OutputLayer, check_k, first_columns
+from hstree.layers.base import Gradients, OutputLayer, first_columns
 from hstree.layers.dense import BatchSoftmax, Product, log_sum_exp, log_unigram, one_softmax
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.node_groups import Scratch
@@ -166,8 +166,9 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
 
         No word is more probable than its cluster: those below the k-th best so far are skipped.
         """
-        check_k(k)
-        k, start, n_short = min(k, self.n_labels), self.bands.start, int(self.bands.start[1])
+        k = min(checked_count("k", k), self.n_labels)
+        start = self.bands.start
+        n_short = int(start[1])
         head = _log_softmax(hidden, self.head_weight, self.head_bias)
         # (B, k) the best so far; no label, the last, where there are fewer than k
         labels = np.full((len(hidden), k), self.n_labels)

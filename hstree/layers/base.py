@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from hstree._options import checked_count
 from hstree._typing import Array, Float64, Int64, Integer
-from hstree.errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,6 @@ class Gradients:
     def whole(cls, hidden: Array, arrays: Mapping[str, Array]) -> Self:
         """Return gradients with respect to all rows of parameters, by their names."""
         return cls(hidden, [ParameterGradient(n, slice(0, len(a)), a) for n, a in arrays.items()])
-
-
-def check_k(k: int) -> None:
-    """Refuse to return fewer than one label; raises OptionError."""
-    if k < 1:
-        raise OptionError(f"k is {k}; ask for at least 1 label")
 
 
 def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
@@ -101,7 +95,7 @@ class OutputLayer(ABC):
     is_likelihood: ClassVar[bool] = True
 
     def __init__(self, n_labels: int, dim: int) -> None:
-        self.n_labels, self.dim = n_labels, dim
+        self.n_labels, self.dim = n_labels, checked_count("dim", dim, 0)
 
     @abstractmethod
     def parameters(self) -> dict[str, Array]:
@@ -153,10 +147,10 @@ class OutputLayer(ABC):
         """Return the k most probable labels of each hidden vector (B, d), exactly.
 
         Labels and their log-probabilities (B, min(k, V)), most probable first, ties by label id.
-        Raises OptionError when `k` is below 1.
+        Raises OptionError when `k` is not a whole number, 1 or more.
         """
-        check_k(k)
-        return first_columns(self.log_prob(hidden), min(k, self.n_labels))
+        k = min(checked_count("k", k), self.n_labels)
+        return first_columns(self.log_prob(hidden), k)
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hstree._compiled import in_parts, twin
+from hstree._options import checked_count
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers import kernels
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, first_columns
+from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, first_columns
 from hstree.layers.node_groups import ONE_BLAS_THREAD, Scratch
 
 #: Elements of the (B, V) array of logits that are computed at a time.
@@ -107,8 +108,7 @@ class SoftmaxLayer(OutputLayer):
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
         """Return the k most probable labels and their log-probabilities; ties by label id."""
-        check_k(k)
-        k = min(k, self.n_labels)
+        k = min(checked_count("k", k), self.n_labels)
         labels = np.empty((len(hidden), k), np.int64)
         log_prob = np.empty((len(hidden), k))
         for some in batch_blocks(len(hidden), self.n_labels):

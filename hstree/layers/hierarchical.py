@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from hstree._compiled import twin
+from hstree._options import checked_count
 from hstree._ragged import segment_ids
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels, node_groups
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, draw_columns
+from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, draw_columns
 from hstree.layers.dense import BatchSoftmax, Product, batch_blocks, log_sum_exp, one_softmax
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.ngram_features import Features
@@ -235,8 +236,7 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         Labels tie when, sorted by log-probability, each is within 1e-12 of the next (relative to it
         where it is below -1), so that the rounding of float64 sums does not order labels.
         """
-        check_k(k)
-        k = min(k, self.n_labels)
+        k = min(checked_count("k", k), self.n_labels)
         labels, values, is_done = BatchTopK.empty(len(hidden), k)
         if self.tree.n_nodes > 1:  # not one label, nor one softmax
             arrays = self.codes, self.weight, self.bias, hidden

@@ -11,9 +11,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
+from hstree._options import checked_count
 from hstree._ragged import canonical_csr, segment_ids
 from hstree._typing import Bool, Float64, Int64
-from hstree.errors import InputError, OptionError
+from hstree.errors import InputError
 
 
 def precision_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
@@ -24,8 +25,9 @@ def precision_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
     >>> precision_at_k([[1, 0, 1]], [[0.9, 0.8, 0.1]], k=2)
     0.5
     """
+    k = checked_count("k", k)
     is_right, _, _ = _ranked(y_true, y_score, k)
-    return float(is_right.sum() / is_right.size)
+    return float(is_right.sum() / (len(is_right) * k))
 
 
 def ndcg_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
@@ -36,10 +38,11 @@ def ndcg_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
     >>> ndcg_at_k([[1, 0, 1]], [[0.9, 0.1, 0.8]], k=2)
     1.0
     """
-    is_right, _, Y = _ranked(y_true, y_score, k)
-    gain = 1 / np.log2(np.arange(2, k + 2))
-    # (k + 1,) highest gain of a sample with 0, 1, ..., k right labels
-    best = np.r_[1.0, np.cumsum(gain)][np.minimum(np.diff(Y.indptr), k)]
+    is_right, _, Y = _ranked(y_true, y_score, checked_count("k", k))
+    n_ranked = is_right.shape[1]
+    gain = 1 / np.log2(np.arange(2, n_ranked + 2))
+    # (n_ranked + 1,) highest gain of a sample with 0, 1, ... right labels
+    best = np.r_[1.0, np.cumsum(gain)][np.minimum(np.diff(Y.indptr), n_ranked)]
     return float(np.mean(is_right @ gain / best))
 
 
@@ -58,6 +61,7 @@ def propensity_scored_precision_at_k(
     .. [1] H. Jain, Y. Prabhu and M. Varma, "Extreme multi-label loss functions for recommendation,
        tagging, ranking & other missing label applications", KDD 2016.
     """
+    k = checked_count("k", k)
     is_right, first, Y = _ranked(y_true, y_score, k)
     weight = np.asarray(inverse_propensity, np.float64)
     if weight.shape != (Y.shape[1],):
@@ -90,23 +94,24 @@ def inverse_propensity(y_train: Any, A: float = 0.55, B: float = 1.5) -> Float64
 
 
 def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
-    """Return whether each of the first k labels is right, its number, both (n, k), and `y_true`."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise OptionError.about("k", f"is {k!r}; it must be a whole number, 1 or more")
+    """Return whether each of the first labels is right, its number, and `y_true`.
+
+    The first two are (n, min(k, V)).
+    """
     Y, is_sparse = _indicator(y_true), scipy.sparse.issparse(y_score)
     S: Any = canonical_csr(y_score, keep_zeros=True) if is_sparse else np.asarray(y_score)
     S = S.astype(np.float64, copy=False)  # unsigned numbers have no negative ones
     if S.shape != Y.shape:
         raise InputError(f"y_score has the shape {S.shape}, y_true {Y.shape}; give one score each")
     n, width = Y.shape[0], min(k, Y.shape[1])
-    first = np.full((n, k), -1)  # -1 where a sample has fewer labels with a score
+    first = np.full((n, width), -1)  # -1 where a sample has fewer labels with a score
     if not is_sparse:
-        first[:, :width] = np.argsort(-S, axis=1, kind="stable")[:, :width]
+        first[:] = np.argsort(-S, axis=1, kind="stable")[:, :width]
     else:
         sample = segment_ids(S.indptr)
         order = np.lexsort((S.indices, -S.data, sample))
         rank = np.arange(len(order)) - S.indptr[sample]
-        is_first = rank < k
+        is_first = rank < width
         first[sample[is_first], rank[is_first]] = S.indices[order][is_first]
     # A pair of a sample and a label is right if it is among the stored ones of `y_true`.
     right = segment_ids(Y.indptr) * Y.shape[1] + Y.indices

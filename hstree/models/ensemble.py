@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
-from hstree._options import RANDOM_STATE
+from hstree._options import RANDOM_STATE, checked_count
 from hstree._text import plural
 from hstree._typing import Bool, Float64, Int64
 from hstree.data.contexts import Contexts, check_ids, ids_or_words
 from hstree.data.corpus import Corpus
 from hstree.data.text_score import TextScore
 from hstree.errors import OptionError
-from hstree.layers.base import check_k, first_columns
+from hstree.layers.base import first_columns
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import Model, Predictor
@@ -125,7 +125,7 @@ class Ensemble(Predictor):
         They are found among all words: a search of each model's tree by itself would miss words
         whose mean is high.
         """
-        check_k(k)
+        k = checked_count("k", k)
         log_prob = self.log_prob(contexts)
         return first_columns(log_prob, min(k, log_prob.shape[1]))
 
@@ -136,8 +136,7 @@ class Ensemble(Predictor):
 
         Raises OptionError when `length` is negative or `random_state` out of range.
         """
-        if length < 0:
-            raise OptionError(f"length is {length}; it must be 0 or more")
+        length = checked_count("length", length, 0)
         rng = np.random.default_rng(RANDOM_STATE.checked(random_state))
         words = list(context)
         most = max(model.context_ids([[]]).shape[1] for model in self.models)  # words of a context

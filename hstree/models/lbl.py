@@ -17,13 +17,12 @@ import numpy as np
 
 from hstree import progress
 from hstree._compiled import backend, twin
-from hstree._options import RANDOM_STATE, RandomState, Range
+from hstree._options import RANDOM_STATE, RandomState, Range, checked_count
 from hstree._text import plural
 from hstree._typing import Array, Int64, Integer
 from hstree.data.contexts import Contexts, ids_before
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Windows
-from hstree.errors import OptionError
 from hstree.layers.base import ParameterGradient
 from hstree.layers.hooks import hooks_of
 from hstree.layers.kernels import slot_sums, touched_rows
@@ -124,8 +123,7 @@ class LanguageModel(Model["LogBilinear"]):
         Contexts are lists of words, an empty one the beginning of a text, or label ids (B, n); an
         ``<eos>`` counts as a word. Raises OptionError when a number is out of range.
         """
-        if length < 0:
-            raise OptionError(f"length is {length}; it must be 0 or more")
+        length = checked_count("length", length, 0)
         rng = np.random.default_rng(RANDOM_STATE.checked(random_state))
         ids = self.context_ids(contexts)
         drawn = np.empty((len(ids), length), np.int64)  # labels

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from hstree import progress
-from hstree._options import Option, Range
+from hstree._options import Option, Range, checked_count
 from hstree._typing import Float64, Int64, Integer
 from hstree.data.contexts import check_ids, checked_ids
 from hstree.data.corpus import Corpus
@@ -242,8 +242,10 @@ class KneserNey:
         A draw begins at the longest context that occurs in the training text. There it takes one
         of the context's n-grams, each with its discounted probability; with the probability that
         the discounts leave, it goes on to the next shorter context, at last to all words alike.
-        O(B k order log G) time for G n-grams.
+        O(B k order log G) time for G n-grams. Raises OptionError when `k` is not a whole number,
+        0 or more.
         """
+        k = checked_count("k", k, 0)
         orders, n_words = self._fitted()
         ids = checked_ids(contexts, self.order - 1, n_words)
         words = np.empty(len(ids) * k, np.int64)

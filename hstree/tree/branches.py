@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hstree import progress
+from hstree._options import checked_count
 from hstree._plugins import require
 from hstree._ragged import segment_ids
 from hstree._typing import Float64, Int64
-from hstree.errors import OptionError
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.weight_rows import edge_mass
 
@@ -51,6 +51,7 @@ class Branches:
 
     def __init__(self, tree: TreeArrays, n_words: int = 5) -> None:
         self.tree = tree
+        n_words = checked_count("n_words", n_words)
         mass = edge_mass(tree, tree.counts)
         self.share: Float64 = mass / mass[tree.edge_node == 0].sum()  # (E,)
         self.leaves = tree.sum_up(np.ones(tree.n_labels, np.int64))  # (E,) leaves below each edge
@@ -126,14 +127,13 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
     MissingExtraError
         When matplotlib is not installed.
     OptionError
-        When `max_depth` is below 1.
+        When `max_depth` is not a whole number, 1 or more.
 
     Examples
     --------
     >>> tree.plot(max_depth=6).figure.savefig("tree.png")  # doctest: +SKIP
     """
-    if max_depth < 1:
-        raise OptionError.about("max_depth", f"is {max_depth}; it must be 1 or more")
+    max_depth = checked_count("max_depth", max_depth)
     pyplot = require("matplotlib.pyplot", "notebook")
     collections = require("matplotlib.collections", "notebook")
 

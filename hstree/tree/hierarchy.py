@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hstree._options import checked_count
 from hstree._ragged import offsets
 from hstree._text import quoted
 from hstree._typing import Float64, Int64, Integer
@@ -158,7 +159,7 @@ class Hierarchy:
 
     def at_depth(self, depth: int) -> Int64:
         """Return the items at a depth, and the labels above it; they are disjoint and complete."""
-        _check_depth(depth)
+        depth = checked_count("depth", depth, 0)
         return np.flatnonzero((self.depth == depth) | (self.is_label & (self.depth < depth)))
 
     def candidates(self, depth: int | None = None, confidence: float | None = None) -> Int64:
@@ -172,8 +173,7 @@ class Hierarchy:
             raise OptionError(f"confidence is {confidence!r}; it is above 0 and at most 1")
         if depth is None:
             return np.arange(len(self.names))
-        _check_depth(depth)
-        return np.flatnonzero(self.depth <= depth)
+        return np.flatnonzero(self.depth <= checked_count("depth", depth, 0))
 
     def choose(self, prob: Float64, items: Int64, confidence: float | None) -> Int64:
         """Return the item (n,) that is predicted from the probabilities (n, K) of `items` (K,).
@@ -196,17 +196,14 @@ class Hierarchy:
 
     def names_of(self, targets: Integer, depth: int | None = None) -> list[str]:
         """Return the names of targets; down to a depth those of the items of one child above."""
+        if depth is not None:
+            depth = checked_count("depth", depth, 0)
         at = np.asarray(targets)
         at = np.where(at < self.tree.n_labels, at + self.tree.n_nodes, at - self.tree.n_labels)
         item = self.last[at]
         while depth is not None and np.any(low := self.depth[item] > depth):
             item = np.where(low, self.parent[item], item)
         return [self.names[i] for i in item.tolist()]
-
-
-def _check_depth(depth: int) -> None:
-    if not isinstance(depth, int | np.integer) or depth < 0:
-        raise OptionError(f"depth is {depth!r}; it is 0 for the root, or more")
 
 
 def collapsed_names(tree: Tree) -> dict[int, list[str | None]]:

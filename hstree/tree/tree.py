@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from hstree._options import checked_count
 from hstree._ragged import offsets, ranges
 from hstree.errors import InputError, TreeError
 from hstree.tree import files
@@ -96,7 +97,7 @@ class Tree(TreeArrays):
 
         Labels that share a node of the same depth are ordered by the number of decisions below it,
         fewest first; ties are in the order of the children. Raises InputError when the tree has no
-        such label.
+        such label, OptionError when `k` is not a whole number, 1 or more.
 
         Examples
         --------
@@ -104,6 +105,7 @@ class Tree(TreeArrays):
         >>> tree.neighbours("c")
         ['b', 'a']
         """
+        k = checked_count("k", k)
         # The edges towards the label, those at the deepest nodes first
         towards = chain(*self._paths(label))
         edges = sorted(towards, key=lambda edge: -int(self.depth[self.edge_node[edge]]))
@@ -205,3 +207,16 @@ class Tree(TreeArrays):
 
 
 load = Tree.load
+
+
+def as_tree(tree: Tree | str | os.PathLike[str]) -> Tree:
+    """Return a tree, read from its file where that is named.
+
+    Raises InputError when it is neither a tree nor the name of a file, FileFormatError when the
+    file holds no tree.
+    """
+    if isinstance(tree, Tree):
+        return tree
+    if isinstance(tree, str | os.PathLike):
+        return load(tree)
+    raise InputError(f"tree is a {type(tree).__name__}; give a hstree.Tree or the name of its file")

@@ -253,7 +253,7 @@ def test_texts_are_sampled_side_by_side(model):
 
 
 def test_questions_that_cannot_be_answered(model):
-    with pytest.raises(OptionError, match="length is -1; it must be 0 or more"):
+    with pytest.raises(OptionError, match="length is -1; it must be a whole number, 0 or more"):
         model.sample(length=-1)
     with pytest.raises(
         OptionError, match=r"random_state is .*; it must be a whole number from 0 to 4294967295"

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from hstree import progress
-from hstree._options import Option, Range
+from hstree._options import Option, Range, checked_count
 from hstree._typing import Array, Float64, Int64
 from hstree.builders.shared.prune import pruned
 from hstree.errors import InputError, OptionError
@@ -39,7 +39,7 @@ from hstree.interop.sklearn.linear import (
     without_empty_columns,
 )
 from hstree.interop.sklearn.solvers import Adagrad, solve, solve_by_child
-from hstree.tree import Tree, load
+from hstree.tree import Tree, as_tree
 from hstree.tree.hierarchy import Hierarchy
 from hstree.tree.names import class_names
 from hstree.tree.paths import check_single_codes
@@ -286,9 +286,10 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def top_k(self, X: Any, k: int = 5) -> tuple[Array, Float64]:
         """Return the k most probable classes of each sample, exactly, and their log-probabilities.
 
-        Arrays (n, min(k, V)); most probable first, ties by class order.
+        Arrays (n, min(k, V)); most probable first, ties by class order. Raises OptionError when
+        `k` is not a whole number, 1 or more.
         """
-        k = min(Option.of("k", _AT_LEAST_ONE).checked(k), len(self.classes_))
+        k = min(checked_count("k", k), len(self.classes_))
         best, log_proba = self._best(self._checked(X), k, np.negative)
         return self.classes_[best], log_proba
 
@@ -499,7 +500,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     def _given_tree(self) -> Tree | None:
         """Return the tree that the classifier was given, if any."""
-        return self.tree if self.tree is None or isinstance(self.tree, Tree) else load(self.tree)
+        return None if self.tree is None else as_tree(self.tree)
 
     def _targets_of(self, y: Array) -> tuple[Array, Int64]:
         """Return the classes and what else is in y, ascending, and the target of each.

@@ -25,7 +25,7 @@ from hstree._files import (
     replacing_together,
     write_json,
 )
-from hstree._options import Option, Range
+from hstree._options import Option, Range, checked_count
 from hstree._ragged import canonical_csr, segment_ids
 from hstree._text import brief, one_line
 from hstree._typing import Array, Float64, Int64, Integer
@@ -43,7 +43,7 @@ from hstree.interop.sklearn.linear import (
     without_empty_columns,
 )
 from hstree.layers.kernels import touched_rows
-from hstree.tree import Tree, load
+from hstree.tree import Tree, as_tree, load
 from hstree.tree.names import class_names
 
 #: Numbers of the labels' vectors up to which these are taken as they are.
@@ -219,7 +219,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
         if self.tree is not None:
-            tree = pruned(self.tree if isinstance(self.tree, Tree) else load(self.tree), names)
+            tree = pruned(as_tree(self.tree), names)
         else:
             tree = self._built(X, Y, names, int(seed))
         self._number(tree, names)
@@ -234,11 +234,12 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         """Return the probabilities of the labels, an array (n, V).
 
         With `k` those of the k likeliest labels, exactly, as a sparse array (n, V); ties by label.
-        Where `y` had one class a sample, an array without `k` is scaled to a sum of one.
+        Where `y` had one class a sample, an array without `k` is scaled to a sum of one. Raises
+        OptionError when `k` is neither None nor a whole number, 1 or more.
         """
         X = self._checked(X)
         if k is not None:
-            return self._searched(X, Option.of("k", Annotated[int, Range(1)]).checked(k))
+            return self._searched(X, checked_count("k", k))
         result = np.empty((X.shape[0], len(self.classes_)))
         for rows, log_prob in self._model.log_prob(X):
             result[rows, self._class_of_label] = np.exp(log_prob)

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
+from hstree._options import checked_count
 from hstree._typing import Int64, Integer
 from hstree.builders.grow import carried_rows
-from hstree.errors import InputError, OptionError
+from hstree.errors import InputError
 from hstree.interop.torch.functions import Inputs, without_autocast
 from hstree.interop.torch.gpu import can_search, search
 from hstree.interop.torch.index import (
@@ -24,11 +25,10 @@ from hstree.interop.torch.index import (
     refuse_large,
 )
 from hstree.interop.torch.probabilities import AllLabels, sample, target_log_prob
-from hstree.layers.base import check_k
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
 from hstree.layers.top_k import search_all
 from hstree.models import Model, load_model
-from hstree.tree import Tree
+from hstree.tree import Tree, as_tree
 from hstree.tree.codes import Codes
 from hstree.tree.hierarchy import Hierarchy
 from hstree.tree.weight_rows import unigram_bias
@@ -79,8 +79,7 @@ class TreeLayer(nn.Module):
         device: torch.device | str | None,
         dtype: torch.dtype | None,
     ) -> None:
-        if in_features < 1:
-            raise OptionError(f"in_features is {in_features}; it must be at least 1")
+        in_features = checked_count("in_features", in_features)
         super().__init__()
         self.tree, self.in_features, self.sparse = tree, in_features, sparse
         self.n_classes, self.ignore_index = tree.n_labels, ignore_index
@@ -247,7 +246,7 @@ class HierarchicalSoftmax(TreeLayer):
 
     def __init__(
         self,
-        tree: Tree,
+        tree: Tree | str | os.PathLike[str],
         in_features: int,
         *,
         sparse: bool = False,
@@ -259,7 +258,9 @@ class HierarchicalSoftmax(TreeLayer):
     ) -> None:
         rows = slice(None)
         self.node_targets = node_targets  # first, since the index is made with the weights
-        super().__init__(tree, in_features, rows, sparse, counts, ignore_index, device, dtype)
+        super().__init__(
+            as_tree(tree), in_features, rows, sparse, counts, ignore_index, device, dtype
+        )
 
     @classmethod
     def from_model(
@@ -393,7 +394,7 @@ class HierarchicalSoftmax(TreeLayer):
         search would be long, from the log-probabilities of all labels. Raises OptionError for a k
         below 1.
         """
-        check_k(k)
+        k = checked_count("k", k)
         hidden, k = as_rows(input, self.weight).detach(), min(k, self.n_classes)
         if is_exporting():
             values, labels = self.log_prob(input).sort(descending=True, stable=True)

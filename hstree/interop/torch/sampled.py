@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding, linear, logsigmoid
 
+from hstree._options import checked_count
 from hstree._typing import Array
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, pair_logits, without_autocast
 from hstree.interop.torch.index import as_items, as_rows, at_least_float32, not_compiled
 from hstree.interop.torch.module import TABLE_LIMIT, HierarchicalSoftmax, TopK, largest
-from hstree.layers.base import check_k
 from hstree.layers.noise import SAMPLES, Unigram, log_expected_unique
 
 #: What labels are drawn from: "log-uniform", counts (V,), or the layer of a tree.
@@ -57,8 +57,9 @@ class _SampledLayer(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if min(n_classes, in_features, samples) < 1:
-            raise OptionError("n_classes, in_features and samples are at least 1")
+        n_classes = checked_count("n_classes", n_classes)
+        in_features = checked_count("in_features", in_features)
+        samples = checked_count("samples", samples)
         if reduction not in ("mean", "sum", "none"):
             raise OptionError(f"reduction is {reduction!r}; it is 'mean', 'sum' or 'none'")
         self.n_classes, self.in_features, self.samples = n_classes, in_features, samples
@@ -114,7 +115,7 @@ class _SampledLayer(nn.Module):
     @torch.no_grad()
     def top_k(self, input: Tensor, k: int) -> TopK:
         """Return the k most probable labels and their log-probabilities, ties by label id."""
-        check_k(k)
+        k = checked_count("k", k)
         k = min(k, self.n_classes)
         parts = torch.split(as_rows(input, self.weight), max(1, TABLE_LIMIT // self.n_classes))
         found = zip(*(largest(self.log_prob(some), k) for some in parts), strict=True)
