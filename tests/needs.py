@@ -7,6 +7,7 @@ import pytest
 
 TORCH = "needs torch: pip install 'hstree[torch]'"
 HATCHLING = "needs pip and hatchling: pip install 'hstree[test]'"
+ONNX = "needs ONNX: pip install onnx onnxscript onnxruntime"
 GPU = "needs a GPU that torch can use"
 CHROMIUM = "needs Chromium and its driver: apt-get install chromium chromium-driver"
 WORDNET = "needs WordNet in /usr/share/wordnet: apt-get install wordnet-base"

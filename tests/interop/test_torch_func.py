@@ -4,7 +4,8 @@ import pytest
 
 from tests.interop.torch_layers import TREES, as_tensors, every_tree, torch, twins
 
-from torch.func import functional_call, grad, jacrev, vmap  # isort: skip
+from torch.autograd.forward_ad import dual_level, make_dual  # isort: skip
+from torch.func import functional_call, grad, hessian, jacrev, jvp, vmap  # isort: skip
 
 ARGUMENTS = (0, 1, 2)
 
@@ -60,6 +61,61 @@ def test_vmap_over_log_prob():
     weights = torch.stack([weight, 2 * weight])
     actual = vmap(by_labels, (0, None, None))(weights, bias, hidden)
     torch.testing.assert_close(actual, torch.stack([by_labels(w, bias, hidden) for w in weights]))
+
+
+@every_tree
+def test_vmap_over_items_and_their_gradients(tree):
+    """Gradients of each item by themselves, which `vmap` over `grad` computes."""
+    module = twins(tree)[1]
+    hidden, target = as_tensors(tree, size=4)
+    weights = dict(module.named_parameters())
+
+    def output(weights, hidden, target):
+        return functional_call(module, weights, (hidden, target)).output
+
+    actual = vmap(grad(output), (None, 0, 0))(weights, hidden, target)
+    for number in range(4):
+        module.zero_grad()
+        module(hidden[number], target[number]).output.backward()
+        for name, parameter in weights.items():
+            torch.testing.assert_close(actual[name][number], parameter.grad)
+    torch.testing.assert_close(vmap(module.predict)(hidden), module.predict(hidden))
+    torch.testing.assert_close(
+        tuple(vmap(lambda each: tuple(module.top_k(each, 2)))(hidden)),
+        tuple(module.top_k(hidden, 2)),
+    )
+
+
+@every_tree
+def test_forward_mode_and_hessians_of_the_loss(tree):
+    by_decisions, by_labels, (weight, bias, hidden) = two_functions(tree)
+    arguments = (weight, bias, hidden)
+    tangents = tuple(map(torch.ones_like, arguments))
+    actual, expected = (jvp(f, arguments, tangents) for f in (by_decisions, by_labels))
+    torch.testing.assert_close(actual, expected)
+    torch.testing.assert_close(
+        hessian(lambda hidden: by_decisions(weight, bias, hidden).sum())(hidden),
+        hessian(lambda hidden: by_labels(weight, bias, hidden).sum())(hidden),
+    )
+
+
+@pytest.mark.parametrize("name", ["binary", "several codes", "classes, several codes"])
+def test_what_cannot_be_transformed_is_refused_in_one_line(name):
+    function, _, (weight, bias, hidden) = two_functions(TREES[name])
+    eye = torch.eye(4, dtype=torch.float64)
+    hidden.requires_grad_()
+    batched = [
+        lambda: jacrev(function, ARGUMENTS)(weight, bias, hidden),
+        lambda: torch.autograd.grad(
+            function(weight, bias, hidden), hidden, eye, is_grads_batched=True
+        ),
+    ]
+    for call in batched:
+        with pytest.raises(RuntimeError, match=r"cannot be batched; pass chunk_size=1") as caught:
+            call()
+        assert "\n" not in str(caught.value)
+    with dual_level(), pytest.raises(RuntimeError, match=r"no forward mode outside of torch\.func"):
+        function(weight, bias, make_dual(hidden, torch.ones_like(hidden)))
 
 
 @pytest.mark.parametrize("name", ["several codes", "classes, several codes"])

@@ -1,6 +1,7 @@
 """What a user of torch expects of a module: shapes, errors, autocast, state, compile, models."""
 
 import copy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from tests.scripts import run_python
 from tests.strategies import chain
 
 from torch.nn.functional import cross_entropy  # isort: skip
+from hstree.interop.torch import SampledSoftmax  # isort: skip
 
 TREE = TREES["narrow, several codes"]
 
@@ -132,7 +134,7 @@ def test_padding_changes_nothing(tree, sparse):
     assert not hidden.grad[~kept].any()
 
 
-@pytest.mark.parametrize("name", ["binary", "narrow, several codes", "flat"])
+@pytest.mark.parametrize("name", ["binary", "narrow, several codes", "flat", "one label"])
 def test_a_batch_of_padding_has_zero_gradients_of_the_usual_kind(name):
     module = twins(TREES[name], sparse=True)[1]
     hidden = torch.ones(2, 3, 5, dtype=torch.float64, requires_grad=True)
@@ -144,6 +146,43 @@ def test_a_batch_of_padding_has_zero_gradients_of_the_usual_kind(name):
         assert p.grad.is_sparse
         assert not p.grad.to_dense().any()
     assert not hidden.grad.any()
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_tree_may_be_the_name_of_its_file(tmp_path, kind):
+    TREE.save(tmp_path / "tree.json")
+    path = kind(tmp_path / "tree.json")
+    layer = HierarchicalSoftmax(path, 5)
+    assert layer.tree == TREE
+    assert HierarchicalSoftmax(layer.tree, 5).grow(path).tree == TREE
+
+
+@pytest.mark.parametrize("tree", [None, 3, b"tree.json", ["a", "b"], {"a": "b"}, np.arange(3)])
+def test_what_is_no_tree_is_refused_in_one_line(tree):
+    layer = HierarchicalSoftmax(TREE, 5)
+    for call in (lambda: HierarchicalSoftmax(tree, 5), lambda: layer.grow(tree)):
+        with pytest.raises(InputError, match=r"^tree is a \w+; give a hstree\.Tree or the name of"):
+            call()
+
+
+def test_a_file_that_is_no_tree_is_refused(tmp_path):
+    with pytest.raises(FileFormatError, match=r"there is no such file"):
+        HierarchicalSoftmax(tmp_path / "tree.json", 5)
+
+
+@every_tree
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("size", [0, 20])
+def test_gradients_are_of_the_kind_that_was_asked_for(tree, sparse, size):
+    layer = twins(tree, sparse=sparse)[1]
+    hidden, target = as_tensors(tree, size=size)
+    layer(hidden.requires_grad_(), target).loss.backward()
+    assert not hidden.grad.is_sparse
+    for parameter in layer.parameters():
+        assert parameter.grad.is_sparse == sparse
+        assert parameter.grad.shape == parameter.shape
+    for optimiser in (torch.optim.SGD, torch.optim.SparseAdam if sparse else torch.optim.Adam):
+        optimiser(layer.parameters(), lr=0.1).step()
 
 
 def test_impossible_options():
@@ -368,15 +407,43 @@ def test_log_prob_compiles_in_one_graph():
     torch.testing.assert_close(compiled(hidden), module.log_prob(hidden))
 
 
-@pytest.mark.parametrize("name", ["predict", "sample"])
-def test_the_rest_runs_when_compiled(name):
-    method = getattr(twins(random_tree(12, 3, extra_codes=5))[1], name)
-    hidden = as_tensors(TREE)[0]
-    results = []
-    for each in (method, torch.compile(method, backend="eager")):
-        torch.manual_seed(0)
-        results.append(each(hidden))
-    assert torch.equal(*results)
+@pytest.mark.parametrize("fast", ["0", "1"])  # without numba and with it
+@pytest.mark.parametrize("name", ["binary", "narrow", "several codes", "flat", "one label"])
+def test_the_rest_runs_when_compiled(name, fast, monkeypatch):
+    monkeypatch.setenv("HSTREE_FAST", fast)
+    torch.compiler.reset()
+    tree = TREES[name]
+    layers = [twins(tree)[1]]
+    flat_layer = SampledSoftmax(40, 5, dtype=torch.float64)
+    torch.nn.init.normal_(flat_layer.weight)
+    layers.append(flat_layer)
+
+    def all_of(layer, hidden):
+        results = [*layer.top_k(torch.tanh(hidden), 3)]
+        if layer is flat_layer:
+            return results
+        results += [layer.predict(hidden) + 1, layer.sample(hidden)]
+        if tree.has_single_codes:
+            results.append(layer.predict_nodes(hidden, depth=0))
+        return results
+
+    compiled = torch.compile(all_of, backend="eager")
+    for layer in layers:
+        for size in (6, 9, 40):
+            hidden = as_tensors(TREE, size=size)[0]
+            torch.manual_seed(0)
+            expected = all_of(layer, hidden)
+            torch.manual_seed(0)
+            assert all(map(torch.equal, compiled(layer, hidden), expected))
+
+
+def test_a_graph_without_breaks_is_refused_with_the_reason():
+    layer = twins(TREES["binary"])[1]
+    hidden, target = as_tensors(TREES["binary"])
+    for call, arguments in ((layer, (hidden, target)), (layer.predict, (hidden,))):
+        torch.compiler.reset()
+        with pytest.raises(RuntimeError, match=r"compile without fullgraph=True"):
+            torch.compile(call, backend="eager", fullgraph=True)(*arguments)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason=needs.GPU)

@@ -87,10 +87,9 @@ def sharded_layers(rank, n):
         loss.backward()
         gradients = [hidden.grad]
         for parameter in layer.parameters():
-            grad = parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)
-            gradients.append(grad.to_dense() if grad.is_sparse else grad)
+            gradients.append(parameter.grad.to_dense())
         rows = torch.from_numpy(layer.rows)
-        is_sparse = parameter.grad is not None and parameter.grad.is_sparse
+        is_sparse = parameter.grad.is_sparse
         results.append((output.detach(), loss.detach(), gradients, rows, is_sparse))
     return results
 
@@ -116,7 +115,7 @@ def test_losses_and_gradients_are_those_of_one_process(processes, case):
         expected = [batches[rank][0].grad]
         expected += [parameter.grad[rows] / n for parameter in module.parameters()]
         torch.testing.assert_close(gradients, expected, **CLOSE)
-        assert is_sparse == (sparse and name != "one label")
+        assert is_sparse == sparse
 
 
 def test_every_row_is_held(processes):
@@ -182,12 +181,18 @@ def trained_layers(rank, n):
     """Return the states of models that were trained in each way of torch's and in ours."""
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
     from torch.nn.parallel import DistributedDataParallel
 
     weights = twins(TREE)[1].state_dict()
     dense = HierarchicalSoftmax(TREE, 5, dtype=torch.float64)
     dense.load_state_dict(weights)
+    flat_shards = FullyShardedDataParallel(
+        Model(copy.deepcopy(dense)), use_orig_params=True, device_id=torch.device("cpu")
+    )
+    train(flat_shards, rank, n)
+    with FullyShardedDataParallel.summon_full_params(flat_shards):
+        summoned = copy.deepcopy(flat_shards.module.state_dict())
     replicated = train(DistributedDataParallel(Model(copy.deepcopy(dense))), rank, n).module
     shards = fully_shard(Model(dense), mesh=init_device_mesh("cpu", (n,)))
     gathered = get_model_state_dict(
@@ -200,6 +205,7 @@ def trained_layers(rank, n):
     state["body.weight"] = state.pop("body.module.weight")
     return {
         "DistributedDataParallel": replicated.state_dict(),
+        "FullyShardedDataParallel": summoned,
         "fully_shard": gathered,
         "sharded by sub-trees": state,
         "other counts": refusal(counts=np.arange(TREE.n_labels) * rank),
@@ -212,7 +218,15 @@ def trained(tmp_path_factory):
     return in_processes(2, trained_layers, tmp_path_factory.mktemp("trained"))
 
 
-@pytest.mark.parametrize("way", ["DistributedDataParallel", "fully_shard", "sharded by sub-trees"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "DistributedDataParallel",
+        "FullyShardedDataParallel",
+        "fully_shard",
+        "sharded by sub-trees",
+    ],
+)
 def test_two_processes_train_as_one(trained, way):
     expected = train(Model(twins(TREE)[1]), 0, 1).state_dict()
     for rank in range(2):

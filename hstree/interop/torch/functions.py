@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch._C import _functorch
 from torch.nn.functional import embedding_bag
 
 from hstree.interop.torch.index import at_least_float32, offsets, ranges
@@ -253,6 +254,14 @@ def without_autocast(device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, enabled=False)
 
 
+def _is_batched(gradient: Tensor | None) -> bool:
+    """Whether a gradient is several, in `vmap` or by ``is_grads_batched``."""
+    if gradient is None:
+        return False
+    is_legacy = getattr(_functorch, "is_legacy_batchedtensor", lambda _: False)  # torch 2.3
+    return _functorch.is_batchedtensor(gradient) or is_legacy(gradient)
+
+
 class _Evaluate(torch.autograd.Function):
     """Logits of pairs and log-probabilities of branches, then those of all branches if kept."""
 
@@ -273,8 +282,21 @@ class _Evaluate(torch.autograd.Function):
     def backward(
         ctx: Any, error: Tensor | None, share: Tensor | None, *_: None
     ) -> tuple[Tensor | None, ...]:
+        if _is_batched(error) or _is_batched(share):
+            raise RuntimeError(
+                "gradients of the loss of a HierarchicalSoftmax cannot be batched; pass "
+                "chunk_size=1 to jacrev, leave out vectorize and is_grads_batched, or "
+                "differentiate log_prob"
+            )
         gradients = _differentiate(ctx.sparse, error, share, *ctx.saved_tensors)
         return None, None, *gradients, *[None] * 6
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Any:
+        raise RuntimeError(
+            "the loss of a HierarchicalSoftmax has no forward mode outside of torch.func; call "
+            "torch.func.jvp, or differentiate log_prob"
+        )
 
 
 class _Differentiate(torch.autograd.Function):

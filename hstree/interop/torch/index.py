@@ -3,14 +3,18 @@
 The arrays are those of `hstree.tree.codes`, laid out flat; there is no padded table of codes.
 """
 
+import inspect
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
+from torch._C._functorch import TransformType
+from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
+from torch.fx.experimental.proxy_tensor import get_innermost_proxy_mode
 
 from hstree._ragged import segment_ids
 from hstree.errors import InputError
@@ -27,25 +31,68 @@ LARGEST = {torch.float32: 2.0**100, torch.bfloat16: 2.0**100, torch.float64: 2.0
 _F = TypeVar("_F", bound=Callable[..., object])
 
 
-def is_exporting() -> bool:
-    """Whether torch.export traces, which takes no shapes that depend on values (torch 2.6)."""
-    asked: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
-    return asked()
+def is_jit_tracing() -> bool:
+    """Whether ``torch.jit.trace`` records operators."""
+    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
+
+
+def is_traced() -> bool:
+    """Whether operators are recorded or transformed, so that values must not decide what follows.
+
+    True in ``torch.export``, in ``torch.jit.trace`` and the ONNX exporter that is built on it, in
+    ``make_fx``, and in `vmap` and `jvp` of ``torch.func``; not in ``torch.compile``, which breaks
+    its graph instead. What a search, a draw or a loop finds would be recorded as constants, for
+    whatever inputs come later. Layers then compute all labels, in shapes that do not depend on
+    values, or refuse (`refuse_traced`).
+    """
+    if torch.compiler.is_compiling():
+        is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
+        return is_exporting()
+    if is_jit_tracing() or get_innermost_proxy_mode() is not None:
+        return True
+    return torch._C._are_functorch_transforms_active() and any(
+        transform.key() in (TransformType.Vmap, TransformType.Jvp)
+        for transform in retrieve_all_functorch_interpreters()
+    )
+
+
+def is_traced_by_onnx() -> bool:
+    """Whether an ONNX exporter records operators, which lack a few or write them otherwise."""
+    is_recorded = is_traced() and not torch.compiler.is_dynamo_compiling()
+    return is_recorded and torch.onnx.is_in_onnx_export()
+
+
+def refuse_traced(call: str, remedy: str) -> None:
+    """Raise InputError where `is_traced`, for a call whose result is drawn."""
+    if is_traced():
+        raise InputError(
+            f"{call} draws labels anew each time, which torch.export, torch.jit.trace, the ONNX "
+            f"exporters and vmap cannot record; {remedy}"
+        )
 
 
 def not_compiled(function: _F) -> _F:
     """Have torch.compile leave a function as it is, whose shapes depend on values."""
-    disable: Callable[[_F], _F] = torch.compiler.disable
-    return disable(function)
+    disable: Any = torch.compiler.disable
+    if "reason" not in inspect.signature(disable).parameters:  # torch 2.6
+        return cast(_F, disable(function))
+    reason = "its shapes depend on values; compile without fullgraph=True"
+    return cast(_F, disable(function, reason=reason))
+
+
+def split_rows(rows: Tensor, size: int) -> tuple[Tensor, ...]:
+    """Split rows into parts of up to `size`; into one part where their number is not known yet."""
+    return (rows,) if is_traced() else torch.split(rows, max(1, size))
 
 
 def refuse_large(hidden: Tensor) -> None:
     """Raise InputError for finite hidden vectors above `LARGEST`; others are torch's to handle.
 
-    Nothing looks in compiled graphs and in the transforms of ``torch.func``.
+    Nothing looks in compiled or traced graphs and in the transforms of ``torch.func``.
     """
-    is_traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
-    if is_traced or hidden.dtype not in LARGEST or not hidden.numel():
+    is_compiling = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    is_unknown = is_compiling or is_traced()
+    if is_unknown or hidden.dtype not in LARGEST or not hidden.numel():
         return
     least, most = torch.aminmax(hidden.detach())
     largest, limit = float(torch.maximum(-least, most)), LARGEST[hidden.dtype]
@@ -81,31 +128,13 @@ def log_sum_exp(values: Tensor, segment: Tensor, n_segments: int) -> Tensor:
     lowest = values.new_full(shape, -torch.inf)
     top = lowest.scatter_reduce(0, spread, values.detach(), "amax")
     shifted = torch.exp(values - top.index_select(0, segment))
-    return top + values.new_zeros(shape).index_add(0, segment, shifted).log()
+    # Not index_add, of which the ONNX exporter on traces loses repeated segments
+    return top + values.new_zeros(shape).scatter_add(0, spread, shifted).log()
 
 
 def at_least_float32(values: Tensor) -> Tensor:
     """Return half-precision values as float32, others as they are: sums and logs need it."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
-
-
-def as_rows(input: Tensor, weight: Tensor) -> Tensor:
-    """Return the hidden vectors (..., d) of a layer as (N, d), in the dtype of its weights."""
-    d = weight.shape[-1]
-    if input.shape[-1:] != (d,):
-        raise InputError(f"input of shape {tuple(input.shape)}; this layer takes (..., {d})")
-    return input.reshape(-1, d).to(weight.dtype)
-
-
-def as_items(input: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Return hidden vectors as `as_rows` does, and targets (...) as int64 (N,)."""
-    hidden = as_rows(input, weight)
-    expected, shape = tuple(input.shape[:-1]), tuple(target.shape)
-    if shape != expected:
-        raise InputError(f"target of shape {shape}; for this input it is {expected}")
-    if target.is_floating_point() or target.dtype == torch.bool:
-        raise InputError(f"target of type {target.dtype}; label ids are whole numbers")
-    return hidden, target.reshape(-1).long()
 
 
 class Taken(NamedTuple):

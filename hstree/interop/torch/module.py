@@ -16,13 +16,16 @@ from hstree.builders.grow import carried_rows
 from hstree.errors import InputError
 from hstree.interop.torch.functions import Inputs, without_autocast
 from hstree.interop.torch.gpu import can_search, search
+from hstree.interop.torch.head import Head
 from hstree.interop.torch.index import (
     TreeIndex,
-    as_items,
-    as_rows,
-    is_exporting,
+    index_tensor,
+    is_traced,
+    is_traced_by_onnx,
     not_compiled,
     refuse_large,
+    refuse_traced,
+    split_rows,
 )
 from hstree.interop.torch.probabilities import AllLabels, sample, target_log_prob
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
@@ -61,12 +64,17 @@ class _Layout(NamedTuple):
     all_labels: AllLabels
 
 
-class TreeLayer(nn.Module):
+class TreeLayer(Head):
     """What the layers of a tree share: parameters of weight rows that they hold, and the loss.
 
     A layer holds the weight rows `rows` of the tree, in this order; `_lay_out` makes its index
     tensors on a device, `_target_log_prob` the log-probabilities of targets.
     """
+
+    rows_are = (
+        "its rows are those of the tree's decisions, not of its labels: a tree cannot be tied to "
+        "an embedding (tie_word_embeddings=False in Hugging Face)"
+    )
 
     def __init__(
         self,
@@ -86,6 +94,7 @@ class TreeLayer(nn.Module):
         counts = tree.counts if counts is None else counts
         self._start_bias = unigram_bias(tree, counts)[rows]
         n_rows = len(self._start_bias)
+        self.parameter_shapes = {"weight": (n_rows, in_features), "bias": (n_rows,)}
         self.weight = nn.Parameter(torch.empty(n_rows, in_features, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(n_rows, device=device, dtype=dtype))
         self._layouts: dict[torch.device, Any] = {}
@@ -110,9 +119,9 @@ class TreeLayer(nn.Module):
         a target is not a label id, a finite input is so large that logits overflow (above 1e30 in
         float32), or the layer is on the meta device.
         """
-        hidden, wanted = as_items(input, target, self.weight)
+        hidden, wanted = self._as_items(input, target)
         with without_autocast(input.device):
-            if is_exporting():
+            if is_traced():
                 output = self._dense_log_prob(hidden, wanted)
             else:
                 output = self._target_log_prob(hidden, wanted)
@@ -187,7 +196,10 @@ class TreeLayer(nn.Module):
 
     def _dense_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor:
         """Return what `_target_log_prob` returns, in shapes that do not depend on the targets."""
-        raise InputError(f"a {type(self).__name__} cannot be exported")
+        raise InputError(
+            f"a {type(self).__name__} cannot be traced or exported; load its state_dict in a "
+            "HierarchicalSoftmax of the same tree"
+        )
 
     @abstractmethod
     def _target_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor: ...
@@ -198,9 +210,9 @@ class HierarchicalSoftmax(TreeLayer):
 
     Parameters
     ----------
-    tree : Tree
-        Any tree: nodes of any width, several codes per label, flat. Label ids are in the order of
-        its labels, which need not be sorted by frequency.
+    tree : Tree, or str or os.PathLike
+        Any tree, or the name of its file: nodes of any width, several codes per label, flat. Label
+        ids are in the order of its labels, which need not be sorted by frequency.
     in_features : int
         d, the length of a hidden vector.
     sparse : bool, default False
@@ -292,7 +304,11 @@ class HierarchicalSoftmax(TreeLayer):
         return layer
 
     @torch.no_grad()
-    def grow(self, tree: Tree, optimiser: torch.optim.Optimizer | None = None) -> Self:
+    def grow(
+        self,
+        tree: Tree | str | os.PathLike[str],
+        optimiser: torch.optim.Optimizer | None = None,
+    ) -> Self:
         """Return a layer over a tree grown or pruned from this one's, with what this one learned.
 
         Weight rows follow their nodes (`hstree.carried_rows`), and new nodes begin as those of a
@@ -301,6 +317,7 @@ class HierarchicalSoftmax(TreeLayer):
         Adagrad's ``initial_accumulator_value``. Raises InputError when the tree is not grown or
         pruned from the layer's.
         """
+        tree = as_tree(tree)
         rows = carried_rows(self.tree, tree)
         new_rows, old_rows, minus = (torch.from_numpy(index) for index in rows)
         less = minus >= 0
@@ -335,7 +352,7 @@ class HierarchicalSoftmax(TreeLayer):
 
         One dense product for all node scores, then one pass a level: O(N (R d + E)).
         """
-        hidden = as_rows(input, self.weight)
+        hidden = self._as_rows(input)
         with without_autocast(input.device):
             return self._log_prob(hidden).reshape(*input.shape[:-1], self.n_classes)
 
@@ -344,7 +361,7 @@ class HierarchicalSoftmax(TreeLayer):
 
         In the order of the tree's nodes; that of the root is 0.
         """
-        hidden = as_rows(input, self.weight)
+        hidden = self._as_rows(input)
         with without_autocast(input.device):
             return self._node_log_prob(hidden).reshape(*input.shape[:-1], self.tree.n_nodes)
 
@@ -352,6 +369,13 @@ class HierarchicalSoftmax(TreeLayer):
     def levels(self) -> Hierarchy:
         """Names and depths of the tree's nodes and labels, those of one child among them."""
         return Hierarchy(self.tree)
+
+    def __dir__(self) -> list[str]:
+        """Leave out `levels`, which refuses several codes: torch.jit.trace looks up all names."""
+        names: list[str] = super().__dir__()  # type: ignore[no-untyped-call]
+        if not self.tree.has_single_codes:
+            names.remove("levels")
+        return names
 
     @torch.no_grad()
     def predict_nodes(
@@ -364,19 +388,26 @@ class HierarchicalSoftmax(TreeLayer):
         `confidence` it is the deepest whose probability reaches that, down to the depth if there
         is one; of several, the most probable. Raises InputError where labels have several codes.
         """
-        items = self.levels.candidates(depth, confidence)
-        levels = (a[items] for a in (self.levels.target, self.levels.depth))
-        target, level = (torch.as_tensor(a, device=input.device) for a in levels)
-        hidden = as_rows(input, self.weight)
-        step, parts = max(1, TABLE_LIMIT // max(1, len(self.tree.child))), []
+        hidden = self._as_rows(input)
+        target, level = self._candidates(depth, confidence, input.device)
+        parts = []
         with without_autocast(input.device):
-            for some in torch.split(hidden, step):
+            for some in split_rows(hidden, self._rows_at_once):
                 log_prob = torch.cat([self._log_prob(some), self._node_log_prob(some)], 1)
                 score = log_prob.index_select(1, target).exp()  # (n, items)
                 if confidence is not None:
                     score = torch.where(score >= confidence, 2 * level + 1 + score, 0)
                 parts.append(target[score.argmax(1)])
         return torch.cat(parts).reshape(input.shape[:-1])
+
+    @not_compiled
+    def _candidates(
+        self, depth: int | None, confidence: float | None, device: torch.device
+    ) -> tuple[Tensor, Tensor]:
+        """Return the targets (m,) that `predict_nodes` chooses from, and their depths."""
+        items = self.levels.candidates(depth, confidence)
+        target, level = self.levels.target[items], self.levels.depth[items]
+        return index_tensor(target, device), index_tensor(level, device)
 
     def predict(self, input: Tensor) -> Tensor:
         """Return the most probable label of each hidden vector, int64 (...); as `top_k`."""
@@ -390,15 +421,23 @@ class HierarchicalSoftmax(TreeLayer):
         the CPU, in float32 and float64, the tree is searched, the likeliest branches first, with
         the weights where they are (`hstree.layers.top_k`). On a GPU, up to 64 labels are searched
         in trees of two children a node, and in trees of at most four levels whose nodes have up to
-        4,096 children (`hstree.interop.torch.gpu`). Elsewhere, in a compiled graph, and where a
-        search would be long, from the log-probabilities of all labels. Raises OptionError for a k
-        below 1.
+        4,096 children (`hstree.interop.torch.gpu`). Elsewhere, in a traced graph, and where a
+        search would be long, from the log-probabilities of all labels. Raises OptionError unless k
+        is a whole number, 1 or more.
         """
-        k = checked_count("k", k)
-        hidden, k = as_rows(input, self.weight).detach(), min(k, self.n_classes)
-        if is_exporting():
-            values, labels = self.log_prob(input).sort(descending=True, stable=True)
-            return TopK(labels[..., :k], values[..., :k])
+        k = min(checked_count("k", k), self.n_classes)
+        hidden = self._as_rows(input).detach()
+        with without_autocast(input.device):
+            if is_traced():
+                labels, log_prob = largest(self._log_prob(hidden), k)
+            else:
+                labels, log_prob = self._search(hidden, k)
+        shape = *input.shape[:-1], k
+        return TopK(labels.reshape(shape), log_prob.reshape(shape))
+
+    @not_compiled
+    def _search(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Return the k most probable labels of hidden vectors (N, d), and log-probabilities."""
         shape = len(hidden), k
         labels = torch.zeros(shape, dtype=torch.int64, device=hidden.device)
         dtype = torch.promote_types(hidden.dtype, torch.float32)
@@ -411,7 +450,7 @@ class HierarchicalSoftmax(TreeLayer):
             for a in arrays
         )
         searched: Iterable[Tensor] = ()
-        if self.tree.n_nodes > 1 and not torch.compiler.is_compiling():
+        if self.tree.n_nodes > 1:
             codes, index, _ = self._layout()
             refuse_large(hidden)
             if are_arrays:
@@ -423,19 +462,19 @@ class HierarchicalSoftmax(TreeLayer):
         if searched:
             labels, values, is_done = searched
             log_prob, others = values.to(dtype), others[~is_done]
-        with without_autocast(input.device):
-            step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
-            for some in torch.split(others, step) if len(others) else ():
-                labels[some], log_prob[some] = largest(self._log_prob(hidden[some]), k)
-        return TopK(*(result.reshape(*input.shape[:-1], k) for result in (labels, log_prob)))
+        for some in torch.split(others, self._rows_at_once) if len(others) else ():
+            labels[some], log_prob[some] = largest(self._log_prob(hidden[some]), k)
+        return labels, log_prob
 
     @torch.no_grad()
     def sample(self, input: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Draw one label for each hidden vector by descending the tree, int64 (...).
 
-        `input` is a float tensor (..., d); `generator` must be on its device.
+        `input` is a float tensor (..., d); `generator` must be on its device. Raises InputError in
+        a trace, which would record what is drawn.
         """
-        inputs = Inputs(self.weight, self.bias, as_rows(input, self.weight))
+        refuse_traced("sample", "call it outside of what is traced")
+        inputs = Inputs(self.weight, self.bias, self._as_rows(input))
         with without_autocast(input.device):
             label = sample(self._layout().tree_index, inputs, generator)
         return label.reshape(input.shape[:-1])
@@ -458,6 +497,11 @@ class HierarchicalSoftmax(TreeLayer):
         of_target = log_prob.gather(1, torch.where(is_scored, target, 0)[:, None])[:, 0]
         return torch.where(is_scored, of_target, 0)
 
+    @property
+    def _rows_at_once(self) -> int:
+        """Number of hidden vectors whose log-probabilities of all edges are computed together."""
+        return max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
+
     def _log_prob(self, hidden: Tensor) -> Tensor:
         all_labels: AllLabels = self._layout().all_labels
         return all_labels.log_prob(self.weight, self.bias, hidden)
@@ -479,8 +523,21 @@ def tree_hash(tree: Tree) -> str:
 
 
 def largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k largest of each row, (N, min(k, V)), ties in the order of the columns."""
-    known, k = log_prob, min(k, log_prob.shape[1])
+    """Return the k largest of each row, (N, k), ties in the order of the columns."""
+    if not is_traced():
+        return _largest(log_prob, k)
+    if is_traced_by_onnx():
+        # it has no stable sort, and its TopK takes the first of equal values
+        values, labels = log_prob.topk(k)
+    else:
+        values, labels = log_prob.sort(descending=True, stable=True)
+    return labels[:, :k], values[:, :k]
+
+
+@not_compiled
+def _largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return what `largest` does, faster than by a sort of each row."""
+    known = log_prob
     values, labels = torch.topk(log_prob, k)
     if values.isnan().any():  # which topk takes for the largest, and no comparison does
         known = log_prob.masked_fill(log_prob.isnan(), torch.inf)

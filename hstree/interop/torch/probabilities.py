@@ -1,11 +1,9 @@
 """Log-probabilities of targets and of all labels, and samples, on the tree's index tensors."""
 
-from itertools import pairwise
-
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, softplus
 
 from hstree._ragged import offsets as array_offsets
 from hstree._typing import Int64
@@ -17,6 +15,7 @@ from hstree.interop.torch.index import (
     TreeIndex,
     at_least_float32,
     index_tensor,
+    is_traced_by_onnx,
     log_sum_exp,
     not_compiled,
     offsets,
@@ -35,10 +34,10 @@ def target_log_prob(index: TreeIndex, inputs: Inputs, target: Tensor, ignore_ind
     Raises InputError when a target is neither a label id nor `ignore_index`, and for hidden vectors
     whose products overflow.
     """
-    weight, bias, hidden, _ = inputs
+    weight, _, hidden, _ = inputs
     kept, target = scored_targets(index, hidden, target, ignore_index)
     if not index.widest:
-        return certain(weight, bias, hidden)
+        return certain(inputs)
     if can_fuse(index, weight):
         code_target, code = index.codes(target)
         of_code = fused_log_prob(index, inputs, kept[code_target], code)
@@ -117,9 +116,11 @@ def _at_few_children(logits: Tensor, decision: Tensor, n_pairs: Tensor, branch: 
     return torch.where(is_binary, of_binary, taken - log_sum_exp(logits, decision, len(branch)))
 
 
-def certain(weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
-    """Return log-probabilities (N,) of zero that are differentiable."""
-    return at_least_float32(hidden[:, :0].sum(1) + weight[:0].sum() + bias[:0].sum())
+def certain(inputs: Inputs) -> Tensor:
+    """Return the log-probabilities (N,) of the only label, zeros; differentiable."""
+    none = torch.empty(0, dtype=torch.int64, device=inputs.hidden.device)
+    zero = pair_logits(inputs, none, none).sum()
+    return at_least_float32(zero + inputs.hidden.new_zeros(len(inputs.hidden)))
 
 
 class AllLabels:
@@ -134,12 +135,16 @@ class AllLabels:
         down = np.concatenate([np.empty(0, np.int64), *(level.edges for level in tree.levels)])
         place = np.zeros(len(down) + 1, np.int64)
         place[down] = np.arange(1, len(down) + 1)
-        per_level = np.array([1, *(len(level.edges) for level in tree.levels)])
-        self._level_bounds: list[int] = array_offsets(per_level).tolist()
+        self._level_sizes = [1, *(len(level.edges) for level in tree.levels)]
+        level_start = array_offsets(np.array(self._level_sizes))
         self._binary_row = index_tensor(tree.row_start[binary], device)
         self._group_rows = [index_tensor(rows, device) for rows in groups]
         self._slot = index_tensor(np.r_[0, 1 + slots[down]], device)
-        self._above = index_tensor(place[np.r_[-1, tree.parent_edge[down]]], device)
+        # (edges,) of each level below the root's children: the place, in the level above, of the
+        # edge that leads to the node
+        above = place[np.r_[-1, tree.parent_edge[down]]]
+        above[1:] -= np.repeat(level_start[:-2], self._level_sizes[1:])
+        self._above = torch.split(index_tensor(above, device), self._level_sizes)[2:]
         self._leaf = index_tensor(place[codes.leaf_edge if tree.n_nodes else [-1]], device)
         self._code_label = index_tensor(codes.label, device)
         self._node = index_tensor(place[tree.node_edge], device)
@@ -161,15 +166,21 @@ class AllLabels:
         logits = at_least_float32(torch.addmm(bias[:, None], weight, hidden.T))
         # (slots, N) of the root, the first children of all binary nodes, the second, the groups
         binary = logits.index_select(0, self._binary_row)
-        parts = [logits.new_zeros(1, logits.shape[1]), logsigmoid(binary), logsigmoid(-binary)]
+        parts = [logits.new_zeros(1, logits.shape[1]), _log_sigmoid(binary), _log_sigmoid(-binary)]
         if self._group_rows:  # which use row R as padding
             logits = torch.cat([logits, logits.new_full((1, logits.shape[1]), -torch.inf)])
         parts += [torch.log_softmax(logits[rows], 1).flatten(0, 1) for rows in self._group_rows]
-        # (E + 1, N) of each edge, then of the path to each edge, one level after another
-        path = torch.cat(parts).index_select(0, self._slot)
-        for a, b in pairwise(self._level_bounds[2:]):
-            path[a:b] += path.index_select(0, self._above[a:b])
-        return path
+        # (edges, N) of each edge, then of the path to each edge, one level after another. Not in
+        # place: the ONNX exporter on traces drops sums that are written into a slice.
+        levels = list(torch.split(torch.cat(parts).index_select(0, self._slot), self._level_sizes))
+        for number, above in enumerate(self._above, 2):
+            levels[number] = levels[number] + levels[number - 1].index_select(0, above)
+        return torch.cat(levels)
+
+
+def _log_sigmoid(logits: Tensor) -> Tensor:
+    """Return ``-log(1 + exp(-logits))``, which in ONNX is Log(Sigmoid) and underflows."""
+    return -softplus(-logits) if is_traced_by_onnx() else logsigmoid(logits)
 
 
 def _slots(tree: TreeArrays) -> tuple[Int64, list[Int64], Int64]:

@@ -10,13 +10,20 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, embedding, linear, logsigmoid
+from torch.nn.functional import embedding, linear, logsigmoid
 
 from hstree._options import checked_count
 from hstree._typing import Array
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, pair_logits, without_autocast
-from hstree.interop.torch.index import as_items, as_rows, at_least_float32, not_compiled
+from hstree.interop.torch.head import Head
+from hstree.interop.torch.index import (
+    at_least_float32,
+    is_traced,
+    not_compiled,
+    refuse_traced,
+    split_rows,
+)
 from hstree.interop.torch.module import TABLE_LIMIT, HierarchicalSoftmax, TopK, largest
 from hstree.layers.noise import SAMPLES, Unigram, log_expected_unique
 
@@ -33,7 +40,7 @@ class _Noise(NamedTuple):
     log_expected_target: Tensor  # (N,)
 
 
-class _SampledLayer(nn.Module):
+class _SampledLayer(Head):
     """Base of the modules: weights, draws and reductions; subclasses define `_objective`."""
 
     label_smoothing = 0.0
@@ -73,6 +80,10 @@ class _SampledLayer(nn.Module):
                 f"proposal and class_weight want one number for each of {n_classes} labels"
             )
         self._unigram = Unigram(mass)
+        self.rows_are = f"its rows are those of the {n_classes:,} labels"
+        self.parameter_shapes = {"weight": (n_classes, in_features)}
+        if bias:
+            self.parameter_shapes["bias"] = (n_classes,)
         self.register_buffer("class_weight", class_weight)
         self.weight = nn.Parameter(torch.empty(n_classes, in_features, device=device, dtype=dtype))
         of_labels = nn.Parameter(torch.empty(n_classes, device=device, dtype=dtype))
@@ -91,33 +102,50 @@ class _SampledLayer(nn.Module):
 
         `input` is a float tensor (..., d); `target`, int64 (...), holds label ids, or
         `ignore_index` for items that are not scored. Returns (), or (...) without a reduction.
-        Raises InputError when the shapes do not fit or a target is not a label.
+        Raises InputError when the shapes do not fit, a target is not a label, or the loss of
+        training mode is traced.
         """
-        hidden, flat = as_items(input, target, self.weight)
-        kept = (flat != self.ignore_index).nonzero()[:, 0]
-        hidden, wanted = hidden[kept], flat[kept]
-        if not ((wanted >= 0) & (wanted < self.n_classes)).all():
-            raise InputError(f"target holds ids that are not labels 0 to {self.n_classes - 1}")
-        weights = self.class_weight
+        if self.training:
+            refuse_traced(f"the loss of a {type(self).__name__}", "call eval() for the exact loss")
+        hidden, flat = self._as_items(input, target)
         with without_autocast(input.device):
-            losses = self._sampled(hidden, wanted) if self.training else self._exact(hidden, wanted)
+            # (N,) losses, 0 where a target is ignored
+            loss = self._exact if is_traced() else self._scored_losses
+            losses = loss(hidden, flat)
         if self.reduction == "none":
-            return losses.new_zeros(len(flat)).index_copy(0, kept, losses).reshape(target.shape)
-        total = len(wanted) if weights is None else weights[wanted].sum()
-        return losses.sum() if self.reduction == "sum" else losses.sum() / total
+            return losses.reshape(target.shape)
+        if self.reduction == "sum":
+            return losses.sum()
+        is_scored = flat != self.ignore_index
+        if self.class_weight is None:
+            return losses.sum() / is_scored.sum()
+        weights = self.class_weight[torch.where(is_scored, flat, 0)]
+        return losses.sum() / torch.where(is_scored, weights, 0).sum()
+
+    def _scored_losses(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the losses (N,), computed for the targets that are not ignored alone."""
+        scored = (target != self.ignore_index).nonzero()[:, 0]
+        labels = target[scored]
+        if not ((labels >= 0) & (labels < self.n_classes)).all():
+            raise InputError(f"target holds ids that are not labels 0 to {self.n_classes - 1}")
+        loss = self._sampled if self.training else self._exact
+        losses = loss(hidden[scored], labels)
+        return losses.new_zeros(len(target)).index_copy(0, scored, losses)
 
     def log_prob(self, input: Tensor) -> Tensor:
         """Return the log-probabilities of all labels, (..., V), of the softmax; differentiable."""
         with without_autocast(input.device):
-            log_prob = self._logits(as_rows(input, self.weight)).log_softmax(1)
+            log_prob = self._logits(self._as_rows(input)).log_softmax(1)
         return log_prob.reshape(*input.shape[:-1], self.n_classes)
 
     @torch.no_grad()
     def top_k(self, input: Tensor, k: int) -> TopK:
-        """Return the k most probable labels and their log-probabilities, ties by label id."""
-        k = checked_count("k", k)
-        k = min(k, self.n_classes)
-        parts = torch.split(as_rows(input, self.weight), max(1, TABLE_LIMIT // self.n_classes))
+        """Return the k most probable labels and their log-probabilities, ties by label id.
+
+        Raises OptionError unless k is a whole number, 1 or more.
+        """
+        k = min(checked_count("k", k), self.n_classes)
+        parts = split_rows(self._as_rows(input), TABLE_LIMIT // self.n_classes)
         found = zip(*(largest(self.log_prob(some), k) for some in parts), strict=True)
         return TopK(*(torch.cat(each).reshape(*input.shape[:-1], k) for each in found))
 
@@ -129,14 +157,21 @@ class _SampledLayer(nn.Module):
         return at_least_float32(linear(hidden, self.weight, self.bias))
 
     def _exact(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Return the cross entropies (N,), times the weights of the targets' classes."""
-        return cross_entropy(
-            self._logits(hidden),
-            target,
-            self.class_weight,
-            reduction="none",
-            label_smoothing=self.label_smoothing,
-        )
+        """Return the cross entropies (N,), times the weights of the classes; 0 where ignored.
+
+        Not by torch's function, which the ONNX exporter on torch.export does not sum up.
+        """
+        log_prob = self._logits(hidden).log_softmax(1)
+        is_scored = target != self.ignore_index
+        label = torch.where(is_scored, target, 0)
+        weights = log_prob.new_ones(self.n_classes)
+        if self.class_weight is not None:
+            weights = self.class_weight
+        losses = -log_prob.gather(1, label[:, None])[:, 0] * weights[label]
+        if self.label_smoothing:
+            smooth = -(log_prob @ weights.to(log_prob.dtype)) / self.n_classes
+            losses = (1 - self.label_smoothing) * losses + self.label_smoothing * smooth
+        return torch.where(is_scored, losses, 0)
 
     def _sampled(self, hidden: Tensor, target: Tensor) -> Tensor:
         """Return the losses (N,) against labels drawn, times the weights of classes."""
@@ -307,7 +342,13 @@ def _mass(proposal: Proposal, n_classes: int) -> Array:
             )
         mass = np.log1p(1 / np.arange(1, n_classes + 1))
     else:
-        mass = np.asarray(proposal, np.float64)
+        try:
+            mass = np.asarray(proposal, np.float64)
+        except (TypeError, ValueError) as error:
+            raise OptionError(
+                f"proposal is a {type(proposal).__name__}; it is 'log-uniform', counts or a "
+                "HierarchicalSoftmax"
+            ) from error
         if not (np.isfinite(mass).all() and (mass >= 0).all() and mass.any()):
             raise OptionError("proposal has numbers below zero or not finite, or none above zero")
     # Scaled, since the distribution reads counts below 1/2 as 1/2

@@ -7,6 +7,7 @@ ways back. No process sees all weights, and nothing is summed over all labels.
 """
 
 import hashlib
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,7 +22,7 @@ from hstree.interop.torch.functions import Inputs, row_gradient
 from hstree.interop.torch.index import Taken, TreeIndex, index_tensor, not_compiled, offsets
 from hstree.interop.torch.module import TreeLayer, tree_hash
 from hstree.interop.torch.probabilities import certain, code_log_prob, of_items, scored_targets
-from hstree.tree import Tree
+from hstree.tree import Tree, as_tree
 from hstree.tree.codes import Codes
 from hstree.tree.order import sum_to_root
 from hstree.tree.weight_rows import edge_mass
@@ -76,9 +77,9 @@ class ShardedHierarchicalSoftmax(TreeLayer):
 
     Parameters
     ----------
-    tree : Tree
-        The same on all processes. A node is held whole: a tree with one node of most weight rows,
-        such as the flat one, is not divided.
+    tree : Tree, or str or os.PathLike
+        The tree or the name of its file; the same on all processes. A node is held whole: a tree
+        with one node of most weight rows, such as the flat one, is not divided.
     in_features : int
         d, the length of a hidden vector.
     group : ProcessGroup, optional
@@ -109,7 +110,7 @@ class ShardedHierarchicalSoftmax(TreeLayer):
 
     def __init__(
         self,
-        tree: Tree,
+        tree: Tree | str | os.PathLike[str],
         in_features: int,
         group: Group = None,
         *,
@@ -126,6 +127,7 @@ class ShardedHierarchicalSoftmax(TreeLayer):
         self.group, self._rank = group, distributed.get_rank(group)
         if self._rank < 0:
             raise OptionError("this process is not in the group; make the layer in those that are")
+        tree = as_tree(tree)
         counts = tree.counts if counts is None else counts
         self._owner = node_owners(tree, counts, distributed.get_world_size(group))
         self.rows = _rows_of(tree, self._owner, self._rank)
@@ -197,7 +199,8 @@ class ShardedHierarchicalSoftmax(TreeLayer):
             values = state.get(name)
             if values is not None and len(values) != self.tree.row_start[-1]:
                 more[-1].append(  # to the error messages
-                    f"{name} has {len(values)} rows; {self.tree} has {self.tree.row_start[-1]}"
+                    f"{name} has {len(values)} rows; {self.tree} has {self.tree.row_start[-1]}: "
+                    f"{self.rows_are}"
                 )
                 return
             if values is not None:
@@ -223,7 +226,7 @@ def _target_log_prob(
     rank, n_owners = distributed.get_rank(group), distributed.get_world_size(group)
     kept, target = scored_targets(index, hidden, target, ignore_index)
     if not index.widest:
-        return certain(inputs.weight, inputs.bias, hidden)
+        return certain(inputs)
     own = index.expand(target)
     n_codes, owner = len(own.code_item), _code_owner(own, edge_owner)
     # (Q,) targets and the other holders of their codes, each pair once, by holder
