@@ -270,6 +270,14 @@ def current_file(folder: str | os.PathLike[str], name: str) -> Path:
     return complete if complete.exists() else Path(folder, name)
 
 
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder with its content; do nothing where there is none."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 @contextmanager
 def temporary(parent: Path) -> Iterator[Path]:
     """Make a folder that is removed after the body; remove those that killed processes left."""
@@ -326,15 +334,17 @@ def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> B
     """Return the lock file of a folder, locked until it is closed; see `locked`.
 
     Nothing is locked where the system or the disk has no `flock`. Raises BlockingIOError where
-    another process holds the lock, and OSError where the folder cannot be written.
+    another process holds the lock, OSError where the folder cannot be written, and FileFormatError
+    where something else than a file is in the place of the lock.
     """
     while True:
         with suppress(FileExistsError):
             folder.mkdir(parents=True)
         try:
-            file = (folder / LOCK).open("a+b")  # NFS locks only what is read and written
+            lock = resolved(folder / LOCK)  # which refuses a pipe or a folder
+            file = lock.open("a+b")  # NFS locks only what is read and written
         except FileNotFoundError:
-            if folder.is_symlink():  # which leads nowhere
+            if folder.is_symlink() or (folder / LOCK).is_symlink():  # which lead nowhere
                 raise
             continue  # the folder has just been removed
         try:

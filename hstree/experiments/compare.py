@@ -343,7 +343,7 @@ def _halve(table: Table, began: float, speed_rounds: int) -> list[Row]:
             # What takes minutes beside training, scoring above all, may leave no time for it.
             target = seconds if number and target < _LEAST_MORE * seconds else target
             rounds.rounds.append(_Round(target, [row.name for row in active]))
-            results.write_struct(file, rounds)
+            results.write_kept(file, rounds)
         this = rounds.rounds[number]
         is_last = this.seconds == seconds or len({row.single for row in active}) <= _LAST
         seconds = this.seconds
@@ -355,7 +355,7 @@ def _halve(table: Table, began: float, speed_rounds: int) -> list[Row]:
         started, n_trained = time.perf_counter(), 0
         for row, scores in table.together(waiting, title=title, step="advance", seconds=seconds):
             this.valid[row.name] = statistics.fmean(scores)
-            results.write_struct(file, rounds)
+            results.write_kept(file, rounds)
             n_trained += len(scores)
         # What is not training, validation above all, comes again at the end.
         spent = time.perf_counter() - started - n_trained * seconds / n_jobs

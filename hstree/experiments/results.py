@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 import msgspec
 from msgspec import Meta, Struct
 
-from hstree._files import read_json, replacing
+from hstree._files import hash_of, read_json, remove, replacing
 from hstree._plugins import require
-from hstree._text import TextTable, figure, plural, show
+from hstree._text import TextTable, figure, one_line, plural, show
 from hstree.data.splits import Split
-from hstree.errors import FileFormatError, InputError
+from hstree.errors import FileFormatError, InputError, explained
 from hstree.experiments.significance import Ratio
 from hstree.models.base import MOST_EPOCHS
 from hstree.training.trainer import Epoch
@@ -776,12 +776,43 @@ def write_struct(path: Path, struct: Struct, **header: Any) -> None:
         file.write(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
 
+# Files of kept work, which a later comparison takes figures from
+
+
+def write_kept(path: Path, struct: Struct) -> None:
+    """Write a struct with a checksum of all its values, for `read_kept`.
+
+    It takes the place of whatever is there. Raises FileFormatError if that fails.
+    """
+    # as it will be read: numbers that JSON does not have are null
+    document = msgspec.json.decode(msgspec.json.encode(struct))
+    if not path.is_file():
+        with explained(f"write {path}", FileFormatError):
+            remove(path)
+    write_struct(path, struct, checksum=hash_of(document))
+
+
+def read_kept(path: Path, kind: type[T]) -> T:
+    """Read a struct that `write_kept` wrote.
+
+    Raises FileFormatError when it is missing or damaged, or a value was changed.
+    """
+    document = read_json(path, dict[str, Any])
+    checksum = document.pop("checksum", None)
+    try:
+        if checksum != hash_of(document):
+            raise FileFormatError(f"{path} is damaged: its checksum is not that of its content")
+        return msgspec.convert(document, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise FileFormatError(f"{path} is damaged: {one_line(error)}") from error
+
+
 def kept_struct(path: Path, kind: type[T]) -> T | None:
-    """Read a struct from JSON; None when it is missing or, with a warning, damaged."""
-    if not path.exists():
+    """Read a struct that `write_kept` wrote; None when it is missing or, with a warning, damaged."""
+    if not os.path.lexists(path):
         return None
     try:
-        return read_json(path, kind)
+        return read_kept(path, kind)
     except FileFormatError as error:
         warnings.warn(f"{error}; what it is of is made anew", stacklevel=3)
         return None

@@ -28,7 +28,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._compiled import if_it_pays, kernels, n_threads
-from hstree._files import hash_of, read_json, read_regular, replacing
+from hstree._files import hash_of, open_regular, read_regular, remove, replacing
 from hstree._options import RANDOM_STATE
 from hstree._text import brief, one_line
 from hstree._version import __version__
@@ -37,7 +37,8 @@ from hstree.data.provenance import texts
 from hstree.data.splits import SPLITS, Splits, overlap, read_before, untrained_unk
 from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
-from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
+from hstree.data.word_files import LABELS
+from hstree.errors import FileFormatError, HstreeError, InputError, OptionError, explained
 from hstree.experiments import results
 from hstree.experiments.results import Comparison, Epochs, Halving, JobResult, Steps, Stop
 from hstree.experiments.row import Job, Row, parse_rows
@@ -48,7 +49,7 @@ from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
 
 Held = Literal["valid", "test"]
-Made = TypeVar("Made", Tree, WordVectors)
+Artifact = TypeVar("Artifact", Tree, WordVectors)
 
 RESULT, BUILD, MODEL, CHECKPOINTS = "result.json", "build.json", "model", "checkpoints"
 #: Folder in that of a job with the scores of all held-out tokens, where the job scored a sample.
@@ -282,8 +283,10 @@ class Runner:
         The vectors are means over the first training tokens, over all by default.
         """
         file = folder / "vectors.npy"
-        if (whole := _whole(file, result.key, WordVectors.read)) is not None:
-            return file, whole[1].seconds or 0.0
+        kept = self._kept_artifact(file, result.key, WordVectors.read)
+        if kept is not None:
+            _, build = kept
+            return file, build.seconds or 0.0
         if not self.makes:
             raise NotFinishedError
         began = time.perf_counter()
@@ -293,10 +296,10 @@ class Runner:
         vectors = trained.mean_predicted_vectors(some)
         if tokens is not None:
             vectors.counts = train.counts
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_room(folder, BUILD, file.name, f"{file.stem}{LABELS}")
         vectors.save(file)
         seconds = (result.steps.total or 0.0) + time.perf_counter() - began
-        results.write_struct(folder / BUILD, _Build(result.key, vectors.sha256, 0.0, seconds))
+        results.write_kept(folder / BUILD, _Build(result.key, vectors.sha256, 0.0, seconds))
         return file, seconds
 
     def is_own(self, file: Path) -> bool:
@@ -326,9 +329,9 @@ class Runner:
             learned = (made and made.seconds) or 0.0
             is_timed = learned > 0 and row.options.get("from") is None
         files = {
-            name: hashlib.sha256(read_regular(value)).hexdigest()
+            name: _input_hashes(Path(value))
             for name, value in reads.items()
-            if isinstance(value, Path)
+            if isinstance(value, Path) or (isinstance(value, str) and os.path.isfile(value))
         }
         key = hash_of(
             {
@@ -340,9 +343,10 @@ class Runner:
                 "files": files,
             }
         )
-        if (whole := _whole(file, key, load)) is not None:
-            tree, kept = whole
-            return tree, Steps(vectors=kept.vectors, tree=kept.seconds)
+        kept = self._kept_artifact(file, key, load)
+        if kept is not None:
+            tree, build = kept
+            return tree, Steps(vectors=build.vectors, tree=build.seconds)
         if not self.makes:
             raise NotFinishedError
         began = time.perf_counter()
@@ -353,9 +357,9 @@ class Runner:
         steps = Steps(vectors=learned, tree=seconds)
         if not is_timed:
             steps = Steps(vectors=None, tree=None)
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_room(folder, BUILD, file.name)
         built.save(file)
-        results.write_struct(folder / BUILD, _Build(key, built.sha256, steps.vectors, steps.tree))
+        results.write_kept(folder / BUILD, _Build(key, built.sha256, steps.vectors, steps.tree))
         return built, steps
 
     # Models
@@ -412,7 +416,8 @@ class Runner:
             raise KeyboardInterrupt
         for call in trained:
             call(model)
-        (home / RESULT).unlink(missing_ok=True)  # from here on it would be of other files
+        # the result first, which is of the others
+        _make_room(home, RESULT, ALL, MODEL, *NLL.values())
         model.save(home / MODEL)
         train: float | None = None
         if self.score_train:
@@ -455,7 +460,7 @@ class Runner:
             return kept
         if not self.makes:
             raise NotFinishedError
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_room(folder, RESULT, *NLL.values())
         figures = {name: getattr(result, name) for name in result.__struct_fields__}
         for name in ("files", "perplexity", "log_normaliser", "seen", "scored", "scoring_seconds"):
             del figures[name]
@@ -523,6 +528,7 @@ class Runner:
             "hstree": __version__,
             "text": self.content,
             "held out": held_out,
+            "read": texts(train.record),
             "kneser-ney": options,
         }
         key = hash_of(depends)
@@ -539,7 +545,7 @@ class Runner:
             part: Corpus = getattr(splits, split)
             is_oov = part.with_vocabulary(train.vocabulary).ids(slice(None)) < 0
             scores[split] = TextScore.of(np.asarray(model.nll(part), np.float64), is_oov)
-        home.mkdir(parents=True, exist_ok=True)
+        _make_room(home, RESULT, *NLL.values())
         return self._keep(
             home,
             splits,
@@ -559,12 +565,13 @@ class Runner:
         """Return the result of a finished job in a folder; None where there is none of this key.
 
         `model` is the folder of its trained model; None for an n-gram model, which has none.
-        A folder that is damaged in any way counts as none, with a warning.
+        A folder that is damaged in any way counts as none, with a warning where this runner makes
+        it anew.
         """
-        if not (folder / RESULT).exists():
+        if not os.path.lexists(folder / RESULT):
             return None
         try:
-            result = read_json(folder / RESULT, JobResult)
+            result = results.read_kept(folder / RESULT, JobResult)
             if result.interrupted or result.key != key:
                 return None
             if model is not None:
@@ -574,9 +581,38 @@ class Runner:
                 if digest != result.files.get(name):
                     raise FileFormatError(f"{folder / name} is not the file that was written")
         except (HstreeError, OSError) as error:
-            warnings.warn(f"{error}".rstrip("; ") + "; the job is done anew", stacklevel=2)
+            self._warn_of_damage(error, "the job is done anew")
             return None
         return result
+
+    def _kept_artifact(
+        self, file: Path, key: str, read: Callable[[Path], Artifact]
+    ) -> tuple[Artifact, _Build] | None:
+        """Return the tree or the vectors of a file, and its ``build.json``.
+
+        None where there are none of this key. Damaged ones count as none, with a warning where this
+        runner makes them anew.
+        """
+        if not os.path.lexists(file.parent / BUILD):
+            return None
+        try:
+            build = results.read_kept(file.parent / BUILD, _Build)
+            if build.key != key:
+                return None
+            artifact = read(file)
+            if artifact.sha256 != build.sha256:
+                raise FileFormatError(
+                    f"{file} is damaged: it is not the one that {BUILD} was written for"
+                )
+        except (HstreeError, OSError) as error:
+            self._warn_of_damage(error, "it is made anew")
+            return None
+        return artifact, build
+
+    def _warn_of_damage(self, error: Exception, consequence: str) -> None:
+        """Warn of a damaged file where this runner replaces it."""
+        if self.makes:
+            warnings.warn(f"{one_line(error).rstrip('; ')}; {consequence}", stacklevel=4)
 
     def _keep(
         self,
@@ -590,7 +626,6 @@ class Runner:
 
         `made_from` are records of what the model was made from; see `read_before`.
         """
-        (folder / RESULT).unlink(missing_ok=True)
         files = {}
         for split, score in scores.items():
             path = folder / NLL[split]
@@ -622,25 +657,37 @@ class Runner:
             ),
             **figures,
         )
-        results.write_struct(folder / RESULT, result)
+        results.write_kept(folder / RESULT, result)
         return result
 
 
-def _whole(file: Path, key: str, read: Callable[[Path], Made]) -> tuple[Made, _Build] | None:
-    """Return the tree or the vectors of a file, and its ``build.json``; None if not of this key.
+def _input_hashes(file: Path) -> list[str]:
+    """Return the hashes of an input file and of the labels beside it; of a folder, of its files.
 
-    A damaged one counts as none, with a warning.
+    Raises InputError when one of them cannot be read.
     """
-    if not (file.parent / BUILD).exists():
-        return None
-    try:
-        kept = read_json(file.parent / BUILD, _Build)
-        if kept.key != key:
-            return None
-        made = read(file)
-        if made.sha256 == kept.sha256:
-            return made, kept
-        raise FileFormatError(f"{file} is damaged: it is not the one that {BUILD} was written for")
-    except HstreeError as error:
-        warnings.warn(f"{error}".rstrip("; ") + "; it is made anew", stacklevel=3)
-        return None
+    files = [file]
+    with explained(f"read {file}"):
+        if file.is_dir():
+            files = sorted(path for path in file.iterdir() if path.is_file())
+        labels = file.parent / f"{file.stem}{LABELS}"
+        if labels.exists():
+            files.append(labels)
+        hashes = []
+        for path in files:
+            with open_regular(path) as content:
+                hashes.append(hashlib.file_digest(content, "sha256").hexdigest())
+    return hashes
+
+
+def _make_room(folder: Path, *names: str) -> None:
+    """Make a folder and remove what is in the place of files in it, in the order of their names.
+
+    Raises FileFormatError where that fails.
+    """
+    with explained(f"write in {folder}", FileFormatError, "remove it, or choose another folder"):
+        if not folder.is_dir():
+            remove(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            remove(folder / name)

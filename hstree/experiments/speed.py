@@ -23,7 +23,7 @@ from hstree._compiled import kernels, n_threads
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
-from hstree.experiments.results import Figures, Machine, Positive, kept_struct, write_struct
+from hstree.experiments.results import Figures, Machine, Positive, kept_struct, write_kept
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, load_model, new_model
@@ -92,7 +92,7 @@ def kept_speeds(
             for measure in kept.speeds | new
         }
         kept = _Kept(conditions, {**kept.keys, **keys}, merged)
-        write_struct(file, kept)
+        write_kept(file, kept)
         known += list(waiting)
     return {
         measure: {name: by_name[name] for name in known if name in by_name}
