@@ -17,7 +17,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from hstree import progress
 from hstree._compiled import kernels, limited_threads
 from hstree._files import hash_of, locked
 from hstree._jobs import n_parallel, threads_of_job
@@ -35,7 +36,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.splits import SPLITS, Split, Splits
 from hstree.data.text_score import perplexity, unigram_score
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import OptionError
+from hstree.errors import HstreeError, OptionError
 from hstree.experiments import results, speed
 from hstree.experiments.parallel import jobs_done
 from hstree.experiments.results import Comparison, Epochs, Halving, JobResult, RowResult, Stop
@@ -57,6 +58,9 @@ _SPEEDS_SHARE, _TURN = 1 / 4, 2.0
 #: Fewest seconds of a row's first round, and most models of the last; how many times the seconds of
 #: the round before it another one has at least.
 _LEAST, _LAST, _LEAST_MORE = 0.5, 2, 1.1
+#: Seconds that writing the results of an unfinished comparison may take, and beside these the share
+#: of all its time.
+_WRITING_SECONDS, _WRITING_SHARE = 5.0, 0.1
 #: Smallest training count of each band; a first band has the words that never occur.
 _BAND_STARTS = 10 ** np.arange(18)
 #: Name of the test tokens that are out of vocabulary, which are one word to the models.
@@ -141,10 +145,11 @@ def compare(
     'gmm epsilon=0.4'
     """
     runner, began = Runner.of(text, rows, folder, stop, seeds, options), time.perf_counter()
-    with locked(runner.home), runner.backend():
+    with locked(runner.home), runner.backend(), ExitStack() as stack:
         runner = runner.with_kept(only=only, force=force)
         runner.splits.train.counted_vocabulary().save(runner.home / results.WORDS)
         table = Table(runner, updated, how={"n_jobs": n_jobs, "is_shared": is_shared})
+        stack.enter_context(table.saved_when_interrupted())
         if isinstance(runner.stop, Halving):  # one turn at least, more while minutes are left
             turn = _TURN * max(1, sum(row.is_trained for row in runner.rows))
             turns = int(_SPEEDS_SHARE * runner.stop.total_seconds / turn)
@@ -438,16 +443,59 @@ class Table:
     seconds: dict[str, float | None] = field(default_factory=dict)
     speeds: speed.Speeds = field(default_factory=dict)
     how: Mapping[str, Any] = field(default_factory=lambda: {"n_jobs": 1, "is_shared": True})
+    _n_written: int = -1  #: number of finished rows in the results that this has written
+    _began: float = field(default_factory=time.monotonic)
+    _writing_seconds: float = 0.0  #: that writing results has taken
     _nlls: dict[tuple[str, Held], list[Float64]] = field(default_factory=dict)
     _of_trees: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def finish(self, rows: Iterable[Row], seconds: float | None = None) -> None:
-        """Do the jobs of rows; after each row but the last of all, write the results so far."""
-        for row, done in self.together(rows, title="rows", step="run", seconds=seconds):
+    def finish(
+        self, rows: Iterable[Row], seconds: float | None = None, title: str = "rows"
+    ) -> None:
+        """Do the jobs of rows; write the results so far when a row is finished that was not before.
+
+        Rows whose jobs the folder keeps are read first. Results are written less often where that
+        takes much of the time.
+        """
+        rows = list(rows)
+        self.seconds |= {row.name: seconds for row in rows}
+        waiting = self._take_kept(rows, seconds)
+        if not waiting:
+            return
+        if self._n_written < len(self.done):
+            self.save()
+        for row, done in self.together(waiting, title=title, step="run", seconds=seconds):
             self._add(row, done)
-            self.seconds[row.name] = seconds
-            if len(self.done) < len(self.runner.rows):
+            elapsed = time.monotonic() - self._began
+            may_write = self._writing_seconds < _WRITING_SECONDS + _WRITING_SHARE * elapsed
+            if may_write and len(self.done) < len(self.runner.rows):
                 self.save()
+
+    @contextmanager
+    def saved_when_interrupted(self) -> Iterator[None]:
+        """Write the results of all finished rows when an exception or Ctrl-C ends the body."""
+        try:
+            yield
+        except BaseException:
+            is_missing = not (self.runner.home / results.JSON).exists()
+            if is_missing or 0 <= self._n_written < len(self.done):
+                # a failure to write must not hide what ended the body
+                with suppress(HstreeError, OSError):
+                    self.save()
+            raise
+
+    def _take_kept(self, rows: Sequence[Row], seconds: float | None) -> list[Row]:
+        """Take the results of rows whose jobs are all finished in the folder; return the others."""
+        reader, waiting = replace(self.runner, makes=False), []
+        with progress.task("reading finished jobs", len(rows), "rows") as bar:
+            for row in rows:
+                bar.advance()
+                try:
+                    jobs = itertools.chain.from_iterable(self.runner.jobs_of(row))
+                    self._add(row, [reader.run(job, seconds=seconds) for job in jobs])
+                except NotFinishedError:
+                    waiting.append(row)
+        return waiting
 
     def _add(self, row: Row, done: Sequence[JobResult]) -> None:
         """Add a finished row: the results of its jobs, for each seed those of its models."""
@@ -460,7 +508,7 @@ class Table:
         The results take the place of those of the sample.
         """
         rows = self._rows_in_time(finalists) if self.runner.is_sampling else []
-        if rows:
+        if rows and 0 <= self._n_written < len(self.done):
             self.save()
         # rows that trained equally long go together
         for seconds in dict.fromkeys(self.seconds[row.name] for row in rows):
@@ -513,21 +561,32 @@ class Table:
 
     def together(self, rows: Iterable[Row], **step: Any) -> Iterator[tuple[Row, list[Any]]]:
         """Do a step of the jobs of rows; yield each row with what its jobs return."""
-        left = {row: [job for jobs in self.runner.jobs_of(row) for job in jobs] for row in rows}
-        jobs = [job for of_row in left.values() for job in of_row]
+        jobs_of_row = {
+            row: list(itertools.chain.from_iterable(self.runner.jobs_of(row))) for row in rows
+        }
+        rows_of_job: dict[Job, list[Row]] = {}
+        for row, jobs in jobs_of_row.items():
+            for job in jobs:
+                rows_of_job.setdefault(job, []).append(row)
+        n_left = {row: len(jobs) for row, jobs in jobs_of_row.items()}
         done: dict[Job, JobResult | float] = {}
-        for job, result in jobs_done(self.runner, jobs, **step, **self.how):
+        for job, result in jobs_done(self.runner, rows_of_job, **step, **self.how):
             done[job] = result
-            for row in [row for row, of_row in left.items() if done.keys() >= set(of_row)]:
-                yield row, [done[job] for job in left.pop(row)]
+            for row in rows_of_job[job]:
+                n_left[row] -= 1
+                if n_left[row] == 0:
+                    yield row, [done[job] for job in jobs_of_row[row]]
 
     def save(self, *, words: bool = False) -> Comparison:
         """Write and return all figures so far."""
+        began = time.monotonic()
         comparison = self.comparison(words=words)
         results.save(comparison, self.runner.home)
         comparison = comparison.in_folder(self.runner.home)
-        if self.updated is not None:
+        if self.updated is not None and comparison.rows:
             self.updated(comparison)
+        self._n_written = len(self.done)
+        self._writing_seconds += time.monotonic() - began
         return comparison
 
     def comparison(self, *, words: bool = False) -> Comparison:

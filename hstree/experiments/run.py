@@ -9,6 +9,7 @@ folder is damaged in any way is done anew.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import os
 import shlex
@@ -217,6 +218,13 @@ class Runner:
                 else:
                     tree = load(self.home / str(one.tree_file)) if is_gone else None
                     others.append(Row.parse(one.name, tree))
+        # rows that were finished before they were to train anew, which was interrupted
+        for name in () if only else [name for name in kept.pending if name not in named]:
+            with suppress(HstreeError):
+                row = Row.parse(name)
+                jobs = itertools.chain.from_iterable(self.jobs_of(row))
+                if all(os.path.lexists(self.folder(job) / RESULT) for job in jobs):
+                    others.append(row)
         return replace(self, rows=[*others, *named.values()])
 
     def _difference(self, kept: Comparison) -> str | None:
