@@ -7,7 +7,7 @@ from hstree._text import figure, plural
 from hstree.experiments.compare import Evaluation
 from hstree.experiments.results import SAMPLED, Comparison
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
-from hstree.models import kind_of
+from hstree.models import config_of, kind_of
 from hstree.report import verdict_of
 from hstree.training.trainer import table_of
 from hstree_cli.tables import Facts, facts, table
@@ -86,7 +86,8 @@ def _oov_rates(comparison: Comparison) -> tuple[str, str]:
 def _conditions(comparison: Comparison) -> Facts:
     """Return the text, the words, the model and the rule that all figures depend on."""
     tokens, words = comparison.tokens, comparison.vocabulary
-    model, training = kind_of(comparison.options).model.describe(comparison.options)
+    options = config_of(comparison.options)
+    model, training = kind_of(options).model.describe(options)
     sizes = [f"{split} {n:,}" for split, n in tokens.items()]
     sources = {str(source.get("name")) for source in comparison.corpus.values()}
     return [

@@ -808,7 +808,7 @@ def read_kept(path: Path, kind: type[T]) -> T:
 
 
 def kept_struct(path: Path, kind: type[T]) -> T | None:
-    """Read a struct that `write_kept` wrote; None when it is missing or, with a warning, damaged."""
+    """Read a struct of `write_kept`; None when it is missing or, with a warning, damaged."""
     if not os.path.lexists(path):
         return None
     try:

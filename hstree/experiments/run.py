@@ -13,7 +13,6 @@ import itertools
 import math
 import os
 import shlex
-import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -416,7 +415,7 @@ class Runner:
             depends |= {"seconds": seconds, "threads": n_threads()}
         key = hash_of(depends)
         if (kept := self.kept(home, key, home / MODEL)) is not None:
-            shutil.rmtree(home / CHECKPOINTS, ignore_errors=True)  # left by a kill at the end
+            _remove_checkpoints(home)  # left by a kill at the end
             return kept
         model = self._fitted(job, spec, steps, seconds, home)
         history = model.history_
@@ -451,7 +450,7 @@ class Runner:
             train=train,
         )
         if not history.interrupted:
-            shutil.rmtree(home / CHECKPOINTS, ignore_errors=True)
+            _remove_checkpoints(home)
         return result
 
     def score_all(self, job: Job, *, seconds: float | None = None) -> JobResult:
@@ -686,6 +685,12 @@ def _input_hashes(file: Path) -> list[str]:
             with open_regular(path) as content:
                 hashes.append(hashlib.file_digest(content, "sha256").hexdigest())
     return hashes
+
+
+def _remove_checkpoints(folder: Path) -> None:
+    """Remove the checkpoints of a job's folder, if that can be."""
+    with suppress(OSError):
+        remove(folder / CHECKPOINTS)
 
 
 def _make_room(folder: Path, *names: str) -> None:

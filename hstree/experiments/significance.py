@@ -46,6 +46,11 @@ class Ratio:
     p: float | None
     blocks: int
 
+    def __post_init__(self) -> None:
+        """Refuse half an interval, as a damaged file may have it."""
+        if (self.low is None) != (self.high is None):
+            raise ValueError("an interval has one bound; it must have both, or none")
+
 
 def paired_ratio(nlls: Sequence[Float64], others: Sequence[Float64]) -> Ratio | None:
     """Compare the perplexities of two models on the same tokens, None without tokens.

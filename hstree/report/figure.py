@@ -230,6 +230,6 @@ def _placed(
         values = [p[side] for mark in marks for p in mark.points]
         values += [] if level is None else [level]
         least, most = axis.within or (-math.inf, math.inf)
-        low, high = unit(max(min(values), least)), unit(min(max(values), most))
+        low, high = (unit(min(max(extreme, least), most)) for extreme in (min(values), max(values)))
         low, high, labels = ticks(low, high, axis.scale, abs(end - start), vertical=start > end)
     return (lambda value: start + (unit(value) - low) / (high - low) * (end - start)), labels

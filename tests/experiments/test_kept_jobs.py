@@ -1,11 +1,8 @@
 """What a comparison's folder keeps: when results are written, and that damage is found."""
 
 import json
-import os
 import shutil
-import socket
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -18,6 +15,7 @@ from hstree.experiments import results
 from hstree.experiments.results import JobResult
 from hstree.experiments.run import Runner
 from hstree.models.lbl import LogBilinearTrainer
+from tests.damage import IN_THE_PLACE, changed_values
 from tests.experiments.conftest import QUICK
 
 RULE = hstree.Epochs(1)
@@ -136,12 +134,13 @@ def test_an_interruption_while_finished_jobs_are_read_leaves_the_results_as_they
     assert (tmp_path / "results.json").read_bytes() == before
 
 
+@pytest.mark.filterwarnings("ignore:.*all train anew")
 def test_rows_that_were_to_train_anew_stay_after_an_interruption(splits, tmp_path, monkeypatch):
     """By halving, another row changes the seconds of all."""
     stop = hstree.Halving(0.1)
     compare(splits, ["kn2", "huffman", "flat"], tmp_path, stop=stop)
     shutil.rmtree(tmp_path / "runs/kn2")  # so that results are written before the interruption
-    with monkeypatch.context() as patched, pytest.warns(UserWarning, match="all train anew"):
+    with monkeypatch.context() as patched:
         interrupt_after(patched, 3)
         with pytest.raises(KeyboardInterrupt):
             compare(splits, ["random"], tmp_path, stop=stop)
@@ -149,3 +148,193 @@ def test_rows_that_were_to_train_anew_stay_after_an_interruption(splits, tmp_pat
     assert {row.name for row in compare(splits, ["random"], tmp_path, stop=stop).rows} == {
         *("kn2", "huffman", "flat", "random")
     }
+
+
+# Damage
+
+#: Rows of which every kind of file is kept: vectors, trees, models, n-gram models.
+ROWS = ["gmm", "flat", "sampled samples=3", "kn2"]
+
+
+@pytest.fixture(scope="module")
+def finished(splits, tmp_path_factory):
+    """A comparison with speeds; tests copy its folder."""
+    home = tmp_path_factory.mktemp("finished")
+    return compare(splits, ROWS, home, speed_rounds=1)
+
+
+@pytest.fixture(scope="module")
+def halved(splits, tmp_path_factory):
+    """A comparison by halving, in short rounds; tests copy its folder."""
+    home = tmp_path_factory.mktemp("halved")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "_LEAST", 0.01)
+        return compare(splits, ["huffman", "flat"], home, stop=hstree.Halving(0.01))
+
+
+@pytest.fixture
+def folder(finished, tmp_path):
+    return Path(shutil.copytree(finished.folder, tmp_path / "c"))
+
+
+def without_times(comparison):
+    """Return the figures that are the same when a job is done anew."""
+    return [(row.name, row.perplexity, row.parameters, row.by_band) for row in comparison.rows]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "runs/gmm/seed-0/result.json",
+        "runs/kn2/result.json",
+        "trees/gmm/seed-0/build.json",
+        "vectors/random/seed-0/build.json",
+        "speeds.json",
+    ],
+)
+def test_every_changed_figure_of_kept_work_is_found(finished, tmp_path, name):
+    document = json.loads((finished.folder / name).read_bytes())
+    file, n_changes = tmp_path / "kept.json", 0
+    for changed in changed_values(document):
+        file.write_text(json.dumps(changed))
+        with pytest.raises(FileFormatError, match=r"is damaged|cannot read"):
+            results.read_kept(file, JobResult)
+        n_changes += 1
+    assert n_changes > 20
+
+
+def test_kept_numbers_that_json_lacks_are_read_as_null(tmp_path):
+    class Figures(msgspec.Struct):
+        value: float | None
+
+    results.write_kept(tmp_path / "kept.json", Figures(float("inf")))
+    assert results.read_kept(tmp_path / "kept.json", Figures) == Figures(None)
+
+
+def divided(by, *keys):
+    """Return a function that divides a number of JSON values."""
+
+    def change(document):
+        part = document
+        for key in keys[:-1]:
+            part = part[key]
+        part[keys[-1]] /= by
+
+    return change
+
+
+CHANGES = [
+    ("runs/gmm/seed-0/result.json", divided(1.2, "perplexity", "valid")),
+    ("runs/gmm/seed-0/result.json", divided(10, "perplexity", "valid")),
+    ("runs/gmm/seed-0/result.json", divided(2, "perplexity", "test_without_oov")),
+    ("runs/gmm/seed-0/result.json", divided(2, "steps", "training")),
+    ("runs/gmm/seed-0/result.json", divided(0.5, "epochs", 0, "tokens_per_second")),
+    ("runs/flat/seed-0/result.json", divided(1, "parameters")),  # a whole number becomes a float
+    ("runs/kn2/result.json", divided(2, "perplexity", "test")),
+    ("trees/gmm/seed-0/build.json", divided(2, "seconds")),
+    ("vectors/random/seed-0/build.json", divided(2, "seconds")),
+    ("speeds.json", divided(2, "speeds", "training", "gmm", 0)),
+]
+
+
+@pytest.mark.parametrize(("name", "change"), CHANGES)
+def test_a_changed_figure_changes_no_table(finished, folder, splits, name, change):
+    document = json.loads((folder / name).read_bytes())
+    change(document)
+    (folder / name).write_text(json.dumps(document))
+    with pytest.warns(UserWarning, match=f"{name} is damaged: .*anew"):
+        again = compare(splits, ROWS, folder, speed_rounds=1)
+    assert without_times(again) == without_times(finished)
+
+
+def test_changed_scores_of_a_round_change_no_ranking(halved, splits, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_LEAST", 0.01)
+    home = Path(shutil.copytree(halved.folder, tmp_path / "c"))
+    document = json.loads((home / "rounds.json").read_bytes())
+    document["rounds"][0]["seconds"] *= 2
+    (home / "rounds.json").write_text(json.dumps(document))
+    with pytest.warns(UserWarning, match=r"rounds.json is damaged: .*anew"):
+        again = compare(splits, ["huffman", "flat"], home, stop=hstree.Halving(0.01))
+    rounds = json.loads((home / "rounds.json").read_bytes())["rounds"]
+    assert rounds[0]["seconds"] < document["rounds"][0]["seconds"]
+    assert again.pending == []
+
+
+#: Files that a user may have put there, which are not removed: a message asks to.
+NOT_REMOVED = {"results.json", "results.csv", "words.tsv", ".lock"}
+
+
+def within_a_minute(function):
+    """Return what a function returns; fail where it waits, as for a pipe."""
+    outcome = []
+
+    def run():
+        try:
+            outcome.append(function())
+        except HstreeError as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert outcome, "it waits for ever, or raised what is no HstreeError"
+    return outcome[0]
+
+
+def files_of(folder):
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", IN_THE_PLACE)
+def test_whatever_is_in_the_place_of_a_file_it_is_done_anew_or_refused(
+    request, finished, splits, tmp_path, kind
+):
+    names = files_of(finished.folder)
+    if not request.config.getoption("--slow"):  # some files, others for each kind
+        names = names[list(IN_THE_PLACE).index(kind) % 6 :: 6]
+    for name in names:
+        home = Path(shutil.copytree(finished.folder, tmp_path / "c"))
+        (home / name).unlink()
+        IN_THE_PLACE[kind](home / name)
+        again = within_a_minute(lambda home=home: compare(splits, ROWS, home, speed_rounds=1))
+        if isinstance(again, HstreeError):
+            assert "\n" not in str(again)
+            assert Path(name).name in str(again)
+            assert name in NOT_REMOVED, again
+        else:
+            assert without_times(again) == without_times(finished), name
+            assert results.load(home).rows == again.rows
+        shutil.rmtree(home)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", ["empty", "pipe", "circle", "dangling"])
+def test_whatever_is_in_the_place_of_a_folder_its_jobs_are_done_anew_or_refused(
+    finished, splits, tmp_path, kind
+):
+    names = ["runs", "trees", "vectors", "runs/gmm", "trees/gmm", "runs/kn2", "runs/gmm/seed-0"]
+    names += ["trees/gmm/seed-0", "vectors/random/seed-0", "runs/gmm/seed-0/model"]
+    for name in names:
+        home = Path(shutil.copytree(finished.folder, tmp_path / "c"))
+        shutil.rmtree(home / name)
+        IN_THE_PLACE[kind](home / name)
+        again = within_a_minute(lambda home=home: compare(splits, ROWS, home, speed_rounds=1))
+        if isinstance(again, HstreeError):
+            assert "\n" not in str(again)
+            assert str(home / name) in str(again)
+        else:
+            assert without_times(again) == without_times(finished), name
+        shutil.rmtree(home)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", IN_THE_PLACE)
+def test_checkpoints_in_whose_place_anything_is_stop_no_training(splits, tmp_path, kind):
+    place = tmp_path / "c/runs/flat/seed-0/checkpoints"
+    place.parent.mkdir(parents=True)
+    IN_THE_PLACE[kind](place)
+    again = within_a_minute(lambda: compare(splits, ["flat"], tmp_path / "c"))
+    assert again.rows[0].perplexity["test"].mean > 1

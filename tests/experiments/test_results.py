@@ -2,14 +2,16 @@
 
 import csv
 import json
+import random
 
 import pytest
 from msgspec.structs import asdict, replace
 
-from hstree.errors import FileFormatError, InputError
+from hstree.errors import FileFormatError, HstreeError, InputError
 from hstree.experiments import results
 from hstree.experiments.results import COLUMNS, Speed, Spread, Steps, mean_of
 from tests import needs
+from tests.damage import changed_values
 
 
 def test_a_comparison_is_the_same_after_saving_and_loading(compared, tmp_path):
@@ -72,6 +74,41 @@ def test_figures_that_do_not_fit_together_are_refused(compared, tmp_path, change
     (tmp_path / results.JSON).write_text(json.dumps(figures))
     with pytest.raises(FileFormatError, match=saying):
         results.load(tmp_path)
+
+
+def test_changed_results_have_a_page_and_a_table_or_are_refused(request, compared, tmp_path):
+    figures = json.loads((compared.folder / results.JSON).read_bytes())
+    changes = list(changed_values(figures))
+    random.Random(0).shuffle(changes)
+    for changed in changes[: 5_000 if request.config.getoption("--slow") else 150]:
+        (tmp_path / results.JSON).write_text(json.dumps(changed))
+        try:
+            comparison = results.load(tmp_path)
+            comparison.to_html(tmp_path / "report.html")
+        except HstreeError:
+            continue
+        assert str(comparison)
+        assert comparison._repr_html_()
+
+
+@pytest.mark.parametrize("bound", ["low", "high"])
+def test_half_an_interval_is_refused(compared, tmp_path, bound):
+    figures = json.loads((compared.folder / results.JSON).read_bytes())
+    figures["rows"][0]["to_flat"][bound] = 1.0
+    (tmp_path / results.JSON).write_text(json.dumps(figures))
+    with pytest.raises(FileFormatError, match=r"damaged: .*it must have both, or none"):
+        results.load(tmp_path)
+
+
+def test_a_row_far_below_the_epochs_of_its_training_has_a_page(compared, tmp_path):
+    """The figure of the learning curves then leaves out all of them."""
+    rows = [
+        replace(row, perplexity=row.perplexity | {"valid": Spread(mean=0.01, sd=None, n=2)})
+        for row in compared.rows
+        if row.models == 1 and row.kind != "ngram"
+    ]
+    results.save(replace(compared, rows=rows, words=[]), tmp_path)
+    assert results.load(tmp_path).to_html(tmp_path / "report.html").exists()
 
 
 def test_a_page_needs_the_folder_of_the_trees(compared, tmp_path):
