@@ -1,0 +1,256 @@
+"""Keys of kept work: a comparison with another option or another input takes nothing of the old.
+
+All options that the registries declare are tried, so that a new one is tried, too.
+"""
+
+import lzma
+import shutil
+from importlib.resources import files
+from operator import attrgetter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree.builders.registry import BUILDERS
+from hstree.data.splits import Splits
+from hstree.data.vectors import WordVectors
+from hstree.experiments import run as module
+from hstree.experiments.run import NLL, NotFinishedError, Runner
+from hstree.layers.registry import LAYERS, TREE_LAYER
+from hstree.models import MODELS
+from hstree.tree import Tree
+from tests.experiments.conftest import QUICK
+from tests.texts import corpus_of, markov_lines
+
+ONE = hstree.Epochs(1)
+#: Options that the stopping rule and the seed set.
+BY_RULE = {"epochs", "seconds", "random_state"}
+#: Other values of options whose type does not tell which are legal, or quick.
+VALUES = {"cutoffs": "2,4", "bands": "2:8,*:4", "limit": 3000, "batch_size": 32}
+
+
+@pytest.fixture(scope="module")
+def inputs(splits, tmp_path_factory):
+    """A folder with inputs that options name: a tree, vectors and a table of WordNet."""
+    folder = tmp_path_factory.mktemp("inputs")
+    words = splits.train.counted_vocabulary()
+    hstree.build("balanced", words).save(folder / "tree.json")
+    vectors = np.random.default_rng(0).normal(size=(len(words), 4))
+    WordVectors(words.words, vectors, counts=words.counts).save(folder / "vectors.npy")
+    table = files("hstree.builders.wordnet").joinpath("wordnet30.tsv.xz").read_bytes()
+    (folder / "wordnet.tsv").write_bytes(lzma.decompress(table))
+    return folder
+
+
+def other_value(option, inputs):
+    """Return a legal value of an option that is not its default, nor that of `QUICK`."""
+    named = {**VALUES, "source": str(inputs / "wordnet.tsv")}
+    if option.name in named:
+        return named[option.name]
+    if option.choices:
+        return next(choice for choice in option.choices if choice != option.default)
+    if option.type is bool:
+        return not option.default
+    if option.type is Path:
+        return inputs / ("tree.json" if option.name == "from" else "vectors.npy")
+    assert option.type is not str, f"name another value of {option.name} in VALUES"
+    usual = (option.default, QUICK.get(option.name))
+    legal = [n for n in (2, 3, 0.25) if option.range is None or n in option.range]
+    return option.type(next(n for n in legal if n not in usual and n == option.type(n)))
+
+
+def declared(registry, *, without=()):
+    """Return the name of each thing that is registered, with each of its options."""
+    return [
+        pytest.param(name, option, id=f"{name}-{option.name}")
+        for name in registry.names()
+        for option in registry.get(name).options
+        if option.name not in without
+    ]
+
+
+def quick_options(model):
+    """Return the options with which a model trains in a moment."""
+    known = {option.name for option in MODELS.get(model).options}
+    return {"model": model, **{name: v for name, v in QUICK.items() if name in known}}
+
+
+@pytest.fixture
+def key_of(splits, tmp_path, monkeypatch):
+    """Return the key of the first job of a row, or that of its tree; nothing is made."""
+
+    def key(row, step="run", *, text=splits, stop=ONE, seed=0, model="lbl", **options):
+        keys = []
+
+        def kept(self, place, key, *_):
+            keys.append(key)
+            raise NotFinishedError
+
+        def learned(self, job):
+            """Make a file in the place of the vectors that a source learns."""
+            words = self.splits.train.vocabulary.words
+            WordVectors(words, np.eye(len(words))).save(tmp_path / "learned.npy")
+            return tmp_path / "learned.npy", 0.0
+
+        options = {**quick_options(model), "random_state": seed, **options}
+        runner = Runner.of(text, [row], tmp_path / "c", stop, 1, options)
+        job = runner.jobs_of(runner.rows[0])[0][0]
+        arguments = {"seconds": stop.total_seconds} if step == "run" else {}
+        with monkeypatch.context() as patched:
+            patched.setattr(Runner, "kept" if step == "run" else "_kept_artifact", kept)
+            patched.setattr(Runner, "vectors", learned)
+            with pytest.raises(NotFinishedError):
+                getattr(runner, step)(job, **arguments)
+        return keys[-1]
+
+    return key
+
+
+# What a job depends on
+
+
+@pytest.mark.parametrize(("name", "option"), declared(MODELS, without=BY_RULE))
+def test_a_job_depends_on_every_option_of_its_model(key_of, inputs, name, option):
+    other = {option.name: other_value(option, inputs)}
+    assert key_of("huffman", model=name, **other) != key_of("huffman", model=name)
+
+
+@pytest.mark.parametrize(("name", "option"), declared(LAYERS))
+def test_a_job_depends_on_every_option_of_its_layer(key_of, inputs, name, option):
+    row = f"huffman + {name}" if LAYERS.get(name).takes is Tree else name
+    value = option.spelled(other_value(option, inputs))
+    assert key_of(f"{row} {option.name}={value}") != key_of(row)
+
+
+@pytest.mark.parametrize("name", [n for n in LAYERS.names() if n not in ("flat", TREE_LAYER)])
+def test_a_job_depends_on_its_layer(key_of, name):
+    row = f"flat + {name}" if LAYERS.get(name).takes is Tree else name
+    assert key_of(row) != key_of("flat")
+
+
+@pytest.mark.parametrize("row", ["huffman", "sampled", "huffman + ngrams", "kn2"])
+def test_a_job_depends_on_its_text_and_its_words(key_of, splits, tmp_path, row):
+    lines = markov_lines(2_500, 1)[0]
+    other = corpus_of(tmp_path, lines).with_vocabulary(splits.train.vocabulary)
+    changed = [
+        Splits(other, splits.valid, splits.test),
+        Splits(splits.train, other, splits.test),
+        Splits(splits.train, splits.valid, other),
+    ]
+    words = splits.train.select_vocabulary(max_size=6, unk=True)
+    changed.append(Splits(*(part.with_vocabulary(words) for part in splits)))
+    keys = [key_of(row), *(key_of(row, text=text) for text in changed)]
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("row", ["huffman", "sampled", "huffman + ngrams"])
+def test_a_job_depends_on_its_rule_and_its_seed(key_of, row):
+    rules = [hstree.Epochs(1), hstree.Epochs(2), hstree.Seconds(1.0), hstree.Seconds(2.0)]
+    keys = [*(key_of(row, stop=rule) for rule in rules), key_of(row, seed=1)]
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("row", ["huffman", "sampled", "huffman + ngrams", "kn2"])
+def test_a_job_depends_on_the_version(key_of, monkeypatch, row):
+    before = key_of(row)
+    monkeypatch.setattr(module, "__version__", "0.0.0")
+    assert key_of(row) != before
+
+
+# What a tree depends on
+
+
+@pytest.mark.parametrize(("name", "option"), declared(BUILDERS))
+def test_a_tree_depends_on_every_option_of_its_builder(key_of, inputs, name, option):
+    value = option.spelled(other_value(option, inputs))
+    assert key_of(f"{name} '{option.name}={value}'", "tree") != key_of(name, "tree")
+
+
+@pytest.mark.parametrize("row", ["random", "classes cluster_by=vectors", "gmm"])
+def test_a_tree_depends_on_its_text_its_seed_and_the_version(key_of, splits, monkeypatch, row):
+    other = Splits(splits.train.select_lines(0, 90), splits.valid, splits.test)
+    keys = [key_of(row, "tree"), key_of(row, "tree", text=other), key_of(row, "tree", seed=1)]
+    monkeypatch.setattr(module, "__version__", "0.0.0")
+    keys.append(key_of(row, "tree"))
+    assert len(set(keys)) == len(keys)
+
+
+# The same comparison again is as one in a fresh folder
+
+
+def compare(text, row, folder, **options):
+    """Return the nll of every test token of a row."""
+    options = {"stop": ONE, "speed_rounds": 0, "force": True, "only": True, **options}
+    comparison = hstree.compare(text, [row], folder, **options)
+    return np.load(folder / comparison.rows[0].jobs[0].folder / NLL["test"])
+
+
+@pytest.mark.parametrize(
+    "option",
+    [option for option in MODELS.get("lbl").options if option.name not in BY_RULE],
+    ids=attrgetter("name"),
+)
+def test_a_model_with_another_option_is_as_in_a_fresh_folder(splits, inputs, tmp_path, option):
+    other = {**QUICK, option.name: other_value(option, inputs)}
+    compare(splits, "huffman", tmp_path / "again", **QUICK)
+    again = compare(splits, "huffman", tmp_path / "again", **other)
+    fresh = compare(splits, "huffman", tmp_path / "fresh", **other)
+    np.testing.assert_array_equal(again, fresh)
+
+
+def draw_vectors(file, words):
+    drawn = np.random.default_rng(1).normal(size=(len(words), 4))
+    WordVectors(words.words, drawn, counts=words.counts).save(file)
+
+
+def build_another(file, words):
+    hstree.build("random", words, random_state=1).save(file)
+
+
+def reverse_labels(folder, words):
+    """Give the vectors to other words by the file of labels alone."""
+    file = folder / "vectors.labels.tsv"
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    file.write_text("".join([lines[0], *lines[:0:-1]]), encoding="utf-8")
+
+
+#: Rows that read a file, and how that is written anew.
+REWRITTEN = {
+    "vectors": (
+        "gmm vectors_file={}/vectors.npy",
+        lambda folder, words: draw_vectors(folder / "vectors.npy", words),
+    ),
+    "labels": ("gmm vectors_file={}/vectors.npy", reverse_labels),
+    "vectors of classes": (
+        "classes cluster_by=vectors vectors_file={}/vectors.npy",
+        lambda folder, words: draw_vectors(folder / "vectors.npy", words),
+    ),
+    "tree": (
+        "{}/tree.json",
+        lambda folder, words: build_another(folder / "tree.json", words),
+    ),
+    "tree under a layer": (
+        "{}/tree.json + ngrams",
+        lambda folder, words: build_another(folder / "tree.json", words),
+    ),
+    "tree that is grown": (
+        "huffman from={}/tree.json",
+        lambda folder, words: build_another(folder / "tree.json", words),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_a_rewritten_input_is_read_again(splits, inputs, tmp_path, name):
+    words = splits.train.counted_vocabulary()
+    row, rewrite = REWRITTEN[name]
+    folder = tmp_path / "inputs"
+    shutil.copytree(inputs, folder)
+    before = compare(splits, row.format(folder), tmp_path / "again", **QUICK)
+    rewrite(folder, words)
+    again = compare(splits, row.format(folder), tmp_path / "again", **QUICK)
+    fresh = compare(splits, row.format(folder), tmp_path / "fresh", **QUICK)
+    np.testing.assert_array_equal(again, fresh)
+    assert not np.array_equal(again, before)
