@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
 from hstree import progress
-from hstree._files import LOCK, locked
+from hstree._files import LOCK
 from hstree._jobs import n_parallel, parallel
 from hstree.data.corpus import address_of, corpus_at
 from hstree.data.splits import Splits
@@ -158,17 +158,13 @@ def _do(plan: _Plan, task: _Task) -> tuple[JobResult | float | None, bytes]:
         stack.enter_context(runner.backend())
         row = Row.parse(task.row, None if task.tree is None else load(home / task.tree))
         job = Job(row, task.seed)
-        if row.source is not None:
-            source = Job(row.source, task.seed)
-            with locked(runner.folder(source), wait=True):
-                runner.vectors(source)
         result: JobResult | float | None = None
-        if row.kind == "tree" and task.step != "vectors":
-            with locked(runner.folder(job, "trees"), wait=True):
-                runner.tree(job)
-        if task.step in ("advance", "run", "score_all"):
-            with locked(runner.folder(job), wait=True):
-                result = getattr(runner, task.step)(job, seconds=plan.seconds)
+        if task.step == "vectors":
+            runner.vectors(Job(row.source or row, task.seed))
+        elif task.step == "tree":
+            runner.tree(job)
+        else:
+            result = getattr(runner, task.step)(job, seconds=plan.seconds)
         written = [] if plan.is_shared else _folders(runner, job, task.step)
         return result, _packed(home, written)
 

@@ -16,7 +16,7 @@ import shlex
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import methodcaller
@@ -28,7 +28,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._compiled import if_it_pays, kernels, n_threads
-from hstree._files import hash_of, open_regular, read_regular, remove, replacing
+from hstree._files import hash_of, locked, open_regular, read_regular, remove, replacing
 from hstree._options import RANDOM_STATE
 from hstree._text import brief, one_line
 from hstree._version import __version__
@@ -290,24 +290,25 @@ class Runner:
         The vectors are means over the first training tokens, over all by default.
         """
         file = folder / "vectors.npy"
-        kept = self._kept_artifact(file, result.key, WordVectors.read)
-        if kept is not None:
-            _, build = kept
-            return file, build.seconds or 0.0
-        if not self.makes:
-            raise NotFinishedError
-        began = time.perf_counter()
-        trained = load_model(model)
-        train = trained.reencode(self.splits.train)
-        some = train if tokens is None else train.first_tokens(tokens)
-        vectors = trained.mean_predicted_vectors(some)
-        if tokens is not None:
-            vectors.counts = train.counts
-        _make_room(folder, BUILD, file.name, f"{file.stem}{LABELS}")
-        vectors.save(file)
-        seconds = (result.steps.total or 0.0) + time.perf_counter() - began
-        results.write_kept(folder / BUILD, _Build(result.key, vectors.sha256, 0.0, seconds))
-        return file, seconds
+        with self._locked(folder):
+            kept = self._kept_artifact(file, result.key, WordVectors.read)
+            if kept is not None:
+                _, build = kept
+                return file, build.seconds or 0.0
+            if not self.makes:
+                raise NotFinishedError
+            began = time.perf_counter()
+            trained = load_model(model)
+            train = trained.reencode(self.splits.train)
+            some = train if tokens is None else train.first_tokens(tokens)
+            vectors = trained.mean_predicted_vectors(some)
+            if tokens is not None:
+                vectors.counts = train.counts
+            _make_room(folder, BUILD, file.name, f"{file.stem}{LABELS}")
+            vectors.save(file)
+            seconds = (result.steps.total or 0.0) + time.perf_counter() - began
+            results.write_kept(folder / BUILD, _Build(result.key, vectors.sha256, 0.0, seconds))
+            return file, seconds
 
     def is_own(self, file: Path) -> bool:
         """Return whether a file of vectors is one of the comparison's own.
@@ -350,24 +351,25 @@ class Runner:
                 "files": files,
             }
         )
-        kept = self._kept_artifact(file, key, load)
-        if kept is not None:
-            tree, build = kept
-            return tree, Steps(vectors=build.vectors, tree=build.seconds)
-        if not self.makes:
-            raise NotFinishedError
-        began = time.perf_counter()
-        with progress.task(f"building {row.name}"):
-            vectors = reads.get("vectors") or reads.get("vectors_file")
-            built = row.build(self.splits.train, seed, vectors)
-        seconds = time.perf_counter() - began
-        steps = Steps(vectors=learned, tree=seconds)
-        if not is_timed:
-            steps = Steps(vectors=None, tree=None)
-        _make_room(folder, BUILD, file.name)
-        built.save(file)
-        results.write_kept(folder / BUILD, _Build(key, built.sha256, steps.vectors, steps.tree))
-        return built, steps
+        with self._locked(folder):
+            kept = self._kept_artifact(file, key, load)
+            if kept is not None:
+                tree, build = kept
+                return tree, Steps(vectors=build.vectors, tree=build.seconds)
+            if not self.makes:
+                raise NotFinishedError
+            began = time.perf_counter()
+            with progress.task(f"building {row.name}"):
+                vectors = reads.get("vectors") or reads.get("vectors_file")
+                built = row.build(self.splits.train, seed, vectors)
+            seconds = time.perf_counter() - began
+            steps = Steps(vectors=learned, tree=seconds)
+            if not is_timed:
+                steps = Steps(vectors=None, tree=None)
+            _make_room(folder, BUILD, file.name)
+            built.save(file)
+            results.write_kept(folder / BUILD, _Build(key, built.sha256, steps.vectors, steps.tree))
+            return built, steps
 
     # Models
 
@@ -375,7 +377,9 @@ class Runner:
         """Train a job until some seconds from the text, and pause; return its validation score."""
         tree, steps = self.tree(job)
         spec = job.row.spec(self.splits.train.counted_vocabulary(), tree)
-        history = self._fitted(job, spec, steps, seconds, self.folder(job)).history_
+        home = self.folder(job)
+        with self._locked(home):
+            history = self._fitted(job, spec, steps, seconds, home).history_
         if history.interrupted:
             raise KeyboardInterrupt
         valid = [epoch.valid for epoch in history.epochs if epoch.valid is not None]
@@ -396,9 +400,10 @@ class Runner:
         that was interrupted is scored, too. Otherwise it raises KeyboardInterrupt, and the same
         call goes on from a checkpoint.
         """
-        if not job.row.is_trained:
-            return self._fit_ngrams(job)
         home = self.folder(job) if folder is None else folder
+        if not job.row.is_trained:
+            with self._locked(home):
+                return self._fit_ngrams(job, home)
         tree, steps = self.tree(job)
         spec = job.row.spec(self.splits.train.counted_vocabulary(), tree)
         depends = {
@@ -414,44 +419,45 @@ class Runner:
         if seconds is not None:  # how far a training comes depends on threads, too
             depends |= {"seconds": seconds, "threads": n_threads()}
         key = hash_of(depends)
-        if (kept := self.kept(home, key, home / MODEL)) is not None:
-            _remove_checkpoints(home)  # left by a kill at the end
-            return kept
-        model = self._fitted(job, spec, steps, seconds, home)
-        history = model.history_
-        if history.interrupted and not trained:
-            raise KeyboardInterrupt
-        for call in trained:
-            call(model)
-        # the result first, which is of the others
-        _make_room(home, RESULT, ALL, MODEL, *NLL.values())
-        model.save(home / MODEL)
-        train: float | None = None
-        if self.score_train:
-            first = model.reencode(self.splits.train.first_tokens(results.SAMPLE))
-            train = model.score(first).perplexity
-            train = train if math.isfinite(train) else None
-        result = self._score(
-            home,
-            model,
-            self.sample,
-            key=key,
-            row=job.row.name,
-            seed=job.seed,
-            parameters=sum(array.size for array in model.parameters().values()),
-            options=model.config(),
-            steps=msgspec.structs.replace(
-                steps, preparation=history.preparation, training=history.seconds
-            ),
-            epochs=history.epochs,
-            converged=history.converged,
-            out_of_time=history.out_of_time,
-            interrupted=history.interrupted,
-            train=train,
-        )
-        if not history.interrupted:
-            _remove_checkpoints(home)
-        return result
+        with self._locked(home):
+            if (kept := self.kept(home, key, home / MODEL)) is not None:
+                _remove_checkpoints(home)  # left by a kill at the end
+                return kept
+            model = self._fitted(job, spec, steps, seconds, home)
+            history = model.history_
+            if history.interrupted and not trained:
+                raise KeyboardInterrupt
+            for call in trained:
+                call(model)
+            # the result first, which is of the others
+            _make_room(home, RESULT, ALL, MODEL, *NLL.values())
+            model.save(home / MODEL)
+            train: float | None = None
+            if self.score_train:
+                first = model.reencode(self.splits.train.first_tokens(results.SAMPLE))
+                train = model.score(first).perplexity
+                train = train if math.isfinite(train) else None
+            result = self._score(
+                home,
+                model,
+                self.sample,
+                key=key,
+                row=job.row.name,
+                seed=job.seed,
+                parameters=sum(array.size for array in model.parameters().values()),
+                options=model.config(),
+                steps=msgspec.structs.replace(
+                    steps, preparation=history.preparation, training=history.seconds
+                ),
+                epochs=history.epochs,
+                converged=history.converged,
+                out_of_time=history.out_of_time,
+                interrupted=history.interrupted,
+                train=train,
+            )
+            if not history.interrupted:
+                _remove_checkpoints(home)
+            return result
 
     def score_all(self, job: Job, *, seconds: float | None = None) -> JobResult:
         """Score a finished job on all held-out tokens, or return the result of having done so.
@@ -460,18 +466,20 @@ class Runner:
         job has trained for.
         """
         result = self.run(job, seconds=seconds)
-        model, folder = self.folder(job) / MODEL, self.folder(job) / ALL
+        home = self.folder(job)
+        model, folder = home / MODEL, home / ALL
         held_out = [list(part.lines) for part in (self.splits.valid, self.splits.test)]
         key = hash_of({"job": result.key, "held out": held_out})
-        if (kept := self.kept(folder, key, model)) is not None:
-            return kept
-        if not self.makes:
-            raise NotFinishedError
-        _make_room(folder, RESULT, *NLL.values())
-        figures = {name: getattr(result, name) for name in result.__struct_fields__}
-        for name in ("files", "perplexity", "log_normaliser", "seen", "scored", "scoring_seconds"):
-            del figures[name]
-        return self._score(folder, load_model(model), self.splits, **figures | {"key": key})
+        of_sample = {"files", "perplexity", "log_normaliser", "seen", "scored", "scoring_seconds"}
+        names = set(result.__struct_fields__) - of_sample
+        figures = {name: getattr(result, name) for name in names} | {"key": key}
+        with self._locked(home):
+            if (kept := self.kept(folder, key, model)) is not None:
+                return kept
+            if not self.makes:
+                raise NotFinishedError
+            _make_room(folder, RESULT, *NLL.values())
+            return self._score(folder, load_model(model), self.splits, **figures)
 
     def _score(self, folder: Path, model: Model[Any], splits: Splits, **figures: Any) -> JobResult:
         """Score held-out splits by a model, and keep the scores with the figures of its job."""
@@ -517,12 +525,12 @@ class Runner:
 
     # N-gram models
 
-    def _fit_ngrams(self, job: Job) -> JobResult:
+    def _fit_ngrams(self, job: Job, home: Path) -> JobResult:
         """Fit and score a Kneser-Ney model, on the first tokens where the time is bounded."""
         # Imported here, so that a comparison without n-gram models does not wait for it.
         from hstree.ngrams.kneser_ney import KneserNey
 
-        home, train, splits = self.folder(job), self.splits.train, self.splits
+        train, splits = self.splits.train, self.splits
         if (budget := self.stop.total_seconds) is not None:
             most = int(budget * NGRAM_TOKENS_PER_SECOND)
             train = train.first_tokens(most)
@@ -567,6 +575,13 @@ class Runner:
         )
 
     # What is kept
+
+    def _locked(self, folder: Path) -> AbstractContextManager[None]:
+        """Keep other processes out of a folder, waiting for them, where this runner writes.
+
+        The locks of two folders are never held at once, so that nobody waits in a circle.
+        """
+        return locked(folder, wait=True) if self.makes else nullcontext()
 
     def kept(self, folder: Path, key: str, model: Path | None = None) -> JobResult | None:
         """Return the result of a finished job in a folder; None where there is none of this key.

@@ -2,13 +2,24 @@
 
 import io
 import json
+import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
+import joblib
 import pytest
 
 import hstree
-from hstree.errors import WorkerError
+from hstree._files import locked
+from hstree.data.vectors import WordVectors
+from hstree.errors import InputError, WorkerError
+from hstree.experiments import results
 from hstree.experiments.parallel import _unpack
+from hstree.experiments.row import BuilderRow
+from hstree.experiments.run import Runner
+from hstree.training.checkpoints import Checkpoints
+from hstree.tree import Tree
 from tests.experiments.conftest import QUICK, ROWS
 from tests.texts import contents
 
@@ -78,6 +89,66 @@ def test_a_tree_in_memory_is_a_row(splits, tmp_path):
     how = {"stop": hstree.Epochs(1), "n_jobs": 2, "speed_rounds": 0}
     first, second = hstree.compare(splits, rows, tmp_path, **how, **QUICK).rows
     assert first.test == second.test
+
+
+@pytest.fixture
+def writes(monkeypatch):
+    """The folders of a comparison that a job wrote into, and whether it held their locks.
+
+    Others that are at work at the same time then wait, or take what was written.
+    """
+    seen = []
+
+    def watched(owner, name, path_of):
+        write = getattr(owner, name)
+
+        def run(*arguments, **options):
+            path = path_of(*arguments)
+            jobs = (parent for parent in path.parents if parent.name.startswith(("seed-", "kn")))
+            folder = next(jobs, path.parent)
+            is_locked = True
+            with suppress(InputError), locked(folder):
+                is_locked = False
+            seen.append((folder, is_locked))
+            return write(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, run)
+
+    watched(Tree, "save", lambda tree, file: file)
+    watched(WordVectors, "save", lambda vectors, file: file)
+    watched(results, "write_kept", lambda file, struct: file)
+    watched(Checkpoints, "save", lambda checkpoints, state: checkpoints.folder)
+    return seen
+
+
+@pytest.mark.parametrize("stop", [hstree.Epochs(1), hstree.Seconds(0.2), hstree.Halving(0.1)])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_no_folder_of_a_job_is_written_without_its_lock(splits, tmp_path, writes, n_jobs, stop):
+    rows = ["random", "gmm", "gmm + ngrams", "kn2"]
+    with joblib.parallel_config("threading", n_jobs=n_jobs):  # which takes the watched functions
+        hstree.compare(splits, rows, tmp_path, stop=stop, speed_rounds=0, **QUICK)
+    folders = {folder.relative_to(tmp_path).as_posix() for folder, _ in writes}
+    expected = {"trees/gmm/seed-0", "vectors/random/seed-0", "runs/gmm/seed-0", "runs/kn2"}
+    assert expected <= folders
+    assert [folder for folder, is_locked in writes if not is_locked] == []
+
+
+@pytest.mark.parametrize("rows", [["huffman", "huffman + ngrams"], ["random", "gmm"]])
+def test_two_jobs_that_share_a_tree_build_it_once(splits, tmp_path, monkeypatch, rows):
+    """One waits while the other builds, in `Runner.tree` itself or for the vectors."""
+    build, built = BuilderRow.build, []
+
+    def slowly(self, *arguments):
+        built.append(str(self))
+        time.sleep(0.3)
+        return build(self, *arguments)
+
+    monkeypatch.setattr(BuilderRow, "build", slowly)
+    runner = Runner.of(splits, rows, tmp_path, hstree.Epochs(1), 1, QUICK)
+    jobs = [runner.jobs_of(row)[0][0] for row in runner.rows]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(runner.tree, jobs))
+    assert len(built) == len(set(built))
 
 
 def test_halving_trains_the_rows_of_a_round_together(splits, tmp_path):
