@@ -40,7 +40,8 @@ from hstree.data.vectors import WordVectors
 from hstree.data.word_files import LABELS
 from hstree.errors import FileFormatError, HstreeError, InputError, OptionError, explained
 from hstree.experiments import results
-from hstree.experiments.results import Comparison, Epochs, Halving, JobResult, Steps, Stop
+from hstree.experiments.differences import described, differences
+from hstree.experiments.results import Epochs, Halving, JobResult, Steps, Stop
 from hstree.experiments.row import Job, Row, parse_rows
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, config_of, kind_of, load_model, new_model
@@ -182,8 +183,10 @@ class Runner:
             first_seconds=None if isinstance(rule, Halving) else rule.total_seconds,
             sample_size=sample_size,
         )
+        order = hash_of({"words": list(words.words)})
         content = [
-            [part.sha256, list(part.lines), part.vocabulary.sha256] for part in runner.sample
+            [part.sha256, list(part.lines), bool(part.source.get("lower")), order]
+            for part in runner.sample
         ]
         return replace(runner, content=content)
 
@@ -199,12 +202,12 @@ class Runner:
         except HstreeError as error:
             warnings.warn(f"{error}; its rows are left out", stacklevel=3)
             return self
-        if (difference := self._difference(kept)) is not None:
+        if differing := differences(kept, self.home, self.splits, self.config, self.stop):
             if force:
                 return self
             raise InputError(
                 f"{self.home} holds a comparison that cannot share a table with this one: "
-                f"{difference}; choose another folder, or force its replacement"
+                f"{described(differing)}, choose another folder, or force its replacement"
             )
         named = {row.name: row for row in self.rows}
         others: list[Row] = []
@@ -225,25 +228,6 @@ class Runner:
                 if all(os.path.lexists(self.folder(job) / RESULT) for job in jobs):
                     others.append(row)
         return replace(self, rows=[*others, *named.values()])
-
-    def _difference(self, kept: Comparison) -> str | None:
-        """Return the first difference to the comparison in the folder."""
-        size, words = kept.vocabulary.size, self.splits.train.vocabulary
-        if (size, kept.vocabulary.sha256) != (len(words), words.sha256):
-            return f"it is over {size:,} words, this one over {len(words):,} others"
-        for split, part in zip(SPLITS, self.splits, strict=True):
-            source = kept.corpus[split]
-            if (source.get("sha256"), source.get("lines")) != (part.sha256, list(part.lines)):
-                return (
-                    f"its {split} split is of {source.get('name')}, lines {source.get('lines')}, "
-                    f"this one's of {part.name}, lines {list(part.lines)}"
-                )
-        if kept.stop != self.stop:
-            return f"its rule is {kept.stop}, this one's {self.stop}"
-        for name in {**kept.options, **self.config}:
-            if kept.options.get(name) != self.config.get(name):
-                return f"its {name} is {kept.options.get(name)}, this one's {self.config.get(name)}"
-        return None
 
     def backend(self) -> AbstractContextManager[None]:
         """Return a context in which kernels do all jobs, or NumPy where the text is short."""

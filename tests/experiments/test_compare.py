@@ -231,7 +231,7 @@ def test_the_plan_has_every_job_and_the_seconds_of_finished_ones(compared, split
 @pytest.mark.parametrize(
     ("options", "saying"),
     [
-        ({"dim": 4}, "its dim is 8, this one's 4; choose another folder, or force"),
+        ({"dim": 4}, "its dim is 8, this one's 4; give --dim 8, choose another folder, or force"),
         ({"stop": hstree.Epochs(3)}, "its rule is at most 1 epoch"),
     ],
 )

@@ -14,8 +14,10 @@ import pytest
 
 import hstree
 from hstree.builders.registry import BUILDERS
+from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import Vocabulary
 from hstree.experiments import run as module
 from hstree.experiments.run import NLL, NotFinishedError, Runner
 from hstree.layers.registry import LAYERS, TREE_LAYER
@@ -145,6 +147,18 @@ def test_a_job_depends_on_its_text_and_its_words(key_of, splits, tmp_path, row):
     assert len(set(keys)) == len(keys)
 
 
+def test_a_job_depends_on_the_case_of_its_text(key_of, tmp_path):
+    file = tmp_path / "cases.txt"
+    file.write_text("".join(f"{line}\n" for line in ["a b A B", "A b a", "b B a"] * 20))
+    words = Corpus.read(file, lower=True, unk=True).vocabulary
+    as_it_is, lowered = (
+        Splits.of(Corpus.read(file, vocabulary=words, lower=lower)) for lower in (False, True)
+    )
+    assert as_it_is.train.sha256 == lowered.train.sha256
+    assert key_of("huffman", text=as_it_is) != key_of("huffman", text=lowered)
+    assert key_of("kn2", text=as_it_is) != key_of("kn2", text=lowered)
+
+
 @pytest.mark.parametrize("row", ["huffman", "sampled", "huffman + ngrams"])
 def test_a_job_depends_on_its_rule_and_its_seed(key_of, row):
     rules = [hstree.Epochs(1), hstree.Epochs(2), hstree.Seconds(1.0), hstree.Seconds(2.0)]
@@ -168,10 +182,15 @@ def test_a_tree_depends_on_every_option_of_its_builder(key_of, inputs, name, opt
     assert key_of(f"{name} '{option.name}={value}'", "tree") != key_of(name, "tree")
 
 
-@pytest.mark.parametrize("row", ["random", "classes cluster_by=vectors", "gmm"])
+@pytest.mark.parametrize("row", ["balanced", "classes cluster_by=vectors", "gmm"])
 def test_a_tree_depends_on_its_text_its_seed_and_the_version(key_of, splits, monkeypatch, row):
     other = Splits(splits.train.select_lines(0, 90), splits.valid, splits.test)
-    keys = [key_of(row, "tree"), key_of(row, "tree", text=other), key_of(row, "tree", seed=1)]
+    # a balanced tree has the words in the order of the vocabulary
+    words = splits.train.counted_vocabulary()
+    reversed_words = Vocabulary(words.words[::-1], words.counts[::-1])
+    reordered = Splits(*(part.with_vocabulary(reversed_words) for part in splits))
+    keys = [key_of(row, "tree"), key_of(row, "tree", seed=1)]
+    keys += [key_of(row, "tree", text=text) for text in (other, reordered)]
     monkeypatch.setattr(module, "__version__", "0.0.0")
     keys.append(key_of(row, "tree"))
     assert len(set(keys)) == len(keys)

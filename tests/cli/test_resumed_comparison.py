@@ -1,0 +1,109 @@
+"""A comparison that goes on without an option of its first command: the message names it."""
+
+import re
+import shlex
+
+import pytest
+
+from hstree.experiments import results
+from tests.texts import write_lines
+
+QUICK = ("--dim", "8", "--context", "2", "--epochs", "1", "--batch-size", "64")
+
+
+@pytest.fixture
+def texts(tmp_path, corpus):
+    """Names of a text in mixed case, of held-out texts and of a vocabulary, in this folder."""
+    lines = corpus.read_text().splitlines()
+    mixed = [line.replace("w1 ", "W1 ", 1) if i % 2 else line for i, line in enumerate(lines)]
+    write_lines(tmp_path / "mixed.txt", [f"{line} once{i}" for i, line in enumerate(mixed)])
+    write_lines(tmp_path / "valid.txt", lines[:20])
+    write_lines(tmp_path / "test.txt", lines[20:40])
+    words = ["<unk>", "<eos>", *(f"w{i}" for i in range(5, 40))]
+    write_lines(tmp_path / "words.tsv", [f"{word}\t1" for word in words])
+    return tmp_path
+
+
+#: Options of a first command that the second lacks, and what its message says to give.
+FORGOTTEN = [
+    (("--min-count", "30"), r"--min-count \d+"),
+    (("--vocabulary", "words.tsv"), "the same --vocabulary or tree file"),
+    (("--lower",), "--lower"),
+    (("--valid", "valid.txt"), "--valid valid.txt"),
+    (("--test", "test.txt"), "--test test.txt"),
+    (("--valid", "valid.txt", "--test", "test.txt"), "--valid valid.txt, --test test.txt"),
+    (("--learning-rate", "0.2"), "--learning-rate 0.2"),
+    (("--dropout", "0.1"), "--dropout 0.1"),
+    (("--model", "lbl full=true weight_decay=0.5"), "--model 'lbl full=true weight_decay=0.5'"),
+    (("--min-count", "30", "--dropout", "0.1"), r"--min-count \d+, --dropout 0.1"),
+]
+
+
+@pytest.mark.parametrize(("typed", "saying"), FORGOTTEN)
+def test_a_forgotten_option_is_named_as_it_is_typed(hstree, texts, typed, saying):
+    usual = ("compare", "mixed.txt", "huffman", "-o", "c", *QUICK)
+    hstree(*usual, *typed)
+    (line,) = hstree(*usual, status=1).errors
+    assert re.search(f"; give {saying}, choose another folder", line)
+    # what the message says is what goes on
+    named = re.search("; give (.*), choose another folder", line)[1]
+    if "the same" not in named:
+        hstree(*usual, *shlex.split(named.replace(", ", " ")))
+        assert len(results.load("c").rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "saying"),
+    [
+        (("--min-count", "3"), "--min-count 1"),
+        (("--lower",), "no --lower"),
+        (("--valid", "valid.txt"), "no --valid"),
+        (("--test", "test.txt"), "no --test"),
+        (("--dropout", "0.1"), "--dropout 0.35"),
+        (("--model", "lbl weight_decay=0.5"), "--model lbl"),
+    ],
+)
+def test_an_option_that_the_first_command_lacked_is_named(hstree, texts, typed, saying):
+    usual = ("compare", "mixed.txt", "huffman", "-o", "c", *QUICK, "--min-count", "1")
+    hstree(*usual)
+    (line,) = hstree(*usual, *typed, status=1).errors
+    assert f"; give {saying}, choose another folder" in line
+
+
+@pytest.mark.parametrize(
+    ("option", "before", "now"),
+    [
+        ("--dim", "8", "4"),
+        ("--context", "2", "1"),
+        ("--batch-size", "64", "32"),
+        ("--epochs", "1", "2"),
+    ],
+)
+def test_an_option_with_another_value_is_named_with_the_first(hstree, texts, option, before, now):
+    usual = ["compare", "mixed.txt", "huffman", "-o", "c", *QUICK]
+    hstree(*usual)
+    usual[usual.index(option) + 1] = now
+    (line,) = hstree(*usual, status=1).errors
+    assert f"; give {option} {before}, choose another folder" in line
+
+
+@pytest.mark.parametrize("first", [("--epochs", "1"), ("--seconds", "0.2"), ("--minutes", "0.05")])
+def test_another_rule_is_named(hstree, texts, first):
+    usual = ("compare", "mixed.txt", "huffman", "-o", "c", "--dim", "8")
+    hstree(*usual, *first)
+    (line,) = hstree(*usual, "--epochs", "3", status=1).errors
+    assert f"; give {' '.join(first)}, choose another folder" in line
+
+
+def test_another_corpus_is_named(hstree, texts):
+    hstree("compare", "mixed.txt", "huffman", "-o", "c", *QUICK)
+    (line,) = hstree("compare", "corpus.txt", "huffman", "-o", "c", *QUICK, status=1).errors
+    assert "; give the corpus mixed.txt, choose another folder" in line
+
+
+def test_the_largest_size_of_a_vocabulary_is_named(hstree, texts):
+    hstree("vocab", "mixed.txt", "--max-size", "20", "--train-split-only", "-o", "few.tsv")
+    usual = ("compare", "mixed.txt", "huffman", "-o", "c", *QUICK)
+    hstree(*usual, "--vocabulary", "few.tsv")
+    (line,) = hstree(*usual, status=1).errors
+    assert re.search(r"--min-count \d+|of max_size 20|the same --vocabulary", line)
