@@ -93,6 +93,12 @@ class _Progress(rich.Progress):
         return super().make_tasks_table([t for t in tasks if (t.elapsed or 0) > PATIENCE])
 
 
+def _time_left(task: rich.Task) -> str:
+    """Return how much is left of the time of a task that is bounded in seconds."""
+    total = task.total or 0.0
+    return f"{duration(max(total - (task.elapsed or 0.0), 0.0))} left of {duration(total)}"
+
+
 class _Advance(rich.ProgressColumn):
     """A bar with the share done, the speed and the time left; until that is known, the time so far.
 
@@ -108,6 +114,8 @@ class _Advance(rich.ProgressColumn):
 
     def render(self, task: rich.Task) -> Text | Table:
         speed, unit, rate = task.speed, task.fields["unit"], ""
+        if unit == "seconds":
+            return Text(_time_left(task))
         if speed and unit not in ("", "rows"):
             rate = f"{decimal(int(speed)) if unit == 'bytes' else f'{speed:,.0f} {unit}'}/s"
         if not task.total or not task.completed:
@@ -138,19 +146,37 @@ class Lines:
                 state = next(one for one in self._tasks.tasks if one.id == task.id)
                 self._tasks.remove_task(task.id)
                 seconds, note = state.elapsed or 0.0, state.fields["note"]
-                if seconds > LONG_TASK and unit not in ("tokens", "rows", "kernels"):
+                if seconds > LONG_TASK and unit not in ("tokens", "rows", "jobs", "kernels", "seconds"):
                     self._last = time.monotonic()
                     line = f"{title}: {f'{note}, ' if note else ''}{seconds:.1f} s"
                     print(printable(line), file=sys.stderr, flush=True)
 
     def report(self, text: str, left: float | None) -> None:
-        """Write the line of an event, unless the last line is newer than `LINE_PATIENCE`."""
+        """Write the line of an event, unless the last line is newer than `LINE_PATIENCE`.
+
+        The line says in which round, row and part of it the event is. The time left is that of all
+        rows where it is bounded.
+        """
         with self._lock:
             if time.monotonic() - self._last < LINE_PATIENCE:
                 return
-            tasks = self._tasks.tasks
-            row = [task.fields["note"] for task in tasks if task.fields["unit"] == "rows"][:1]
-            line = ", ".join([*row, text, *([f"{duration(left)} left"] if left else [])])
+            by_unit: dict[str, list[rich.Task]] = {}
+            for task in self._tasks.tasks:
+                by_unit.setdefault(task.fields["unit"], []).append(task)
+            where, events = [], [text]
+            end = f"{duration(left)} left" if left else ""
+            for task in [*by_unit.get("jobs", []), *by_unit.get("rows", [])][:1]:
+                where += [] if task.description == "rows" else [task.description]
+                if task.fields["unit"] == "rows" and task.total:
+                    where.append(f"row {task.completed + 1:.0f} of {task.total:.0f}")
+                    end += " for this row" if left and task.total > 1 else ""
+            # the row, or what is made for it first
+            for task in by_unit.get("rows", [])[-1:]:
+                events.insert(0, task.fields["note"] or task.description)
+            for task in by_unit.get("seconds", [])[:1]:
+                end = _time_left(task)
+            line = ", ".join(filter(None, [*events, end]))
+            line = f"{', '.join(where)}: {line}" if where else line
             self._last = time.monotonic()
             print(printable(line), file=sys.stderr, flush=True)
 

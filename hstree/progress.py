@@ -33,7 +33,10 @@ class Display(Protocol):
     """Where progress is shown."""
 
     def task(self, title: str, total: float | None, unit: str) -> AbstractContextManager[Task]:
-        """Show a task of `total` units (None if unknown) while a body runs."""
+        """Show a task of `total` units (None if unknown) while a body runs.
+
+        A task of seconds advances by itself.
+        """
 
     def report(self, text: str, left: float | None) -> None:
         """Show an event, and the seconds that are left of the work that it is part of, if known."""

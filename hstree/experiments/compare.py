@@ -17,7 +17,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,15 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, OptionError
 from hstree.experiments import results, speed
 from hstree.experiments.parallel import jobs_done
-from hstree.experiments.results import Comparison, Epochs, Halving, JobResult, RowResult, Stop
+from hstree.experiments.results import (
+    Comparison,
+    Epochs,
+    Halving,
+    JobResult,
+    RowResult,
+    Seconds,
+    Stop,
+)
 from hstree.experiments.row import Job, Row, TreeRow
 from hstree.experiments.run import ALL, MODEL, NLL, Held, NotFinishedError, Runner
 from hstree.experiments.significance import Ratio, paired_ratio
@@ -156,7 +164,8 @@ def compare(
             speed_rounds = min(speed_rounds, max(1, turns))
         with limited_threads(threads_of_job(n_jobs)):
             if isinstance(runner.stop, Halving):
-                finalists = _halve(table, began, speed_rounds)
+                with progress.task("all rows", runner.stop.total_seconds, "seconds"):
+                    finalists = _halve(table, began, speed_rounds)
             else:
                 finalists = [row for row in runner.rows if row.is_trained]
                 table.finish(runner.rows, runner.first_seconds)
@@ -333,29 +342,25 @@ def _halve(table: Table, began: float, speed_rounds: int) -> list[Row]:
     runner, n_jobs = table.runner, n_parallel(table.how["n_jobs"])
     file, rounds = runner.home / "rounds.json", _rounds_in(runner, n_jobs)
     active = [row for row in runner.rows if row.is_trained]
-    total, seconds = runner.stop.total_seconds or 0.0, 0.0
+    total, seconds, title = runner.stop.total_seconds or 0.0, 0.0, "rows"
     reserve = min(_TURN * speed_rounds * len(active), _SPEEDS_SHARE * total)
     if runner.is_sampling:
         reserve += _SCORING_SHARE * total
     table.finish(row for row in runner.rows if not row.is_trained)
     for number in itertools.count() if active else ():
         if number == len(rounds.rounds):
-            # As much again as before, so that a row's seconds double; less where the rounds to come
-            # would take more than the seconds that are left, of which the first takes its share.
             left = max(total - (time.perf_counter() - began) - reserve, 0.0)
-            step = left / _n_steps(runner, active, seconds, n_jobs)
-            target = max(seconds + (min(step, seconds) if number else _SHARE * step), _LEAST)
-            # What takes minutes beside training, scoring above all, may leave no time for it.
-            target = seconds if number and target < _LEAST_MORE * seconds else target
+            target = _next_seconds(runner, active, seconds, left, n_jobs)
             rounds.rounds.append(_Round(target, [row.name for row in active]))
             results.write_kept(file, rounds)
         this = rounds.rounds[number]
         is_last = this.seconds == seconds or len({row.single for row in active}) <= _LAST
         seconds = this.seconds
         table.runner = runner = replace(runner, first_seconds=rounds.rounds[0].seconds)
+        n_rounds = number + (1 if is_last else _n_rounds(active))
+        title = f"round {number + 1} of {n_rounds}, {seconds:,.0f} s a row"
         if is_last:
             break
-        title = f"round {number + 1}, {seconds:,.0f} s a row"
         waiting = [row for row in active if row.name not in this.valid]
         started, n_trained = time.perf_counter(), 0
         for row, scores in table.together(waiting, title=title, step="advance", seconds=seconds):
@@ -368,9 +373,10 @@ def _halve(table: Table, began: float, speed_rounds: int) -> list[Row]:
         ranked = sorted(active, key=lambda row: this.valid[row.name])
         models = list(dict.fromkeys(row.single for row in ranked))
         better = models[: math.ceil(len(models) / 2)]
-        table.finish([row for row in ranked if row.single not in better], seconds)
+        worse = [row for row in ranked if row.single not in better]
+        table.finish(worse, seconds, title=f"scoring after round {number + 1} of {n_rounds}")
         active = [row for row in ranked if row.single in better]
-    table.finish(active, seconds)
+    table.finish(active, seconds, title=title)
     return active
 
 
@@ -410,6 +416,29 @@ def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
             stacklevel=2,
         )
     return _Rounds(key, valid_tokens)
+
+
+def _next_seconds(
+    runner: Runner, active: Sequence[Row], seconds: float, left: float, n_jobs: int
+) -> float:
+    """Return the seconds of each row of the next round, of the seconds that are left for all.
+
+    As much again as before, so that a row's seconds double; less where the rounds to come would
+    take more than what is left, of which the first takes its share. The same as before where what
+    takes minutes beside training, scoring above all, leaves no time for it.
+    """
+    step = left / _n_steps(runner, active, seconds, n_jobs)
+    target = max(seconds + (min(step, seconds) if seconds else _SHARE * step), _LEAST)
+    return seconds if target < _LEAST_MORE * seconds else target
+
+
+def _n_rounds(active: Sequence[Row]) -> int:
+    """Return the number of rounds until the models of these rows are halved to the last ones."""
+    models, n_rounds = len({row.single for row in active}), 1
+    while models > _LAST:
+        models = math.ceil(models / 2)
+        n_rounds += 1
+    return n_rounds
 
 
 def _n_steps(runner: Runner, rows: Sequence[Row], done: float, n_jobs: int) -> float:
@@ -464,12 +493,22 @@ class Table:
             return
         if self._n_written < len(self.done):
             self.save()
-        for row, done in self.together(waiting, title=title, step="run", seconds=seconds):
-            self._add(row, done)
-            elapsed = time.monotonic() - self._began
-            may_write = self._writing_seconds < _WRITING_SECONDS + _WRITING_SHARE * elapsed
-            if may_write and len(self.done) < len(self.runner.rows):
-                self.save()
+        with self._budget(waiting, seconds):
+            for row, done in self.together(waiting, title=title, step="run", seconds=seconds):
+                self._add(row, done)
+                elapsed = time.monotonic() - self._began
+                may_write = self._writing_seconds < _WRITING_SECONDS + _WRITING_SHARE * elapsed
+                if may_write and len(self.done) < len(self.runner.rows):
+                    self.save()
+
+    def _budget(self, rows: Sequence[Row], seconds: float | None) -> AbstractContextManager[object]:
+        """Show the time of all jobs of rows, where each has its own seconds."""
+        if seconds is None or not isinstance(self.runner.stop, Seconds):
+            return nullcontext()
+        of_rows = (itertools.chain.from_iterable(self.runner.jobs_of(row)) for row in rows)
+        jobs = {job for of_row in of_rows for job in of_row if job.row.is_trained}
+        n_turns = math.ceil(len(jobs) / n_parallel(self.how["n_jobs"]))
+        return progress.task("all rows", n_turns * seconds, "seconds")
 
     @contextmanager
     def saved_when_interrupted(self) -> Iterator[None]:

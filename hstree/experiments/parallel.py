@@ -115,8 +115,10 @@ def jobs_done(
         n_done = 0
         for stage in stages:
             for number, (result, packed) in parallel(partial(_do, plan), tasks(stage), n_jobs):
-                _, job = stage[number]
+                step_done, job = stage[number]
                 _unpack(packed, runner.home, _folders(runner, job))
+                if step_done == "vectors":
+                    progress.report(f"vectors for {job.row}, seed {job.seed}: done")
                 if result is not None:
                     n_done += 1
                     bar.note(job.row.name)

@@ -34,7 +34,7 @@ from hstree._text import brief, one_line
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
-from hstree.data.splits import SPLITS, Splits, overlap, read_before, untrained_unk
+from hstree.data.splits import Splits, overlap, read_before, untrained_unk
 from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
 from hstree.data.word_files import LABELS
@@ -314,7 +314,8 @@ class Runner:
         file, reads, learned = folder / "tree.json", dict(row.options), 0.0
         is_timed = row.is_timed
         if row.source is not None:
-            reads["vectors"], learned = self.vectors(Job(row.source, seed))
+            with progress.task(f"vectors for {row.name}", unit="rows"):
+                reads["vectors"], learned = self.vectors(Job(row.source, seed))
         elif row.vectors_file is not None and self.is_own(row.vectors_file):
             reads["vectors_file"] = self.home / row.vectors_file
             made = results.kept_struct(reads["vectors_file"].parent / BUILD, _Build)

@@ -65,6 +65,32 @@ def test_the_plan_lists_jobs_and_trains_nothing(compare, tmp_path):
     assert not (tmp_path / "c" / "runs" / "random").exists()
 
 
+def test_a_log_says_the_round_what_is_trained_and_the_time_left_of_all_rows(
+    hstree, corpus, monkeypatch
+):
+    monkeypatch.setattr("hstree._displays.LINE_PATIENCE", 0.0)
+    rows = ("gmm", "huffman", "flat")
+    usual = ("compare", corpus, *rows, "--dim", "4", "-o", "c")
+    lines = hstree(*usual, "--minutes", "0.15", warns=True).err.splitlines()
+    first = re.compile(
+        r"round 1 of 2, \d s a row, row \d of 3: (vectors for gmm|gmm|huffman|flat), "
+        r"epoch \d+, validation [\d.]+, \d s left of 9 s"
+    )
+    matches = [match for line in lines if (match := first.fullmatch(line))]
+    assert [match[1] for match in matches][0] == "vectors for gmm"
+    assert {match[1] for match in matches} == {"vectors for gmm", *rows}
+    lines = hstree(*usual, "--seconds", "0.3", "--force", warns=True).err.splitlines()
+    assert lines[0].startswith("row 1 of 3: vectors for gmm, epoch 1, ")
+    assert all(line.endswith(" left of 1 s") for line in lines)
+    lines = hstree(*usual, "--epochs", "1", "--force", warns=True).err.splitlines()
+    assert lines[0].startswith("row 1 of 3: vectors for gmm, epoch 1 of 1, ")
+    assert [line.partition(",")[0] for line in lines[1:]] == [
+        "row 1 of 3: gmm",
+        "row 2 of 3: huffman",
+        "row 3 of 3: flat",
+    ]
+
+
 def test_the_time_may_be_bounded_instead_of_the_epochs(hstree, corpus):
     arguments = ("compare", corpus, "huffman", "flat", "--dim", "4", "-o", "c")
     hstree(*arguments, "--seconds", "0.2")

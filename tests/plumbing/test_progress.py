@@ -138,18 +138,68 @@ def test_a_log_has_a_line_for_each_long_task_alone(written, monkeypatch, body):
     assert re.fullmatch(r"outer <b>: 0\.\d s\n", written(body, io.StringIO()))
 
 
-def test_a_log_has_the_events_with_their_row_and_the_time_left(written, monkeypatch):
+@pytest.fixture
+def log(written, monkeypatch):
+    """Return the lines that a function leaves in a log, however fast its events come."""
     monkeypatch.setattr(_displays, "LINE_PATIENCE", 0.0)
 
-    def body():
-        with showing_progress():
-            progress.report("epoch 1 of 2", 44.2)
-            with progress.task("rows", 2, "rows") as task:
-                task.note("huffman")
-                progress.report("epoch 2 of 2", 1.0)
+    def run(function):
+        def body():
+            with showing_progress():
+                function()
 
-    said = written(body, io.StringIO())
-    assert said == "epoch 1 of 2, 45 s left\nhuffman, epoch 2 of 2, 1 s left\n"
+        return written(body, io.StringIO()).splitlines()
+
+    return run
+
+
+def test_a_log_has_the_events_with_their_row_and_the_time_left(log):
+    def body():
+        progress.report("epoch 1 of 2", 44.2)
+        with progress.task("rows", 2, "rows") as task:
+            task.note("huffman")
+            progress.report("epoch 2 of 2", 1.0)
+
+    assert log(body) == [
+        "epoch 1 of 2, 45 s left",
+        "row 1 of 2: huffman, epoch 2 of 2, 1 s left for this row",
+    ]
+
+
+def test_a_log_has_the_round_and_the_time_left_of_all_rows(log):
+    def body():
+        with progress.task("all rows", 600.0, "seconds"):
+            with progress.task("round 2 of 3, 24 s a row", 5, "rows") as task:
+                task.advance()
+                task.note("huffman")
+                progress.report("epoch 3, validation 231.2", 12.0)
+            with progress.task("round 3 of 3, 48 s a row", 2, "jobs"):
+                progress.report("flat, seed 0: trained, 1 of 2 jobs")
+
+    assert log(body) == [
+        "round 2 of 3, 24 s a row, row 2 of 5: huffman, epoch 3, validation 231.2, "
+        "10 min left of 10 min",
+        "round 3 of 3, 48 s a row: flat, seed 0: trained, 1 of 2 jobs, 10 min left of 10 min",
+    ]
+
+
+def test_a_log_names_what_is_made_for_a_row_first(log):
+    def body():
+        with progress.task("rows", 1, "rows") as task:
+            task.note("gmm")
+            with progress.task("vectors for gmm", unit="rows"):
+                progress.report("epoch 1 of 2", 5.0)
+
+    assert log(body) == ["row 1 of 1: vectors for gmm, epoch 1 of 2, 5 s left"]
+
+
+def test_a_terminal_shows_the_time_left_of_all_rows(written):
+    def body():
+        with showing_progress(), progress.task("all rows", 600.0, "seconds"):
+            time.sleep(0.15)
+
+    lines = lines_of(written(body, Terminal()))
+    assert any(re.fullmatch(r"all rows +10 min left of 10 min *", line) for line in lines)
 
 
 def test_a_notebook_without_ipywidgets_has_lines(monkeypatch, written):
