@@ -24,6 +24,8 @@ from hstree._text import duration, printable
 #: Seconds that a task lasts before it is drawn, between two lines of events, and of a task whose
 #: end gets a line.
 PATIENCE, LINE_PATIENCE, LONG_TASK = 0.5, 2.0, 10.0
+#: Units of tasks that events tell of, so that their end gets no line.
+WITH_EVENTS = {"tokens", "rows", "jobs", "kernels", "seconds"}
 #: Columns of a terminal from which on there is room for a bar and the speed.
 WIDE = 80
 
@@ -146,7 +148,7 @@ class Lines:
                 state = next(one for one in self._tasks.tasks if one.id == task.id)
                 self._tasks.remove_task(task.id)
                 seconds, note = state.elapsed or 0.0, state.fields["note"]
-                if seconds > LONG_TASK and unit not in ("tokens", "rows", "jobs", "kernels", "seconds"):
+                if seconds > LONG_TASK and unit not in WITH_EVENTS:
                     self._last = time.monotonic()
                     line = f"{title}: {f'{note}, ' if note else ''}{seconds:.1f} s"
                     print(printable(line), file=sys.stderr, flush=True)

@@ -10,6 +10,7 @@ from hstree_cli.tables import facts, table
 from hstree_cli.terminal import say, showing_progress
 
 if TYPE_CHECKING:
+    from hstree.experiments.compare import Plan
     from hstree.experiments.row import Row
 
 ROWS_HELP = (
@@ -112,7 +113,6 @@ def _compare(
     scheduler: str | None = None,
 ) -> None:
     """Compare rows, write the page after each, and print the results; or print the plan."""
-    from hstree._text import figure
     from hstree.experiments.compare import compare as run
     from hstree.experiments.compare import plan_of
     from hstree.report import PAGE, write
@@ -130,13 +130,31 @@ def _compare(
     if not plan:
         print_comparison(comparison, page, conditions=conditions)
         return
-    lines = [
-        (job.row.name, str(job.seed), "to do" if seconds is None else figure(seconds, 1))
-        for job, seconds in planned.items()
-    ]
-    say(table(("row", "seed", "seconds"), lines, ("row",)))
-    done = sum(seconds is not None for seconds in planned.values())
-    say(f"{done} of {len(planned)} jobs are finished; without --plan the others are done")
+    _print_plan(planned)
+
+
+def _print_plan(plan: "Plan") -> None:
+    """Print the jobs with their seconds, and the rounds of halving."""
+    from hstree._text import figure, plural
+
+    lines = []
+    for job, planned in plan.jobs.items():
+        seconds = figure(planned.seconds, 1)
+        if planned.most_seconds is not None and planned.most_seconds != planned.seconds:
+            seconds += f" to {figure(planned.most_seconds, 1)}"
+        state = "finished" if planned.is_finished else "to do"
+        lines.append((job.row.name, str(job.seed), state, seconds))
+    say(table(("row", "seed", "state", "seconds"), lines, ("row", "state")))
+    if plan.rounds:
+        rounds = [
+            f"{plural(one.rows, 'row')}, {figure(one.seconds, 1)} s each" for one in plan.rounds
+        ]
+        say(f"rounds, from the text on: {'; '.join(rounds)}")
+    done = sum(planned.is_finished for planned in plan.jobs.values())
+    say(f"{done} of {len(plan.jobs)} jobs are finished; without --plan the others are done")
+    trained = [planned for job, planned in plan.jobs.items() if job.row.is_trained]
+    if any(planned.seconds is None for planned in trained):
+        say("-: known when the job is finished; --seconds and --minutes bound the seconds")
 
 
 def report(

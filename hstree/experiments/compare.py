@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -158,10 +158,8 @@ def compare(
         runner.splits.train.counted_vocabulary().save(runner.home / results.WORDS)
         table = Table(runner, updated, how={"n_jobs": n_jobs, "is_shared": is_shared})
         stack.enter_context(table.saved_when_interrupted())
-        if isinstance(runner.stop, Halving):  # one turn at least, more while minutes are left
-            turn = _TURN * max(1, sum(row.is_trained for row in runner.rows))
-            turns = int(_SPEEDS_SHARE * runner.stop.total_seconds / turn)
-            speed_rounds = min(speed_rounds, max(1, turns))
+        if isinstance(runner.stop, Halving):
+            speed_rounds = _speed_rounds(runner, speed_rounds)
         with limited_threads(threads_of_job(n_jobs)):
             if isinstance(runner.stop, Halving):
                 with progress.task("all rows", runner.stop.total_seconds, "seconds"):
@@ -187,6 +185,41 @@ def compare(
         return table.save(words=True)
 
 
+@dataclass(frozen=True)
+class PlannedJob:
+    """A job of a plan.
+
+    Attributes
+    ----------
+    is_finished : bool
+        Whether it is finished and will not be done again.
+    seconds : float or None
+        Seconds that a finished job took, or that the stopping rule gives one that is to do: by
+        halving at least, which are those of the first round. None where they are not known.
+    most_seconds : float or None
+        By halving, the seconds in all of a job that stays until the last round.
+    """
+
+    is_finished: bool
+    seconds: float | None
+    most_seconds: float | None = None
+
+
+class PlannedRound(NamedTuple):
+    """A round of halving: its number of rows, and the seconds of each from the text."""
+
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The jobs of a comparison, and by halving its rounds, if all takes the time that it should."""
+
+    jobs: dict[Job, PlannedJob]
+    rounds: list[PlannedRound]
+
+
 def plan_of(
     text: Any,
     rows: Iterable[Row | str | Tree] | None,
@@ -194,32 +227,48 @@ def plan_of(
     *,
     stop: Stop | None = None,
     seeds: int = 1,
+    speed_rounds: int = speed.ROUNDS,
     only: bool = False,
     force: bool = False,
     n_jobs: int | None = None,
     **options: Any,
-) -> dict[Job, float | None]:
-    """Return the jobs of a comparison, and the seconds that each took; None for one that is to do.
+) -> Plan:
+    """Return the plan of a comparison; nothing is trained or written.
 
     Parameters and errors are those of `compare`.
     """
     runner = Runner.of(text, rows, folder, stop, seeds, options)
     runner, last = runner.with_kept(only=only, force=force), dict[str, float]()
-    if isinstance(runner.stop, Halving) and (
-        rounds := _rounds_in(runner, n_parallel(n_jobs)).rounds
-    ):
-        runner = replace(runner, first_seconds=rounds[0].seconds)
-        last = {row: one.seconds for one in rounds for row in one.rows}
-    runner, planned = replace(runner, makes=False), dict[Job, float | None]()
+    rounds: list[PlannedRound] = []
+    if isinstance(runner.stop, Halving):
+        kept = _rounds_in(runner, n_parallel(n_jobs)).rounds
+        if kept:
+            runner = replace(runner, first_seconds=kept[0].seconds)
+            last = {row: one.seconds for one in kept for row in one.rows}
+        speed_rounds = _speed_rounds(runner, speed_rounds)
+        rounds = _planned_rounds(runner, kept, n_parallel(n_jobs), speed_rounds)
+    reader, jobs = replace(runner, makes=False), dict[Job, PlannedJob]()
     # on which bounded trainings depend
     with limited_threads(threads_of_job(n_jobs)), runner.backend():
         for row in runner.rows:
             for job in itertools.chain.from_iterable(runner.jobs_of(row)):
-                planned[job] = None
-                with suppress(NotFinishedError):
-                    done = runner.run(job, seconds=last.get(row.name, runner.first_seconds))
-                    planned[job] = sum(s or 0.0 for s in msgspec.structs.astuple(done.steps))
-    return planned
+                try:
+                    done = reader.run(job, seconds=last.get(row.name, runner.first_seconds))
+                except NotFinishedError:
+                    jobs[job] = _planned_job(runner, job, rounds)
+                else:
+                    steps = msgspec.structs.astuple(done.steps)
+                    jobs[job] = PlannedJob(True, sum(step or 0.0 for step in steps))
+    return Plan(jobs, rounds)
+
+
+def _planned_job(runner: Runner, job: Job, rounds: Sequence[PlannedRound]) -> PlannedJob:
+    """Return the plan of a job that is to do."""
+    if not job.row.is_trained:
+        return PlannedJob(False, None)
+    if rounds:
+        return PlannedJob(False, rounds[0].seconds, rounds[-1].seconds)
+    return PlannedJob(False, runner.stop.total_seconds)
 
 
 @dataclass(frozen=True)
@@ -312,6 +361,13 @@ def evaluate(
 # Halving
 
 
+def _speed_rounds(runner: Runner, speed_rounds: int) -> int:
+    """Return the number of turns of speeds by halving: one at least, more while there is time."""
+    turn = _TURN * max(1, sum(row.is_trained for row in runner.rows))
+    turns = int(_SPEEDS_SHARE * (runner.stop.total_seconds or 0.0) / turn)
+    return min(speed_rounds, max(1, turns))
+
+
 class _Round(results.Figures, frozen=True):
     """A round of halving: rows that train until some seconds from the text, and their scores."""
 
@@ -343,9 +399,7 @@ def _halve(table: Table, began: float, speed_rounds: int) -> list[Row]:
     file, rounds = runner.home / "rounds.json", _rounds_in(runner, n_jobs)
     active = [row for row in runner.rows if row.is_trained]
     total, seconds, title = runner.stop.total_seconds or 0.0, 0.0, "rows"
-    reserve = min(_TURN * speed_rounds * len(active), _SPEEDS_SHARE * total)
-    if runner.is_sampling:
-        reserve += _SCORING_SHARE * total
+    reserve = _reserve(runner, speed_rounds)
     table.finish(row for row in runner.rows if not row.is_trained)
     for number in itertools.count() if active else ():
         if number == len(rounds.rounds):
@@ -416,6 +470,40 @@ def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
             stacklevel=2,
         )
     return _Rounds(key, valid_tokens)
+
+
+def _reserve(runner: Runner, speed_rounds: int) -> float:
+    """Return the seconds of all that measuring speeds and scoring all held-out tokens may take."""
+    total = runner.stop.total_seconds or 0.0
+    n_trained = sum(row.is_trained for row in runner.rows)
+    reserve = min(_TURN * speed_rounds * n_trained, _SPEEDS_SHARE * total)
+    return reserve + _SCORING_SHARE * total if runner.is_sampling else reserve
+
+
+def _planned_rounds(
+    runner: Runner, kept: Sequence[_Round], n_jobs: int, speed_rounds: int
+) -> list[PlannedRound]:
+    """Return the rounds that are kept, and those to come if nothing but training takes time."""
+    active = [row for row in runner.rows if row.is_trained]
+    left = max((runner.stop.total_seconds or 0.0) - _reserve(runner, speed_rounds), 0.0)
+    rounds: list[PlannedRound] = []
+    seconds = 0.0
+    for number in itertools.count() if active else ():
+        if number < len(kept):
+            target = kept[number].seconds
+        else:
+            target = _next_seconds(runner, active, seconds, left, n_jobs)
+            jobs = {job for row in active for jobs in runner.jobs_of(row) for job in jobs}
+            left = max(left - math.ceil(len(jobs) / n_jobs) * (target - seconds), 0.0)
+        rounds.append(PlannedRound(len(active), target))
+        models = list(dict.fromkeys(row.single for row in active))
+        if target == seconds or len(models) <= _LAST:
+            break
+        seconds = target
+        # which rows go on is not known yet
+        better = models[: math.ceil(len(models) / 2)]
+        active = [row for row in active if row.single in better]
+    return rounds
 
 
 def _next_seconds(

@@ -65,6 +65,18 @@ def test_the_plan_lists_jobs_and_trains_nothing(compare, tmp_path):
     assert not (tmp_path / "c" / "runs" / "random").exists()
 
 
+def test_the_plan_gives_the_seconds_of_each_row(hstree, corpus):
+    usual = ("compare", corpus, "random", "huffman", "flat", "--dim", "4", "-o", "c", "--plan")
+    out = hstree(*usual, "--minutes", "1").out
+    assert (
+        len(re.findall(r"^ (?:random|huffman|flat) +0 +to do +\d+\.\d to \d+\.\d $", out, re.M))
+        == 3
+    )
+    assert re.search(r"rounds, from the text on: 3 rows, [\d.]+ s each; 2 rows, [\d.]+ s each", out)
+    out = hstree(*usual, "--seconds", "7").out
+    assert len(re.findall(r"to do +7\.0 $", out, re.M)) == 3
+
+
 def test_a_log_says_the_round_what_is_trained_and_the_time_left_of_all_rows(
     hstree, corpus, monkeypatch
 ):
@@ -77,7 +89,7 @@ def test_a_log_says_the_round_what_is_trained_and_the_time_left_of_all_rows(
         r"epoch \d+, validation [\d.]+, \d s left of 9 s"
     )
     matches = [match for line in lines if (match := first.fullmatch(line))]
-    assert [match[1] for match in matches][0] == "vectors for gmm"
+    assert next(match[1] for match in matches) == "vectors for gmm"
     assert {match[1] for match in matches} == {"vectors for gmm", *rows}
     lines = hstree(*usual, "--seconds", "0.3", "--force", warns=True).err.splitlines()
     assert lines[0].startswith("row 1 of 3: vectors for gmm, epoch 1, ")

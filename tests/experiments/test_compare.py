@@ -223,9 +223,10 @@ def test_the_plan_has_every_job_and_the_seconds_of_finished_ones(compared, split
     planned = plan_of(
         splits, ["balanced"], compared.folder, stop=hstree.Epochs(2), seeds=2, **QUICK
     )
-    to_do = [(job.row.name, job.seed) for job, seconds in planned.items() if seconds is None]
+    to_do = [(job.row.name, job.seed) for job, p in planned.jobs.items() if not p.is_finished]
     assert to_do == [("balanced", 0), ("balanced", 1)]
-    assert len(planned) == 19
+    assert len(planned.jobs) == 19
+    assert all(p.seconds > 0 for p in planned.jobs.values() if p.is_finished)
 
 
 @pytest.mark.parametrize(

@@ -105,11 +105,38 @@ def test_speeds_are_measured_in_a_quarter_of_the_minutes(splits, tmp_path):
 def test_another_row_changes_the_seconds_of_all_and_the_plan_says_so(halved, splits):
     def finished(*rows):
         planned = plan_of(splits, rows, halved.folder, stop=hstree.Halving(0.2), **QUICK)
-        return [job.row.name for job, seconds in planned.items() if seconds is not None]
+        return [job.row.name for job, one in planned.jobs.items() if one.is_finished]
 
     assert finished("huffman", "kn3") == ROWS
     with pytest.warns(UserWarning, match=r"other rows \(classes\) change .*: all train anew"):
         assert finished("classes") == ["kn2"]
+
+
+def test_the_plan_has_the_seconds_of_each_row(splits, tmp_path):
+    planned = plan_of(splits, ROWS, tmp_path, stop=hstree.Halving(1), speed_rounds=0, **QUICK)
+    assert [one.rows for one in planned.rounds] == [5, 3, 2]
+    seconds = [one.seconds for one in planned.rounds]
+    # training takes three quarters of the first round, and then all that is left
+    assert seconds[0] == pytest.approx(0.75 * 60 / (5 + 2 * 3 / 2 + 4 * 2 / 2), rel=0.5)
+    steps = np.diff([0.0, *seconds])
+    in_all = sum(one.rows * step for one, step in zip(planned.rounds, steps, strict=True))
+    assert 30 < in_all <= 60
+    jobs = {job.row.name: one for job, one in planned.jobs.items()}
+    assert (jobs["huffman"].seconds, jobs["huffman"].most_seconds) == (seconds[0], seconds[-1])
+    assert jobs["kn2"].seconds is None
+    fixed = plan_of(splits, ROWS, tmp_path, stop=hstree.Seconds(5), **QUICK)
+    assert {job.row.name: one.seconds for job, one in fixed.jobs.items()}["huffman"] == 5
+    assert fixed.rounds == []
+
+
+def test_the_planned_seconds_are_those_of_the_comparison(halved, splits, tmp_path):
+    stop = hstree.Halving(0.2)
+    planned = plan_of(splits, ROWS, tmp_path, stop=stop, speed_rounds=0, **QUICK)
+    rounds = rounds_of(halved)
+    assert planned.rounds[0].seconds == pytest.approx(rounds[0]["seconds"], rel=0.2)
+    assert [one.rows for one in planned.rounds] == [len(one["rows"]) for one in rounds]
+    again = plan_of(splits, ROWS, halved.folder, stop=stop, speed_rounds=0, **QUICK)
+    assert [one.seconds for one in again.rounds] == [one["seconds"] for one in rounds]
 
 
 def test_ten_minutes_by_halving_are_the_default(splits, tmp_path):
