@@ -148,7 +148,9 @@ def test_what_is_refused_is_one_line(refused, corpus, arguments, status, saying)
     refused("compare", corpus, "-o", "c", *arguments, status=status, saying=saying)
 
 
-def test_ctrl_c_says_how_to_go_on(compare, tmp_path, monkeypatch):
+def test_ctrl_c_says_how_to_go_on_and_what_is_finished_has_a_page(
+    compare, hstree, tmp_path, monkeypatch
+):
     step, runs = LogBilinearTrainer.step, tmp_path / "c" / "runs"
 
     def interrupted(self, *given):
@@ -162,4 +164,8 @@ def test_ctrl_c_says_how_to_go_on(compare, tmp_path, monkeypatch):
     assert ran.out == ""
     assert "the same command goes on from there" in ran.errors[0]
     assert not (runs / "flat/seed-0/result.json").exists()
+    stopped = results.load(tmp_path / "c")
+    assert ([row.name for row in stopped.rows], stopped.pending) == (["random"], ["flat"])
+    hstree("report", "c")
+    assert "flat" in (tmp_path / "c/report.html").read_text().partition("not finished yet")[2][:200]
     compare("random", "flat")

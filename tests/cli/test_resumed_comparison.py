@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import partial
 
 import pytest
 
@@ -9,6 +10,12 @@ from hstree.experiments import results
 from tests.texts import write_lines
 
 QUICK = ("--dim", "8", "--context", "2", "--epochs", "1", "--batch-size", "64")
+
+
+@pytest.fixture
+def run(hstree):
+    """Run the program, which says which words become ``<unk>``."""
+    return partial(hstree, warns=True)
 
 
 @pytest.fixture
@@ -40,15 +47,15 @@ FORGOTTEN = [
 
 
 @pytest.mark.parametrize(("typed", "saying"), FORGOTTEN)
-def test_a_forgotten_option_is_named_as_it_is_typed(hstree, texts, typed, saying):
+def test_a_forgotten_option_is_named_as_it_is_typed(run, texts, typed, saying):
     usual = ("compare", "mixed.txt", "huffman", "-o", "c", *QUICK)
-    hstree(*usual, *typed)
-    (line,) = hstree(*usual, status=1).errors
+    run(*usual, *typed)
+    (line,) = run(*usual, status=1).errors
     assert re.search(f"; give {saying}, choose another folder", line)
     # what the message says is what goes on
     named = re.search("; give (.*), choose another folder", line)[1]
     if "the same" not in named:
-        hstree(*usual, *shlex.split(named.replace(", ", " ")))
+        run(*usual, *shlex.split(named.replace(", ", " ")))
         assert len(results.load("c").rows) == 1
 
 
@@ -63,10 +70,10 @@ def test_a_forgotten_option_is_named_as_it_is_typed(hstree, texts, typed, saying
         (("--model", "lbl weight_decay=0.5"), "--model lbl"),
     ],
 )
-def test_an_option_that_the_first_command_lacked_is_named(hstree, texts, typed, saying):
+def test_an_option_that_the_first_command_lacked_is_named(run, texts, typed, saying):
     usual = ("compare", "mixed.txt", "huffman", "-o", "c", *QUICK, "--min-count", "1")
-    hstree(*usual)
-    (line,) = hstree(*usual, *typed, status=1).errors
+    run(*usual)
+    (line,) = run(*usual, *typed, status=1).errors
     assert f"; give {saying}, choose another folder" in line
 
 
@@ -79,31 +86,31 @@ def test_an_option_that_the_first_command_lacked_is_named(hstree, texts, typed, 
         ("--epochs", "1", "2"),
     ],
 )
-def test_an_option_with_another_value_is_named_with_the_first(hstree, texts, option, before, now):
+def test_an_option_with_another_value_is_named_with_the_first(run, texts, option, before, now):
     usual = ["compare", "mixed.txt", "huffman", "-o", "c", *QUICK]
-    hstree(*usual)
+    run(*usual)
     usual[usual.index(option) + 1] = now
-    (line,) = hstree(*usual, status=1).errors
+    (line,) = run(*usual, status=1).errors
     assert f"; give {option} {before}, choose another folder" in line
 
 
 @pytest.mark.parametrize("first", [("--epochs", "1"), ("--seconds", "0.2"), ("--minutes", "0.05")])
-def test_another_rule_is_named(hstree, texts, first):
+def test_another_rule_is_named(run, texts, first):
     usual = ("compare", "mixed.txt", "huffman", "-o", "c", "--dim", "8")
-    hstree(*usual, *first)
-    (line,) = hstree(*usual, "--epochs", "3", status=1).errors
+    run(*usual, *first)
+    (line,) = run(*usual, "--epochs", "3", status=1).errors
     assert f"; give {' '.join(first)}, choose another folder" in line
 
 
-def test_another_corpus_is_named(hstree, texts):
-    hstree("compare", "mixed.txt", "huffman", "-o", "c", *QUICK)
-    (line,) = hstree("compare", "corpus.txt", "huffman", "-o", "c", *QUICK, status=1).errors
+def test_another_corpus_is_named(run, texts):
+    run("compare", "mixed.txt", "huffman", "-o", "c", *QUICK)
+    (line,) = run("compare", "corpus.txt", "huffman", "-o", "c", *QUICK, status=1).errors
     assert "; give the corpus mixed.txt, choose another folder" in line
 
 
-def test_the_largest_size_of_a_vocabulary_is_named(hstree, texts):
-    hstree("vocab", "mixed.txt", "--max-size", "20", "--train-split-only", "-o", "few.tsv")
+def test_the_largest_size_of_a_vocabulary_is_named(run, texts):
+    run("vocab", "mixed.txt", "--max-size", "20", "--train-split-only", "-o", "few.tsv")
     usual = ("compare", "mixed.txt", "huffman", "-o", "c", *QUICK)
-    hstree(*usual, "--vocabulary", "few.tsv")
-    (line,) = hstree(*usual, status=1).errors
+    run(*usual, "--vocabulary", "few.tsv")
+    (line,) = run(*usual, status=1).errors
     assert re.search(r"--min-count \d+|of max_size 20|the same --vocabulary", line)
