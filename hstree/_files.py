@@ -337,19 +337,26 @@ def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> B
     another process holds the lock, OSError where the folder cannot be written, and FileFormatError
     where something else than a file is in the place of the lock.
     """
+    path = folder / LOCK
+    wrong = f"{path} is not a regular file; remove it, or choose another folder"
     while True:
         with suppress(FileExistsError):
             folder.mkdir(parents=True)
         try:
-            lock = resolved(folder / LOCK)  # which refuses a pipe or a folder
-            file = lock.open("a+b")  # NFS locks only what is read and written
+            file = path.open("a+b")  # NFS locks only what is read and written
         except FileNotFoundError:
-            if folder.is_symlink() or (folder / LOCK).is_symlink():  # which lead nowhere
-                raise
+            if any(step.is_symlink() and not step.exists() for step in (path, *path.parents)):
+                raise  # a link leads nowhere
             continue  # the folder has just been removed
+        except OSError as error:
+            if os.path.lexists(path) and not path.is_file():
+                raise FileFormatError(wrong) from error
+            raise
         try:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise FileFormatError(wrong)
             _lock(file, wait=wait or shared, shared=shared)
-            if _is_at(file, folder / LOCK):
+            if _is_at(file, path):
                 return file
         except BaseException:  # Ctrl-C too, while this waits
             file.close()

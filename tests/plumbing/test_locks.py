@@ -11,6 +11,7 @@ import pytest
 from hstree import _files
 from hstree._files import LOCK, acquire_lock, locked, remove_unused
 from hstree.errors import FileFormatError, InputError
+from tests.damage import IN_THE_PLACE
 
 #: Holds a lock until there is a line on standard input.
 HOLDER = """
@@ -124,6 +125,23 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(FileFormatError, match=r"^cannot write in [^\n]*: Not a directory$"):
         locked(tmp_path / "file" / "folder").__enter__()
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "socket", "device", "circle"])
+def test_a_lock_that_is_no_file_is_named(tmp_path, kind):
+    IN_THE_PLACE[kind](tmp_path / LOCK)
+    with pytest.raises(FileFormatError, match=f"{LOCK} is not a regular file; remove it"):
+        locked(tmp_path).__enter__()
+
+
+@pytest.mark.parametrize("name", [LOCK, "folder", "parent"])
+def test_a_link_that_leads_nowhere_is_not_waited_for(tmp_path, name):
+    folder = tmp_path / "parent" / "folder"
+    place = {LOCK: folder / LOCK, "folder": folder, "parent": folder.parent}[name]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    IN_THE_PLACE["dangling"](place)
+    with pytest.raises(FileFormatError, match="cannot write in"):
+        locked(folder).__enter__()
 
 
 def test_on_a_disk_without_locks_all_are_let_in_and_nothing_is_removed(tmp_path, monkeypatch):
