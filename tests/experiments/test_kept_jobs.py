@@ -121,11 +121,11 @@ def test_an_interruption_while_finished_jobs_are_read_leaves_the_results_as_they
     before = (tmp_path / "results.json").read_bytes()
     kept, calls = Runner.kept, []
 
-    def interrupted(self, folder, key):
+    def interrupted(self, folder, *arguments):
         calls.append(folder)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return kept(self, folder, key)
+        return kept(self, folder, *arguments)
 
     with monkeypatch.context() as patched:
         patched.setattr(Runner, "kept", interrupted)

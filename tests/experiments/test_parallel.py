@@ -31,6 +31,7 @@ TIMES = {
     "tokens_per_second",
     "vectors",
     "from_text_times_flat",
+    "cheaper",
     "checksum",
 }
 
