@@ -247,6 +247,26 @@ def test_a_changed_figure_changes_no_table(finished, folder, splits, name, chang
     assert without_times(again) == without_times(finished)
 
 
+def test_scores_of_all_tokens_are_those_of_the_model_that_is_trained_anew(
+    splits, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(results, "SAMPLE", 100)
+    stop = hstree.Seconds(1.0)
+    before = compare(splits, ["huffman"], tmp_path, stop=stop)
+    assert before.rows[0].sample is None
+    home = tmp_path / "runs/huffman/seed-0"
+    divided_result = json.loads((home / "result.json").read_bytes())
+    divided_result["parameters"] += 1
+    (home / "result.json").write_text(json.dumps(divided_result))
+    # a changed training, as of a busier machine in the same seconds
+    monkeypatch.setattr(LogBilinearTrainer, "learning_rate", lambda *_: 0.01)
+    with pytest.warns(UserWarning, match=r"result.json is damaged"):
+        again = compare(splits, ["huffman"], tmp_path, stop=stop)
+    model = hstree.load_model(home / "model")
+    assert again.rows[0].test == pytest.approx(model.perplexity(splits.test))
+    assert again.rows[0].test != pytest.approx(before.rows[0].test)
+
+
 def test_changed_scores_of_a_round_change_no_ranking(halved, splits, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_LEAST", 0.01)
     home = Path(shutil.copytree(halved.folder, tmp_path / "c"))
