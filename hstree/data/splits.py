@@ -8,7 +8,6 @@ from hstree import progress
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
 from hstree.data.vocabulary import UNK, Vocabulary
-from hstree.data.windows import Windows
 from hstree.errors import InputError
 from hstree.tree.tree import Tree
 
@@ -146,6 +145,8 @@ def overlap(corpus: Corpus) -> str | None:
             f"no word of {corpus.name} is among the {len(words):,} labels "
             f"({words[0]!r}, ...); is it in the same language and case?"
         )
+    from hstree.data.windows import Windows  # which building a tree does not need
+
     Windows(corpus, 1)  # refuses missing labels
     if corpus.n_oov <= MANY_OOV * len(corpus):
         return None

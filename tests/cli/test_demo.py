@@ -15,6 +15,6 @@ def test_it_compares_trees_and_leaves_them_behind(hstree, corpus, tmp_path, monk
         if row.tree_file:
             assert library.load(tmp_path / "out" / "demo" / row.tree_file).n_labels == 41
     assert ran.out.startswith("Comparing huffman,")
-    assert ran.out.index("\n\nUse ") < ran.out.index("\n row ")
+    assert ran.out.index("\n\nRecommended: ") < ran.out.index("\n row ")
     assert ran.out.endswith("out/demo/report.html: open it in a browser\n")
     assert len(ran.out.splitlines()) <= 25
