@@ -24,8 +24,12 @@ from hstree.tree.names import class_name, is_missing, whole_number
 PARENT_TITLES = ("source", "from", "broader")
 #: Titles of a column that numbers the rows, such as the index that pandas writes.
 _ID_TITLE = re.compile(r"|index|(?i:(.*[_ -])?id)|.*[a-z]I[Dd]|Unnamed: 0")
-#: Items of a path that messages show.
-MOST_SHOWN = 8
+#: Items of a path that messages show, and of two paths that differ above these.
+MOST_SHOWN, MOST_COMPARED = 8, 64
+#: Missing values of pandas and NumPy as text.
+MISSING_AS_TEXT = ("nan", "NaN", "<NA>", "NaT")
+#: Keys of a node of treelib's ``to_dict``, beside which children's names are no keys.
+_TREELIB_KEYS = ({"children"}, {"children", "data"})
 #: A token of Newick, or what is skipped: blanks, comments and lengths of branches.
 _NEWICK = re.compile(
     r"""(?P<skipped>\s+|\[[^\]]*\]|:\s*[-+.\w]+)"""
@@ -54,14 +58,14 @@ class Outline(NamedTuple):
         self.parents.append(parent)
         return len(self.names) - 1
 
-    def path(self, item: int) -> str:
-        """Return the names from the root down to an item, "shoes/Other"; its last ones if many.
+    def path(self, item: int, most: int = MOST_SHOWN) -> str:
+        """Return the names from the root down to an item, "shoes/Other"; the last `most` of more.
 
         An item without a name is called by its number among its siblings, "#1"; such a root is left
         out.
         """
         names = list[str]()
-        while item >= 0 and len(names) <= MOST_SHOWN:
+        while item >= 0 and len(names) <= most:
             name, parent = self.names[item], self.parents[item]
             if name is None and parent >= 0:
                 siblings = [i for i, above in enumerate(self.parents) if above == parent]
@@ -69,8 +73,8 @@ class Outline(NamedTuple):
             if name is not None:
                 names.append(name)
             item = parent
-        if len(names) > MOST_SHOWN:
-            names[MOST_SHOWN:] = ["..."]
+        if len(names) > most:
+            names[most:] = ["..."]
         return "/".join(reversed(names))
 
 
@@ -240,6 +244,11 @@ def _below(outline: Outline, item: int) -> str:
 def _members(below: Any, outline: Outline, item: int) -> Iterator[tuple[Any, Any]]:
     """Yield the names in a mapping, a list, a set or an array, and what is below each."""
     if isinstance(below, Mapping):
+        if set(below) in _TREELIB_KEYS and is_collection(below["children"]):
+            raise InputError(
+                f"below {outline.path(item)!r} is 'children' alone, as treelib's to_dict writes "
+                "it; put what it holds there, or give {child: parent}"
+            )
         yield from below.items()
         return
     if hasattr(below, "columns") or getattr(below, "ndim", 1) > 1:
@@ -277,6 +286,11 @@ def of_levels(rows: Rows, titles: Sequence[str] = ()) -> Outline:
                 f"row {number} has an empty cell before its last name; fill it, or leave out "
                 "the levels below"
             )
+        if missing := set(MISSING_AS_TEXT).intersection(names):
+            raise InputError(
+                f"row {number} has the cell {min(missing)!r}, as a missing value is written; leave "
+                "the cell empty, or give a class of this name another one"
+            )
         paths[tuple(names)] = None
         item = 0
         for name in names:
@@ -291,20 +305,25 @@ def of_levels(rows: Rows, titles: Sequence[str] = ()) -> Outline:
 def _refuse_ids(paths: Sequence[tuple[str, ...]], titles: Sequence[str]) -> None:
     """Refuse a first column that is different in each row, and so is no level above classes.
 
-    Two rows are taken as levels unless the column looks like an id.
+    Two rows are taken as levels unless the column looks like an id. A column that is titled as an
+    id may have a value in several rows, as a product in two categories; it is refused where it has
+    more values than the next one.
     """
-    first = {path[0] for path in paths}
-    if len(paths) < 2 or len(first) < len(paths):
+    first, second = {path[0] for path in paths}, {path[1] for path in paths}
+    has_id_title = bool(titles) and _ID_TITLE.fullmatch(titles[0].strip()) is not None
+    is_different = len(first) == len(paths) > 1
+    looks_like_id = has_id_title or all(re.search("[0-9]", name) for name in first)
+    if is_different and (looks_like_id or len(paths) > 2):
+        what = f"another value in each row ({quoted(paths[0][0])}, {quoted(paths[1][0])}, ...)"
+    elif has_id_title and len(first) > len(second):
+        what = f"{len(first):,} values, and the next one {len(second):,}"
+    else:
         return
-    is_id = bool(titles) and _ID_TITLE.fullmatch(titles[0].strip()) is not None
-    is_id |= all(re.search("[0-9]", name) for name in first)
-    if is_id or len(paths) > 2:
-        title = f", {titles[0]!r}," if titles else ""
-        raise InputError(
-            f"the first column{title} has another value in each row ({quoted(paths[0][0])}, "
-            f"{quoted(paths[1][0])}, ...), as ids and classes have; give levels from the top down, "
-            "leave ids out, and for a tree without levels use the builder flat"
-        )
+    title = f", {titles[0]!r}," if titles else ""
+    raise InputError(
+        f"the first column{title} has {what}, as ids and classes have; give levels from the top "
+        "down, leave ids out, and for a tree without levels use the builder flat"
+    )
 
 
 def is_parent_title(title: str) -> bool:

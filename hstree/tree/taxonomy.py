@@ -32,8 +32,8 @@ _READERS = {
     ".newick": outlines.of_newick,
     ".tree": outlines.read_darknet,
 }
-#: Missing values as pandas and NumPy write them.
-_MISSING_AS_TEXT = ("nan", "NaN", "<NA>", "NaT", "None")
+#: Missing parents as pandas, NumPy, Python, R, spreadsheets and databases write them.
+_MISSING_PARENTS = (*outlines.MISSING_AS_TEXT, "None", "NULL", "null", "NA", "N/A", "#N/A", r"\N")
 #: What else rows of two could be, for messages.
 _PAIRS = (
     "; rows of two are pairs (parent, child): if they are two levels, put the name of the root "
@@ -167,7 +167,7 @@ def content_of(outline: Outline, origin: Mapping[str, str]) -> Content:
         raise InputError(
             f"{some}{more} have no parent; a taxonomy has one root, put one above{outline.hint}"
         )
-    if roots.size and names[roots[0]] in _MISSING_AS_TEXT:
+    if roots.size and names[roots[0]] in _MISSING_PARENTS:
         raise InputError(
             f"the root is called {names[roots[0]]!r}, as a missing value is written; leave the "
             "cell of the parent empty"
@@ -235,7 +235,10 @@ def _check_leaves(outline: Outline, is_leaf: Bool) -> None:
         if name is None:
             raise InputError("a leaf of the taxonomy has no name; leaves are labels")
         if (other := first.setdefault(name, item)) != item:
-            above = [outline.path(outline.parents[leaf]) for leaf in (other, item)]
+            parents = [outline.parents[leaf] for leaf in (other, item)]
+            above = [outline.path(parent) for parent in parents]
+            if above[0] == above[1]:  # they may differ further up
+                above = [outline.path(parent, outlines.MOST_COMPARED) for parent in parents]
             raise InputError(
                 f"duplicate leaf {name!r} under {above[0] or 'the root'!r} and "
                 f"{above[1] or 'the root'!r}; rename one, since labels are unique"

@@ -203,6 +203,45 @@ def test_two_rows_have_ids_by_the_title(title):
     assert Tree.from_taxonomy(pandas.DataFrame(rows, columns=list("xyz"))).labels == ("a", "b")
 
 
+def test_a_first_column_titled_as_an_id_may_repeat():
+    pandas = pytest.importorskip("pandas", reason=PANDAS)
+    rows = [(1, "shoes", "a"), (2, "shoes", "b"), (3, "bags", "c"), (3, "bags", "d")]
+    with pytest.raises(InputError, match=r"first column, 'product_id', has 3 values, .* one 2"):
+        Tree.from_taxonomy(pandas.DataFrame(rows, columns=["product_id", "x", "y"]))
+    rows = [(1, 10, "a"), (1, 11, "b"), (2, 12, "c"), (2, 12, "d")]  # levels called by ids
+    tree = Tree.from_taxonomy(pandas.DataFrame(rows, columns=["dep_id", "kind_id", "y"]))
+    assert tree.labels == tuple("abcd")
+
+
+@pytest.mark.parametrize("missing", ["nan", "NaN", "<NA>", "NaT"])
+def test_a_missing_value_as_text_is_no_level(tmp_path, missing):
+    for last in (("r", "y", missing), ("r", missing, "y")):
+        rows = [("r", "x", "p"), ("r", "x", "q"), last]
+        path = tmp_path / "levels.csv"
+        path.write_text("\n".join(map(",".join, [("a", "b", "c"), *rows])))
+        for source in (rows, path):
+            with pytest.raises(InputError, match=f"has the cell '{missing}', as a missing value"):
+                Tree.from_taxonomy(source)
+
+
+@pytest.mark.parametrize("missing", ["nan", "None", "NULL", "null", "NA", "N/A", r"\N"])
+def test_a_missing_parent_as_text_is_no_root(tmp_path, missing):
+    path = tmp_path / "parents.csv"
+    path.write_text(f"child,parent\nr,{missing}\na,r\nb,r\n")
+    for source in (path, [(missing, "r"), ("r", "a"), ("r", "b")]):
+        with pytest.raises(InputError, match="as a missing value is written"):
+            Tree.from_taxonomy(source)
+
+
+@pytest.mark.parametrize("node", [{}, {"data": None}])
+def test_nodes_of_treelib_are_refused(node):
+    farm = {"farm": {"children": ["cow", "hen"], **node}}
+    with pytest.raises(InputError, match="below 'root' is 'children' alone, as treelib"):
+        Tree.from_taxonomy({"root": {"children": ["cat", farm], **node}})
+    clothes = {"men": ["suit", "tie"], "children": ["romper", "bib"]}
+    assert Tree.from_taxonomy({"clothes": clothes}).names == ("clothes", "men", "children")
+
+
 def test_an_index_that_may_be_a_level_is_refused():
     pandas = pytest.importorskip("pandas", reason=PANDAS)
     frame = pandas.DataFrame({"dep": ["a", "a", "b"], "kind": ["x", "y", "x"]})
@@ -273,6 +312,9 @@ def test_duplicate_leaves_are_named_with_their_paths():
     sizes = ["small", "large"]
     with pytest.raises(InputError, match="duplicate leaf 'small' under 'tops/all' and 'hats/all'"):
         Tree.from_taxonomy({"tops": {"all": sizes}, "hats": {"all": sizes}})
+    shared = {"1": {"2": {"3": {"4": {"5": {"6": {"7": {"8": {"9": sizes}}}}}}}}}
+    with pytest.raises(InputError, match=r"'small' under 'tops/1/.*/9' and 'hats/1/.*/9'; rename"):
+        Tree.from_taxonomy({"tops": shared, "hats": shared})
     with pytest.raises(InputError, match="duplicate leaf 'x' under '#1' and '#2'"):
         Tree.from_taxonomy("((x,y),(x,z));")
     with pytest.raises(InputError, match="duplicate leaf 'x' under 'the root' and 'a'"):
