@@ -41,6 +41,23 @@ def as_array(values: Any, what: str) -> Array:
     return array
 
 
+def as_table(values: Any, what: str) -> Any:
+    """Return a table of real numbers as an array (n, columns), or sparse as it is.
+
+    The columns of a DataFrame may be of nullable types. Raises InputError, which calls the values
+    `what`, when they are no such table.
+    """
+    table = values if hasattr(values, "tocsr") else as_array(values, what)
+    if table.dtype == object and table.size and all(isinstance(cell, bool) for cell in table.flat):
+        table = table.astype(bool)
+    if table.ndim != 2 or table.dtype.kind not in "biuf":
+        raise InputError(
+            f"{what} has the shape {table.shape} and the type {table.dtype}; give a table of real "
+            "numbers, with a row for each sample"
+        )
+    return table
+
+
 def axes_of(values: Any, depth: int = 0) -> tuple[int, bool]:
     """Return the number of axes of an array, or of lists, of numbers, and whether these are whole.
 

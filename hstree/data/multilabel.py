@@ -16,8 +16,9 @@ import scipy.sparse
 
 from hstree._files import read_unpacked, replacing
 from hstree._ragged import canonical_csr, offsets, segment_ids
-from hstree._text import one_line, plural, quoted, strict_text
+from hstree._text import plural, quoted, strict_text
 from hstree._typing import Array, Int64
+from hstree.data.arrays import as_table
 from hstree.errors import InputError, naming
 
 #: Bytes of a file that are read at a time.
@@ -158,8 +159,8 @@ def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
     Raises InputError when there is no sample, X has a number that is not finite, or that float32
     cannot hold, Y one that is not 0 or 1, or one of them has too many columns to be read.
     """
-    X = canonical_csr(_table(X, "X"), keep_zeros=True)
-    Y = indicator(_table(Y, "Y"), "Y")
+    X = canonical_csr(as_table(X, "X"), keep_zeros=True)
+    Y = indicator(as_table(Y, "Y"), "Y")
     if X.shape[0] != Y.shape[0]:
         raise InputError(f"X has {X.shape[0]} samples and Y {Y.shape[0]}; give labels for each")
     if X.shape[0] == 0:
@@ -182,20 +183,6 @@ def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
             pairs = zip(X.indices[here].tolist(), values[here].tolist(), strict=True)
             labels = ",".join(map(str, Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()))
             file.write(f"{labels} {' '.join(f'{j}:{value:.9g}' for j, value in pairs)}\n".encode())
-
-
-def _table(values: Any, name: str) -> Any:
-    """Return a table of real numbers, an array or sparse; messages call it `name`."""
-    try:
-        table: Any = values if scipy.sparse.issparse(values) else np.asarray(values)
-    except ValueError as error:  # rows of different lengths
-        raise InputError(f"{name} is no table: {one_line(error)}; give rows of numbers") from error
-    if table.ndim != 2 or table.dtype.kind not in "biuf":
-        raise InputError(
-            f"{name} has the shape {table.shape} and the type {table.dtype}; give a table of real "
-            "numbers, with a row for each sample"
-        )
-    return table
 
 
 def indicator(y: Any, name: str) -> Any:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from hstree._options import checked_count
 from hstree._ragged import canonical_csr, segment_ids
 from hstree._typing import Bool, Float64, Int64
+from hstree.data.arrays import as_table
 from hstree.errors import InputError
 
 
@@ -87,7 +88,7 @@ def inverse_propensity(y_train: Any, A: float = 0.55, B: float = 1.5) -> Float64
     .. [1] H. Jain, Y. Prabhu and M. Varma, "Extreme multi-label loss functions for recommendation,
        tagging, ranking & other missing label applications", KDD 2016.
     """
-    Y = _indicator(y_train)
+    Y = _indicator(y_train, "y_train")
     n_samples = np.bincount(Y.indices, minlength=Y.shape[1])
     C = (np.log(Y.shape[0]) - 1) * (B + 1) ** A
     return np.asarray(1 + C * (n_samples + B) ** -A)
@@ -98,8 +99,9 @@ def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
 
     The first two are (n, min(k, V)).
     """
-    Y, is_sparse = _indicator(y_true), scipy.sparse.issparse(y_score)
-    S: Any = canonical_csr(y_score, keep_zeros=True) if is_sparse else np.asarray(y_score)
+    Y, S = _indicator(y_true, "y_true"), as_table(y_score, "y_score")
+    is_sparse = scipy.sparse.issparse(S)
+    S = canonical_csr(S, keep_zeros=True) if is_sparse else S
     S = S.astype(np.float64, copy=False)  # unsigned numbers have no negative ones
     if S.shape != Y.shape:
         raise InputError(f"y_score has the shape {S.shape}, y_true {Y.shape}; give one score each")
@@ -119,9 +121,9 @@ def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
     return np.isin(pairs, right), first, Y
 
 
-def _indicator(y: Any) -> Any:
+def _indicator(y: Any, name: str) -> Any:
     """Return right labels (n, V) as a CSR array that stores nothing else."""
-    Y = canonical_csr(y)
-    if Y.ndim != 2 or Y.shape[0] == 0:
-        raise InputError(f"right labels of shape {Y.shape}; expected (samples, labels)")
+    Y = canonical_csr(as_table(y, name))
+    if Y.shape[0] == 0:
+        raise InputError(f"{name} has no sample; give at least one")
     return Y

@@ -12,6 +12,7 @@ from hstree.data.multilabel import read_multilabel, read_train_and_test, write_m
 from hstree.errors import InputError
 from tests.needs import shared
 
+PANDAS = "pandas is not installed: hstree[notebook]"
 TEXT = "3 4 2\n0,1 0:1 3:-2.5e-1\n 1:.5\n1\n"
 X = [[1, 0, 0, -0.25], [0, 0.5, 0, 0], [0, 0, 0, 0]]
 Y = [[1, 1], [0, 0], [0, 1]]
@@ -141,6 +142,19 @@ def test_duplicate_entries_are_written_as_their_sums(tmp_path):
         write_multilabel(tmp_path / "data.txt", features[:1], twice)
 
 
+def test_nullable_columns_are_written_and_masked_ones_refused(tmp_path):
+    pandas = pytest.importorskip("pandas", reason=PANDAS)
+    path = tmp_path / "data.txt"
+    for kind in ("Int64", "boolean", object):
+        write_multilabel(
+            path, pandas.DataFrame(X).astype("Float64"), pandas.DataFrame(Y, dtype=kind)
+        )
+        np.testing.assert_array_equal(read_multilabel(path).X.toarray(), np.float32(X))
+        np.testing.assert_array_equal(read_multilabel(path).Y.toarray(), Y)
+    with pytest.raises(InputError, match="X with masked entries"):
+        write_multilabel(path, np.ma.masked_equal(X, X[0][0]), Y)
+
+
 TOO_WIDE = scipy.sparse.csr_array((3, 2**31))
 
 
@@ -160,7 +174,7 @@ TOO_WIDE = scipy.sparse.csr_array((3, 2**31))
         ([[1j]] * 3, Y, "X has the shape (3, 1) and the type complex128"),
         ([["a"]] * 3, Y, "X has the shape (3, 1) and the type <U1"),
         (np.array([[10**400]] * 3, object), Y, "X has the shape (3, 1) and the type object"),
-        ([[1], [2, 3], []], Y, "X is no table"),
+        ([[1], [2, 3], []], Y, "X of different lengths"),
         (X, None, "Y has the shape () and the type object"),
         (X, [0, 1, 0], "Y has the shape (3,)"),
     ],

@@ -12,6 +12,7 @@ from hstree.metrics import (
     propensity_scored_precision_at_k,
 )
 
+PANDAS = "pandas is not installed: hstree[notebook]"
 LAYOUTS = [np.asarray, scipy.sparse.csr_array, scipy.sparse.csc_matrix]
 
 
@@ -91,10 +92,29 @@ def test_scores_of_any_type_are_ranked(dtype):
     assert precision_at_k(right, scipy.sparse.csr_array(right.astype(dtype)), k=2) == 1
 
 
+def test_columns_of_nullable_types_are_ranked():
+    pandas = pytest.importorskip("pandas", reason=PANDAS)
+    Y, S = problem()
+    for right, scores in (("Int64", "Float64"), ("boolean", "Float32"), (object, object)):
+        pair = pandas.DataFrame(Y).astype(right), pandas.DataFrame(S).astype(scores)
+        for metric in (precision_at_k, ndcg_at_k):
+            assert metric(*pair, 3) == pytest.approx(metric(Y, S, 3))
+        assert inverse_propensity(pair[0]) == pytest.approx(inverse_propensity(Y))
+
+
+@pytest.mark.parametrize("wrong", [[["a", "b"]], [[1, None]], [[1j, 0]], [1, 0], [[1], [1, 0]]])
+def test_what_is_no_table_of_numbers_is_refused_in_one_line(wrong):
+    for pair in ((wrong, [[0.5, 0.2]]), ([[1, 0]], wrong)):
+        with pytest.raises(InputError, match=r"\Ay_(true|score) [^\n]+\Z"):
+            ndcg_at_k(*pair)
+    with pytest.raises(InputError, match="y_train "):
+        inverse_propensity(wrong)
+
+
 def test_shapes_that_differ_are_refused():
     with pytest.raises(InputError, match=r"y_score has the shape \(1, 2\)"):
         precision_at_k([[1]], [[1.0, 2.0]])
     with pytest.raises(InputError, match="one for each label"):
         propensity_scored_precision_at_k([[1]], [[1.0]], [1.0, 2.0])
-    with pytest.raises(InputError, match="right labels of shape"):
+    with pytest.raises(InputError, match=r"y_true has the shape \(2,\)"):
         precision_at_k([1, 0], [1.0, 0.0])
