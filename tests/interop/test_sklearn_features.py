@@ -200,6 +200,13 @@ def test_counts_times_a_factor_make_a_label_tree(factor):
     assert ProbabilisticLabelTreeClassifier().fit(X, y).score(X, y) > 0.9
 
 
+def test_lengths_above_the_range_of_float64_make_a_label_tree():
+    X, y = problem()
+    X = np.sign(X) * 1e308
+    model = ProbabilisticLabelTreeClassifier(scaling="none").fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
 @softmaxes
 @pytest.mark.parametrize("layout", [scipy.sparse.csr_array, scipy.sparse.csr_array.toarray])
 @pytest.mark.parametrize("factor", [1e20, 1e-25, 1e200, 1e-200, -1e20])

@@ -415,7 +415,9 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             # A power of two is divided out, so that squares neither overflow nor vanish
             exponent = np.frexp(largest_feature(X))[1]
             data = np.ldexp(X.data.astype(np.float64), -exponent)
-            length = float(np.ldexp(np.sqrt(np.vdot(data, data) / n) or 1, exponent))
+            with np.errstate(over="ignore"):  # the largest number is near enough
+                length = float(np.ldexp(np.sqrt(np.vdot(data, data) / n) or 1, exponent))
+            length = min(length, np.finfo(float).max)
         self._scale = _FeatureScale(np.empty(0, np.int64), np.empty(0), 1 / length)
 
     def _scaled(self, X: Any) -> Any:
