@@ -141,6 +141,12 @@ def test_lines_tokens_and_ids_are_texts(method):
         ("huffman", ({"a": 2**63},), "sum is above"),
         ("huffman", ({"a": 2**64},), "the count of 'a'"),
         ("huffman", ([],), "empty"),
+        (
+            "huffman",
+            (np.array([[3], [2], [1]]),),
+            r"shape \(3, 1\) may be counts or token ids; give",
+        ),
+        ("huffman", (np.array([[3, 2, 1]]),), r"shape \(1, 3\) may be counts or token ids; give"),
         ("huffman", (ROWS,), "vectors come without counts; add them .counts=,"),
         ("huffman", (csr_array(ROWS),), "huffman takes a vocabulary, not a csr_array; give counts"),
         ("gmm", (csr_array(ROWS),), r"gmm takes word vectors, not a csr_array; give an array"),

@@ -215,6 +215,12 @@ def _typed(
         raise OptionError.about("counts", "are those of vectors, and the input is none")
     if is_vectors:
         return WordVectors.of(input, labels, counts)
+    shape = getattr(input, "shape", ())
+    if method.takes is Vocabulary and axes == 2 and 1 in shape and not is_table:
+        raise InputError(
+            f"an array of shape {tuple(shape)} may be counts or token ids; give counts as "
+            "array.ravel(), lines of token ids as a list of arrays"
+        )
     if is_counts:
         return Vocabulary.of(input, labels)
     is_text = method.takes is not WordVectors and hasattr(input, "__iter__")
