@@ -275,7 +275,7 @@ def _warn_of_seen(text: Any, model: "Model[Any] | Ensemble") -> None:
 
 def _warn_of_unk(scores: Mapping[str, Any], model: "Model[Any] | Ensemble") -> None:
     """Warn where unknown words were scored as an ``<unk>`` that occurs in no training text."""
-    from hstree.data.vocabulary import UNK
+    from hstree.data.vocabulary import UNK, unk_min_count
 
     vocabulary = model.vocabulary
     counts = vocabulary.counts
@@ -284,7 +284,8 @@ def _warn_of_unk(scores: Mapping[str, Any], model: "Model[Any] | Ensemble") -> N
     warn(
         f"{UNK} has the count 0 among the model's words, and {scores['oov']:,} of "
         f"{scores['tokens']:,} tokens are scored as it: the perplexity depends on a word without "
-        "training; train with a min_count (--min-count) of 2 or more"
+        "training; train with a min_count (--min-count) of "
+        f"{unk_min_count(vocabulary, counts)} or more"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from hstree import progress
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
-from hstree.data.vocabulary import UNK, Vocabulary
+from hstree.data.vocabulary import UNK, Vocabulary, unk_min_count
 from hstree.errors import InputError
 from hstree.tree.tree import Tree
 
@@ -175,5 +175,6 @@ def untrained_unk(train: Corpus, *held_out: Corpus) -> str | None:
         f"{UNK} never occurs in the training split, and {n:,} of {len(part):,} tokens "
         f"({n / len(part):.2%}) of lines {part.lines[0] + 1:,} to {part.lines[1]:,} of {part.name} "
         "are scored as it: figures and their order depend on a word without training; choose the "
-        "words, also those of a tree, with a min_count (--min-count) of 2 or more"
+        "words, also those of a tree, with a min_count (--min-count) of "
+        f"{unk_min_count(train.vocabulary, train.counts)} or more"
     )

@@ -272,6 +272,18 @@ def automatic_count(words: Sequence[str], counts: Int64, unk: bool | None = None
     return 2 if is_repeated.any() else 1
 
 
+def unk_min_count(vocabulary: Vocabulary, counts: Int64) -> int:
+    """Return the smallest `min_count` that maps words of a text to ``<unk>``; 2 if it has no words.
+
+    `counts` are those of the words of the vocabulary in the text, all of whose words are in it.
+    """
+    is_word = counts > 0
+    for special in (vocabulary.unk, vocabulary.eos):
+        if special is not None:
+            is_word[vocabulary.index(special)] = False
+    return int(counts[is_word].min()) + 1 if is_word.any() else 2
+
+
 def ranked(words: Sequence[str], counts: Int64) -> tuple[list[str], Int64]:
     """Return words and their counts by descending count, ties by word in code-point order."""
     order = np.argsort(-counts, kind="stable")

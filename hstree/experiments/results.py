@@ -814,7 +814,7 @@ def kept_struct(path: Path, kind: type[T]) -> T | None:
     try:
         return read_kept(path, kind)
     except FileFormatError as error:
-        warnings.warn(f"{error}; what it is of is made anew", stacklevel=3)
+        warnings.warn(f"{error}; its content is computed again", stacklevel=3)
         return None
 
 

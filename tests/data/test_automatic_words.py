@@ -1,5 +1,6 @@
 """Words that no option chooses: those that occur once in the training split become <unk>."""
 
+import re
 from collections import Counter
 
 import pytest
@@ -129,6 +130,17 @@ def test_an_unk_that_training_never_saw_is_named():
     assert untrained_unk(*(part.with_vocabulary(every) for part in splits)) is None  # trained
     splits = Splits.of(["a b"] * 10).over_training_words(min_count=1)
     assert untrained_unk(*splits) is None  # no <unk>
+
+
+@pytest.mark.parametrize("least", [1, 2, 3, 5])
+def test_the_advice_is_a_min_count_that_trains_unk(least):
+    """Also where the words that occur once are left out already, but there are none."""
+    text = [*["a b c"] * 16, "d " * least, "a", "a new", "b new"]
+    splits = Splits.of(text).over_training_words(min_count=least)
+    message = untrained_unk(*splits)
+    advised = int(re.search(r"\(--min-count\) of (\d+) or more", message).group(1))
+    assert advised > least
+    assert untrained_unk(*Splits.of(text).over_training_words(min_count=advised)) is None
 
 
 def test_a_tree_gives_its_labels(tmp_path):
