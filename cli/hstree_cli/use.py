@@ -197,9 +197,9 @@ def score(
     line, position, word, log_prob, is_oov, one line per token; a word that is not in the
     vocabulary is scored as <unk>. Beside such a table on standard output, the summary
     is on standard error. Contexts run over line ends. Logarithms are natural:
-    divide by 2.302585 for base 10, as in ARPA tools. Standard input is scored as it
-    arrives and not kept. Control characters in words are printed escaped, but not in
-    a file named by -o.
+    divide by 2.302585 for base 10, as in ARPA tools. Standard input is scored in parts
+    and not kept: the first lines are printed after a million tokens, or at its end.
+    Control characters in words are printed escaped, but not in a file named by -o.
     """
     from hstree import progress
     from hstree._compiled import if_it_pays

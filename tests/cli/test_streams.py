@@ -1,4 +1,4 @@
-"""`score -` and `predict -`: standard input is answered as it arrives, and none of it is kept."""
+"""`score -` and `predict -`: none of standard input is kept, and `predict -` answers each line."""
 
 import io
 import json
