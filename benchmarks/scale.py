@@ -4,7 +4,7 @@ Every row is measured in a process of its own, with those that it starts. Such a
 what its row needs alone: modules that others need would count as memory of all. Inputs are made
 once, from a seed, and kept in a folder beside the results (``--folder``).
 
-    python -m benchmarks.scale --what texts --tokens 100000000 --jobs 1 2
+    python -m benchmarks.scale --what texts --tokens 100000000
     python -m benchmarks.scale --what jobs --corpus ptb.train.txt --jobs 1 2
     python -m benchmarks.scale --what vectors --labels 3000000 --dim 16 --jobs 2
 """
@@ -59,18 +59,17 @@ def main() -> None:
 
 def texts(options: Namespace) -> Iterator[table.Row]:
     """Count and encode Zipf texts, from an empty cache folder; then read windows of them."""
-    for tokens, jobs in product(options.tokens, options.jobs):
+    for tokens in options.tokens:
         path = zipf_text(options.folder / f"zipf-{tokens}.txt", tokens)
         cache = options.folder / "cache"
         shutil.rmtree(cache, ignore_errors=True)
-        read = cost(read_text, path, cache, jobs)
+        read = cost(read_text, path, cache)
         megabytes = path.stat().st_size / 1e6
         disk = sum(file.stat().st_size for file in cache.iterdir()) / 2**20
         windows = cost(read_windows, path, cache)
         shutil.rmtree(cache)
         yield {
             "tokens": tokens,
-            "jobs": jobs,
             "seconds": read["seconds"],
             "CPU s": read["CPU s"],
             "MB/s": megabytes / read["seconds"],
@@ -81,9 +80,9 @@ def texts(options: Namespace) -> Iterator[table.Row]:
         }
 
 
-def read_text(path: Path, cache: Path, jobs: int) -> int:
+def read_text(path: Path, cache: Path) -> int:
     """Count the words of a text, encode it and choose its vocabulary; return the words."""
-    return len(Corpus.read(path, min_count=1, cache=cache, n_jobs=jobs).vocabulary)
+    return len(Corpus.read(path, min_count=1, cache=cache).vocabulary)
 
 
 def read_windows(path: Path, cache: Path) -> None:

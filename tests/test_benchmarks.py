@@ -171,7 +171,7 @@ OF_TEXTS = {
         "tree",
         ["flat", "classes + ngrams", "2 x classes + ngrams"],
     ),
-    "scale": ("--tokens 5000 --folder texts", "tokens", [5000] * 2),
+    "scale": ("--tokens 5000 --folder texts", "tokens", [5000]),
 }
 
 

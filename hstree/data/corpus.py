@@ -167,7 +167,6 @@ class Corpus:
         lower: bool = False,
         text: bool = False,
         cache: str | os.PathLike[str] | None = None,
-        n_jobs: int | None = None,
     ) -> Corpus:
         """Read a text with one sentence per line and white space between words (see `encoding`).
 
@@ -195,10 +194,6 @@ class Corpus:
             Read a file as a text even if it looks like something else: ``.csv``, ``.json``, ...
         cache : path, optional
             Folder for encoded texts; see `encoding.encode`.
-        n_jobs : int, optional
-            Parts of the text that are read at a time, of more than 32 MiB of files, with the extra
-            `fast` (default: 1, or what `joblib.parallel_config` says; -1: all cores). The result
-            does not depend on it.
 
         Raises
         ------
@@ -214,7 +209,7 @@ class Corpus:
             location = str(source)
         else:
             location = os.path.abspath(source)
-        encoded = encode(open_source(source, text=text), lower=lower, cache=cache, n_jobs=n_jobs)
+        encoded = encode(open_source(source, text=text), lower=lower, cache=cache)
         encoded = replace(encoded, location=location)
         return cls._over(encoded, vocabulary, min_count, max_size, unk)
 

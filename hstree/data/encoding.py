@@ -9,9 +9,6 @@ Words are separated by ASCII white space (space, tab, carriage return, vertical 
 in word2vec, fastText and awk: a no-break space is part of its word. Lines end at ``\n`` alone.
 Every line, an empty one too, ends with ``<eos>``; a last line without ``\n`` is a line, and no
 line follows a last ``\n``.
-
-Several threads encode parts of a large text, each with numbers of its own, in files beside the
-others; these are then replaced by the numbers of the whole text, which gives the same bytes.
 """
 
 import base64
@@ -29,20 +26,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from hstree import progress
-from hstree._compiled import backend, in_threads, limited_threads, stop_flag
-from hstree._files import (
-    CACHE_VARIABLE,
-    cache_folder,
-    is_writable,
-    replacing,
-    temporary,
-)
-from hstree._jobs import n_parallel, on_cluster
+from hstree._files import CACHE_VARIABLE, cache_folder, is_writable, replacing
 from hstree._text import strict_text
 from hstree._typing import Int32, Int64, Integer
 from hstree.data.memory import give_back
-from hstree.data.sources import BLOCK_BYTES, Part, Source, TextFile, open_source
+from hstree.data.sources import BLOCK_BYTES, Source, open_source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError
 
@@ -52,15 +40,11 @@ _EOS_TYPE = 0
 #: Numbers of a file that are read at a time, or more where there are more types.
 _BLOCK = 1 << 18
 _ENDINGS = (".ids.npy", ".line_start.npy", ".json")
-#: Bytes of a text behind which compiled code, which takes a second to load, numbers its words.
-LARGE = 1 << 24
 # NUL marks line ends among the words of a block; no text contains it (`strict_text`).
 _LINE_END = b"\0"
 
 #: Ids of tokens, and the offsets behind the ends of their lines.
 _Piece = tuple[Int32, Int64]
-#: Files of the ids of a part and of its ends of lines, its words with spaces between, their counts.
-_EncodedPart = tuple[Path, Path, bytes, Int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,15 +67,13 @@ def encode(
     *,
     lower: bool = False,
     cache: str | os.PathLike[str] | None = None,
-    n_jobs: int | None = None,
 ) -> EncodedText:
     """Encode a text, or open the encoded text that an earlier run left in the folder `cache`.
 
     The default folder is ``$HSTREE_CACHE``, else ``$XDG_CACHE_HOME/hstree``, else
     ``~/.cache/hstree``. Where it is read-only, a temporary folder is used instead, which is removed
     when the program ends. If `lower`, every word is lower-cased. O(tokens) time; O(types) memory.
-    Files of more than 32 MiB together are encoded by `n_jobs` threads, where functions are
-    compiled. Raises InputError when the text is empty, unreadable or not UTF-8, and FileFormatError
+    Raises InputError when the text is empty, unreadable or not UTF-8, and FileFormatError
     when the disk of the cache folder is full.
     """
     name = f"{source.key()}{'-lower' if lower else ''}"
@@ -102,15 +84,7 @@ def encode(
         entry = Path(_temporary_folder().name) / name
         if text := _opened(entry, source.name, lower):
             return text
-    n, parts = 1 if on_cluster() else n_parallel(n_jobs), list[Part]()
-    if n > 1 and isinstance(source, TextFile) and backend("data") is not None:
-        parts = source.parts()
-    try:
-        _write(entry, source, lower, parts, n)
-    except InputError:
-        if not parts:
-            raise
-        _write(entry, source, lower, [], 1)  # which says where in the text the fault is
+    _write(entry, source, lower)
     if text := _opened(entry, source.name, lower):
         give_back()
         return text
@@ -164,21 +138,16 @@ class _WordNumbers:
 
 
 def pieces_of(
-    name: str, blocks: Iterator[bytes], lower: bool, about: dict[str, Any], large: int = LARGE
+    name: str, blocks: Iterator[bytes], lower: bool, about: dict[str, Any]
 ) -> Iterator[_Piece]:
     """Yield the ids of whole words, and the offsets behind the ends of their lines.
 
-    Compiled functions number the words behind `large` bytes of the `blocks` of a text.
-
     At the end, `about` gets the hash of the text, and its words.
     """
-    numbers: Any = _WordNumbers()
-    digest, n_bytes, n_tokens = hashlib.sha256(), 0, 0
+    numbers = _WordNumbers()
+    digest = hashlib.sha256()
+    n_tokens = 0
     for whole, text in whole_words(name, blocks, digest):
-        n_bytes += len(whole)
-        is_large = n_bytes > large and isinstance(numbers, _WordNumbers)
-        if is_large and (module := backend("data")) is not None:
-            numbers = module.WordNumbers(numbers.words())
         ids, ends = numbers.ids(text.lower().encode() if lower else whole)
         ends += n_tokens
         n_tokens += len(ids)
@@ -213,53 +182,6 @@ def whole_words(name: str, blocks: Iterator[bytes], digest: Any) -> Iterator[tup
         yield whole, text
 
 
-def _merged(
-    parts: list[Part], lower: bool, about: dict[str, Any], folder: Path, n_threads: int
-) -> Iterator[_Piece]:
-    """Yield what `pieces_of` does, from parts of a text that several threads encode.
-
-    At the end, `about` gets the words and their counts.
-    """
-    numbers = backend("data").WordNumbers(EOS.encode())
-    counts, n_tokens = np.zeros(1, np.int64), 0
-    work = functools.partial(_encode_part, lower=lower, folder=folder)
-    title = f"encoding {parts[0].name}"
-    with progress.task(title, len(parts), "parts") as task, limited_threads(n_threads):
-        for _, result in in_threads(work, enumerate(parts)):
-            ids_path, starts_path, words, part_counts = result
-            # (types of the part,) their numbers in the text
-            number, _ = numbers.ids(words + b" ")
-            counts = np.pad(counts, (0, max(0, 1 + int(number.max()) - len(counts))))
-            counts[number] += part_counts
-            for ids in _blocks(ids_path, _ID):
-                yield number[ids], np.empty(0, _START)
-            for ends in _blocks(starts_path, _START):
-                yield np.empty(0, _ID), ends + n_tokens
-            n_tokens += int(part_counts.sum())
-            ids_path.unlink()
-            starts_path.unlink()
-            give_back()
-            task.advance()
-    about["words"], about["counts"] = numbers.words(), counts
-
-
-def _encode_part(job: tuple[int, Part], lower: bool, folder: Path) -> _EncodedPart:
-    """Encode a part of a text, with numbers of its own, into files of a folder."""
-    number, part = job
-    ids_path, starts_path = folder / f"{number}.ids", folder / f"{number}.starts"
-    about: dict[str, Any] = {}
-    stop = stop_flag.get()
-    with ids_path.open("wb") as ids_file, starts_path.open("wb") as starts_file:
-        for ids, ends in pieces_of(part.name, part.blocks(), lower, about, large=0):
-            if stop[0]:
-                break
-            ids_file.write(ids.data)
-            starts_file.write(ends.data)
-    words = about.get("words", b"")
-    counts = _counts(ids_path, 0, 1 + words.count(b" "))
-    return ids_path, starts_path, words, counts
-
-
 def _blocks(path: Path, dtype: np.dtype[Any], offset: int = 0, size: int = _BLOCK) -> Iterator[Any]:
     """Yield the numbers of a file from a byte on, some at a time."""
     with path.open("rb") as file:
@@ -276,8 +198,8 @@ def _counts(path: Path, offset: int, n_types: int) -> Int64:
     return counts
 
 
-def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_threads: int) -> None:
-    """Encode `source`, in one pass or by its parts; the files are put in place when complete."""
+def _write(entry: Path, source: Source, lower: bool) -> None:
+    """Encode `source` in one pass; the files are put in place when complete."""
     about: dict[str, Any] = {}
     n_tokens = n_lines = 0
     ids_path, start_path, about_path = (Path(f"{entry}{ending}") for ending in _ENDINGS)
@@ -285,7 +207,6 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_thread
         # Renamed in reverse order: the description appears after the arrays.
         with (
             replacing(about_path) as about_file,
-            temporary(entry.parent) as folder,
             replacing(start_path) as start_file,
             replacing(ids_path) as ids_file,
         ):
@@ -293,10 +214,7 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_thread
             _write_header(start_file, _START, 0)
             before = ids_file.tell()  # the size of a header
             start_file.write(np.zeros(1, _START).data)
-            pieces = pieces_of(source.name, source.blocks(), lower, about)
-            if parts:
-                pieces = _merged(parts, lower, about, folder, n_threads)
-            for ids, ends in pieces:
+            for ids, ends in pieces_of(source.name, source.blocks(), lower, about):
                 ids_file.write(ids.astype(_ID, copy=False).data)
                 start_file.write(ends.astype(_START, copy=False).data)
                 n_tokens, n_lines = n_tokens + len(ids), n_lines + len(ends)
@@ -306,10 +224,10 @@ def _write(entry: Path, source: Source, lower: bool, parts: list[Part], n_thread
             _write_header(ids_file, _ID, n_tokens)
             ids_file.flush()
             n_types = 1 + about["words"].count(b" ")
-            counts = about["counts"] if parts else _counts(Path(ids_file.name), before, n_types)
+            counts = _counts(Path(ids_file.name), before, n_types)
             about = {
                 "format": _FORMAT,
-                "sha256": source.key() if parts else about["sha256"],
+                "sha256": about["sha256"],
                 # One string takes a fraction of the memory of a list.
                 "types": about["words"].decode(),
                 "counts": base64.b64encode(counts.astype(_START, copy=False).data).decode(),

@@ -13,9 +13,8 @@ import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from glob import glob, has_magic
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -29,10 +28,6 @@ from hstree.errors import InputError, explained
 BLOCK_BYTES = 1 << 20
 #: Name of the text that ``-`` is.
 STANDARD_INPUT = "standard input"
-#: Bytes of a part of a large text, which one job encodes.
-PART_BYTES = 1 << 24
-#: Bytes of text in one byte of a packed file, about.
-_PACKED_RATIO = 3
 _BLOCK_LINES = 4096
 _WHITES = " \t\n\r\v\f"
 _WHITE = re.compile(f"[{_WHITES}]+")
@@ -92,22 +87,6 @@ def open_source(
     return TextFile(Path(source), text=text)
 
 
-@dataclass(frozen=True)
-class Part:
-    """Ranges of a text's files, in their order, that a job reads."""
-
-    name: str
-    ranges: list[tuple[Path, int, int]]  #: file, first byte, and the one after the last
-    changed: list[tuple[int, int]]  #: size and time of last change of each file
-
-    def blocks(self) -> Iterator[bytes]:
-        """Yield the (unpacked) text; InputError when a file changed since the text's key."""
-        for block, _ in _read(self.ranges):
-            yield block
-        if self.changed != [_changed(path) for path, _, _ in self.ranges]:
-            raise InputError(f"{self.name} changed while it was read; try again")
-
-
 class TextFile:
     """A text file, or several: the files of a folder in the order of their paths, or a list.
 
@@ -151,11 +130,8 @@ class TextFile:
         """Yield the (unpacked) text; refuse one that is none, or that changed since its key."""
         digest = hashlib.sha256()
         size = sum(file.stat().st_size for file in self._files if file.exists())
-        if not self._key:
-            self._changed = list(map(_changed, self._files))
-        ranges = [(file, 0, -1) for file in self._files]
         with progress.task(f"reading {self.name}", total=size or None, unit="bytes") as task:
-            for block, n_read in _read(ranges, sniffs=not self._is_text, kept=self._kept):
+            for block, n_read in _read(self._files, sniffs=not self._is_text, kept=self._kept):
                 digest.update(block)
                 yield block
                 task.advance(n_read)
@@ -163,52 +139,31 @@ class TextFile:
             raise InputError(f"{self.name} changed while it was read; try again")
         self._key = digest.hexdigest()
 
-    def parts(self) -> list[Part]:
-        """Cut the text, after its key, into parts of about `PART_BYTES`; none if it is small.
-
-        Plain files are cut at ends of lines, packed files not at all.
-        """
-        parts: list[Part] = []
-        if self._kept:
-            return parts
-        weight = PART_BYTES  # of the last part, which is full now
-        for path, changed in zip(self._files, self._changed, strict=True):
-            is_packed = path.suffix in UNPACK
-            for start, stop in [(0, -1)] if is_packed else pairwise(_cuts(path, changed[0])):
-                if weight >= PART_BYTES:
-                    parts.append(Part(self.name, [], []))
-                    weight = 0
-                parts[-1].ranges.append((path, start, stop))
-                parts[-1].changed.append(changed)
-                weight += _PACKED_RATIO * changed[0] if is_packed else stop - start
-        return parts if len(parts) > 1 else []
-
 
 def _read(
-    ranges: Iterable[tuple[Path, int, int]], *, sniffs: bool = False, kept: BinaryIO | None = None
+    files: Iterable[Path], *, sniffs: bool, kept: BinaryIO | None
 ) -> Iterator[tuple[bytes, int]]:
-    """Yield the blocks of ranges of files, and the bytes that were read of the file for each.
+    """Yield the blocks of some files, and the number of bytes of the file that each one took.
 
-    A range that stops at -1 ends with its file. If `sniffs`, files that are no text are refused.
+    If `sniffs`, files that are no text are refused. `kept` is read instead of the files.
     """
     end = b"\n"
-    for path, start, stop in ranges:
+    for path in files:
         with explained(f"read {path}"), nullcontext(kept) if kept else open_regular(path) as raw:
-            raw.seek(start)
+            raw.seek(0)
             read = unpacked(raw, path.suffix, is_bounded=False)
-            before, left = start, sys.maxsize if stop < 0 else stop - start
-            block = read(min(BLOCK_BYTES, left))
-            if start == 0:
-                _check_beginning(block, path, sniffs)
-            left -= len(block)
-            mark = BYTE_ORDER_MARK if start == 0 else b""
-            # The last line of the file before ends there.
-            block = (b"" if end == b"\n" else b"\n") + block.removeprefix(mark)
+            before = 0
+            block = read(BLOCK_BYTES)
+            _check_beginning(block, path, sniffs)
+            # The last line of the previous file ends here.
+            line_end = b"" if end == b"\n" else b"\n"
+            block = line_end + block.removeprefix(BYTE_ORDER_MARK)
             while block:
-                yield block, raw.tell() - before
+                position = raw.tell()
+                yield block, position - before
                 end = block[-1:]
-                before, block = raw.tell(), read(min(BLOCK_BYTES, left))
-                left -= len(block)
+                before = position
+                block = read(BLOCK_BYTES)
 
 
 def _check_beginning(block: bytes, name: object, sniffs: bool) -> None:
@@ -218,29 +173,6 @@ def _check_beginning(block: bytes, name: object, sniffs: bool) -> None:
     if sniffs and (numbers := numbers_per_word(block)):
         looks = f"looks like {_VECTORS[0]} ({numbers} numbers after each word)"
         raise _refused(f"{name} {looks}", _VECTORS[1])
-
-
-def _changed(path: Path) -> tuple[int, int]:
-    """Return the size of a file and the time of its last change, zeros where there is none."""
-    try:
-        about = path.stat()
-    except OSError:
-        return 0, 0
-    return about.st_size, about.st_mtime_ns
-
-
-def _cuts(path: Path, size: int) -> list[int]:
-    """Return where parts of a plain file begin, at lines, `PART_BYTES` or more apart; its size."""
-    cuts = [0]
-    with explained(f"read {path}"), open_regular(path) as file:
-        while cuts[-1] + 2 * PART_BYTES <= size:
-            at, end = cuts[-1] + PART_BYTES, -1
-            file.seek(at)
-            while end < 0 and (block := file.read(1 << 16)):
-                end = block.find(b"\n")
-                at += len(block) if end < 0 else end + 1
-            cuts.append(min(at, size))
-    return [*cuts, size]
 
 
 def standard_input_blocks(text: bool = False) -> Iterator[bytes]:

@@ -1,6 +1,5 @@
 """Encoding: texts come back from their ids, for any blocks; damaged cache entries are rebuilt."""
 
-import gzip
 import hashlib
 import itertools
 import multiprocessing
@@ -9,19 +8,16 @@ import re
 import tracemalloc
 from itertools import pairwise
 
-import joblib
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hstree._compiled import numpy_alone
-from hstree.data import encoding, sources
+from hstree.data import encoding
 from hstree.data.encoding import encode
-from hstree.data.sources import BLOCK_BYTES, TextFile, open_source
+from hstree.data.sources import BLOCK_BYTES, TextFile
 from hstree.errors import FileFormatError, InputError
 from tests.limits import full_disk
-from tests.needs import NUMBA
 from tests.texts import contents
 
 PIECES = [
@@ -82,68 +78,6 @@ def test_ids_say_the_text_back_whatever_the_blocks(tmp_path_factory, text, posit
     assert first_places == sorted(first_places)
     assert encoded.sha256 == hashlib.sha256(text.encode()).hexdigest()
     assert (encoded.name, encoded.lower) == ("given", lower)
-
-
-def test_kernels_number_the_words_of_a_large_text_as_a_dictionary_does(tmp_path):
-    pytest.importorskip("numba", reason=NUMBA)
-    rng = np.random.default_rng(0)
-    odd = "\n".join(PIECES).encode()
-    blocks = [b"a b c\n" * (encoding.LARGE // 6 + 1)]
-    for _ in range(3):
-        numbers = rng.integers(0, 10**6, 40_000)
-        blocks.append(b" ".join(b"%d" % n + b"x" * (n % 11) for n in numbers) + b"\n" + odd)
-    compiled = encode(Given(blocks), cache=tmp_path / "compiled")
-    with numpy_alone():
-        expected = encode(Given(blocks), cache=tmp_path / "numpy")
-    np.testing.assert_array_equal(compiled.ids, expected.ids)
-    np.testing.assert_array_equal(compiled.line_start, expected.line_start)
-    assert compiled.types == expected.types
-    assert len(compiled.types) > 1 << 16  # the first tables were full
-
-
-@pytest.fixture
-def folder_of_parts(tmp_path, monkeypatch):
-    """A folder of texts that is cut into parts."""
-    monkeypatch.setattr(sources, "PART_BYTES", 1_000)
-    folder = tmp_path / "texts"
-    folder.mkdir()
-    rng = np.random.default_rng(0)
-    lines = [" ".join(f"w{n}é" for n in rng.zipf(1.3, 7) % 500) for _ in range(400)]
-    (folder / "a.txt").write_text("\ufeff" + "\n".join(lines))  # its last line has no end
-    (folder / "b.txt").write_text("")
-    (folder / "c.txt.gz").write_bytes(gzip.compress("\n".join(lines[:200]).encode()))
-    (folder / "d.txt").write_text("x" * 5_000 + "\n\nThe end \r\n")
-    return folder
-
-
-@pytest.mark.parametrize("lower", [False, True])
-def test_two_jobs_give_the_bytes_of_one(tmp_path, folder_of_parts, lower):
-    pytest.importorskip("numba", reason=NUMBA)
-    for n_jobs in (1, 2):
-        source = open_source(folder_of_parts)
-        encode(source, lower=lower, cache=tmp_path / f"{n_jobs}", n_jobs=n_jobs)
-    assert len(source.parts()) > 5
-    assert contents(tmp_path / "1") == contents(tmp_path / "2")
-
-
-def test_jobs_are_those_of_an_ambient_configuration(tmp_path, folder_of_parts, monkeypatch):
-    pytest.importorskip("numba", reason=NUMBA)
-    n_parts = []
-    monkeypatch.setattr(sources.Part, "blocks", lambda part: n_parts.append(1) or iter([b"a\n"]))
-    with joblib.parallel_config("threading", n_jobs=2):
-        encode(open_source(folder_of_parts), cache=tmp_path / "cache")
-    assert len(n_parts) > 5
-
-
-def test_a_fault_in_a_part_is_named_by_its_place_in_the_text(tmp_path, folder_of_parts):
-    with (folder_of_parts / "a.txt").open("ab") as file:
-        file.write(b"\nbad \xff byte\n" + b"more lines\n" * 500)
-    with (
-        joblib.parallel_config("threading", n_jobs=2),
-        pytest.raises(InputError, match="texts: byte 0xff at line 401, byte offset"),
-    ):
-        encode(open_source(folder_of_parts), cache=tmp_path / "cache")
-    assert contents(tmp_path / "cache") == {}
 
 
 @pytest.mark.parametrize("blocks", [[], [b""], [b"", b""]])
