@@ -1,20 +1,15 @@
-"""Compiled loops of builders: exchange of words between classes, mixtures of Gaussians, k-means."""
+"""Compiled loops of builders: exchange of words between classes, and k-means."""
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from hstree._compiled import in_parts, jit, jit_exact, stop_flag, takes
-from hstree._typing import Array, Bool, Float64, Int64
-from hstree.builders.gmm import LEAST_SHARE, LEAST_VARIANCE, VARIANCE_FLOOR
+from hstree._compiled import jit, jit_exact, stop_flag, takes
+from hstree._typing import Array, Int64
 from hstree.builders.shared.nodes import Nodes
 
 #: Rows that are summed in float32; sums of such pieces are float64.
 PIECE = 256
-#: Rows of a node above which threads share them, and those that a thread gets at a time.
-MANY, PART = 1 << 17, 1 << 14
 
 
 @jit_exact
@@ -75,16 +70,6 @@ def _move_words(words, pairs, classes, least, rows):
     return total, moves
 
 
-# Mixtures of two Gaussians: one pass over the rows does the E-step and the sums of the next M-step.
-# Then k-means.
-
-
-@jit
-def _expit(x):
-    small = math.exp(-abs(x))
-    return (1.0 if x >= 0 else small) / (1.0 + small)
-
-
 @jit
 def _dot(X, i, vector):
     total = np.float32(0)
@@ -105,156 +90,6 @@ def _flush(piece, total):
     for j in range(len(total)):
         total[j] += piece[j]
         piece[j] = 0
-
-
-@jit
-def _sums(X, rows, square, odds, sign, piece, total):
-    """Return the mass and the spread of the component of `sign`; write its sum of rows."""
-    first, stop = rows
-    light = light_spread = 0.0
-    total[:] = 0
-    for i in range(first, stop):
-        share = _expit(sign * odds[i])
-        light += share
-        light_spread += share * square[i]
-        if share > 0:
-            _add(X, i, np.float32(share), piece)
-        if (i - first) % PIECE == PIECE - 1 or i == stop - 1:
-            _flush(piece, total)
-    return light, light_spread
-
-
-@jit
-def _spread(X, rows, square, second):
-    """Return the spread of rows, and the number of those of the second component."""
-    spread = of_second = 0.0
-    for i in range(rows[0], rows[1]):
-        square[i] = _dot(X, i, X[i])
-        spread += square[i]
-        of_second += second[i]
-    return spread, of_second
-
-
-@jit
-def _maximise(light, light_spread, total, mass, spread, mean):
-    """M-step: write the mean of the lighter component, return the terms of the log-odds of a row.
-
-    These are a constant, and the factors of its square and of its dot product with the mean.
-    """
-    d = len(mean)
-    least = max(VARIANCE_FLOOR * spread / (mass * d), LEAST_VARIANCE)
-    light = max(light, LEAST_SHARE * mass)
-    heavy = mass - light
-    ratio = light / heavy
-    mean_square = 0.0
-    for j in range(d):
-        mean[j] = np.float32(total[j] / light)
-        mean_square += np.float64(mean[j]) * np.float64(mean[j])
-    light_variance = max(light_spread / light - mean_square, 0.0) / d
-    heavy_variance = max((spread - light_spread) / heavy - ratio**2 * mean_square, 0.0) / d
-    light_precision = 1 / (light_variance + least)
-    heavy_precision = 1 / (heavy_variance + least)
-    constant = math.log(ratio) + d / 2 * math.log(light_precision / heavy_precision)
-    constant += mean_square / 2 * (ratio**2 * heavy_precision - light_precision)
-    quadratic = (heavy_precision - light_precision) / 2
-    return constant, quadratic, light_precision + ratio * heavy_precision
-
-
-@jit
-def _expect(X, rows, square, terms, mean, sign, is_last, odds, piece, total):
-    """E-step: write the odds of rows; unless last, return and write what `_sums` does of them."""
-    first, stop = rows
-    constant, quadratic, linear = terms
-    light = light_spread = 0.0
-    total[:] = 0
-    for i in range(first, stop):
-        of_row = constant + quadratic * square[i] + linear * _dot(X, i, mean)
-        odds[i] = sign * of_row
-        if is_last:
-            continue
-        share = _expit(of_row)
-        light += share
-        light_spread += share * square[i]
-        if share > 0:
-            _add(X, i, np.float32(share), piece)
-        if (i - first) % PIECE == PIECE - 1 or i == stop - 1:
-            _flush(piece, total)
-    return light, light_spread
-
-
-def log_odds(nodes: Nodes, X: Array, second: Bool, iterations: int) -> Any:
-    """Twin of `gmm.log_odds`; ends, without a result, when it is to stop.
-
-    The rows of one large node are shared by threads, in parts that do not depend on their number.
-    """
-    if not takes(X):
-        return NotImplemented
-    if len(nodes.size) == 1 and len(X) >= MANY:
-        return _log_odds_of_large(X, second, iterations)
-    return _log_odds(nodes.start, X, second, iterations, stop_flag.get())
-
-
-@jit
-def _log_odds(start, X, second, iterations, stop):
-    n, d = X.shape
-    odds, square = np.where(second, np.inf, -np.inf), np.empty(n)
-    # sums over the rows of the lighter component: of the present piece, and of all before it
-    piece, total = np.zeros(d, np.float32), np.empty(d)
-    mean = np.empty(d, np.float32)
-    for s in range(len(start) - 1):
-        rows = (start[s], start[s + 1])
-        mass = float(start[s + 1] - start[s])
-        spread, of_second = _spread(X, rows, square, second)
-        sign = 1.0 if of_second <= mass / 2 else -1.0
-        light, light_spread = _sums(X, rows, square, odds, sign, piece, total)
-        for round in range(iterations + 1):
-            if stop[0]:
-                return odds
-            terms = _maximise(light, light_spread, total, mass, spread, mean)
-            is_last = round == iterations
-            light, light_spread = _expect(
-                X, rows, square, terms, mean, sign, is_last, odds, piece, total
-            )
-            if light > mass / 2:
-                # the other component has become the lighter one
-                sign = -sign
-                light, light_spread = _sums(X, rows, square, odds, sign, piece, total)
-    return odds
-
-
-def _log_odds_of_large(X: Array, second: Bool, iterations: int) -> Float64:
-    """Return what `_log_odds` does for one node; every pass over its rows is in threads."""
-    n, d = X.shape
-    starts = range(0, n, PART)
-    odds, square = np.where(second, np.inf, -np.inf), np.empty(n)
-    spreads, lights, totals = (np.empty((len(starts), size)) for size in (2, 2, d))
-    mean, stop = np.empty(d, np.float32), stop_flag.get()
-
-    def of_parts(function: Callable[..., Any], out: Float64, *args: Any, sums: bool = True) -> Any:
-        def some(first: int, behind: int) -> None:
-            piece = np.zeros(d, np.float32)
-            for part in range(first, behind):
-                rows = (starts[part], min(starts[part] + PART, n))
-                last = (piece, totals[part]) if sums else ()
-                out[part] = function(X, rows, square, *args, *last)
-
-        in_parts(len(starts), some, step=1)
-        return out.sum(axis=0)
-
-    mass, (spread, of_second) = float(n), of_parts(_spread, spreads, second, sums=False)
-    sign = 1.0 if of_second <= mass / 2 else -1.0
-    light, light_spread = of_parts(_sums, lights, odds, sign)
-    for round in range(iterations + 1):
-        if stop[0]:
-            return odds
-        total = totals.sum(axis=0)
-        terms = _maximise(light, light_spread, total, mass, spread, mean)
-        is_last = round == iterations
-        light, light_spread = of_parts(_expect, lights, terms, mean, sign, is_last, odds)
-        if light > mass / 2:
-            sign = -sign
-            light, light_spread = of_parts(_sums, lights, odds, sign)
-    return odds
 
 
 def clusters(nodes: Nodes, X: Array, centres: list[Array], balanced: bool, iterations: int) -> Any:

@@ -4,13 +4,14 @@ Words with similar vectors end up under the same nodes. The paper's vectors, the
 vectors of a model, come from the bootstrap.
 """
 
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
-from hstree._compiled import twin
+from hstree._compiled import stop_flag
 from hstree._options import RandomState, Range, checked_options
 from hstree._typing import Bool, Float64, Floating, Int64
 from hstree.builders.shared.divisive import Split
@@ -92,10 +93,8 @@ def gmm(
 
     Tree t of several starts from child t of ``SeedSequence(random_state)``; the first is the tree
     that ``trees=1`` builds. O(V d) per level and round: a million words of 100 numbers take half a
-    minute, or half of that with compiled kernels, and about twice the memory of the vectors.
-    Compiled sums are rounded otherwise: words between two components may go to the other child.
-    Above two million words, upper nodes are split by a sample of their rows, and sub-trees are jobs
-    (`hstree.builders.shared.sampled`).
+    minute, and about twice the memory of the vectors. Above two million words, upper nodes are
+    split by a sample of their rows, and sub-trees are jobs (`hstree.builders.shared.sampled`).
 
     References
     ----------
@@ -167,68 +166,90 @@ class Mixtures:
         nodes, X, scale, centre = centred(rows)
         half = split_in_order(nodes, self.drawn(rng, len(rows))) == 1
         odds = log_odds(nodes, X, half, self.iterations)
-        # (2,) and (2, d): mass, mean and variance of both components
-        share = np.stack([expit(-odds), expit(odds)])
-        mass = np.maximum(share.sum(axis=1), LEAST_SHARE * len(X))
-        mean = np.concatenate([nodes.weighted_sum(one, X) for one in share / mass[:, None]])
-        square = np.vecdot(X, X).astype(np.float64)
-        mean_square = np.vecdot(mean, mean).astype(np.float64)
-        variance = np.maximum(share @ square / mass - mean_square, 0) / X.shape[1]
-        floor = VARIANCE_FLOOR * square.sum() / X.size
-        precision = 1 / (variance + max(floor, LEAST_VARIANCE))
-        log_density = np.log(mass) + (X.shape[1] * np.log(precision) - precision * mean_square) / 2
-        linear = precision[:, None] * mean
-        return Scores(
-            scale,
-            centre,
-            np.diff(log_density),
-            -np.diff(precision) / 2,
-            np.diff(linear, axis=0).astype(X.dtype),
-        )
+        fitted = maximise(nodes, X, np.vecdot(X, X).astype(np.float64), odds)
+        linear = fitted.linear[:, None] * fitted.mean
+        return Scores(scale, centre, fitted.constant, fitted.quadratic, linear.astype(X.dtype))
 
     def branches(self, nodes: Nodes, scores: Float64, value: None) -> Int64:
         """Return the branches (n,) of words by their log-odds (1, n)."""
         return self._branches(nodes, scores[0])
 
 
-@twin
+class LogOdds(NamedTuple):
+    """Log-odds of the second component of each node's mixture, as a function of a row x.
+
+    The log-odds are ``constant + quadratic * x @ x + linear * mean @ x``.
+    """
+
+    constant: Float64  # (S,)
+    quadratic: Float64  # (S,)
+    linear: Float64  # (S,)
+    mean: Floating  # (S, d) mean of the lighter component
+
+
 def log_odds(nodes: Nodes, X: Floating, second: Bool, iterations: int) -> Float64:
     """Fit a mixture of two spherical Gaussians to each node by EM; return the log-odds of its rows.
 
-    These are ``log P(second | row) - log P(first | row)`` (n,), finite where X is; their `expit` is
-    the responsibility of the second component. EM starts from the rows of the second component,
-    `second` (n,), with `iterations` rounds after the first M-step. The rows X (n, d) are centred
-    within each node; products are in their precision, sums in float64.
+    Parameters
+    ----------
+    nodes : Nodes
+        S nodes of n rows.
+    X : float array (n, d)
+        Rows, centred within each node. Products are in their precision, sums in float64.
+    second : bool array (n,)
+        The rows of the second component, from which EM starts.
+    iterations : int
+        Number of rounds after the first M-step.
 
-    With rows centred, the means of the components lie on a line through zero: the sums of the
-    lighter component give those of the other, and one dot product per row gives both distances,
-    ``4 n d`` operations per round. Summing the lighter one loses no digits in the differences.
+    Returns
+    -------
+    log_odds : float64 array (n,)
+        ``log P(second | row) - log P(first | row)``, finite where X is; their `expit` is the
+        responsibility of the second component.
     """
-    d = X.shape[1]
     square = np.vecdot(X, X).astype(np.float64)
-    mass, spread = nodes.size, nodes.total(square)
-    least_variance = np.maximum(VARIANCE_FLOOR * spread / (mass * d), LEAST_VARIANCE)
     odds = np.where(second, np.inf, -np.inf)
     for _ in range(iterations + 1):
-        # M-step, (S,) each: mass, mean and variance of the lighter component, and so of both.
-        sign = np.where(nodes.total(expit(odds)) <= mass / 2, 1.0, -1.0)
-        share = expit(sign[nodes.node] * odds)
-        light = np.maximum(nodes.total(share), LEAST_SHARE * mass)
-        heavy = mass - light
-        ratio = light / heavy
-        mean = nodes.weighted_sum(share / light[nodes.node], X)
-        mean_square = np.vecdot(mean, mean).astype(np.float64)
-        light_spread = nodes.total(share * square)
-        light_variance = np.maximum(light_spread / light - mean_square, 0) / d
-        heavy_variance = np.maximum((spread - light_spread) / heavy - ratio**2 * mean_square, 0) / d
-        light_precision = 1 / (light_variance + least_variance)
-        heavy_precision = 1 / (heavy_variance + least_variance)
-        # E-step: log-odds (n,) of the lighter component, a quadratic in the row.
-        constant = np.log(ratio) + d / 2 * np.log(light_precision / heavy_precision)
-        constant += mean_square / 2 * (ratio**2 * heavy_precision - light_precision)
-        quadratic = (heavy_precision - light_precision) / 2
-        linear = light_precision + ratio * heavy_precision
-        terms = np.stack([constant, quadratic, linear]) * sign
-        at_zero, of_square, of_dot = terms.take(nodes.node, axis=1)
-        odds = at_zero + of_square * square + of_dot * nodes.dot(X, mean)
+        if stop_flag.get()[0]:
+            raise CancelledError
+        fitted = maximise(nodes, X, square, odds)
+        # E-step: a quadratic function of each row.
+        terms = np.stack([fitted.constant, fitted.quadratic, fitted.linear])
+        constant, quadratic, linear = terms.take(nodes.node, axis=1)
+        odds = constant + quadratic * square + linear * nodes.dot(X, fitted.mean)
     return odds
+
+
+def maximise(nodes: Nodes, X: Floating, square: Float64, odds: Float64) -> LogOdds:
+    """M-step: fit the components of each node to the log-odds (n,) of its rows (n, d).
+
+    With centred rows, the means of the two components lie on a line through zero. The sums of the
+    lighter component therefore give those of the other, and one dot product per row gives both
+    distances: ``4 n d`` operations per round. `square` (n,) are the squared lengths of the rows.
+    """
+    d = X.shape[1]
+    mass = nodes.size
+    spread = nodes.total(square)
+    least_variance = np.maximum(VARIANCE_FLOOR * spread / (mass * d), LEAST_VARIANCE)
+    # (S,) 1 where the second component is the lighter one, else -1
+    sign = np.where(nodes.total(expit(odds)) <= mass / 2, 1.0, -1.0)
+
+    # (S,) mass, mean and variance of the lighter component, and so of both
+    responsibility = expit(sign[nodes.node] * odds)
+    light = np.maximum(nodes.total(responsibility), LEAST_SHARE * mass)
+    heavy = mass - light
+    ratio = light / heavy
+    mean = nodes.weighted_sum(responsibility / light[nodes.node], X)
+    mean_square = np.vecdot(mean, mean).astype(np.float64)
+    light_spread = nodes.total(responsibility * square)
+    light_variance = np.maximum(light_spread / light - mean_square, 0) / d
+    heavy_variance = np.maximum((spread - light_spread) / heavy - ratio**2 * mean_square, 0) / d
+    light_precision = 1 / (light_variance + least_variance)
+    heavy_precision = 1 / (heavy_variance + least_variance)
+
+    # (S,) coefficients of the log-odds of the lighter component, then of the second
+    constant = np.log(ratio) + d / 2 * np.log(light_precision / heavy_precision)
+    constant += mean_square / 2 * (ratio**2 * heavy_precision - light_precision)
+    quadratic = (heavy_precision - light_precision) / 2
+    linear = light_precision + ratio * heavy_precision
+    return LogOdds(sign * constant, sign * quadratic, sign * linear, mean)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from hstree._compiled import backend, limited_threads, numpy_alone
 from hstree.builders.gmm import VARIANCE_FLOOR, gmm, log_odds
 from hstree.builders.shared.nodes import Nodes, centred_rows, split_in_order
 from hstree.errors import OptionError
@@ -15,7 +14,6 @@ from hstree.tree.codes import Codes
 from tests.builders.label_sets import child_sets, child_sizes, label_sets
 from tests.builders.oracle import em_responsibilities
 from tests.builders.vectors import named, normal, words
-from tests.needs import NUMBA
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -186,33 +184,3 @@ def test_a_large_node_is_summed_in_pieces():
         expit(fit(X, [0, 30_000], second)),
         atol=2e-3,
     )
-
-
-def test_compiled_mixtures_are_those_of_numpy():
-    pytest.importorskip("numba", reason=NUMBA)
-    rng = np.random.default_rng(3)
-    start = np.array([0, 30, 90, 700, 10_000])
-    X = np.concatenate([two_clouds(rng, n, 12) for n in np.diff(start)])
-    second = rng.random(len(X)) < np.repeat([0.5, 0.2, 0.9, 0.6], np.diff(start))
-    compiled = fit(X, start, second, np.float32)
-    with numpy_alone():
-        reference = fit(X, start, second, np.float32)
-    assert not np.array_equal(compiled, reference)  # summed in another order
-    np.testing.assert_allclose(compiled, reference, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("share", [0.1, 0.9])
-def test_threads_share_a_large_node_in_parts_of_a_fixed_size(monkeypatch, share):
-    pytest.importorskip("numba", reason=NUMBA)
-    monkeypatch.setattr(backend("builders"), "MANY", 1000)
-    monkeypatch.setattr(backend("builders"), "PART", 300)
-    rng = np.random.default_rng(4)
-    X, second = two_clouds(rng, 2000, 12), rng.random(2000) < share  # the lighter one may change
-    found = []
-    for n in (1, 3):
-        with limited_threads(n):
-            found.append(fit(X, [0, 2000], second, np.float32))
-    with numpy_alone():
-        reference = fit(X, [0, 2000], second, np.float32)
-    np.testing.assert_array_equal(*found)
-    np.testing.assert_allclose(found[0], reference, rtol=1e-3, atol=1e-3)
