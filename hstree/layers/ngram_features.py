@@ -18,7 +18,7 @@ from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Int32, Int64, Integer
 from hstree.data.windows import Windows
 from hstree.errors import FileFormatError
-from hstree.ngrams.counts import find, numbered
+from hstree.ngrams.counts import find
 from hstree.tree.codes import Codes
 
 #: Numbers of the contexts of a batch (B, n), offsets of each context's features (C + 1,), and the
@@ -65,7 +65,8 @@ class NgramFeatures:
             for length in range(1, min(words, train.context) + 1):
                 known = np.flatnonzero(number >= 0)
                 farthest = _column(train, -length)[known]
-                distinct, occurrence = numbered(number[known] * n_labels + farthest)
+                longer = number[known] * n_labels + farthest
+                distinct, occurrence = np.unique(longer, return_inverse=True)
                 grams, count = np.unique(occurrence * n_labels + target[known], return_counts=True)
                 context_of_gram, label = np.divmod(grams[count >= min_count], n_labels)
                 used = _first_of_runs(context_of_gram)  # ascending, as the n-grams are

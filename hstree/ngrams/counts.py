@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import twin
 from hstree._typing import Int64, Integer
 
 
@@ -72,12 +71,6 @@ def count_ngrams(
     return tables[::-1]
 
 
-@twin
-def numbered(keys: Int64) -> tuple[Int64, Int64]:
-    """Return the different keys, sorted, and the number (T,) of each key (T,) among them."""
-    return np.unique(keys, return_inverse=True)
-
-
 def find(table: Int64, keys: Int64) -> Int64:
     """Return the index of each key in a sorted table, -1 for keys not in it. O(K log KN).
 
@@ -115,7 +108,8 @@ def _contexts(
         observed.append(context[is_longest] * n_words + target[position[is_longest]])
         position, context = position[~is_longest], context[~is_longest]
         farthest = ids[position + (order - 1 - length)]
-        table, context = numbered(context * n_words + farthest)
+        keys = context * n_words + farthest
+        table, context = np.unique(keys, return_inverse=True)
         contexts.append(table)
         task.advance()
     observed.append(context * n_words + target[position])
