@@ -45,7 +45,7 @@ from hstree.experiments.row import Row
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 from hstree.layers.hooks import hooks_of
 from hstree.models import new_model
-from hstree.models.lbl import BATCH
+from hstree.models.lbl import LanguageModel
 from hstree.ngrams.kneser_ney import KneserNey
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
@@ -174,7 +174,7 @@ def batch_of(work: str, trees: Mapping[str, Tree], corpus: hstree.Corpus) -> Bat
     model = new_model(trees[label], model="lbl" if kind == "scoring" else kind)
     windows = model.windows(corpus)
     if kind in ("lbl", "scoring"):
-        size = 1024 if kind == "scoring" else BATCH
+        size = 1024 if kind == "scoring" else LanguageModel.batch_size
         contexts, targets, _ = next(windows.batches(size, rng))
         return Batch(trees[label], model.dim, contexts, targets, size, kind != "scoring")
     contexts, targets, _ = next(model.trainer(windows).epoch_batches(windows))
@@ -313,14 +313,13 @@ def training(
     trees: Mapping[str, Tree], corpus: hstree.Corpus, tokens: int, name: str
 ) -> dict[str, Work]:
     """Return a training loop for each tree, in batches, which goes on from turn to turn."""
-    in_batches = {"batch_size": BATCH} if name == "lbl" else {}  # by default word by word, if fast
 
     def work(tree: Tree) -> Work:
         running: dict[str, tuple[Any, Any]] = {}  # by kernels; made in the turn that is not timed
 
         def loop() -> int:
             if kernels() not in running:
-                model = new_model(tree, model=name, **in_batches)
+                model = new_model(tree, model=name)
                 windows = model.windows(corpus)
                 trainer = model.trainer(windows)
                 epochs = map(partial(trainer.epoch_batches, windows), count(1))

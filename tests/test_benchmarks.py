@@ -18,7 +18,6 @@ from hstree import LanguageModel, build
 from hstree.data.splits import Splits
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.registry import LAYERS
-from hstree.models.lbl import BATCH
 from hstree.ngrams.kneser_ney import KneserNey
 from tests import needs
 from tests.texts import corpus_of, markov_lines, write_lines
@@ -106,7 +105,7 @@ def test_approximations_measures_every_layer(monkeypatch, capsys, tmp_path):
 def test_fast_trains_in_batches(tmp_path):
     corpus = corpus_of(tmp_path, markov_lines(5_000, 0)[0])
     once = training({"huffman": build("huffman", corpus)}, corpus, 1, "lbl")["lbl, huffman"]
-    assert once() == BATCH
+    assert once() == LanguageModel.batch_size
 
 
 def test_fast_measures_both_kernels(monkeypatch, capsys, tmp_path):

@@ -1,10 +1,9 @@
 """Log-bilinear language model (LBL) of Mnih & Hinton (2007; 2008, section 2).
 
 The hidden vector is ``sum_i C_i r(w_i)`` over the last n words, with a diagonal (default) or full
-matrix C_i for each position. It is trained by Adagrad on touched rows, in minibatches or word by
-word; the learning rate is halved when the validation perplexity stalls. Starting vectors and the
-order of the text depend on the random seed and the text alone, so that all output layers get the
-same; in batches the dropout does, too.
+matrix C_i for each position. It is trained in minibatches by Adagrad on touched rows; the learning
+rate is halved when the validation perplexity stalls. Starting vectors, the order of the text and
+the dropout depend on the random seed and the text alone, so that all output layers get the same.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from hstree.layers.hooks import hooks_of
 from hstree.layers.kernels import slot_sums, touched_rows
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
+    BatchSize,
     Epochs,
     LearningRate,
     Model,
@@ -35,11 +35,10 @@ from hstree.models.base import (
     Size,
     Width,
     in_sorted_order,
-    is_binary,
 )
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.scoring import ContextModel
-from hstree.training.trainer import TOGETHER, Trainer
+from hstree.training.trainer import Trainer
 from hstree.tree import Tree
 
 #: Standard deviation of the starting word vectors.
@@ -49,8 +48,6 @@ EMBEDDING_SCALE = 0.1
 TEXT_DECAY = 14.0
 #: A validation perplexity that falls by less than this share has stalled.
 STALL = 0.002
-#: Positions of a minibatch where words are not trained on one by one.
-BATCH = 256
 #: Training stops after so many epochs in a row of which each lowered the validation perplexity by
 #: less than this share.
 PATIENCE, LEAST = 3, 0.0005
@@ -64,10 +61,8 @@ class LanguageModel(Model["LogBilinear"]):
 
     Parameters
     ----------
-    batch_size : int, optional
-        Positions in a minibatch. By default the weights move after every word over trees of two
-        children a node and one code a word where kernels are compiled and every word of the tree
-        occurs in the training text, and after 256 otherwise.
+    batch_size : int
+        Number of positions in a minibatch.
     context : int
         Number of words before the target.
     full : bool
@@ -96,7 +91,7 @@ class LanguageModel(Model["LogBilinear"]):
     context: Width = 5
     full: bool = False
     epochs: Epochs = 20
-    batch_size: Annotated[int | None, Range(1, 1 << 22)] = None
+    batch_size: BatchSize = 256
     learning_rate: LearningRate = 0.1
     dropout: Annotated[float, Range(0, 1, exclude_max=True)] = 0.35
     weight_decay: Annotated[float | None, Range(0)] = None
@@ -140,14 +135,12 @@ class LanguageModel(Model["LogBilinear"]):
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
         """Describe a model and its training, without limits, from what `config` returns."""
         matrices = "full" if options["full"] else "diagonal"
-        batches = f"{options.get('batch_size') or BATCH} positions a batch"
-        if options.get("batch_size") is None and not options["full"]:
-            batches += " (binary trees whose words all occur, with kernels: one after the other)"
         decay = options.get("weight_decay")
         return (
             f"log-bilinear, {plural(options['context'], 'word')} of context, "
             f"{options['dim']} numbers a word, {matrices} matrices",
-            f"{batches}, Adagrad from {options['learning_rate']}, dropout {options['dropout']}, "
+            f"{options['batch_size']} positions per batch, "
+            f"Adagrad from {options['learning_rate']}, dropout {options['dropout']}, "
             f"weight decay {f'{TEXT_DECAY:g} / tokens of the text' if decay is None else decay}",
         )
 
@@ -247,7 +240,6 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
     optimisers: dict[str, RowAdagrad]
     #: the compiled step; None where NumPy trains
     _compiled: Any = None
-    _is_word_by_word = False
 
     def __init__(self, model: LanguageModel, train: Windows) -> None:
         super().__init__(model)
@@ -264,41 +256,27 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             decay = weight_decay if array.ndim > 1 else 0.0  # biases do not decay
             self.optimisers[name] = RowAdagrad(array, decay, **options.get(name, {}))
         optimisers = self.optimisers.values()
-        module, self.batch_size = backend("models"), model.batch_size or BATCH
-        if module is None:
-            return
-        # Word by word where that can be and no batch size was given. Its longer steps take more
-        # probability from words that never occur, which batches leave near that of the start.
-        occur = train.training_counts.all()
-        can_be = model.batch_size is None and is_binary(model.spec) and occur
-        dropout = model.dropout if can_be else None
-        self._compiled = module.log_bilinear_step(
-            self.layer, self.batch_size, *optimisers, dropout=dropout
-        )
-        if self._compiled is not None and dropout is not None:
-            self._is_word_by_word, self.batch_size = True, TOGETHER
+        if (module := backend("models")) is not None:
+            self._compiled = module.log_bilinear_step(self.layer, self.batch_size, *optimisers)
         # What steps call is compiled on a batch of nothing, so that no epoch's seconds are of that.
         contexts, targets = np.empty((0, model.context), np.int32), np.empty(0, np.int32)
         if self._compiled is not None:
             self.step(contexts, targets, 0.0)
-            return
-        words = self.model.embedding, self.model.position, contexts
-        hidden, vectors = window_sum(*words)
-        window_sum_backward(*words, vectors, hidden)
-        if model.tree is not None:
-            self.hooks.in_context(contexts).loss(hidden, targets, np.random.default_rng(0))
-        for optimiser in optimisers:
-            optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
+        elif module is not None:
+            words = self.model.embedding, self.model.position, contexts
+            hidden, vectors = window_sum(*words)
+            window_sum_backward(*words, vectors, hidden)
+            if model.tree is not None:
+                self.hooks.in_context(contexts).loss(hidden, targets, np.random.default_rng(0))
+            for optimiser in optimisers:
+                optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
 
     def prepare(self, contexts: Integer, targets: Integer) -> tuple[Any, Any]:
         """Draw the scale of every element of the hidden vectors (B, d); lay out the batch.
 
-        The scale is 0 where dropout leaves an element out; word by word, only its seed is drawn.
-        The second value is the plan of the compiled step, None without one.
+        The scale is 0 where dropout leaves an element out. The second value is the plan of the
+        compiled step, None without one.
         """
-        if self._is_word_by_word:
-            seed = np.uint64(self.rng.integers(1, 1 << 63))
-            return seed, self._compiled.plan(contexts, targets)
         rate, shape = self._dropout_rate, (len(targets), self.model.embedding.shape[1])
         keep: Array
         if rate > 0:

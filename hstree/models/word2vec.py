@@ -254,30 +254,11 @@ class Word2VecTrainer(FallingTrainer):
             name: DampedSGD(array, curvature[name])
             for name, array in self.layer.parameters().items()
         }
-        most = self.batch_size * (2 * model.window if self.model.each else 1)
-        module, optimisers = backend("models"), (self.embedding, *self.output.values())
-        self._compiled = module and module.window_step(self.layer, most, *optimisers)
-        if self._compiled is not None:
-            # Compiled now, on a batch of nothing, so that no epoch's seconds are of that.
-            contexts = np.empty((0, 2 * model.window), np.int32)
-            _, plan = self.prepare(contexts, contexts[:, 0].copy())
-            self._compiled(plan, 0.0)
-
-    def prepare(self, contexts: Integer, targets: Integer) -> Any:
-        """Return the item of each prediction and the plan of the compiled step; None without it."""
-        if self._compiled is None:
-            return None
-        item, words = self.model.predictions(contexts)
-        return item, self._compiled.plan(words, targets[item])
 
     def step(
         self, contexts: Integer, targets: Integer, learning_rate: float, prepared: Any = None
     ) -> float:
         """Train on one batch; return its summed loss in nats."""
-        if self._compiled is not None:
-            item, plan = prepared or self.prepare(contexts, targets)
-            losses = self._compiled(plan, learning_rate)
-            return float(mean_of_items(losses, item, len(targets)).sum())
         loss = self.model.loss(self.layer, contexts, targets, self.noise)
         curvature = 0.0  # of a prediction along its hidden vector, over the touched rows
         for g in loss.output:

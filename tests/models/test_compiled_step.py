@@ -67,7 +67,6 @@ def trained(
     *,
     steps=5,
     fast=True,
-    of=LanguageModel,
     layer=TREE_LAYER,
     batch_size=50,
     **options,
@@ -79,7 +78,7 @@ def trained(
     """
     with numpy_alone(not fast):
         spec = LayerSpec(tree(kind, corpus), layer)
-        model = of(spec, dim=13, **{"batch_size": 50, **options})
+        model = LanguageModel(spec, dim=13, **{"batch_size": 50, **options})
         windows = model.windows(corpus)
         if (prepare := hooks_of(model.layer).prepare) is not None:
             prepare(windows)
@@ -93,7 +92,6 @@ def trained(
     return model.parameters(), losses
 
 
-#: Windows at the ends of lines are shorter; sub-sampling leaves some without a word.
 MODELS = [
     {"context": 1},
     {"context": 5},
@@ -101,11 +99,6 @@ MODELS = [
     {"context": 5, "dropout": 0, "weight_decay": 1e-3},
     {"layer": "ngrams"},
     {"layer": "ngrams", "weight_decay": 1e-3},
-    *(
-        {"of": of, **more}
-        for of in (CBOW, SkipGram)
-        for more in ({}, {"window": 1, "sample": 0.01})
-    ),
 ]
 
 
@@ -201,9 +194,8 @@ def test_kernels_train_on_a_short_text_when_they_are_asked_for(
     assert (model.history_.kernels != "numpy") == compiles
 
 
-@pytest.mark.parametrize("of", [LanguageModel, CBOW, SkipGram])
-def test_a_trainer_compiles_before_its_first_step_and_moves_nothing(corpus, of):
-    model = of(tree("wide", corpus), dim=13, batch_size=50)
+def test_a_trainer_compiles_before_its_first_step_and_moves_nothing(corpus):
+    model = LanguageModel(tree("wide", corpus), dim=13, batch_size=50)
     windows = model.windows(corpus)
     before = {name: array.copy() for name, array in model.parameters().items()}
     trainer = model.trainer(windows)

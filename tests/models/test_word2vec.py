@@ -127,12 +127,12 @@ def test_a_folder_is_read_by_its_own_class(markov, kind, tmp_path):
         LanguageModel.load(tmp_path / "one")
 
 
-def test_the_config_of_a_log_bilinear_model_is_as_it_always_was(markov):
+def test_the_config_of_a_log_bilinear_model_does_not_change(markov):
     """Finished runs are kept under it."""
     config = new_model(hstree.build("huffman", markov[0])).config()
     assert json.dumps(config) == (
         '{"dim": 100, "context": 5, "full": false, "epochs": 20, '
-        '"learning_rate": 0.1, "dropout": 0.35, "random_state": 0}'
+        '"batch_size": 256, "learning_rate": 0.1, "dropout": 0.35, "random_state": 0}'
     )
 
 
