@@ -197,7 +197,7 @@ class Word2Vec(Model[WindowModel]):
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
         """Describe a model and its training, without limits, from what `config` returns."""
-        moved = f"{options['batch_size']} positions a batch"
+        moved = f"{options['batch_size']} positions per batch"
         if options.get("online"):
             moved = "one word after the other"
         return (

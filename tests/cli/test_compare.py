@@ -45,7 +45,7 @@ def test_what_the_figures_depend_on_is_said(compare):
         "* stopped at the limit of epochs",
         "no interval: fewer than 20 blocks of 1,000 tokens",
         "tokens train 1,440, valid 180, test 180",
-        "at most 2 epochs; 64 positions a batch",
+        "at most 2 epochs; 64 positions per batch",
     ):
         assert saying in told
 
