@@ -35,7 +35,6 @@ import scipy.sparse
 import hstree
 from benchmarks import fresh, table
 from benchmarks.layer import timed, tree_step, zipf_vocabulary
-from hstree._compiled import in_threads, kernels, n_threads, numpy_alone
 from hstree._typing import Int64, Integer
 from hstree.data.encoding import encode
 from hstree.data.sources import open_source
@@ -43,6 +42,8 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.row import Row
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
+from hstree.kernels import backend_name, numpy_only
+from hstree.kernels.threads import in_threads, n_threads
 from hstree.layers.hooks import hooks_of
 from hstree.models import new_model
 from hstree.models.lbl import LanguageModel
@@ -86,7 +87,7 @@ def main() -> None:
     )
     parser.add_argument("--busy", type=int, default=0, help="processes that compute beside it")
     options = parser.parse_args()
-    print(f"kernels: {kernels()}, threads: {n_threads()}, busy processes: {options.busy}")
+    print(f"kernels: {backend_name()}, threads: {n_threads()}, busy processes: {options.busy}")
     with busy(options.busy):
         table.report("fast", measured(options), options.json)
 
@@ -282,7 +283,7 @@ def _prepared(work: str, options: dict[str, Any], alone: bool) -> tuple[Work, bo
 
 def _done(prepared: tuple[Work, bool]) -> None:
     work, alone = prepared
-    with numpy_alone(alone):
+    with numpy_only(alone):
         work()
 
 
@@ -292,7 +293,7 @@ def compare(work: Mapping[str, Work], rounds: int) -> Iterator[dict[str, Any]]:
         speeds: dict[bool, list[float]] = {True: [], False: []}
         for number in range(rounds + 1):
             for alone in (True, False):
-                with numpy_alone(alone):
+                with numpy_only(alone):
                     began = time.perf_counter()
                     tokens = once()
                     speed = tokens / (time.perf_counter() - began)
@@ -318,13 +319,13 @@ def training(
         running: dict[str, tuple[Any, Any]] = {}  # by kernels; made in the turn that is not timed
 
         def loop() -> int:
-            if kernels() not in running:
+            if backend_name() not in running:
                 model = new_model(tree, model=name)
                 windows = model.windows(corpus)
                 trainer = model.trainer(windows)
                 epochs = map(partial(trainer.epoch_batches, windows), count(1))
-                running[kernels()] = trainer, chain.from_iterable(epochs)
-            (trainer, batches), done = running[kernels()], 0
+                running[backend_name()] = trainer, chain.from_iterable(epochs)
+            (trainer, batches), done = running[backend_name()], 0
             while done < tokens:
                 contexts, targets, prepared = next(batches)
                 trainer.step(contexts, targets, trainer.learning_rate(0), prepared)

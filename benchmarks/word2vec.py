@@ -29,9 +29,10 @@ from typing import Any
 
 import hstree
 from benchmarks import table
-from hstree._compiled import kernels, n_threads
 from hstree.data.windows import SymmetricWindows
 from hstree.interop.gensim import layer_of
+from hstree.kernels import backend_name
+from hstree.kernels.threads import n_threads
 from hstree.models import new_model
 from hstree.models.word2vec import WindowModel
 from hstree.training.scoring import score
@@ -82,7 +83,7 @@ def compare(
     }
     if options.fasttext:
         made["fastText"] = fasttexts
-    if kernels() == "numpy":
+    if backend_name() == "numpy":
         del made["hstree, online"]
     names = [name for name in made if options.by is None or name in options.by]
     contestants: dict[str, Contestant] = {name: made[name](*both) for name in names}

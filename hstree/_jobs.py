@@ -20,12 +20,12 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from hstree import progress
-from hstree._compiled import limited_threads, n_threads
 from hstree._options import whole_number
 from hstree._plugins import require
 from hstree._text import brief
 from hstree._version import __version__
 from hstree.errors import OptionError, WorkerError
+from hstree.kernels.threads import limited_threads, n_threads
 
 T = TypeVar("T")
 R = TypeVar("R")

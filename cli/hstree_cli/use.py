@@ -47,13 +47,13 @@ def predict(
     With - each line of standard input is a TEXT, answered as it arrives: a table of
     tab-separated values with a header: line, rank, word, probability.
     """
-    from hstree._compiled import numpy_alone
     from hstree._files import write_json
+    from hstree.kernels import numpy_only
     from hstree_cli.inputs import load_models, warn_of_unknown, words_of
 
     check_outputs(Output("--json", json), reads=[model, *(also or ())])
     # Compiling would take longer than to search once
-    with showing_progress(), numpy_alone():
+    with showing_progress(), numpy_only():
         loaded = load_models(model, also)
         if context == "-":
             _predict_lines(loaded, k, json)
@@ -202,11 +202,11 @@ def score(
     Control characters in words are printed escaped, but not in a file named by -o.
     """
     from hstree import progress
-    from hstree._compiled import if_it_pays
     from hstree._files import replacing, write_json
     from hstree.data.sources import STANDARD_INPUT, standard_input_blocks
     from hstree.data.splits import MANY_OOV
     from hstree.errors import HstreeError
+    from hstree.kernels import numpy_for_short_runs
     from hstree.models.streams import TextStream, scored_corpus, scored_stream
     from hstree_cli.inputs import load_models, read_as
 
@@ -226,7 +226,7 @@ def score(
         lines = (_word_lines if per_word else _text_lines)(iter(total))
         printed = _Printed(is_all=json is None)
         failure: Exception | None = None
-        with if_it_pays(n_tokens):
+        with numpy_for_short_runs(n_tokens):
             try:
                 if output is None:
                     deque(map(printed.write, lines), maxlen=0)

@@ -11,7 +11,6 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from hstree._compiled import stop_flag
 from hstree._options import RandomState, Range, checked_options
 from hstree._typing import Bool, Float64, Floating, Int64
 from hstree.builders.shared.divisive import Split
@@ -26,6 +25,7 @@ from hstree.builders.shared.nodes import (
 from hstree.builders.shared.sampled import Scores, centred, divide_vectors
 from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
+from hstree.kernels.threads import stop_flag
 from hstree.tree import Tree
 
 #: Share of a node's variance that is added to the variances of its components, as scikit-learn's

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import numpy as np
 
-from hstree._compiled import stop_flag, twin
 from hstree._options import RandomState, Range, checked_options
 from hstree._ragged import offsets
 from hstree._typing import Float64, Floating, Int64
@@ -14,6 +13,8 @@ from hstree.builders.shared.divisive import Split
 from hstree.builders.shared.nodes import Nodes, centred_rows, scale_of, split_stuck
 from hstree.builders.shared.sampled import Scores, centred, divide_vectors
 from hstree.data.vectors import WordVectors
+from hstree.kernels import compiled
+from hstree.kernels.threads import stop_flag
 from hstree.tree import Tree
 
 
@@ -129,11 +130,19 @@ class Means:
         return _even_split(nodes, scores) if self.balanced else np.argmin(scores, axis=0)
 
 
-@twin
 def clusters(
     nodes: Nodes, X: Floating, centres: list[Floating], balanced: bool, iterations: int
 ) -> Int64:
-    """Return the cluster (n,) of each row, from first centres (S, d) that are changed."""
+    """Return the cluster (n,) of each row, from first centres (S, d) that are changed.
+
+    Without a result that has a meaning once `stop_flag` is set.
+    """
+    fast = compiled()
+    if fast is not None and not balanced and fast.is_supported(X):
+        branch: Int64 = fast.clusters(
+            nodes.start, X, np.stack(centres), iterations, stop_flag.get()
+        )
+        return branch
     branch = np.full(len(X), -1)
     for _ in range(iterations):
         distance = np.stack([_distance(nodes, X, centre) for centre in centres])

@@ -26,7 +26,6 @@ import msgspec
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import kernels, limited_threads
 from hstree._files import hash_of, locked
 from hstree._jobs import n_parallel, threads_of_job
 from hstree._text import plural
@@ -51,6 +50,8 @@ from hstree.experiments.results import (
 from hstree.experiments.row import Job, Row, TreeRow
 from hstree.experiments.run import ALL, MODEL, NLL, Held, NotFinishedError, Runner
 from hstree.experiments.significance import Ratio, paired_ratio
+from hstree.kernels import backend_name
+from hstree.kernels.threads import limited_threads
 from hstree.models import Model, kind_of, load_model
 from hstree.models.ensemble import mean_probability
 from hstree.tree import Tree, load
@@ -744,7 +745,7 @@ class Table:
                 "python": platform.python_version(),
                 "numpy": np.__version__,
                 "hstree": __version__,
-                "kernels": kernels(),
+                "kernels": backend_name(),
             },
             machine=speed.machine(),
             unigram=unigram if math.isfinite(unigram) else None,

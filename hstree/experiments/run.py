@@ -27,7 +27,6 @@ import msgspec
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import if_it_pays, kernels, n_threads
 from hstree._files import hash_of, locked, open_regular, read_regular, remove, replacing
 from hstree._options import RANDOM_STATE
 from hstree._text import brief, one_line
@@ -43,6 +42,8 @@ from hstree.experiments import results
 from hstree.experiments.differences import described, differences
 from hstree.experiments.results import Epochs, Halving, JobResult, Steps, Stop
 from hstree.experiments.row import Job, Row, parse_rows
+from hstree.kernels import backend_name, numpy_for_short_runs
+from hstree.kernels.threads import n_threads
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, config_of, kind_of, load_model, new_model
 from hstree.models.base import MOST_EPOCHS
@@ -233,7 +234,7 @@ class Runner:
         """Return a context in which kernels do all jobs, or NumPy where the text is short."""
         n_tokens = len(self.splits.train) * self.max_epochs
         asked = bool(self.config.get("online"))  # which kernels alone can do
-        return if_it_pays(n_tokens, self.stop.total_seconds, asked=asked)
+        return numpy_for_short_runs(n_tokens, self.stop.total_seconds, always=asked)
 
     def jobs_of(self, row: Row) -> list[list[Job]]:
         """Return the jobs of a row for each seed; an n-gram model has one for all."""
@@ -399,7 +400,7 @@ class Runner:
             "model": dict(self.config),
             "seed": job.seed,
             "epochs": self.max_epochs,
-            "kernels": kernels(),
+            "kernels": backend_name(),
         }
         if seconds is not None:  # how far a training comes depends on threads, too
             depends |= {"seconds": seconds, "threads": n_threads()}

@@ -19,11 +19,12 @@ import numpy as np
 from msgspec import Meta
 
 from hstree import progress
-from hstree._compiled import kernels, n_threads
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.experiments.results import Figures, Machine, Positive, kept_struct, write_kept
+from hstree.kernels import backend_name
+from hstree.kernels.threads import n_threads
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, load_model, new_model
@@ -76,7 +77,7 @@ def kept_speeds(
     conditions = {
         **msgspec.to_builtins(machine()),
         "threads": n_threads(),
-        "kernels": kernels(),
+        "kernels": backend_name(),
         "hstree": __version__,
     }
     kept = kept_struct(file, _Kept)

@@ -23,7 +23,7 @@ from hstree.data.word_files import counts_array, read_lines, unexpected
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_quotable, write_lines
 from hstree.tree import Tree
-from hstree.tree.paths import paths_of
+from hstree.tree.bit_paths import paths_of
 
 _LINE = re.compile(r"([01]*)\t([^\t]+)\t([0-9]{1,19})")
 

@@ -15,8 +15,8 @@ from hstree.data.vector_files import read_npy
 from hstree.errors import naming
 from hstree.formats.base import Format, labels_for, replacing_labelled
 from hstree.tree import Tree
+from hstree.tree.bit_paths import check_binary
 from hstree.tree.npy import write_array
-from hstree.tree.paths import check_binary
 
 
 def to_linkage(tree: Tree) -> Float64:

@@ -15,8 +15,8 @@ from hstree.data.word_files import read_lines, unexpected
 from hstree.errors import InputError, naming
 from hstree.formats.base import Format, labels_for, replacing_labelled
 from hstree.tree import Tree
+from hstree.tree.bit_paths import check_single_codes
 from hstree.tree.order import from_edges
-from hstree.tree.paths import check_single_codes
 
 _HEADER = re.compile(r"([0-9]{1,10})[ \t]+([0-9]{1,10})[ \t]*")
 _LINE = re.compile(r"(-1|[0-9]{1,10})[ \t]+([0-9]{1,10})(?:[ \t]+(-1|[0-9]{1,10}))?[ \t]*")

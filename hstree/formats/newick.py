@@ -11,9 +11,9 @@ from pathlib import Path
 
 from hstree.formats.base import Format, check_quotable, write_lines
 from hstree.tree import Tree
+from hstree.tree.bit_paths import check_single_codes
 from hstree.tree.hierarchy import collapsed_names
 from hstree.tree.outlines import of_newick
-from hstree.tree.paths import check_single_codes
 from hstree.tree.taxonomy import NEWICK, read_file
 
 _PLAIN = re.compile(r"[A-Za-z0-9.-]+")

@@ -20,7 +20,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
-from hstree.tree.paths import paths_of, tree_of_paths
+from hstree.tree.bit_paths import paths_of, tree_of_paths
 
 #: Oldest gensim that works with NumPy 2.
 OLDEST = "4.4"

@@ -11,9 +11,8 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
 from hstree.layers.base import Gradients, OutputLayer, first_columns
-from hstree.layers.dense import BatchSoftmax, Product, log_sum_exp, log_unigram, one_softmax
+from hstree.layers.dense import log_sum_exp, log_unigram, softmax_loss
 from hstree.layers.hooks import TrainingHooks
-from hstree.layers.node_groups import Scratch
 
 #: Batch for which cut-offs are chosen, and nanoseconds: a multiplication of all products of a
 #: training step, what else a score takes, the update of a number, and the calls of a cluster.
@@ -107,7 +106,6 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
             self.tails.append((projection, weight, bias))
         names = (f"tail{i}_projection" for i in range(1, len(self.tails) + 1))
         self.adagrad = {name: {"rate": projection_rate} for name in names}
-        self._scratch = Scratch()
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
@@ -128,15 +126,15 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         gradients: dict[str, Array] = {}
         for name, items, projection, weight, bias, chosen in self._softmaxes(targets):
             inputs = hidden[items] if projection is None else hidden[items] @ projection.T
-            log_z, logit, gradient = one_softmax(inputs, weight, bias, chosen, self._scratch)
-            grad_inputs, *of_rows = gradient
+            log_z, logit, gradient = softmax_loss(inputs, weight, bias, chosen)
             losses[items] += log_z - logit
             if projection is None:
-                grad_hidden += grad_inputs
+                grad_hidden += gradient.inputs
             else:
-                gradients[f"{name}_projection"] = grad_inputs.T @ hidden[items]
-                grad_hidden[items] += grad_inputs @ projection
-            gradients |= {f"{name}_weight": of_rows[0], f"{name}_bias": of_rows[1]}
+                gradients[f"{name}_projection"] = gradient.inputs.T @ hidden[items]
+                grad_hidden[items] += gradient.inputs @ projection
+            gradients[f"{name}_weight"] = gradient.weight
+            gradients[f"{name}_bias"] = gradient.bias
         return losses, Gradients.whole(grad_hidden, gradients)
 
     def log_prob(self, hidden: Array) -> Float64:
@@ -157,8 +155,8 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         nll = np.zeros(len(targets))
         for _, items, projection, weight, bias, chosen in self._softmaxes(targets):
             inputs = hidden[items] if projection is None else hidden[items] @ projection.T
-            softmax = BatchSoftmax([Product(inputs, weight, bias)], chosen, self._scratch)
-            nll[items] += softmax.log_z - softmax.target_logit
+            logits = inputs @ weight.T + bias
+            nll[items] += log_sum_exp(logits) - logits[np.arange(len(logits)), chosen]
         return nll
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:

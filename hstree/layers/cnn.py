@@ -13,11 +13,10 @@ from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Int32, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
+from hstree.layers.arithmetic import slot_sums
 from hstree.layers.base import Gradients, OutputLayer
 from hstree.layers.dense import DenseLayer, log_unigram
 from hstree.layers.hooks import TrainingHooks
-from hstree.layers.kernels import slot_sums
-from hstree.layers.node_groups import Scratch
 
 #: Characters before and after every word.
 BEGIN, END = 0, 1
@@ -81,7 +80,6 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         delay: Annotated[int, Range(1)] = 1,
     ) -> None:
         OutputLayer.__init__(self, len(vocabulary), dim)
-        self._scratch = Scratch()
         self._spelling = spelling = _Spelling(vocabulary.words, widest)
         draw = np.random.default_rng(random_state).standard_normal
         self.bias = log_unigram(vocabulary.counts if counts is None else counts).astype(dtype)

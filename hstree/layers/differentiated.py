@@ -8,15 +8,10 @@ from hstree._options import RandomState
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
+from hstree.layers.arithmetic import softmax
 from hstree.layers.bands import Bands, check_cutoffs
 from hstree.layers.base import Gradients
-from hstree.layers.dense import (
-    BatchSoftmax,
-    Product,
-    SoftmaxLayer,
-    batch_blocks,
-    log_unigram,
-)
+from hstree.layers.dense import SoftmaxLayer, batch_blocks, log_unigram
 
 
 class DifferentiatedSoftmax(SoftmaxLayer):
@@ -94,39 +89,51 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         cutoffs, widths = _bands(len(source), dim, options["bands"])
         return _shapes([0, *cutoffs, len(source)], widths, dim)
 
-    def products(self, hidden: Array) -> list[Product]:
-        """Return the products that give the logits of all columns, one for each band."""
-        inputs = (hidden if p is None else hidden @ p.T for p in self.projections)
-        biases = np.split(self.bias, self.bands.start[1:-1])
-        return [Product(*each) for each in zip(inputs, self.weights, biases, strict=True)]
+    def column_logits(self, hidden: Array) -> Array:
+        """Return the logits (B, V) of all words in the order of the bands."""
+        inputs = self._inputs(hidden)
+        logits = [x @ weight.T for x, weight in zip(inputs, self.weights, strict=True)]
+        return np.hstack(logits) + self.bias
+
+    def _inputs(self, hidden: Array) -> list[Array]:
+        """Return the hidden vectors (B, d_i) of each band."""
+        return [hidden if p is None else hidden @ p.T for p in self.projections]
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
     ) -> tuple[Float64, Gradients]:
         """Return the negative log-likelihoods and the gradients of their sum; `rng` is not used."""
-        losses, grad_hidden = np.empty(len(targets)), np.zeros_like(hidden)
+        nll = np.empty(len(targets))
+        grad_hidden = np.zeros_like(hidden)
         gradients = {name: np.zeros_like(array) for name, array in self.parameters().items()}
-        for some in batch_blocks(len(targets), self.n_labels, keep=True):
-            losses[some] = self._add_gradients(
-                hidden[some], self.bands.column[targets[some]], grad_hidden[some], gradients
-            )
-        return losses, Gradients.whole(grad_hidden, gradients)
+        for block in batch_blocks(len(targets), self.n_labels, keep=True):
+            column = self.bands.column[targets[block]]
+            nll[block] = self._add_gradients(hidden[block], column, grad_hidden[block], gradients)
+        return nll, Gradients.whole(grad_hidden, gradients)
 
     def _add_gradients(
-        self, hidden: Array, target: Int64, grad_hidden: Array, gradients: dict[str, Array]
+        self, hidden: Array, column: Int64, grad_hidden: Array, gradients: dict[str, Array]
     ) -> Float64:
-        """Add the gradients of some batch items to arrays; return their losses."""
-        softmax = BatchSoftmax(self.products(hidden), target, self._scratch, keep=True)
-        biases = np.split(gradients["bias"], self.bands.start[1:-1])
-        for i, projection in enumerate(self.projections):
-            of_rows = gradients[f"band{i + 1}_weight"], biases[i]
-            grad = softmax.backward(i, 1 / softmax.total, of_rows, is_first=False)
+        """Add the gradients of some items to arrays; return their losses."""
+        item = np.arange(len(hidden))
+        logits = self.column_logits(hidden)
+        target_logit = logits[item, column]
+        log_z = softmax(logits)
+        # (b, V) d loss / d logits = probability - [target]
+        error = logits
+        error[item, column] -= 1
+        gradients["bias"] += error.sum(axis=0)
+        errors = np.split(error, self.bands.start[1:-1], axis=1)
+        for i, (inputs, band_error) in enumerate(zip(self._inputs(hidden), errors, strict=True)):
+            gradients[f"band{i + 1}_weight"] += band_error.T @ inputs
+            grad_inputs = band_error @ self.weights[i]
+            projection = self.projections[i]
             if projection is None:
-                grad_hidden += grad
+                grad_hidden += grad_inputs
             else:
-                grad_hidden += grad @ projection
-                gradients[f"band{i + 1}_projection"] += grad.T @ hidden
-        return softmax.log_z - softmax.target_logit
+                grad_hidden += grad_inputs @ projection
+                gradients[f"band{i + 1}_projection"] += grad_inputs.T @ hidden
+        return log_z - target_logit
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return p (1 - p) for rows of words, a quarter of its band's share for a projection."""

@@ -1,112 +1,69 @@
 """Hierarchical softmax: the output layer of every tree, the flat softmax among them.
 
-``P(label | h)`` is the sum over the label's codes of the product of the branch probabilities along
-each: a log-sum-exp over codes of sums of log-probabilities. The decisions of a batch are computed
-in `node_groups`; top-k search is in `top_k`.
+A tree sends each hidden vector from the root to a label. Every inner node decides which child to
+take: a node with two children by a logistic regression with one weight row, a node with k > 2
+children by a softmax with k rows. The probability of a label is the product of the decisions on its
+path; a label with several paths (codes) has the sum of their probabilities.
+
+The arithmetic follows the formulas, one kind of node after another. Nodes with few children are
+computed for all decisions at once, as pairs of a batch item and a weight row. Nodes with many
+children are computed one by one, as matrix products over the items that pass through them.
 """
 
 from __future__ import annotations
 
 import copy
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from hstree._compiled import twin
 from hstree._options import checked_count
-from hstree._ragged import segment_ids
+from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Float64, Int64, Integer
-from hstree.layers import kernels, node_groups
+from hstree.kernels import NARROW, compiled
+from hstree.layers import arithmetic
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, draw_columns
-from hstree.layers.dense import BatchSoftmax, Product, batch_blocks, log_sum_exp, one_softmax
+from hstree.layers.dense import batch_blocks, log_sum_exp
 from hstree.layers.hooks import TrainingHooks
-from hstree.layers.ngram_features import Features
-from hstree.layers.node_groups import (
-    CROWDED,
-    Backward,
-    Gradient,
-    PairGradient,
-    PairLogits,
-    Passed,
-    Scratch,
-    WideFeatures,
-)
-from hstree.layers.top_k import TABLE, BatchTopK, search_all, top_k_of_all
+from hstree.layers.ngram_features import ContextFeatures
+from hstree.layers.top_k import search_top_k
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
-from hstree.tree.weight_rows import NARROW, row_curvature, unigram_bias
+from hstree.tree.paths import Decisions, path_decisions
+from hstree.tree.weight_rows import row_curvature, unigram_bias
 
 if TYPE_CHECKING:
     from hstree.builders.grow import CarriedRows
 
 
-class PassFeatures(WideFeatures, Protocol):
-    """What is added to the scores of a batch, and learns from their errors."""
+class NodeGradient(NamedTuple):
+    """Gradient of a summed loss with respect to hidden vectors and to some weight rows."""
 
-    def of_pairs(
-        self, logits: PairLogits, gradient: PairGradient[Gradient]
-    ) -> tuple[PairLogits, PairGradient[Gradient]]:
-        """Return the functions of pairs at narrow nodes, with what these do with features."""
-
-    def gradients(self) -> list[ParameterGradient]:
-        """Return the gradients of the summed loss with respect to the features' weights."""
+    hidden: Array  # (B, d)
+    rows: Int64  # (r,) distinct rows
+    weight: Array  # (r, d)
+    bias: Array  # (r,)
 
 
-class Pass:
-    """Pass of one batch, whose negative log-likelihoods are `nll` (B,), and the way back."""
+class FeatureErrors(NamedTuple):
+    """Errors at n-gram features, which may repeat: the gradient of each is their sum."""
 
-    features: PassFeatures | None = None
+    feature: Int64  # (P,)
+    error: Array  # (P,)
 
-    def __init__(self, layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> None:
-        tree = layer.tree
-        self.backwards: list[tuple[Int64 | slice, Backward[Gradient]]] = []
-        if tree.n_nodes == 0:
-            self.nll = np.zeros(len(targets))
-            return
-        expansion = layer.codes.expand(targets)
-        # (D,) code of each decision, (C,) batch item of each code
-        self.code, self.item = segment_ids(expansion.decision_start), expansion.code_item
-        # (C,) log-probability of each code
-        self.code_log_prob = np.zeros(len(self.item))
-        # (D,) group of each decision; narrow nodes with many scores are computed as wide ones
-        group = layer._edge_group[expansion.edge]
-        groups: list[Int64 | slice] = [slice(None)]
-        if group.any():
-            narrow = np.flatnonzero(group == 1)
-            node, width = (a[expansion.edge[narrow]] for a in (tree.edge_node, tree.edge_width))
-            group[narrow[np.bincount(node)[node] * width >= CROWDED]] = 2
-            groups = [np.flatnonzero(group == number) for number in range(3)]
-        arrays = layer.weight, layer.bias, hidden
-        pairs: tuple[PairLogits, PairGradient[Gradient]] = (
-            partial(kernels.gather_dot, *arrays),
-            partial(kernels.gather_dot_backward, layer.weight, hidden),
-        )
-        if self.features is not None:
-            pairs = self.features.of_pairs(*pairs)
-        for number, decisions in enumerate(groups):
-            edge, code = expansion.edge[decisions], self.code[decisions]
-            if not len(edge):
-                continue
-            taken = node_groups.Decisions(
-                self.item[code],
-                tree.edge_row[edge],
-                tree.edge_branch[edge],
-                tree.edge_width[edge],
-            )
-            if number == 2:
-                wide = node_groups.WideNodes(layer._scratch, *arrays, taken, self.features)
-                passed: Passed[Gradient] = (wide.log_prob, wide.backward)
-            else:
-                decide = node_groups.narrow_nodes if number else node_groups.binary_nodes
-                passed = decide(*pairs, taken)
-            log_prob, backward = passed
-            self.code_log_prob += np.bincount(code, weights=log_prob, minlength=len(self.item))
-            self.backwards.append((decisions, backward))
-        if tree.has_single_codes:
-            self.nll = -self.code_log_prob
-        else:
-            self.nll = -np.logaddexp.reduceat(self.code_log_prob, expansion.code_start[:-1])
+
+#: Returns the gradients, given the weight of each decision in the loss (D,).
+Backward = Callable[[Array], tuple[NodeGradient, FeatureErrors | None]]
+
+
+class Batch(NamedTuple):
+    """Hidden vectors of a batch, and the parameters that score them."""
+
+    weight: Array  # (R, d)
+    bias: Array  # (R,)
+    hidden: Array  # (B, d)
+    features: ContextFeatures | None
 
 
 class HierarchicalSoftmax(OutputLayer, TrainingHooks):
@@ -121,8 +78,8 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
     codes : Codes
     is_one_softmax : bool
         Whether all labels are under a root that is wide, each once.
-    bound : Features or None
-        Direct features of the contexts that the layer is bound to, where it has any.
+    context_features : ContextFeatures or None
+        N-gram features of the contexts that `in_context` was called with.
 
     References
     ----------
@@ -130,26 +87,22 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
     2005; A. Mnih & G. Hinton, "A scalable hierarchical distributed language model", NIPS 2008.
     """
 
-    bound: Features | None = None
-    #: what computes a batch by NumPy
-    pass_of_batch: type[Pass] = Pass
+    context_features: ContextFeatures | None = None
 
     def __init__(
         self, tree: Tree, dim: int, *, counts: Array | None = None, dtype: Any = np.float32
     ) -> None:
         super().__init__(tree.n_labels, dim)
-        self.tree, self.codes = tree, Codes(tree)
+        self.tree = tree
+        self.codes = Codes(tree)
         bias = unigram_bias(tree, tree.counts if counts is None else counts)
         self.weight: Array = np.zeros((len(bias), dim), dtype)
         self.bias: Array = bias.astype(dtype)
-        # (E,) group of the node that each edge leaves: 0 binary, 1 narrow, 2 wide
-        group = np.digitize(tree.fan_out, (3, NARROW + 1)).astype(np.int8)
-        self._edge_group = group[tree.edge_node]
         self.is_one_softmax = tree.n_nodes == 1 and tree.has_single_codes and tree.n_labels > 2
-        # compiled, over nodes of few children; products of wide nodes use all threads
-        is_narrow = tree.n_nodes > 0 and self._edge_group.max() < 2
-        self.scores_in_threads = bool(is_narrow and self.weight.dtype == np.float32)
-        self._scratch = Scratch()
+        self._has_wide_nodes = int(tree.fan_out.max(initial=0)) > NARROW
+        # Products at wide nodes use all threads already.
+        is_narrow = tree.n_nodes > 0 and not self._has_wide_nodes
+        self.scores_in_threads = is_narrow and self.weight.dtype == np.float32
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
@@ -168,30 +121,87 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return the mean curvature of the loss along each row of the nodes (`row_curvature`)."""
-        of_nodes = row_curvature(self.tree, counts)
-        return super().curvature(counts) | {"node_weight": of_nodes, "node_bias": of_nodes}
+        curvature = row_curvature(self.tree, counts)
+        return super().curvature(counts) | {"node_weight": curvature, "node_bias": curvature}
+
+    # Losses of targets.
 
     def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
-        if self.is_one_softmax and self.bound is None:
-            columns, nll = self.codes.leaf_edge[targets], np.empty(len(targets))
-            for some in batch_blocks(len(targets), self.n_labels):
-                products = [Product(hidden[some], self.weight, self.bias)]
-                softmax = BatchSoftmax(products, columns[some], self._scratch)
-                nll[some] = softmax.log_z - softmax.target_logit
+        check_targets(hidden, targets)
+        nll = np.zeros(len(targets))
+        if self.tree.n_nodes == 0:
             return nll
-        return batch_nll(self, hidden, targets)
+        for block in batch_blocks(len(targets), int(self.tree.fan_out.max())):
+            layer = self._of_items(block)
+            nll[block] = layer._nll(hidden[block], targets[block])
+        return nll
+
+    def _nll(self, hidden: Array, targets: Integer) -> Float64:
+        decisions, code_item = path_decisions(self.codes, targets)
+        if (layout := self.compiled_layout(decisions, code_item, hidden, False)) is not None:
+            nll: Float64 = compiled().tree_nll(self.weight, self.bias, hidden, layout)
+            return nll
+        return self._forward(hidden, decisions, code_item).nll
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
     ) -> tuple[Float64, Gradients]:
         """Return what `nll` does, and the gradients of the sum; `rng` is not used."""
-        if not self.is_one_softmax or self.bound is not None:
-            return batch_loss(self, hidden, targets)
-        arrays, columns = (hidden, self.weight, self.bias), self.codes.leaf_edge[targets]
-        log_z, logit, (grad, *of_rows) = one_softmax(*arrays, columns, self._scratch)
-        by_name = dict(zip(("node_weight", "node_bias"), of_rows, strict=True))
-        return log_z - logit, Gradients.whole(grad, by_name)
+        check_targets(hidden, targets)
+        if self.tree.n_nodes == 0:
+            return np.zeros(len(targets)), Gradients(np.zeros_like(hidden), [])
+        decisions, code_item = path_decisions(self.codes, targets)
+        if (layout := self.compiled_layout(decisions, code_item, hidden, True)) is not None:
+            nll, g = compiled().tree_loss(self.weight, self.bias, hidden, layout)
+            parameters = [
+                ParameterGradient("node_weight", g.rows, g.weight),
+                ParameterGradient("node_bias", g.rows, g.bias),
+            ]
+            if self.context_features is not None:
+                features = ParameterGradient("feature_weight", g.features, g.feature_weight)
+                parameters.append(features)
+            return nll, Gradients(g.hidden, parameters)
+        return self._forward(hidden, decisions, code_item).loss_and_gradients()
+
+    def compiled_layout(
+        self, decisions: Decisions, code_item: Integer, hidden: Array, with_gradients: bool
+    ) -> Any:
+        """Return the layout of a batch for compiled functions; None where NumPy computes it.
+
+        That is one softmax over all labels, and a batch whose scores need too much memory.
+        """
+        fast = compiled()
+        if fast is None or not fast.is_supported(self.weight, self.bias, hidden):
+            return None
+        if self.is_one_softmax and not self.needs_contexts:
+            return None
+        if decisions.width.sum() > fast.MAX_SCORES:
+            return None
+        features = self.context_features
+        return fast.lay_out(
+            decisions,
+            code_item,
+            len(hidden),
+            len(self.weight),
+            None if features is None else fast.Features(*features.arrays()),
+            has_wide=self._has_wide_nodes,
+            with_gradients=with_gradients,
+        )
+
+    def _forward(self, hidden: Array, decisions: Decisions, code_item: Integer) -> ForwardPass:
+        batch = Batch(self.weight, self.bias, hidden, self.context_features)
+        return ForwardPass(batch, decisions, code_item)
+
+    def _of_items(self, items: Any) -> Self:
+        """Return the layer for some of the items whose contexts it is in."""
+        if self.context_features is None:
+            return self
+        layer = copy.copy(self)
+        layer.context_features = self.context_features.of_items(items)
+        return layer
+
+    # All labels.
 
     def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V).
@@ -199,30 +209,29 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         One dense product for all logits, then one pass per level: O(B (R d + E)).
         """
         result = np.empty((len(hidden), self.n_labels))
-        for some in batch_blocks(len(hidden), max(1, len(self.tree.child))):
-            if not self.is_one_softmax:
-                result[some] = log_prob_of_items(self, hidden, some)
-                continue
-            # (b, V) logits of the root's children, in the order of the labels
-            logits = hidden[some] @ self.weight.T
-            logits += self.bias
-            self.add_to_logits(logits, some)
-            columns = self.codes.leaf_edge
-            in_order = bool((columns == np.arange(self.n_labels)).all())
-            result[some] = logits if in_order else logits[:, columns]
-            result[some] -= log_sum_exp(result[some])[:, None]
+        for block in batch_blocks(len(hidden), max(1, len(self.tree.child))):
+            layer = self._of_items(block)
+            # (R, b) logits of all weight rows
+            logits = self.weight @ hidden[block].T
+            logits += self.bias[:, None]
+            if layer.context_features is not None:
+                layer.context_features.add_to_logits(logits.T)
+            result[block] = self.log_prob_of_logits(logits)
         return result
-
-    def add_to_logits(self, logits: Array, some: slice) -> None:
-        """Add what a subclass adds to the logits (b, R) of some items."""
 
     def log_prob_of_logits(self, logits: Array) -> Float64:
         """Return the log-probabilities (B, V) of all labels from the logits (R, B) of all rows."""
-        tree, codes = self.tree, self.codes
+        tree = self.tree
+        codes = self.codes
         if tree.n_nodes == 0:
             return np.zeros((logits.shape[1], 1))
+        if self.is_one_softmax:
+            # (B, V) logits of the root's children, in the order of the labels
+            result = logits[codes.leaf_edge].T.astype(np.float64)
+            result -= log_sum_exp(result)[:, None]
+            return result
         # (E, B) of each branch, then of the path from the root to the end of each edge
-        log_prob = kernels.branch_log_prob(logits, tree.row_start, tree.child_start)
+        log_prob = arithmetic.branch_log_prob(logits, tree.row_start, tree.child_start)
         tree.sum_down(log_prob)
         # (C, B) of each code
         log_prob = log_prob[codes.leaf_edge]
@@ -237,20 +246,12 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         where it is below -1), so that the rounding of float64 sums does not order labels.
         """
         k = min(checked_count("k", k), self.n_labels)
-        labels, values, is_done = BatchTopK.empty(len(hidden), k)
-        if self.tree.n_nodes > 1:  # not one label, nor one softmax
-            arrays = self.codes, self.weight, self.bias, hidden
-            labels, values, is_done = search_all(*arrays, k, self.bound)
-        # All labels of the items whose search reached a large share of the tree, so that it takes
-        # at most about twice as long.
-        others, step = np.flatnonzero(~is_done), max(1, TABLE // self.n_labels)
-        for a in range(0, len(others), step):
-            some, layer = others[a : a + step], self
-            if self.bound is not None:
-                layer = copy.copy(self)
-                layer.bound = self.bound[0][some], *self.bound[1:]
-            labels[some], values[some] = top_k_of_all(layer.log_prob(hidden[some]), k)
-        return labels, values
+
+        def log_prob(items: Int64) -> Float64:
+            return self._of_items(items).log_prob(hidden[items])
+
+        features = self.context_features
+        return search_top_k(self.codes, self.weight, self.bias, hidden, k, features, log_prob)
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,).
@@ -265,70 +266,210 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         item = np.arange(len(hidden) if tree.n_nodes else 0)
         node = np.zeros(len(item), np.int64)
         while item.size:
-            branch = _drawn_branches(self, hidden, item, node, rng.random(len(item)))
+            branch = self._draw_branches(hidden, item, node, rng.random(len(item)))
             child = tree.child[tree.child_start[node] + branch]
             arrived = child < 0
             label[item[arrived]] = ~child[arrived]
-            item, node = item[~arrived], child[~arrived]
+            item = item[~arrived]
+            node = child[~arrived]
         return label
 
-
-def _drawn_branches(
-    layer: HierarchicalSoftmax, hidden: Array, item: Int64, node: Int64, uniform: Float64
-) -> Int64:
-    """Return the branches (n,) that items take at their nodes, by numbers between 0 and 1."""
-    weight, bias, tree = layer.weight, layer.bias, layer.tree
-    branch = np.zeros(len(item), np.int64)
-    binary = np.flatnonzero(tree.fan_out[node] == 2)
-    row = tree.row_start[node[binary]]
-    z = kernels.gather_dot(weight, bias, hidden, item[binary], row).astype(np.float64)
-    branch[binary] = np.log(uniform[binary]) >= kernels.log_sigmoid(z)
-    for other in np.unique(node[tree.fan_out[node] > 2]).tolist():
-        rows = slice(*tree.row_start[other : other + 2].tolist())
-        at = np.flatnonzero(node == other)
-        for some in batch_blocks(len(at), rows.stop - rows.start):
-            here = at[some]
-            z = hidden[item[here]] @ weight[rows].T + bias[rows]  # (b, k)
-            branch[here] = draw_columns(z.astype(np.float64), uniform[here])
-    return branch
+    def _draw_branches(self, hidden: Array, item: Int64, node: Int64, uniform: Float64) -> Int64:
+        """Return the branches (n,) that items take at their nodes, by numbers between 0 and 1."""
+        tree = self.tree
+        branch = np.zeros(len(item), np.int64)
+        binary = np.flatnonzero(tree.fan_out[node] == 2)
+        row = tree.row_start[node[binary]]
+        logit = arithmetic.gather_dot(self.weight, self.bias, hidden, item[binary], row)
+        log_first = arithmetic.log_sigmoid(logit.astype(np.float64))
+        branch[binary] = np.log(uniform[binary]) >= log_first
+        for wide in np.unique(node[tree.fan_out[node] > 2]).tolist():
+            rows = slice(*tree.row_start[wide : wide + 2].tolist())
+            visits = np.flatnonzero(node == wide)
+            for block in batch_blocks(len(visits), rows.stop - rows.start):
+                here = visits[block]
+                logits = hidden[item[here]] @ self.weight[rows].T + self.bias[rows]  # (b, k)
+                branch[here] = draw_columns(logits.astype(np.float64), uniform[here])
+        return branch
 
 
-# What compiled functions of the same names do in place of these, where they take the arrays.
+def check_targets(hidden: Array, targets: Integer) -> None:
+    """Raise ValueError unless there is one target for each hidden vector (B, d)."""
+    if np.shape(targets) != (len(hidden),):
+        shape = np.shape(targets)
+        raise ValueError(f"targets must have the shape ({len(hidden)},), not {shape}")
 
 
-@twin
-def batch_nll(layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> Float64:
-    """Return the negative log-likelihoods of targets (B,)."""
-    return layer.pass_of_batch(layer, hidden, targets).nll
+class ForwardPass:
+    """Forward pass of a batch; `nll` (B,) are the negative log-likelihoods of its targets."""
+
+    def __init__(self, batch: Batch, decisions: Decisions, code_item: Integer) -> None:
+        binary = decisions.width == 2
+        narrow = (decisions.width > 2) & (decisions.width <= NARROW)
+        wide = decisions.width > NARROW
+
+        # log P(branch) of each decision (D,), by kind of node
+        log_prob = np.zeros(len(decisions.item))
+        self._backward: list[tuple[Int64, Backward]] = []
+        for condition, decide in (
+            (binary, decide_binary),
+            (narrow, decide_narrow),
+            (wide, decide_wide),
+        ):
+            position, chosen = decisions.where(condition)
+            if len(position):
+                log_prob[position], backward = decide(batch, chosen)
+                self._backward.append((position, backward))
+
+        # log P(path) = sum over its decisions; P(label) = sum over its paths
+        self._code_log_prob = np.bincount(decisions.code, log_prob, minlength=len(code_item))
+        code_start = offsets(np.bincount(code_item, minlength=len(batch.hidden)))
+        self.nll: Float64 = -np.logaddexp.reduceat(self._code_log_prob, code_start[:-1])
+        self._code = decisions.code
+        self._code_item = code_item
+        self._hidden = batch.hidden
+
+    def loss_and_gradients(self) -> tuple[Float64, Gradients]:
+        """Return `nll`, and the gradients of its sum."""
+        # d nll / d log P(path) = -P(path) / P(label)
+        code_share = np.exp(self._code_log_prob + self.nll[self._code_item]).astype(
+            self._hidden.dtype
+        )
+        decision_share = code_share[self._code]
+        grad_hidden = np.zeros_like(self._hidden)
+        parameters: list[ParameterGradient] = []
+        features: list[FeatureErrors] = []
+        for position, backward in self._backward:
+            nodes, feature_errors = backward(decision_share[position])
+            grad_hidden += nodes.hidden
+            parameters.append(ParameterGradient("node_weight", nodes.rows, nodes.weight))
+            parameters.append(ParameterGradient("node_bias", nodes.rows, nodes.bias))
+            if feature_errors is not None:
+                features.append(feature_errors)
+        if features:
+            parameters.append(feature_gradient(features))
+        return self.nll, Gradients(grad_hidden, parameters)
 
 
-@twin
-def batch_loss(
-    layer: HierarchicalSoftmax, hidden: Array, targets: Integer
-) -> tuple[Float64, Gradients]:
-    """Return the negative log-likelihoods of targets (B,), and the gradients of their sum."""
-    forward, share = layer.pass_of_batch(layer, hidden, targets), None
-    if not layer.tree.has_single_codes:
-        # (D,) weight of each decision: its code's share of the label's probability
-        share_of_code = np.exp(forward.code_log_prob + forward.nll[forward.item])
-        share = share_of_code[forward.code].astype(hidden.dtype)
-    grad_hidden = None
-    parameters: list[ParameterGradient] = []
-    for decisions, backward in forward.backwards:
-        grad, rows, weight, bias = backward(None if share is None else share[decisions])
-        grad_hidden = grad if grad_hidden is None else grad_hidden + grad
-        parameters.append(ParameterGradient("node_weight", rows, weight))
-        parameters.append(ParameterGradient("node_bias", rows, bias))
-    if grad_hidden is None:
-        grad_hidden = np.zeros_like(hidden)
-    if forward.features is not None:
-        parameters += forward.features.gradients()
-    return forward.nll, Gradients(grad_hidden, parameters)
+def feature_gradient(errors: list[FeatureErrors]) -> ParameterGradient:
+    """Sum the errors at each feature."""
+    feature = np.concatenate([one.feature for one in errors])
+    error = np.concatenate([one.error for one in errors])
+    rows, slot = np.unique(feature, return_inverse=True)
+    total = np.bincount(slot, weights=error).astype(error.dtype)
+    return ParameterGradient("feature_weight", rows, total)
 
 
-@twin
-def log_prob_of_items(layer: HierarchicalSoftmax, hidden: Array, some: slice) -> Float64:
-    """Return the log-probabilities (b, V) of all labels for some of the hidden vectors."""
-    logits = layer.weight @ hidden[some].T + layer.bias[:, None]
-    layer.add_to_logits(logits.T, some)
-    return layer.log_prob_of_logits(logits)
+def decide_binary(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
+    """Compute decisions at nodes with two children: P(first) = sigmoid(q.h + b)."""
+    item, row = decisions.item, decisions.row
+    logit, features = pair_logits(batch, item, row)
+
+    # d(-log P) / d logit = sigmoid(logit) - [first child taken]
+    log_prob, error = arithmetic.binary_decision(logit, decisions.branch == 0)
+
+    def backward(share: Array) -> tuple[NodeGradient, FeatureErrors | None]:
+        return pair_gradient(batch, item, row, features, error * share)
+
+    return log_prob, backward
+
+
+def decide_narrow(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
+    """Compute decisions at nodes with 3 to `NARROW` children: a softmax over a segment of pairs."""
+    # (P,) pairs of one decision after another
+    start = offsets(decisions.width)
+    item = np.repeat(decisions.item, decisions.width)
+    row = ranges(decisions.row, start)
+    logits, features = pair_logits(batch, item, row)
+    log_softmax = arithmetic.segment_log_softmax(logits, start)
+    chosen = start[:-1] + decisions.branch
+
+    def backward(share: Array) -> tuple[NodeGradient, FeatureErrors | None]:
+        # d(-log P) / d logit = softmax - [child taken]
+        error: Array = np.exp(log_softmax)
+        error[chosen] -= 1
+        error *= np.repeat(share, decisions.width)
+        return pair_gradient(batch, item, row, features, error)
+
+    return log_softmax[chosen], backward
+
+
+def pair_logits(batch: Batch, item: Int64, row: Int64) -> tuple[Array, Any]:
+    """Return the logits (P,) of pairs of an item and a weight row, and their features."""
+    logits = arithmetic.gather_dot(batch.weight, batch.bias, batch.hidden, item, row)
+    if batch.features is None:
+        return logits, None
+    pair, feature = batch.features.of_pairs(item, row)
+    added = np.bincount(pair, batch.features.weight[feature], len(row))
+    return logits + added.astype(logits.dtype), (pair, feature)
+
+
+def pair_gradient(
+    batch: Batch, item: Int64, row: Int64, features: Any, error: Array
+) -> tuple[NodeGradient, FeatureErrors | None]:
+    """Return the gradients through `pair_logits` from the errors (P,) of pairs."""
+    gradient = arithmetic.gather_dot_backward(batch.weight, batch.hidden, item, row, error)
+    if features is None:
+        return NodeGradient(*gradient), None
+    pair, feature = features
+    return NodeGradient(*gradient), FeatureErrors(feature, error[pair])
+
+
+def decide_wide(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
+    """Compute decisions at nodes with many children: matrix products, one node at a time."""
+    weight, bias, hidden, features = batch
+    # Decisions in the order of their nodes, so that those of a node are a slice
+    order = np.argsort(decisions.row, kind="stable")
+    item, row, width, branch, _ = (array[order] for array in decisions)
+    vectors = hidden[item]
+    first_row, start = np.unique(row, return_index=True)
+    node_width = width[start]
+    stop = np.append(start[1:], len(row))
+    nodes = list(zip(first_row, node_width, map(slice, start, stop), strict=True))
+
+    log_prob = np.empty(len(row))
+    probabilities: list[Array] = []
+    node_features: list[tuple[Int64, Int64, Int64]] = []
+    for first, k, part in nodes:
+        children = slice(first, first + k)
+        logits = vectors[part] @ weight[children].T
+        logits += bias[children]
+        if features is not None:
+            # (F,) decision of the node, child and feature: each adds its weight to a logit
+            decision, child, feature = features.of_rows(item[part], first, first + k)
+            np.add.at(logits, (decision, child), features.weight[feature])
+            node_features.append((decision, child, feature))
+        chosen_logit = np.take_along_axis(logits, branch[part, None], axis=1)[:, 0]
+        log_prob[part] = chosen_logit - arithmetic.softmax(logits)
+        probabilities.append(logits)
+
+    def backward(share: Array) -> tuple[NodeGradient, FeatureErrors | None]:
+        row_start = offsets(node_width)
+        grad_weight = np.empty((row_start[-1], weight.shape[1]), weight.dtype)
+        grad_bias = np.empty(row_start[-1], weight.dtype)
+        grad_vectors = np.empty_like(vectors)
+        share = share[order]
+        feature_errors = []
+        places = map(slice, row_start[:-1], row_start[1:])
+        for i, ((first, k, part), place) in enumerate(zip(nodes, places, strict=True)):
+            # (n, k) d loss / d logits = P(path) / P(label) * (softmax - [child taken])
+            error = probabilities[i]
+            error[np.arange(len(error)), branch[part]] -= 1
+            error *= share[part, None]
+            np.matmul(error.T, vectors[part], out=grad_weight[place])
+            np.sum(error, axis=0, out=grad_bias[place])
+            np.matmul(error, weight[first : first + k], out=grad_vectors[part])
+            if features is not None:
+                decision, child, _ = node_features[i]
+                feature_errors.append(error[decision, child])
+        grad_hidden = arithmetic.slot_sums(grad_vectors, item, len(hidden))
+        rows = ranges(first_row, row_start)
+        gradient = NodeGradient(grad_hidden, rows, grad_weight, grad_bias)
+        if features is None:
+            return gradient, None
+        feature = np.concatenate([of_node for _, _, of_node in node_features])
+        return gradient, FeatureErrors(feature, np.concatenate(feature_errors))
+
+    in_order = np.empty_like(log_prob)
+    in_order[order] = log_prob
+    return in_order, backward

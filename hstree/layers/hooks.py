@@ -66,8 +66,11 @@ class TrainingHooks:
 
 def hooks_of(layer: OutputLayer) -> TrainingHooks:
     """Return the training hooks of a layer; without any, those of a layer that has none."""
-    if isinstance(layer, TrainingHooks):
-        return layer
-    hooks = TrainingHooks()
-    hooks._layer = layer
-    return hooks
+    return layer if isinstance(layer, TrainingHooks) else _NoHooks(layer)
+
+
+class _NoHooks(TrainingHooks):
+    """The hooks of a layer that has none."""
+
+    def __init__(self, layer: OutputLayer) -> None:
+        self._layer = layer

@@ -10,9 +10,9 @@ from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers import noise
+from hstree.layers.arithmetic import slot_sums, touched_rows
 from hstree.layers.base import Gradients, ParameterGradient
 from hstree.layers.dense import TABLE_LIMIT
-from hstree.layers.kernels import slot_sums, touched_rows
 
 
 class ImportanceSampling(noise.NoiseLayer):

@@ -5,25 +5,25 @@ after them: for a binary node its row, for others that of the child taken. All f
 sorted array of keys, so that those of a context, and those of a context at a node, are a range.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import twin
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Int32, Int64, Integer
 from hstree.data.windows import Windows
 from hstree.errors import FileFormatError
+from hstree.kernels import compiled
 from hstree.ngrams.counts import find
 from hstree.tree.codes import Codes
+from hstree.tree.paths import path_decisions
 
-#: Numbers of the contexts of a batch (B, n), offsets of each context's features (C + 1,), and the
-#: rows and weights of these (F,).
-Features = tuple[Int64, Int64, Int32, Array]
 #: Positions of a text read at a time.
 BLOCK = 1 << 18
 #: N-grams whose codes are expanded at a time.
@@ -106,12 +106,19 @@ class NgramFeatures:
         shorter, n_first = self.contexts[self.start[1] :] // self.n_labels, int(self.start[1])
         return n_first + np.searchsorted(shorter, np.arange(len(self.contexts) + 1))
 
-    @twin
     def numbers(self, contexts: Integer) -> Int64:
         """Return the numbers (B, n) of the last 1 to n words of contexts; -1 if there is none."""
-        number = np.full((len(contexts), len(self.start) - 1), -1)
-        known, shorter = np.arange(len(contexts)), np.zeros(len(contexts), np.int64)
-        for i in range(min(number.shape[1], contexts.shape[1])):
+        n_lengths = len(self.start) - 1
+        if (fast := compiled()) is not None:
+            n_single = int(self.start[1])
+            numbers: Int64 = fast.context_numbers(
+                contexts, self.words, self.longer_start, n_single, n_lengths
+            )
+            return numbers
+        number = np.full((len(contexts), n_lengths), -1)
+        known = np.arange(len(contexts))
+        shorter = np.zeros(len(contexts), np.int64)
+        for i in range(min(n_lengths, contexts.shape[1])):
             here = self.contexts[self.start[i] : self.start[i + 1]]
             index = find(here, shorter * self.n_labels + contexts[known, -1 - i])
             known = known[index >= 0]
@@ -119,7 +126,7 @@ class NgramFeatures:
             number[known, i] = shorter
         return number
 
-    def at_rows(self, number: Int64, row: Int64) -> tuple[Int64, Int64]:
+    def at_rows(self, number: Int64, row: Integer) -> tuple[Int64, Int64]:
         """Return the features of pairs (P,) of contexts (P, n) and rows: pair and index."""
         pair, index = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for of_length in number.T:
@@ -188,6 +195,44 @@ class NgramFeatures:
         return replace(self, contexts=contexts, start=start, keys=keys)
 
 
+@dataclass(frozen=True)
+class ContextFeatures:
+    """N-gram features of the contexts of a batch, with their weights."""
+
+    table: NgramFeatures
+    number: Int64  #: (B, n) contexts of each item, by length; -1 where the table has none
+    weight: Array  #: (F,)
+
+    def of_items(self, items: Any) -> ContextFeatures:
+        """Return the features of some of the items."""
+        return replace(self, number=self.number[items])
+
+    def of_pairs(self, item: Integer, row: Integer) -> tuple[Int64, Int64]:
+        """Return the features of pairs (P,) of an item and a weight row: pair and feature."""
+        return self.table.at_rows(self.number[item], row)
+
+    def of_rows(self, item: Integer, first: int, stop: int) -> tuple[Int64, Int64, Int64]:
+        """Return the features of items (n,) at the rows from `first` to `stop`.
+
+        Which of the items, the row counted from `first`, and the feature, arrays (F,).
+        """
+        parts = list(self.table.in_range(self.number[item], first, stop))
+        none = np.empty(0, np.int64)
+        position, row, feature = (
+            np.concatenate([none, *(part[i] for part in parts)]) for i in range(3)
+        )
+        return position, row - first, feature
+
+    def add_to_logits(self, logits: Array) -> None:
+        """Add the weights of the features to the logits (B, R) of all rows."""
+        for item, row, feature in self.table.in_range(self.number, 0, logits.shape[1]):
+            logits[item, row] += self.weight[feature]
+
+    def arrays(self) -> tuple[Int64, Int64, Int32, Array]:
+        """Return what compiled functions take, in the order of their `Features`."""
+        return self.number, self.table.context_start, self.table.rows, self.weight
+
+
 def _column(train: Windows, back: int | None) -> Int64:
     """Return the targets (T,) of a text, or the words that are so far before them."""
     columns = [np.empty(0, np.int64)]
@@ -198,10 +243,9 @@ def _column(train: Windows, back: int | None) -> Int64:
 
 def _keys(number: Int64, target: Int64, codes: Codes, n_rows: int) -> Int64:
     """Return the keys of the features of n-grams: those of the decisions on the target's codes."""
-    tree, expansion = codes.tree, codes.expand(target)
-    item, edge = expansion.code_item[segment_ids(expansion.decision_start)], expansion.edge
-    row = tree.edge_row[edge] + np.where(tree.edge_width[edge] > 2, tree.edge_branch[edge], 0)
-    return _first_of_runs(np.sort(number[item] * n_rows + row))
+    decisions, _ = path_decisions(codes, target)
+    row = decisions.row + np.where(decisions.width > 2, decisions.branch, 0)
+    return _first_of_runs(np.sort(number[decisions.item] * n_rows + row))
 
 
 def _first_of_runs(ascending: Int64) -> Int64:

@@ -11,11 +11,10 @@ from hstree._options import Range
 from hstree._typing import Array, Int64, Integer
 from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import InputError
-from hstree.layers.base import OutputLayer, ParameterGradient
-from hstree.layers.hierarchical import HierarchicalSoftmax, Pass
+from hstree.layers.base import OutputLayer
+from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.hooks import TrainingHooks
-from hstree.layers.ngram_features import NgramFeatures
-from hstree.layers.node_groups import Block, Gradient, PairGradient, PairLogits
+from hstree.layers.ngram_features import ContextFeatures, NgramFeatures
 from hstree.tree import Tree
 
 #: What Adagrad's sums of features begin with: those of a few n-grams learn slowly.
@@ -104,82 +103,13 @@ class NgramSoftmax(HierarchicalSoftmax):
 
     def in_context(self, contexts: Integer) -> Self:
         """Return the layer after contexts (B, n), whose features its methods take."""
-        bound, features = copy.copy(self), self.features
-        number, table = features.numbers(contexts), (features.context_start, features.rows)
-        bound.bound = number, *table, self.feature_weight
-        bound.pass_of_batch = FeaturePass
-        return bound
-
-    def add_to_logits(self, logits: Array, some: slice) -> None:
-        """Add the features of the contexts that the layer is bound to."""
-        if self.bound is not None:
-            in_range = self.features.in_range(self.bound[0][some], 0, len(self.bias))
-            for item, row, index in in_range:
-                logits[item, row] += self.feature_weight[index]
+        layer = copy.copy(self)
+        number = self.features.numbers(contexts)
+        layer.context_features = ContextFeatures(self.features, number, self.feature_weight)
+        return layer
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""
-        if self.bound is None:
+        if self.context_features is None:
             return super().sample(hidden, rng)
         return OutputLayer.sample(self, hidden, rng)
-
-
-class FeaturePass(Pass):
-    """Pass of a batch whose scores have features."""
-
-    def __init__(self, layer: Any, hidden: Array, targets: Integer) -> None:
-        self.layer: NgramSoftmax = layer
-        # (B, n) numbers of the items' contexts
-        self.number, self.features = layer.bound[0], self
-        # features of a batch, and the gradient with respect to their weights, which may repeat
-        self._index, self._error = list[Int64](), list[Array]()
-        # visits, branches and indices of the features of each block, by its first visit
-        self._visits: dict[int, list[tuple[Int64, Int64, Int64]]] = {}
-        super().__init__(layer, hidden, targets)
-
-    def gradients(self) -> list[ParameterGradient]:
-        """Return the gradients of the summed loss with respect to the features' weights."""
-        if not self._index:
-            return []
-        index, error = np.concatenate(self._index), np.concatenate(self._error)
-        rows, slot = np.unique(index, return_inverse=True)
-        values = np.bincount(slot, weights=error).astype(error.dtype)
-        return [ParameterGradient("feature_weight", rows, values)]
-
-    def of_pairs(
-        self, logits: PairLogits, gradient: PairGradient[Gradient]
-    ) -> tuple[PairLogits, PairGradient[Gradient]]:
-        """Return the functions of pairs at narrow nodes, with what these do with features."""
-        # pairs of items and rows that have features, by the rows that they are of
-        known: dict[int, tuple[Int64, Int64]] = {}
-
-        def logits_with_features(item: Int64, row: Int64) -> Array:
-            known[id(row)] = pair, index = self.layer.features.at_rows(self.number[item], row)
-            # (P,) sums over the features of each pair
-            added = np.bincount(pair, self.layer.feature_weight[index], len(row))
-            result = logits(item, row)
-            result += added.astype(result.dtype)
-            return result
-
-        def gradient_with_features(item: Int64, row: Int64, error: Array) -> Gradient:
-            pair, index = known[id(row)]
-            self._index.append(index)
-            self._error.append(error[pair])
-            return gradient(item, row, error)
-
-        return logits_with_features, gradient_with_features
-
-    def add_to(self, logits: Array, item: Int64, block: Block) -> None:
-        """Add the features of a block of visits of a wide node to their logits (n, k)."""
-        first, stop = block.rows.start, block.rows.stop
-        in_range = self.layer.features.in_range(self.number[item], first, stop)
-        some = [(visit, row - first, index) for visit, row, index in in_range]
-        self._visits[block.visits.start] = some
-        for visit, branch, index in some:
-            logits[visit, branch] += self.layer.feature_weight[index]
-
-    def learn_from(self, error: Array, item: Int64, block: Block) -> None:
-        """Add the errors (n, k) of a block to the gradient of its features."""
-        for visit, branch, index in self._visits[block.visits.start]:
-            self._index.append(index)
-            self._error.append(error[visit, branch])

@@ -16,7 +16,7 @@ from hstree._text import plural
 from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.layers import kernels
+from hstree.layers import arithmetic
 from hstree.layers.base import Gradients
 from hstree.layers.dense import DenseLayer, row_gradients
 
@@ -244,7 +244,7 @@ class CandidateLogits:
             # (B, 1 + k) rows of each item: its target, then its samples
             self._rows = np.column_stack([targets, labels])
             item = np.repeat(np.arange(len(targets)), self._rows.shape[1])
-            logits = kernels.gather_dot(weight, bias, hidden, item, self._rows.ravel())
+            logits = arithmetic.gather_dot(weight, bias, hidden, item, self._rows.ravel())
             logits = logits.reshape(self._rows.shape)
             self.target, self.samples = logits[:, 0], logits[:, 1:]
 
@@ -254,17 +254,17 @@ class CandidateLogits:
         if self._is_shared:
             grad_hidden = grad_samples @ self._of_samples
             grad_hidden += grad_target[:, None] * self._of_targets
-            rows, slot = kernels.touched_rows(self._rows, len(self._weight))
+            rows, slot = arithmetic.touched_rows(self._rows, len(self._weight))
             # (B + k, d) inputs of the rows, of which those of a row are summed
             inputs = np.concatenate([hidden, grad_samples.T @ hidden])
             scale = np.concatenate([grad_target, np.ones(len(inputs) - len(hidden), hidden.dtype)])
-            grad_weight = kernels.slot_sums(inputs, slot, len(rows), scale)
+            grad_weight = arithmetic.slot_sums(inputs, slot, len(rows), scale)
             of_logits = np.concatenate([grad_target, grad_samples.sum(axis=0)])
             grad_bias = np.bincount(slot, of_logits, len(rows)).astype(hidden.dtype)
         else:
             error = np.column_stack([grad_target, grad_samples])
             item = np.repeat(np.arange(len(error)), error.shape[1])
-            grad_hidden, rows, grad_weight, grad_bias = kernels.gather_dot_backward(
+            grad_hidden, rows, grad_weight, grad_bias = arithmetic.gather_dot_backward(
                 self._weight, hidden, item, self._rows.ravel(), error.ravel()
             )
         return row_gradients(rows, grad_hidden, grad_weight, grad_bias)
@@ -290,8 +290,8 @@ def binary_objective(target: Array, samples: Array) -> Objective:
 
     ``-log sigmoid(target) - sum log sigmoid(-samples)`` of logits (B,) and (B, k).
     """
-    log_prob, grad_target = kernels.binary_decision(target, np.ones(1, bool))
-    log_prob_of_samples, grad_samples = kernels.binary_decision(samples, np.zeros(1, bool))
+    log_prob, grad_target = arithmetic.binary_decision(target, np.ones(1, bool))
+    log_prob_of_samples, grad_samples = arithmetic.binary_decision(samples, np.zeros(1, bool))
     losses = -log_prob - log_prob_of_samples.sum(axis=1, dtype=np.float64)
     return losses, grad_target, grad_samples
 

@@ -10,9 +10,8 @@ from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Batch, Windows
 from hstree.layers.base import Gradients
-from hstree.layers.dense import DenseLayer, row_gradients
+from hstree.layers.dense import DenseLayer, row_gradients, softmax_loss
 from hstree.layers.hooks import TrainingHooks
-from hstree.layers.kernels import block_softmax_error
 
 
 class TargetSampling(DenseLayer, TrainingHooks):
@@ -94,14 +93,11 @@ class TargetSampling(DenseLayer, TrainingHooks):
     ) -> tuple[Float64, Gradients]:
         """Return the losses of the softmax over the candidates, and their gradients."""
         rows = self._rows
-        weight, bias = self.weight[rows], self.bias[rows] - self._log_q
-        # (B,) index of each target among the candidates, then in the flat (B, C) logits
-        chosen = self._slot[targets] + np.arange(len(targets)) * len(bias)
-        error = hidden @ weight.T
-        error += bias
-        log_prob = block_softmax_error(error, chosen)
-        gradients = error @ weight, error.T @ hidden, error.sum(axis=0)
-        return -log_prob.astype(np.float64), row_gradients(rows, *gradients)
+        # index of each target among the candidates
+        candidate = self._slot[targets]
+        bias = self.bias[rows] - self._log_q
+        log_z, target_logit, gradients = softmax_loss(hidden, self.weight[rows], bias, candidate)
+        return log_z - target_logit, row_gradients(rows, *gradients)
 
     def _select(self, is_candidate: Bool, n_tokens: int) -> None:
         """Make these words (V,) the candidates of a partition of `n_tokens`."""

@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from hstree._compiled import twin
 from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Bool, Float64, Int64
-from hstree.layers import kernels
-from hstree.layers.ngram_features import Features
-from hstree.layers.node_groups import PairLogits
+from hstree.kernels import compiled
+from hstree.layers import arithmetic
+from hstree.layers.ngram_features import ContextFeatures
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
+
+#: Returns the logits (P,) of pairs, from their batch items (P,) and weight rows (P,).
+PairLogits = Callable[[Int64, Int64], Array]
 
 #: A search gives way to a dense pass when it has scored this share of the edges ...
 PATIENCE = 1 / 8
 #: ... or this share, where one vector is searched (an edge takes it about 60 times as long) ...
 ONE_PATIENCE = 1 / 64
-#: ... or this share, where the search is compiled (2 to 3 times as much) ...
-COMPILED_PATIENCE = 1 / 4
 #: ... and this many more, which is what the dense pass costs on the smallest trees.
 LEAST_PATIENCE = 96
 #: Costs this close to the next one are equal, relative to themselves above 1: the rounding of sums
@@ -87,28 +88,71 @@ class BatchTopK(NamedTuple):
         return cls(np.zeros(shape, np.int64), np.zeros(shape), np.zeros(n_items, bool))
 
 
-@twin
-def search_all(
-    codes: Codes, weight: Array, bias: Array, hidden: Array, k: int, features: Features | None
+def search_top_k(
+    codes: Codes,
+    weight: Array,
+    bias: Array,
+    hidden: Array,
+    k: int,
+    features: ContextFeatures | None,
+    log_prob: Callable[[Int64], Float64],
+) -> tuple[Int64, Float64]:
+    """Return the k most probable labels of hidden vectors (B, d), and their log-probabilities.
+
+    `log_prob` returns the log-probabilities (b, V) of all labels for some of the items, those whose
+    search reached a large part of the tree, so that it takes at most about twice as long.
+    """
+    n_labels = codes.tree.n_labels
+    result = BatchTopK.empty(len(hidden), k)
+    if codes.tree.n_nodes > 1:  # not one label, nor one softmax
+        result = search(codes, weight, bias, hidden, k, features)
+    others = np.flatnonzero(~result.certain)
+    step = max(1, TABLE // n_labels)
+    for a in range(0, len(others), step):
+        items = others[a : a + step]
+        labels, values = top_k_of_all(log_prob(items), k)
+        result.labels[items] = labels
+        result.log_prob[items] = values
+    return result.labels, result.log_prob
+
+
+def search(
+    codes: Codes,
+    weight: Array,
+    bias: Array,
+    hidden: Array,
+    k: int,
+    features: ContextFeatures | None,
 ) -> BatchTopK:
     """Search the k most probable labels of hidden vectors (B, d).
 
-    Scores with features are not searched here, nor labels with several codes.
+    NumPy searches neither scores with features nor labels with several codes.
     """
-    if features is not None or not codes.tree.has_single_codes:
+    tree = codes.tree
+    fast = compiled()
+    if fast is not None and fast.is_supported(weight, bias, hidden):
+        arrays = fast.SearchedTree(tree.child_start, tree.child, tree.row_start)
+        several = None
+        if not tree.has_single_codes:
+            several = fast.SearchedCodes(
+                codes.label_start, codes.leaf_edge, codes.parent_edge, tree.edge_node
+            )
+        table = None if features is None else fast.Features(*features.arrays())
+        return BatchTopK(*fast.search(weight, bias, hidden, k, arrays, several, table))
+    if features is not None or not tree.has_single_codes:
         return BatchTopK.empty(len(hidden), k)
     if len(hidden) <= FEW:
         result = BatchTopK.empty(len(hidden), k)
         for i in range(len(hidden)):
-            best = _search_one(codes.tree, weight, bias, hidden[i], k)
+            best = _search_one(tree, weight, bias, hidden[i], k)
             if best is not None:
                 costs, labels = map(np.array, zip(*best, strict=True))
                 result.labels[i], result.log_prob[i], _ = _first(costs, labels, k)
                 result.certain[i] = True
         return result
-    logits = partial(kernels.gather_dot, weight, bias, hidden)
-    patience = LEAST_PATIENCE + PATIENCE * len(codes.tree.child)
-    return top_k_of_batch(codes.tree, logits, len(hidden), k, margin=10 * TIE, patience=patience)
+    logits = partial(arithmetic.gather_dot, weight, bias, hidden)
+    patience = LEAST_PATIENCE + PATIENCE * len(tree.child)
+    return top_k_of_batch(tree, logits, len(hidden), k, margin=10 * TIE, patience=patience)
 
 
 def _search_one(
@@ -140,7 +184,7 @@ def _search_one(
             continue
         rows = slice(row, row + len(below))
         logits = (weight[rows] @ hidden + bias[rows]).astype(np.float64)
-        costs = cost - kernels.segment_log_softmax(logits, np.array([0, len(below)]))
+        costs = cost - arithmetic.segment_log_softmax(logits, np.array([0, len(below)]))
         for entry in zip(costs.tolist(), below, strict=True):
             heapq.heappush(frontier, entry)
     return best
@@ -202,7 +246,7 @@ def top_k_of_batch(
         start, row_start = offsets(fan_out), offsets(n_rows)
         z = logits(np.repeat(item[row], n_rows), ranges(tree.row_start[node], row_start))
         below = np.repeat(cost[row, followed], fan_out)
-        below -= kernels.branch_log_prob(z, row_start, start)
+        below -= arithmetic.branch_log_prob(z, row_start, start)
         # (branches,) slot of each: the first child takes that of its edge, the others free ones
         added = np.bincount(row, fan_out - 1, minlength=len(item)).astype(np.int64)
         is_first = np.zeros(len(below), bool)

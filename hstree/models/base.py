@@ -22,7 +22,6 @@ import numpy as np
 from safetensors.numpy import save as tensors_to_bytes
 
 from hstree import progress
-from hstree._compiled import if_it_pays, kernels, numpy_alone
 from hstree._files import check_tensor, hash_of, replacing_together
 from hstree._options import Range, options_of
 from hstree._text import one_line
@@ -35,9 +34,10 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import FileFormatError, OptionError
+from hstree.kernels import backend_name, numpy_for_short_runs, numpy_only
+from hstree.layers.arithmetic import slot_sums, touched_rows
 from hstree.layers.base import OutputLayer
 from hstree.layers.hooks import hooks_of
-from hstree.layers.kernels import slot_sums, touched_rows
 from hstree.layers.registry import LayerSpec
 from hstree.models import files
 from hstree.training.checkpoints import Checkpoints
@@ -305,7 +305,7 @@ class Model(Predictor, Generic[M]):
         # Kernels alone train word by word, which `online` asks for
         asked = getattr(self, "online", False) if fast is None else fast
         work = len(train) * self.epochs, getattr(self, "seconds", None)
-        with numpy_alone() if fast is False else if_it_pays(*work, asked=asked):
+        with numpy_only() if fast is False else numpy_for_short_runs(*work, always=asked):
             self._checkpoints, trainer = None, self.trainer(windows)
             if checkpoints is not None:
                 # All that the training depends on but versions and threads; one that pauses goes on
@@ -331,7 +331,7 @@ class Model(Predictor, Generic[M]):
             finally:
                 if self._checkpoints is not None:
                     self._checkpoints.release()
-            self.history_.kernels = kernels()
+            self.history_.kernels = backend_name()
         return self
 
     def remove_checkpoints(self) -> None:
@@ -425,7 +425,7 @@ class Model(Predictor, Generic[M]):
     def score(self, corpus: Any, *, details: bool = False) -> TextScore:
         """Score every position of a text; `details` add ln Z and the nll of each token."""
         windows = self.windows(self.reencode(corpus))
-        with if_it_pays(len(windows)):
+        with numpy_for_short_runs(len(windows)):
             return score(self.context_model, self.layer, windows, details=details)
 
     def hidden(self, contexts: Contexts) -> Array:

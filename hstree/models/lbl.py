@@ -15,16 +15,18 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import backend, twin
 from hstree._options import RANDOM_STATE, RandomState, Range, checked_count
 from hstree._text import plural
 from hstree._typing import Array, Int64, Integer
 from hstree.data.contexts import Contexts, ids_before
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Windows
+from hstree.kernels import compiled
+from hstree.layers.arithmetic import slot_sums, touched_rows
 from hstree.layers.base import ParameterGradient
+from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.hooks import hooks_of
-from hstree.layers.kernels import slot_sums, touched_rows
+from hstree.layers.ngrams import NgramSoftmax
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
     BatchSize,
@@ -40,6 +42,7 @@ from hstree.training.adagrad import RowAdagrad
 from hstree.training.scoring import ContextModel
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree
+from hstree.tree.paths import path_decisions
 
 #: Standard deviation of the starting word vectors.
 EMBEDDING_SCALE = 0.1
@@ -182,11 +185,10 @@ class LogBilinear(ContextModel):
 
     def hidden(self, contexts: Integer) -> Array:
         """Return the hidden vectors (B, d) of contexts (B, n), label ids, farthest first."""
-        return window_sum(self.embedding, self.position, contexts)[0]
+        return window_sum(self.embedding, self.position, contexts)
 
 
-@twin
-def window_sum(embedding: Array, position: Array, contexts: Integer) -> tuple[Array, Array]:
+def window_sum(embedding: Array, position: Array, contexts: Integer) -> Array:
     """Return ``sum_i position[i] * embedding[contexts[:, i]]``, a float array (B, d).
 
     Parameters
@@ -195,22 +197,20 @@ def window_sum(embedding: Array, position: Array, contexts: Integer) -> tuple[Ar
     position : float array (n, d), or (n, d, d)
         Diagonal matrices, or full ones.
     contexts : int array (B, n)
-
-    Returns
-    -------
-    hidden : float array (B, d)
-    vectors : float array
-        For `window_sum_backward`.
     """
+    is_diagonal = position.ndim == 2
+    fast = compiled()
+    if fast is not None and is_diagonal and fast.is_supported(embedding, position):
+        hidden: Array = fast.window_sum(embedding, position, contexts)
+        return hidden
     vectors = embedding.take(contexts, axis=0)
-    if position.ndim > 2:
-        return np.einsum("bnd,ned->be", vectors, position, optimize=True), vectors
-    return np.einsum("bnd,nd->bd", vectors, position), vectors
+    if is_diagonal:
+        return np.asarray(np.einsum("bnd,nd->bd", vectors, position))
+    return np.asarray(np.einsum("bnd,ned->be", vectors, position, optimize=True))
 
 
-@twin
 def window_sum_backward(
-    embedding: Array, position: Array, contexts: Integer, vectors: Array, grad_hidden: Array
+    embedding: Array, position: Array, contexts: Integer, grad_hidden: Array
 ) -> tuple[Int64, Array, Array]:
     """Gradients through `window_sum`.
 
@@ -221,15 +221,23 @@ def window_sum_backward(
     grad_words : float array (w, d)
     grad_position : float array like `position`
     """
+    is_diagonal = position.ndim == 2
+    fast = compiled()
+    if fast is not None and is_diagonal and fast.is_supported(embedding, position, grad_hidden):
+        words, grad_words, grad_position = fast.window_sum_backward(
+            embedding, position, contexts, grad_hidden
+        )
+        return words, grad_words, grad_position
+    vectors = embedding.take(contexts, axis=0)
     # (B, n, d) with respect to the vector at each place of a context
-    if position.ndim > 2:
-        grad_position = np.einsum("be,bnd->ned", grad_hidden, vectors, optimize=True)
-        by_place = np.einsum("be,ned->bnd", grad_hidden, position, optimize=True)
-    else:
+    if is_diagonal:
         grad_position = np.einsum("bnd,bd->nd", vectors, grad_hidden)
-        by_place = grad_hidden[:, None] * position
+        grad_vectors = grad_hidden[:, None] * position
+    else:
+        grad_position = np.einsum("be,bnd->ned", grad_hidden, vectors, optimize=True)
+        grad_vectors = np.einsum("be,ned->bnd", grad_hidden, position, optimize=True)
     words, slot = touched_rows(contexts, len(embedding))
-    flat = by_place.reshape(slot.size, embedding.shape[1])
+    flat = grad_vectors.reshape(slot.size, embedding.shape[1])
     return words, slot_sums(flat, slot.ravel(), len(words)), grad_position
 
 
@@ -238,15 +246,15 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
 
     schedule: ClassVar[tuple[str, ...]] = ("_tokens", "rate", "_since_best")
     optimisers: dict[str, RowAdagrad]
-    #: the compiled step; None where NumPy trains
-    _compiled: Any = None
 
     def __init__(self, model: LanguageModel, train: Windows) -> None:
         super().__init__(model)
         weight_decay = model.weight_decay
         if weight_decay is None:
             weight_decay = TEXT_DECAY / max(1, len(train))
-        self._dropout_rate, self._since_best, self._tokens = np.float32(model.dropout), 0, 0
+        self._dropout_rate = np.float32(model.dropout)
+        self._since_best = 0
+        self._tokens = 0
         self.optimisers = {
             "embedding": RowAdagrad(self.model.embedding, weight_decay),
             "position": RowAdagrad(self.model.position),
@@ -255,35 +263,64 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         for name, array in self.layer.parameters().items():
             decay = weight_decay if array.ndim > 1 else 0.0  # biases do not decay
             self.optimisers[name] = RowAdagrad(array, decay, **options.get(name, {}))
-        optimisers = self.optimisers.values()
-        if (module := backend("models")) is not None:
-            self._compiled = module.log_bilinear_step(self.layer, self.batch_size, *optimisers)
-        # What steps call is compiled on a batch of nothing, so that no epoch's seconds are of that.
-        contexts, targets = np.empty((0, model.context), np.int32), np.empty(0, np.int32)
-        if self._compiled is not None:
-            self.step(contexts, targets, 0.0)
-        elif module is not None:
-            words = self.model.embedding, self.model.position, contexts
-            hidden, vectors = window_sum(*words)
-            window_sum_backward(*words, vectors, hidden)
-            if model.tree is not None:
-                self.hooks.in_context(contexts).loss(hidden, targets, np.random.default_rng(0))
-            for optimiser in optimisers:
-                optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
+        #: what the compiled step trains; None where NumPy's step trains
+        self._compiled_arrays = self._arrays_of_compiled_step()
+        if compiled() is not None:
+            # What steps call is compiled now, so that the seconds of no epoch include it.
+            self._compile()
 
-    def prepare(self, contexts: Integer, targets: Integer) -> tuple[Any, Any]:
+    def _arrays_of_compiled_step(self) -> Any:
+        fast = compiled()
+        layer: Any = self.layer
+        # Classes that inherit from these may compute something else.
+        if fast is None or type(layer) not in (HierarchicalSoftmax, NgramSoftmax):
+            return None
+        if layer.tree.n_nodes == 0 or (layer.is_one_softmax and not layer.needs_contexts):
+            return None
+        model = self.model
+        arrays = (model.embedding, model.position, layer.weight, layer.bias)
+        if model.position.ndim > 2 or not fast.is_supported(*arrays):
+            return None
+        embedding, position, weight, bias, *_ = self.optimisers.values()
+        words = fast.RowState(embedding.squares, position.squares, embedding.decayed)
+        nodes = fast.RowState(weight.squares, bias.squares, weight.decayed)
+        return fast.LogBilinearArrays(*arrays, words, nodes)
+
+    def _compile(self) -> None:
+        """Call what a step calls on a batch of nothing."""
+        contexts = np.empty((0, self.model.position.shape[0]), np.int32)
+        targets = np.empty(0, np.int32)
+        if self._compiled_arrays is not None:
+            self.step(contexts, targets, 0.0)
+            return
+        hidden = self.model.hidden(contexts)
+        window_sum_backward(self.model.embedding, self.model.position, contexts, hidden)
+        if isinstance(self.layer, HierarchicalSoftmax):
+            self.hooks.in_context(contexts).loss(hidden, targets, np.random.default_rng(0))
+        for optimiser in self.optimisers.values():
+            optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
+
+    def prepare(self, contexts: Integer, targets: Integer) -> tuple[Array, Any]:
         """Draw the scale of every element of the hidden vectors (B, d); lay out the batch.
 
-        The scale is 0 where dropout leaves an element out. The second value is the plan of the
-        compiled step, None without one.
+        The scale is 0 where dropout leaves an element out. The second value is the layout for the
+        compiled step, None where NumPy's step trains.
         """
-        rate, shape = self._dropout_rate, (len(targets), self.model.embedding.shape[1])
+        shape = (len(targets), self.model.embedding.shape[1])
+        rate = self._dropout_rate
         keep: Array
         if rate > 0:
             keep = (self.rng.random(shape, np.float32) >= rate) * (1 / (1 - rate))
         else:
-            keep = np.ones(shape if self._compiled else 1, np.float32)
-        return keep, None if self._compiled is None else self._compiled.plan(contexts, targets)
+            keep = np.ones(shape, np.float32)
+        if self._compiled_arrays is None:
+            return keep, None
+        layer: Any = self.hooks.in_context(contexts)
+        decisions, code_item = path_decisions(layer.codes, targets)
+        layout = layer.compiled_layout(decisions, code_item, keep, with_gradients=True)
+        if layout is None:  # too many scores
+            return keep, None
+        return keep, compiled().lay_out_contexts(contexts, len(self.model.embedding), layout)
 
     def on_validation(self, valid: float, best: float) -> bool:
         """Halve the learning rate at a stall; return True to stop after `PATIENCE` small falls.
@@ -301,20 +338,41 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
     ) -> float:
         """Train on one batch; return its summed loss in nats."""
         self._tokens += len(targets)
-        keep, plan = prepared or self.prepare(contexts, targets)
-        if self._compiled is not None:
-            loss: float = self._compiled(plan, keep, learning_rate, self._tokens)
-            return loss
-        words = self.model.embedding, self.model.position, contexts
-        hidden, vectors = window_sum(*words)
-        after = self.hooks.in_context(contexts)
-        losses, gradients = after.loss(hidden * keep, targets, self.noise)
+        keep, layout = prepared or self.prepare(contexts, targets)
+        if layout is not None:
+            return self._compiled_step(layout, keep, learning_rate)
+
+        # Forward: hidden vectors, losses and gradients
+        model = self.model
+        hidden = model.hidden(contexts)
+        layer = self.hooks.in_context(contexts)
+        nll, gradients = layer.loss(hidden * keep, targets, self.noise)
+
+        # Backward: words and positions
         grad_hidden = gradients.hidden * keep
-        rows, grad_words, grad_position = window_sum_backward(*words, vectors, grad_hidden)
+        words, grad_words, grad_position = window_sum_backward(
+            model.embedding, model.position, contexts, grad_hidden
+        )
         for g in (
-            ParameterGradient("embedding", rows, grad_words),
+            ParameterGradient("embedding", words, grad_words),
             ParameterGradient("position", slice(None), grad_position),
             *gradients.parameters,
         ):
             self.optimisers[g.name].step(g.rows, g.values, learning_rate, self._tokens)
-        return float(losses.sum())
+        return float(nll.sum())
+
+    def _compiled_step(self, layout: Any, keep: Array, learning_rate: float) -> float:
+        fast = compiled()
+        rates = fast.Rates(
+            np.float32(learning_rate),
+            self.optimisers["embedding"].weight_decay,
+            self.optimisers["node_weight"].weight_decay,
+            self._tokens,
+        )
+        forward = fast.log_bilinear_step(self._compiled_arrays, layout, keep, rates)
+        if "feature_weight" in self.optimisers:
+            features = layout.tree.feature_places.feature
+            gradient = forward.feature_gradient()
+            optimiser = self.optimisers["feature_weight"]
+            optimiser.step(features, gradient, learning_rate, self._tokens)
+        return float(forward.items.nll.sum())

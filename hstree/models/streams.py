@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import WORTH_TOKENS
 from hstree._typing import Bool, Float64
 from hstree.data.corpus import Corpus
 from hstree.data.encoding import whole_words
 from hstree.data.splits import overlap
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError
+from hstree.kernels.backend import WORTH_TOKENS
 from hstree.models.base import Model, Predictor
 from hstree.training.scoring import BATCH
 

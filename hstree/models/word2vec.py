@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from hstree._compiled import backend
 from hstree._options import RandomState, Range
 from hstree._plugins import require
 from hstree._ragged import offsets
@@ -23,8 +22,9 @@ from hstree.data.contexts import Contexts, check_ids, ids_of, ids_or_words
 from hstree.data.corpus import Corpus
 from hstree.data.windows import LineWindows, SymmetricWindows, Windows
 from hstree.errors import InputError, OptionError
+from hstree.kernels import compiled
+from hstree.layers.arithmetic import touched_rows
 from hstree.layers.base import OutputLayer, ParameterGradient
-from hstree.layers.kernels import touched_rows
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
     BatchSize,
@@ -43,6 +43,7 @@ from hstree.training.scoring import ContextModel
 from hstree.training.sgd import DampedSGD
 from hstree.training.trainer import History, Trainer
 from hstree.tree import Tree
+from hstree.tree.paths import path_decisions
 
 #: Tokens between two looks at the learning rate and the clock where words are trained on one by
 #: one, and least looks in a training.
@@ -176,7 +177,7 @@ class Word2Vec(Model[WindowModel]):
 
         A batch size that was given asks for batches.
         """
-        online = is_binary(spec) and backend("models") is not None and "batch_size" not in options
+        online = is_binary(spec) and compiled() is not None and "batch_size" not in options
         return {"sample": SAMPLE, "online": online, **options}
 
     def new_context_model(self, rng: np.random.Generator) -> WindowModel:
@@ -288,18 +289,25 @@ class OnlineTrainer(FallingTrainer):
     def __init__(self, model: Word2Vec, train: Windows) -> None:
         super().__init__(model)
         self.batch_size = max(1, min(TOKENS, len(train) * self.epochs // LEAST_LOOKS))
-        module = backend("models")
-        if module is None:
+        fast = compiled()
+        if fast is None:
             require("numba", "fast")
             reason = "needs the compiled kernels, which HSTREE_FAST=0 or fast=False switches off"
             raise OptionError.about("online", reason)
-        self._train = module.train_lines
+        self._train = fast.train_lines
         self._windows = (model.window, self.model.each)
         layer: Any = model.layer  # hierarchical: the model refuses others
-        self._paths = module.label_paths(layer)
+        decisions, _ = path_decisions(layer.codes, np.arange(layer.n_labels))
+        length = layer.codes.length
+        self._paths = fast.LabelPaths(
+            start=offsets(length),
+            row=decisions.row.astype(np.int32),
+            sign=(1 - 2 * decisions.branch).astype(np.float32),
+            room=np.empty(int(length.max(initial=0)), np.float32),
+        )
         matrices = self.model.embedding, layer.weight
         #: The matrices, and where they are trained, filled up with zeros to whole cache lines.
-        self._rooms = [(matrix, module.room_at_cache_lines(matrix)) for matrix in matrices]
+        self._rooms = [(matrix, fast.zeros_at_cache_lines(matrix)) for matrix in matrices]
         self._is_apart = False  # whether the rooms are newer than the matrices
         self._parameters = (*(room for _, room in self._rooms), layer.bias)
         # Compiled now, on no lines, so that no epoch's seconds are of that.

@@ -8,8 +8,8 @@ that rare rows are regularised as much as frequent ones. There is no momentum.
 
 import numpy as np
 
-from hstree._compiled import twin
 from hstree._typing import Array, Int64
+from hstree.kernels import compiled
 
 #: Numbers moved at a time by `adagrad_rows`: all that is computed from them stays in cache.
 MOVED = 1 << 16
@@ -63,27 +63,32 @@ class RowAdagrad:
         tokens : int
             Number of tokens trained on so far, including this batch.
         """
-        owed = None
+        decay = None
         if self.weight_decay:
-            owed = (self.weight_decay * (tokens - self.decayed[rows])).astype(np.float32)
+            decay = (self.weight_decay * (tokens - self.decayed[rows])).astype(np.float32)
             self.decayed[rows] = tokens
-        adagrad_rows(self.parameter, self.squares, rows, gradient, self.rate * learning_rate, owed)
+        rate = self.rate * learning_rate
+        adagrad_rows(self.parameter, self.squares, rows, gradient, rate, decay)
 
 
-@twin
 def adagrad_rows(
     parameter: Array,
     squares: Array,
     rows: Int64 | slice,
     gradient: Array,
     learning_rate: float,
-    owed: Array | None = None,
+    decay: Array | None = None,
 ) -> None:
     """Step of Adagrad with one learning rate a row, in place; see `RowAdagrad.step`.
 
-    `squares` (R,) are the sums of the mean squared gradients of each row so far. With `owed` (r,),
-    a row is multiplied by ``exp(-rate * owed)``, with its own rate, before it moves.
+    `squares` (R,) are the sums of the mean squared gradients of each row so far. With `decay` (r,),
+    a row is multiplied by ``exp(-rate * decay)``, with its own rate, before it moves.
     """
+    fast = compiled()
+    compiled_decay = squares[:0] if decay is None else decay
+    if fast is not None and fast.is_supported(parameter, squares, gradient, compiled_decay):
+        fast.adagrad_rows(parameter, squares, rows, gradient, learning_rate, compiled_decay)
+        return
     step = max(1, MOVED // max(1, parameter[:1].size))
     per_row = (-1, *[1] * (gradient.ndim - 1))  # shape of a value per row
     first = rows.indices(len(parameter))[0] if isinstance(rows, slice) else 0
@@ -98,6 +103,6 @@ def adagrad_rows(
         squares[here] = total
         rate = learning_rate / np.sqrt(total + TINY)
         values = parameter[here]
-        if owed is not None:
-            values = values * np.exp(-rate * owed[a : a + step]).reshape(per_row)
+        if decay is not None:
+            values = values * np.exp(-rate * decay[a : a + step]).reshape(per_row)
         parameter[here] = values - some * rate.reshape(per_row)

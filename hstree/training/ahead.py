@@ -7,7 +7,8 @@ from contextvars import copy_context
 from itertools import islice
 from typing import TypeVar
 
-from hstree._compiled import kernels, n_threads
+from hstree.kernels import backend_name
+from hstree.kernels.threads import n_threads
 
 T = TypeVar("T")
 
@@ -21,7 +22,7 @@ def ahead(items: Iterator[T], together: int = 1) -> Iterator[T]:
     The order is the same, and so is what an item draws from random generators that nothing else
     uses. `together` items are handed over at a time; an error of one is raised before the first.
     """
-    if kernels() == "numpy" or n_threads() == 1:
+    if backend_name() == "numpy" or n_threads() == 1:
         yield from items
         return
     context = copy_context()

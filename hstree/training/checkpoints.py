@@ -22,12 +22,13 @@ import numpy as np
 from safetensors.numpy import load as tensors_from_bytes
 from safetensors.numpy import save as tensors_to_bytes
 
-from hstree._compiled import kernels, n_threads
 from hstree._files import acquire_lock, open_regular, remove_unused, replacing
 from hstree._text import one_line
 from hstree._typing import Array
 from hstree._version import __version__
 from hstree.errors import FileFormatError
+from hstree.kernels import backend_name
+from hstree.kernels.threads import n_threads
 
 #: Minutes between two checkpoints.
 MINUTES = 5.0
@@ -70,7 +71,7 @@ class Checkpoints:
         self._made_by: dict[str, Any] = {
             "hstree": __version__,
             "numpy": np.__version__,
-            "kernels": kernels(),
+            "kernels": backend_name(),
             "threads": n_threads(),
         }
         self._seconds = 60 * MINUTES

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import in_threads, n_threads
 from hstree._typing import Array, Float64, Integer
 from hstree.data.text_score import LogNormaliser, TextScore
 from hstree.data.windows import Batch, Windows
+from hstree.kernels.threads import in_threads, n_threads
 from hstree.layers.base import OutputLayer
 from hstree.layers.hooks import hooks_of
 

@@ -26,15 +26,20 @@ from hstree.tree.row_numbers import RowNumbers
 T = TypeVar("T", bound=np.generic)
 
 
-#: Arrays that are derived from a tree for layers and builders.
-_EDGES = {
-    *("row_start", "edge_node", "edge_branch", "edge_width", "edge_row", "parent_edge"),
-    *("node_edge", "levels"),
-}
-#: All arrays that are derived from a tree.
-_DERIVED = _EDGES | {"fan_out", "parent", "depth", "codes_per_label"}
 #: What layers and builders read of a tree, which `dir` leaves out.
-_OF_LAYERS = _EDGES | {"sum_up", "sum_down", "forget", "content_arrays"}
+_OF_LAYERS = {
+    "content_arrays",
+    "edge_branch",
+    "edge_node",
+    "edge_row",
+    "edge_width",
+    "levels",
+    "node_edge",
+    "parent_edge",
+    "row_start",
+    "sum_down",
+    "sum_up",
+}
 #: Length from which derived arrays are int32 where their numbers fit.
 LONG = 1 << 22
 
@@ -248,12 +253,6 @@ class TreeArrays:
             buffer, start = pack([name for name in self.names if name is not None])
             arrays |= {"named": np.array(named, np.int64), "names": buffer, "name_start": start}
         return arrays
-
-    def forget(self) -> None:
-        """Drop what was derived of a tree of many edges; it is computed again where it is read."""
-        if len(self.child) >= LONG:
-            for name in _DERIVED & vars(self).keys():
-                del vars(self)[name]
 
     def with_meta(self, meta: Mapping[str, Any]) -> Self:
         """Return the same tree with other meta, sharing the arrays."""

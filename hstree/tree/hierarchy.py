@@ -13,9 +13,9 @@ from hstree._ragged import offsets
 from hstree._text import quoted
 from hstree._typing import Float64, Int64, Integer
 from hstree.errors import InputError, OptionError, TreeError
+from hstree.tree.bit_paths import check_single_codes
 from hstree.tree.content import COLLAPSED
 from hstree.tree.order import sum_to_root
-from hstree.tree.paths import check_single_codes
 from hstree.tree.tree import Tree
 
 #: Names in the path of a node whose name others have, too.

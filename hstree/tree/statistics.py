@@ -9,11 +9,11 @@ import numpy as np
 from hstree._ragged import batches, offsets, segment_ids
 from hstree._text import TextTable, figure
 from hstree._typing import Float64, Int64
+from hstree.kernels import NARROW
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 from hstree.tree.huffman_code import merge_order
 from hstree.tree.order import sum_to_root
-from hstree.tree.weight_rows import NARROW
 
 #: Builders whose code lengths follow vectors alone, and how much longer than Huffman's these are
 #: where the statistics name `semantic`, whose are his.

@@ -7,10 +7,6 @@ from hstree._typing import Array, Float64
 from hstree.errors import InputError
 from hstree.tree.arrays import TreeArrays
 
-#: The most children of a node whose scores are computed for each code by itself; the codes of a
-#: target that pass through a wider node share its scores.
-NARROW = 32
-
 
 def edge_mass(tree: TreeArrays, counts: Array | None) -> Float64:
     """Return the total count of the labels below each edge: float64 array (E,).

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from hstree._compiled import numpy_alone
 from hstree.builders import kmeans as module
 from hstree.builders.kmeans import kmeans
 from hstree.builders.shared.nodes import Nodes
+from hstree.kernels import numpy_only
 from tests.builders.label_sets import child_sizes, label_sets
 from tests.builders.vectors import named, normal, words
 from tests.needs import NUMBA
@@ -54,7 +54,7 @@ def test_compiled_clusters_of_nodes_are_those_of_numpy(k, iterations):
     nodes, X = Nodes(np.array([0, 7, 900, 1700, 1720])), normal(1720, 6).astype(np.float32)
     centres = module._first_centres(nodes, X, gumbel(0, k, 1720))
     found = module.clusters(nodes, X, list(centres), False, iterations)
-    with numpy_alone():
+    with numpy_only():
         expected = module.clusters(nodes, X, centres, False, iterations)
     np.testing.assert_array_equal(found, expected)
 
@@ -74,7 +74,7 @@ def test_first_centres_are_drawn_by_squared_distance():
 def test_an_empty_cluster_keeps_its_centre():
     nodes, X = Nodes(np.array([0, 2, 4])), np.array([[1.0], [3.0], [5.0], [5.0]])
     centres = [np.array([[1.5], [7.0]]), np.array([[9.0], [5.5]])]
-    with numpy_alone():
+    with numpy_only():
         assert module.clusters(nodes, X, centres, False, 1).tolist() == [0, 0, 1, 1]
     assert [centre.tolist() for centre in centres] == [[[2.0], [7.0]], [[9.0], [5.0]]]
 

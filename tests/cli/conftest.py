@@ -47,7 +47,7 @@ def hstree(capsys, tmp_path, monkeypatch, short_turns):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     # A busy machine, or one that compiles, would otherwise add lines to standard error.
-    monkeypatch.setattr("hstree._compiled._say_once", lambda: None)
+    monkeypatch.setattr("hstree.kernels.jit.announce_compiling", lambda: None)
     for patience in ("LINE_PATIENCE", "LONG_TASK"):
         monkeypatch.setattr(f"hstree._displays.{patience}", float("inf"))
 

@@ -16,7 +16,7 @@ from hstree.errors import InputError
 from hstree.formats.linkage import to_linkage
 from hstree.formats.newick import newick
 from hstree.tree import Tree
-from hstree.tree.paths import paths_of
+from hstree.tree.bit_paths import paths_of
 from tests.needs import shared
 from tests.strategies import trees
 

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse
 
 from hstree import Tree, build
-from hstree._compiled import numpy_alone
 from hstree.data.vocabulary import Vocabulary
 from hstree.interop.sklearn.linear import LinearTree
 from hstree.interop.sklearn.solvers import Adagrad
+from hstree.kernels import numpy_only
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from tests.needs import NUMBA
 
@@ -146,7 +146,7 @@ def test_kernels_move_the_weights_to_the_same_bits(builder, sparse, dtype):
             )
         return model.table, model.bias
 
-    with numpy_alone():
+    with numpy_only():
         expected = trained()
     for found, wanted in zip(trained(), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)

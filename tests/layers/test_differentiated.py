@@ -29,8 +29,6 @@ def dense_weight(parameters):
 def test_equals_a_dense_softmax(blocks, monkeypatch):
     if blocks == "in blocks":
         monkeypatch.setattr("hstree.layers.dense.KEPT_SCORES", 7 * V)
-        monkeypatch.setattr("hstree.layers.dense.CHUNK", 1)
-        monkeypatch.setattr("hstree.layers.dense.LEAST_COLUMNS", 5)
     layer, hidden, targets = drawn()
     parameters = layer.parameters()
     weight = dense_weight(parameters)

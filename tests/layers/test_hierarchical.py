@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, log_expit, log_softmax
 
-import hstree
 from hstree.layers import hierarchical
 from hstree.layers import top_k as search
 from hstree.layers.hierarchical import HierarchicalSoftmax
@@ -31,7 +30,7 @@ def random_layer(tree, seed, *, dim=3, scale=1.0, dtype=np.float64):
 def wide_nodes_dense(wanted):
     """Compute every node of three children or more by matrix products, others a few at a time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hstree.layers.kernels.PAIRS", 3)
+        patch.setattr("hstree.layers.arithmetic.PAIRS", 3)
         if wanted:
             patch.setattr(hierarchical, "NARROW", 2)
         yield
@@ -191,13 +190,3 @@ def test_the_chain_of_a_hundred_thousand_labels_is_scored():
     hidden = np.ones((2, 2), np.float32)
     nll = layer.nll(hidden, np.array([0, n_labels - 1]))
     assert nll == pytest.approx(np.log(n_labels) * np.ones(2), rel=1e-4)
-
-
-def test_a_long_tree_keeps_nothing_that_batches_do_not_need(monkeypatch):
-    monkeypatch.setattr("hstree.tree.arrays.LONG", 10)
-    tree = hstree.build("huffman", np.arange(1, 30))
-    layer = HierarchicalSoftmax(tree, 3)
-    before = layer.log_prob(np.ones((1, 3), np.float32))
-    tree.forget()
-    assert not {"levels", "parent", "depth", "edge_node"} & vars(tree).keys()
-    np.testing.assert_array_equal(layer.log_prob(np.ones((1, 3), np.float32)), before)

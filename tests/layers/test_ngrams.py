@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree._compiled import kernels, numpy_alone
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import FileFormatError, InputError
+from hstree.kernels import NARROW, backend_name, numpy_only
 from hstree.layers.ngram_features import NgramFeatures
 from hstree.layers.registry import LayerSpec
 from hstree.models import new_model
 from hstree.tree import Tree
-from hstree.tree.weight_rows import NARROW
 from tests.layers.gradients import assert_same, assert_slopes, dense
 from tests.needs import NUMBA
 from tests.texts import corpus_of
@@ -178,12 +177,12 @@ def test_compiled_passes_are_those_of_numpy(text, kind):
 
 
 def check_compiled(layer, windows):
-    if kernels() == "numpy":
+    if backend_name() == "numpy":
         pytest.skip(NUMBA)
     hidden, targets, contexts = batch_of(layer, windows, dtype=np.float32)
     after = layer.in_context(contexts)
     losses, gradients = after.loss(hidden, targets)
-    with numpy_alone():
+    with numpy_only():
         expected, wanted = after.loss(hidden, targets)
     np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(after.nll(hidden, targets), expected, rtol=1e-5, atol=1e-6)
@@ -193,7 +192,7 @@ def check_compiled(layer, windows):
 
 def check_search(after, hidden):
     """Against all log-probabilities, computed by NumPy; one label's is wrong without features."""
-    with numpy_alone():
+    with numpy_only():
         every = after.log_prob(hidden)
     np.testing.assert_allclose(after.log_prob(hidden), every, rtol=1e-5, atol=1e-5)
     for k in (1, 4):
@@ -204,8 +203,9 @@ def check_search(after, hidden):
 
 
 def test_a_search_that_gives_up_computes_all_words_with_their_features(text, monkeypatch):
-    monkeypatch.setattr("hstree.layers.top_k.LEAST_PATIENCE", 1)
-    monkeypatch.setattr("hstree.layers.top_k.COMPILED_PATIENCE", 0)
+    search = pytest.importorskip("hstree.kernels.search", reason=NUMBA)
+    monkeypatch.setattr(search, "LEAST_PATIENCE", 1)
+    monkeypatch.setattr(search, "PATIENCE", 0)
     layer, windows = prepared(text, "binary", np.float32)
     hidden, _, contexts = batch_of(layer, windows, dtype=np.float32)
     check_search(layer.in_context(contexts), hidden)

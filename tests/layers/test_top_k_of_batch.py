@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hstree import Tree
-from hstree.layers import kernels
+from hstree.layers import arithmetic
 from hstree.layers import top_k as search
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from tests.strategies import chain
@@ -12,7 +12,7 @@ from tests.strategies import chain
 
 def searched(layer, hidden, k, *, margin=1e-9, patience=np.inf):
     def logits(item, row):
-        return kernels.gather_dot(layer.weight, layer.bias, hidden, item, row)
+        return arithmetic.gather_dot(layer.weight, layer.bias, hidden, item, row)
 
     return search.top_k_of_batch(
         layer.tree, logits, len(hidden), k, margin=margin, patience=patience
@@ -33,13 +33,13 @@ def test_only_the_nodes_on_the_path_are_scored(monkeypatch):
     layer = HierarchicalSoftmax(tree, 1, dtype=np.float64)
     layer.bias[:] = 5.0  # the first child, a label, nearly always
     scored = []
-    of_pairs = kernels.gather_dot
+    of_pairs = arithmetic.gather_dot
 
     def counted(weight, bias, hidden, item, row):
         scored.extend(zip(item.tolist(), row.tolist(), strict=True))
         return of_pairs(weight, bias, hidden, item, row)
 
-    monkeypatch.setattr(kernels, "gather_dot", counted)
+    monkeypatch.setattr(arithmetic, "gather_dot", counted)
     monkeypatch.setattr(search, "EDGES_PER_ROUND", 1)
     _, log_prob, certain = searched(layer, np.zeros((3, 1)), 2)
     assert certain.all()

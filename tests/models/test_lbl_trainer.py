@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hstree._compiled import numpy_alone
+from hstree.kernels import numpy_only
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import PATIENCE, LanguageModel
 from tests.layers.gradients import assert_slopes
@@ -88,7 +88,7 @@ def test_vectors_decay_by_the_tokens_so_far_and_all_rates_are_that_of_the_step(o
 
 @pytest.mark.parametrize("n", [6, 60])
 def test_the_decay_of_a_whole_text_is_the_same_whatever_its_length(optimisers, n):
-    with numpy_alone():
+    with numpy_only():
         LanguageModel(TREE, dim=DIM).trainer(EachOnce(n))
     assert [o.options for o in optimisers] == [(14 / n,), (), (14 / n,), (0.0,)]
 

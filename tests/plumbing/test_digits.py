@@ -7,7 +7,6 @@ import pytest
 
 import hstree
 from hstree import HstreeError, formats
-from hstree._compiled import n_threads
 from hstree._files import read_json
 from hstree._options import effective
 from hstree.builders.registry import BUILDERS
@@ -18,6 +17,7 @@ from hstree.errors import OptionError
 from hstree.experiments.results import load as load_results
 from hstree.experiments.row import Row
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
+from hstree.kernels.threads import n_threads
 from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models import MODELS
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from hstree import build
-from hstree._compiled import STEP, in_parts, in_threads, kernels, numpy_alone
 from hstree.data.vectors import WordVectors
+from hstree.kernels import backend_name, numpy_only
+from hstree.kernels.threads import STEP, in_parts, in_threads
 from tests.limits import use_threads
 from tests.needs import NUMBA
 from tests.scripts import run_python
@@ -52,8 +53,8 @@ def test_an_error_of_the_function_is_raised(cores):
 
 
 def test_kernels_that_are_off_stay_off_in_threads(cores):
-    with numpy_alone():
-        found = dict(in_threads(lambda _: kernels(), iter(range(9))))
+    with numpy_only():
+        found = dict(in_threads(lambda _: backend_name(), iter(range(9))))
     assert set(found.values()) == {"numpy"}
 
 
@@ -100,7 +101,7 @@ def test_an_error_in_a_part_is_raised(monkeypatch):
 def test_a_forked_process_starts_threads_of_its_own(tmp_path):
     code = """
 import os, signal
-from hstree._compiled import in_parts
+from hstree.kernels.threads import in_parts
 os.sched_getaffinity = lambda _: range(2)
 def work():
     in_parts(1000, lambda first, stop: None)

@@ -5,10 +5,10 @@ import pytest
 
 import hstree
 from hstree import metrics
-from hstree._compiled import numpy_alone
 from hstree._jobs import n_parallel
 from hstree.errors import OptionError
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
+from hstree.kernels import numpy_only
 from hstree.layers.registry import LAYERS
 from hstree.ngrams.kneser_ney import KneserNey
 from hstree.tree.branches import Branches
@@ -129,7 +129,7 @@ def test_other_values_are_refused_in_one_line(name, numpy):
     for value in _illegal_values(least):
         if value is None and name in TAKES_NONE:
             continue
-        with numpy_alone(numpy), pytest.raises(OptionError) as caught:
+        with numpy_only(numpy), pytest.raises(OptionError) as caught:
             call(value)
         message = str(caught.value)
         assert f"{argument} is " in message

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hstree._compiled import numpy_alone
+from hstree.kernels import numpy_only
 from hstree.training.adagrad import RowAdagrad, adagrad_rows
 from tests.limits import use_threads
 from tests.needs import NUMBA
@@ -70,7 +70,7 @@ def test_rows_moved_a_few_at_a_time_move_as_all_at_once(rows, monkeypatch):
     at_once, in_parts = RowAdagrad(start.copy(), 1e-3), RowAdagrad(start.copy(), 1e-3)
     for step in range(1, 4):
         gradient = rng.standard_normal(start[rows].shape, np.float32)
-        with numpy_alone(), monkeypatch.context() as patch:
+        with numpy_only(), monkeypatch.context() as patch:
             at_once.step(rows, gradient, 0.1, 5 * step)
             patch.setattr("hstree.training.adagrad.MOVED", 12)  # four rows
             in_parts.step(rows, gradient, 0.1, 5 * step)
@@ -85,7 +85,7 @@ def test_rows_of_each_block_shrink_by_what_they_owe(rows, is_compiled, monkeypat
     if is_compiled:
         pytest.importorskip("numba", reason=NUMBA)
         use_threads(monkeypatch, 2)
-        monkeypatch.setattr("hstree.training.compiled.MOVED", 12)  # four rows
+        monkeypatch.setattr("hstree.kernels.updates.MOVED", 12)  # four rows
     monkeypatch.setattr("hstree.training.adagrad.MOVED", 12)
     rng = np.random.default_rng(0)
     start = rng.standard_normal((41, 3)).astype("f")
@@ -93,7 +93,7 @@ def test_rows_of_each_block_shrink_by_what_they_owe(rows, is_compiled, monkeypat
     seen = rng.integers(1, 1000, len(start))  # tokens at which each row was last touched
     adagrad.decayed[:] = seen
     gradient = rng.standard_normal(start[rows].shape).astype("f")
-    with numpy_alone(not is_compiled):
+    with numpy_only(not is_compiled):
         adagrad.step(rows, gradient, 0.1, tokens=1000)
     expected = start.astype(float)
     rate = 0.1 / np.sqrt((gradient.astype(float) ** 2).mean(axis=1, keepdims=True))
@@ -121,29 +121,29 @@ def test_compiled_steps_are_those_of_numpy(rows, shape, decays):
     parameter = rng.standard_normal((9, *shape)).astype(np.float32)
     squares = rng.random(9).astype(np.float32)
     gradient = rng.standard_normal(parameter[rows].shape).astype(np.float32)
-    owed = rng.random(len(gradient)).astype(np.float32) if decays else None
+    decay = rng.random(len(gradient)).astype(np.float32) if decays else None
     expected, sums = parameter.copy(), squares.copy()
-    with numpy_alone():
-        adagrad_rows(expected, sums, rows, gradient, 0.1, owed)
-    adagrad_rows(parameter, squares, rows, gradient, 0.1, owed)
+    with numpy_only():
+        adagrad_rows(expected, sums, rows, gradient, 0.1, decay)
+    adagrad_rows(parameter, squares, rows, gradient, 0.1, decay)
     np.testing.assert_allclose(parameter, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(squares, sums, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("rows", "n", "n_squares", "n_owed", "said"),
+    ("rows", "n", "n_squares", "n_decay", "said"),
     [
         ([0, 9], 2, 9, 2, "must"),
         ([-1, 3], 2, 9, 2, "must"),
         ([0, 1], 3, 9, 2, "must"),
         ([0, 1], 2, 2, 2, "sums of squares must have the shape"),
-        ([0, 1], 2, 9, 1, "owed decay must have the shape"),
+        ([0, 1], 2, 9, 1, "weight decay must have the shape"),
         ([0, 1], 2, 9, 2, "read-only"),
     ],
 )
-def test_what_does_not_fit_is_refused(rows, n, n_squares, n_owed, said):
+def test_what_does_not_fit_is_refused(rows, n, n_squares, n_decay, said):
     pytest.importorskip("numba", reason=NUMBA)
-    parameter, squares, owed = (np.ones(s, "f") for s in ((9, 3), n_squares, n_owed))
+    parameter, squares, decay = (np.ones(s, "f") for s in ((9, 3), n_squares, n_decay))
     parameter.flags.writeable = said != "read-only"
     with pytest.raises((IndexError, ValueError), match=said):
-        adagrad_rows(parameter, squares, np.array(rows), np.ones((n, 3), "f"), 0.1, owed)
+        adagrad_rows(parameter, squares, np.array(rows), np.ones((n, 3), "f"), 0.1, decay)

@@ -14,7 +14,7 @@ TOGETHER = 8
 @pytest.fixture(params=[1, 2], ids=["one core", "two cores"])
 def cores(request, monkeypatch):
     """Run with kernels on one core, where nothing is made ahead, and on two."""
-    monkeypatch.setattr(ahead, "kernels", lambda: "numba 1")
+    monkeypatch.setattr(ahead, "backend_name", lambda: "numba 1")
     monkeypatch.setattr(ahead, "n_threads", lambda: request.param)
     return request.param
 
@@ -64,7 +64,7 @@ def test_a_reader_that_leaves_stops_the_thread_and_the_items(cores, together):
 
 
 def test_numpy_makes_nothing_ahead(monkeypatch):
-    monkeypatch.setattr(ahead, "kernels", lambda: "numpy")
+    monkeypatch.setattr(ahead, "backend_name", lambda: "numpy")
     monkeypatch.setattr(ahead, "n_threads", lambda: 2)
     made = []
     items = ahead.ahead(made.append(n) or n for n in range(30))

@@ -9,8 +9,8 @@ import pytest
 
 import hstree
 from hstree import progress
-from hstree._compiled import kernels
 from hstree.data.splits import Splits
+from hstree.kernels import backend_name
 from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models import MODELS, new_model
 from hstree.models.lbl import LogBilinearTrainer
@@ -31,8 +31,7 @@ OPTIONS = {"cnn": {"delay": 3}, "target": {"candidates": 6}}
 #: Every layer in the language model; every model over a tree; and word by word.
 KINDS = [("lbl", name, {}) for name in LAYERS.all()]
 KINDS += [(name, "tree", {}) for name in WORD2VEC]
-KINDS += [("lbl", "tree", {"batch_size": None})]
-needs_kernels = pytest.mark.skipif(kernels() == "numpy", reason=NUMBA)
+needs_kernels = pytest.mark.skipif(backend_name() == "numpy", reason=NUMBA)
 ONLINE = [pytest.param(name, "tree", {"online": True}, marks=needs_kernels) for name in WORD2VEC]
 KINDS += ONLINE
 
@@ -78,8 +77,6 @@ def test_a_stopped_training_ends_in_the_same_bits(model, layer, more, texts, tmp
     def new():
         return new_model(spec_of(layer, texts[0]), model=model, **SMALL | more)
 
-    for steps_of in ("BATCH", "TOGETHER"):  # without kernels, and word by word
-        monkeypatch.setattr(f"hstree.models.lbl.{steps_of}", 16)
     whole = new().fit(*texts)
     stopped_after(monkeypatch, {3, 40, 41, 95})
     parts = [new().fit(*texts, checkpoints=tmp_path / "c")]

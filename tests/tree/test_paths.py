@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree.errors import InputError
-from hstree.tree.paths import paths_of, tree_of_paths
+from hstree.tree.bit_paths import paths_of, tree_of_paths
 from tests.strategies import trees
 
 binary_trees = trees(several_codes=False, wide=False)

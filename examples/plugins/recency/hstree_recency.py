@@ -11,7 +11,7 @@ from hstree import Corpus, Tree
 from hstree.data.contexts import ids_before
 from hstree.data.windows import Windows
 from hstree.layers import LayerSpec
-from hstree.layers.kernels import touched_rows
+from hstree.layers.arithmetic import touched_rows
 from hstree.models import Model, RandomState, Range
 from hstree.models.base import BatchSize, Epochs, LearningRate, Size, Width, in_sorted_order
 from hstree.training.adagrad import RowAdagrad

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hstree._compiled import in_threads
 from hstree._ragged import batches, offsets, segment_ids
 from hstree._typing import Int64
+from hstree.kernels.threads import in_threads
 from hstree.progress import Task
 
 #: Rows of one block; with 100 float32 per row they stay in a core's cache.

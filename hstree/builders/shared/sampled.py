@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import in_threads
 from hstree._files import cache_folder, hash_of, locked, remove_unused, replacing
 from hstree._jobs import n_parallel, parallel
 from hstree._ragged import offsets
@@ -27,6 +26,7 @@ from hstree.builders.shared.divisive import DividedTree, Split, divide
 from hstree.builders.shared.nodes import Nodes, scale_of
 from hstree.data.vector_files import LARGE
 from hstree.data.vectors import WordVectors
+from hstree.kernels.threads import in_threads
 
 T = TypeVar("T")
 

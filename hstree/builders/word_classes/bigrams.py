@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from hstree import progress
-from hstree._compiled import twin
 from hstree._ragged import batches, offsets
 from hstree._typing import Float64, Int64, Integer
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import EOS, UNK
+from hstree.kernels import compiled
 
 #: Tokens counted at once.
 _BLOCK_TOKENS = 1 << 22
@@ -220,9 +220,16 @@ class _Counts:
         return gain
 
 
-@twin
 def move_words(counts: _Counts, words: Int64, rows: int) -> tuple[float, int]:
-    """Move words one after the other, by the gains of some rows of the table at a time."""
+    """Move words one after the other, by the gains of some rows of the table at a time.
+
+    Returns the gain, and how many words moved.
+    """
+    if (fast := compiled()) is not None:
+        pairs = fast.WordPairs(counts.start, counts.context, counts.count, counts.x_log_x)
+        classes = fast.ClassCounts(counts.table, counts.of_class, counts.of_word, counts.class_of)
+        gain, n_moved = fast.move_words(words, pairs, classes, counts.least_gain, rows)
+        return gain, n_moved
     gains = [counts.move(word) for word in words.tolist()]
     return sum(gains), sum(gain > 0 for gain in gains)
 

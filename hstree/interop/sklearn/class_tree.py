@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.extmath import randomized_svd
 
-from hstree._compiled import numpy_alone
 from hstree._options import effective
 from hstree._ragged import canonical_csr
 from hstree._typing import Array, Float64, Int64
@@ -24,6 +23,7 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn.linear import Rows, is_sparse, without_empty_columns
+from hstree.kernels import numpy_only
 from hstree.tree import Tree
 
 #: Name of the default builder of classes, and the most classes that it leaves under the root.
@@ -96,7 +96,7 @@ def tree_of(
         source = WordVectors(labels, zeros, counts=counts(), source={"kind": "class frequencies"})
     else:
         source = vectors()
-    with numpy_alone(len(labels) <= MOST_BY_NUMPY):
+    with numpy_only(len(labels) <= MOST_BY_NUMPY):
         return build(method, source, **options)
 
 

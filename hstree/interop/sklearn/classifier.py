@@ -40,9 +40,9 @@ from hstree.interop.sklearn.linear import (
 )
 from hstree.interop.sklearn.solvers import Adagrad, solve, solve_by_child
 from hstree.tree import Tree, as_tree
+from hstree.tree.bit_paths import check_single_codes
 from hstree.tree.hierarchy import Hierarchy
 from hstree.tree.names import class_names
-from hstree.tree.paths import check_single_codes
 
 #: A weight for some classes, 1 for the others; or the same total weight for all classes.
 ClassWeight = Mapping[Any, float] | Literal["balanced"] | None

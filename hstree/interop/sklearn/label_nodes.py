@@ -19,7 +19,7 @@ from hstree._jobs import n_parallel, parallel
 from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Float64, Int64
 from hstree.interop.sklearn.linear import TABLE_LIMIT, Rows, product, without_empty_columns
-from hstree.layers.kernels import log_sigmoid
+from hstree.layers.arithmetic import log_sigmoid
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 

@@ -42,7 +42,7 @@ from hstree.interop.sklearn.linear import (
     spread_columns,
     without_empty_columns,
 )
-from hstree.layers.kernels import touched_rows
+from hstree.layers.arithmetic import touched_rows
 from hstree.tree import Tree, as_tree, load
 from hstree.tree.names import class_names
 

@@ -5,31 +5,23 @@ there is no gradient with respect to X. Nodes of up to `NARROW` children are com
 sample and a weight row; a wider node is one matrix product over its samples.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
 
-from hstree._compiled import twin
 from hstree._ragged import canonical_csr, offsets, ranges, segment_ids
 from hstree._typing import Array, Float64, Int32, Int64, Integer
 from hstree.errors import InputError
-from hstree.layers import kernels
+from hstree.kernels import NARROW, compiled
+from hstree.layers import arithmetic
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.node_groups import (
-    Backward,
-    Decisions,
-    PairLogits,
-    Passed,
-    binary_nodes,
-    narrow_nodes,
-)
-from hstree.layers.top_k import BatchTopK, top_k_of_batch
+from hstree.layers.top_k import BatchTopK, PairLogits, top_k_of_batch
 from hstree.tree import Codes, Tree
-from hstree.tree.codes import Expansion
-from hstree.tree.weight_rows import NARROW, edge_mass
+from hstree.tree.paths import Decisions, path_decisions
+from hstree.tree.weight_rows import edge_mass
 
 #: Samples: a dense array or a CSR array (n, n_features).
 Rows = Any
@@ -156,9 +148,10 @@ class LinearTree:
         if stopping.any():
             # Add the samples that stop at each node to the edges of the path to it
             nodes = np.flatnonzero(stopping)
-            expansion = self.expand(tree.n_labels + nodes)
-            length = np.diff(expansion.decision_start)
-            mass += np.bincount(expansion.edge, np.repeat(stopping[nodes], length), len(mass))
+            decisions = self.decisions(tree.n_labels + nodes)
+            node = np.searchsorted(tree.row_start, decisions.row, side="right") - 1
+            edge = tree.child_start[node] + decisions.branch
+            mass += np.bincount(edge, stopping[nodes[decisions.item]], len(mass))
         # (N,) samples that reach each node
         node_mass = mass[tree.node_edge]
         node_mass[0] = mass[: tree.child_start[1]].sum()
@@ -244,39 +237,89 @@ class LinearTree:
 
         `X` is as `converted` returns it; `labels` (B,) are targets as `expand` takes them.
         """
-        tree = self.tree
-        if tree.n_nodes == 0:
+        if self.tree.n_nodes == 0:
             return np.zeros(len(labels)), []
-        expansion = self.expand(labels)
-        item = segment_ids(expansion.decision_start)  # a label has one code
-        # (D,) log-probability of each decision, and how to go back from it
-        width = tree.edge_width[expansion.edge]
-        log_prob = np.empty(len(width))
-        pairs = partial(self.pair_logits, X), partial(self._pair_gradient, X)
-        backwards: list[tuple[Array, Backward[Iterable[Gradient]]]] = []
-        for decide, is_in in (
-            (partial(binary_nodes, *pairs), width == 2),
-            (partial(narrow_nodes, *pairs), (width > 2) & (width <= NARROW)),
-            (partial(_wide, self, X), width > NARROW),
+        decisions = self.decisions(labels)
+        log_prob = np.empty(len(decisions.item))
+        gradients: list[Gradient] = []
+        for condition, decide in (
+            (decisions.width == 2, self._decide_binary),
+            ((decisions.width > 2) & (decisions.width <= NARROW), self._decide_narrow),
+            (decisions.width > NARROW, self._decide_wide),
         ):
-            some = np.flatnonzero(is_in)
-            if some.size:
-                edge, of_some = expansion.edge[some], item[some]
-                taken = Decisions(of_some, tree.edge_row[edge], tree.edge_branch[edge], width[some])
-                log_prob[some], backward = decide(taken)
-                backwards.append((sample_weight[of_some], backward))
-        nll: Float64 = np.negative(np.bincount(item, log_prob, minlength=len(labels)))
-        return nll, [g for share, backward in backwards for g in backward(share)]
+            position, chosen = decisions.where(condition)
+            if len(position):
+                # a label has one code, whose decisions have the weight of the sample
+                weight = sample_weight[chosen.item]
+                log_prob[position], of_kind = decide(X, chosen, weight)
+                gradients += of_kind
+        nll: Float64 = np.negative(np.bincount(decisions.item, log_prob, minlength=len(labels)))
+        return nll, gradients
 
-    def expand(self, targets: Integer) -> Expansion:
-        """Return the codes of targets (B,): label ids, or ``V + n`` for node n."""
-        if targets.max(initial=0) < self.tree.n_labels:
-            return self.layer.codes.expand(targets)
-        return self._codes_with_nodes.expand(targets)
+    def decisions(self, targets: Integer) -> Decisions:
+        """Return the decisions on the paths to targets (B,): label ids, or ``V + n`` for node n."""
+        has_nodes = targets.max(initial=0) >= self.tree.n_labels
+        codes = self._codes_with_nodes if has_nodes else self.layer.codes
+        return path_decisions(codes, targets)[0]
 
     @cached_property
     def _codes_with_nodes(self) -> Codes:
         return Codes(self.tree, nodes=True)
+
+    def _decide_binary(
+        self, X: Rows, decisions: Decisions, weight: Array
+    ) -> tuple[Array, list[Gradient]]:
+        """Return log-probabilities (D,) at nodes with two children, and gradients."""
+        item, row = decisions.item, decisions.row
+        logits = self.pair_logits(X, item, row)
+        log_prob, error = arithmetic.binary_decision(logits, decisions.branch == 0)
+        return log_prob, [self._pair_gradient(X, item, row, error * weight)]
+
+    def _decide_narrow(
+        self, X: Rows, decisions: Decisions, weight: Array
+    ) -> tuple[Array, list[Gradient]]:
+        """Return log-probabilities (D,) at nodes with 3 to `NARROW` children, and gradients."""
+        start = offsets(decisions.width)
+        item = np.repeat(decisions.item, decisions.width)
+        row = ranges(decisions.row, start)
+        log_prob = arithmetic.segment_log_softmax(self.pair_logits(X, item, row), start)
+        chosen = start[:-1] + decisions.branch
+        error: Array = np.exp(log_prob)
+        error[chosen] -= 1
+        error *= np.repeat(weight, decisions.width)
+        return log_prob[chosen], [self._pair_gradient(X, item, row, error)]
+
+    def _decide_wide(
+        self, X: Rows, decisions: Decisions, weight: Array
+    ) -> tuple[Array, list[Gradient]]:
+        """Return log-probabilities (D,) at nodes with many children, and gradients.
+
+        Each node is one dense softmax over its samples.
+        """
+        gradients = []
+        log_prob = np.empty(len(decisions.item))
+        order = np.argsort(decisions.row, kind="stable")
+        for here in np.split(order, np.flatnonzero(np.diff(decisions.row[order])) + 1):
+            row = int(decisions.row[here[0]])
+            rows = slice(row, row + int(decisions.width[here[0]]))
+            samples = X[decisions.item[here]]  # (n, features)
+            index: Any = rows
+            if self.sparse:
+                samples, features = without_empty_columns(samples)
+                index = (features.astype(np.int64), rows)
+            node_weight = self.table[index]
+            logits = samples @ (node_weight if self.sparse else node_weight.T) + self.bias[rows]
+            # (n,) logits of the branches taken, then (n, k) errors
+            position = np.arange(len(here))
+            branch = decisions.branch[here]
+            chosen = logits[position, branch]
+            log_prob[here] = chosen - arithmetic.softmax(logits)
+            error = logits
+            error[position, branch] -= 1
+            error *= weight[here, None]
+            grad = samples.T @ error if self.sparse else error.T @ samples
+            gradients.append(Gradient(index, grad, rows, error.sum(axis=0)))
+        return log_prob, gradients
 
     def pair_logits(self, X: Rows, item: Int64, row: Int64) -> Array:
         """Return the logits (P,) of pairs of a sample and a weight row."""
@@ -285,14 +328,14 @@ class LinearTree:
             X = scipy.sparse.csr_array(X)
             return self.bias[row] + _pair_products(X, self.kept, start, item, row)
         if not self.sparse:
-            return kernels.gather_dot(self.table, self.bias, X, item, row)
+            return arithmetic.gather_dot(self.table, self.bias, X, item, row)
         logits: Array = self.bias[row]
         add_products(logits, X, self.table, item, row)
         return logits
 
-    def _pair_gradient(self, X: Rows, item: Int64, row: Int64, error: Array) -> list[Gradient]:
+    def _pair_gradient(self, X: Rows, item: Int64, row: Int64, error: Array) -> Gradient:
         """Return the gradient from the errors (P,) of pairs, whose items ascend."""
-        rows, slot = kernels.touched_rows(row, len(self.bias))
+        rows, slot = arithmetic.touched_rows(row, len(self.bias))
         start = offsets(np.bincount(item, minlength=X.shape[0])).astype(np.int32)
         error = error.astype(self.table.dtype, copy=False)
         # (B, r) errors of each sample at the touched rows
@@ -300,39 +343,9 @@ class LinearTree:
         grad_bias = np.bincount(slot, error, minlength=len(rows))
         grad_rows = G.T.tocsr() @ X
         if not self.sparse:
-            return [Gradient(rows, grad_rows, rows, grad_bias)]
+            return Gradient(rows, grad_rows, rows, grad_bias)
         index = (grad_rows.indices, rows[segment_ids(grad_rows.indptr)])
-        return [Gradient(index, grad_rows.data, rows, grad_bias)]
-
-
-def _wide(model: LinearTree, X: Rows, taken: Decisions) -> Passed[Iterable[Gradient]]:
-    """Decide at nodes with many branches: one dense softmax a node over its samples."""
-    blocks: list[tuple[Int64, slice, Rows, Any, Array]] = []
-    log_prob = np.empty(len(taken.item))
-    order = np.argsort(taken.row, kind="stable")
-    for here in np.split(order, np.flatnonzero(np.diff(taken.row[order])) + 1):
-        # (n, features) samples of the node, (n, k) their logits, then their errors
-        row = int(taken.row[here[0]])
-        rows = slice(row, row + int(taken.width[here[0]]))
-        samples = X[taken.item[here]]
-        index: Any = rows
-        if model.sparse:
-            samples, features = without_empty_columns(samples)
-            index = (features.astype(np.int64), rows)
-        weight = model.table[index]
-        error = samples @ (weight if model.sparse else weight.T) + model.bias[rows]
-        chosen = np.arange(len(here)) * error.shape[1] + taken.branch[here]
-        log_prob[here] = kernels.block_softmax_error(error, chosen)
-        blocks.append((here, rows, samples, index, error))
-
-    def backward(share: Array | None) -> Iterable[Gradient]:
-        for here, rows, samples, index, error in blocks:
-            if share is not None:
-                error *= share[here, None]
-            grad = samples.T @ error if model.sparse else error.T @ samples
-            yield Gradient(index, grad, rows, error.sum(axis=0))
-
-    return log_prob, backward
+        return Gradient(index, grad_rows.data, rows, grad_bias)
 
 
 def _pair_products(X: Any, weight: Any, row_start: Int64, item: Int64, row: Int64) -> Float64:
@@ -359,9 +372,11 @@ def _pair_products(X: Any, weight: Any, row_start: Int64, item: Int64, row: Int6
     return result
 
 
-@twin
 def add_products(logits: Array, X: Rows, table: Array, item: Int64, row: Int64) -> None:
     """Add the products (P,) of pairs of a sparse sample and a column of `table`."""
+    if (fast := compiled()) is not None:
+        fast.add_products(logits, X, table, item, row)
+        return
     stored = np.diff(X.indptr)[item]
     step = max(1, PRODUCTS // max(1, int(stored.max(initial=1))))
     for a in range(0, len(item), step):
@@ -378,7 +393,7 @@ def add_products(logits: Array, X: Rows, table: Array, item: Int64, row: Int64) 
 def product(X: Any, weight: Any) -> Array:
     """Return the products (n, k) of sparse samples (n, features) and weights (k, features)."""
     if X.shape[1] > X.nnz + weight.nnz:  # most columns are empty in both
-        features, index = kernels.touched_rows(np.r_[X.indices, weight.indices], X.shape[1])
+        features, index = arithmetic.touched_rows(np.r_[X.indices, weight.indices], X.shape[1])
         in_X, in_weight = np.split(index, [X.nnz])
         X = scipy.sparse.csr_array((X.data, in_X, X.indptr), (X.shape[0], len(features)))
         content = weight.data, in_weight, weight.indptr
@@ -505,7 +520,7 @@ def without_empty_columns(X: Any) -> tuple[Any, Int32]:
 
     One column remains where all are empty. Indices are int32, as liblinear takes them.
     """
-    columns, indices = kernels.touched_rows(X.indices, X.shape[1])
+    columns, indices = arithmetic.touched_rows(X.indices, X.shape[1])
     columns = columns if len(columns) else np.zeros(1, np.int64)
     content = X.data, indices, X.indptr.astype(np.int32)
     few = scipy.sparse.csr_array(content, shape=(X.shape[0], len(columns)))

@@ -23,9 +23,7 @@ import scipy.sparse
 from threadpoolctl import threadpool_limits
 
 from hstree import progress
-from hstree._compiled import twin
 from hstree._jobs import n_parallel, parallel
-from hstree._ragged import segment_ids
 from hstree._typing import Array, Float64, Int32, Int64, Integer
 from hstree.interop.sklearn.label_nodes import dual_logistic
 from hstree.interop.sklearn.linear import (
@@ -35,7 +33,8 @@ from hstree.interop.sklearn.linear import (
     lengthened,
     without_empty_columns,
 )
-from hstree.layers import kernels
+from hstree.kernels import compiled
+from hstree.layers import arithmetic
 from hstree.training.adagrad import TINY, adagrad_rows
 from hstree.tree.weight_rows import row_curvature
 
@@ -134,10 +133,13 @@ def _each_node(
     tree, used = model.tree, np.flatnonzero(weight)
     if tree.n_nodes == 0 or not used.size:
         return
-    expansion, penalty, total = model.expand(labels[used]), model.node_penalty(), weight.sum()
-    # (D,) sample, node and branch of each decision; a label has one code
-    sample = used[segment_ids(expansion.decision_start)]
-    node, branch = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
+    penalty = model.node_penalty()
+    total = weight.sum()
+    decisions = model.decisions(labels[used])
+    # (D,) sample, branch and node of each decision; a label has one code
+    sample = used[decisions.item]
+    branch = decisions.branch
+    node = np.searchsorted(tree.row_start, decisions.row, side="right") - 1
     order = np.argsort(node, kind="stable")
     first = np.flatnonzero(np.diff(node[order], prepend=-1))
     # Groups have nodes with about as many decisions each.
@@ -238,7 +240,6 @@ class _Node:
             X, self.features = without_empty_columns(X)
         self.X, self.branch = X.astype(np.float64), problem.branch
         self.XT = self.X.T
-        self.chosen = np.arange(len(self.branch)) * problem.width + self.branch
         self.share = problem.weight / problem.weight.sum()
         self.penalty = 1 / (problem.C * problem.weight.sum())
         self.n_rows, self.fit_intercept = len(problem.bias), fit_intercept
@@ -252,10 +253,13 @@ class _Node:
         # (n, rows) logits, then errors
         error = self.X @ weight + bias
         if self.n_rows == 1:
-            log_prob, error = kernels.binary_decision(error[:, 0], self.branch == 0)
+            log_prob, error = arithmetic.binary_decision(error[:, 0], self.branch == 0)
             error = error[:, None]
         else:
-            log_prob = kernels.block_softmax_error(error, self.chosen)
+            position = np.arange(len(error))
+            chosen = error[position, self.branch]
+            log_prob = chosen - arithmetic.softmax(error)
+            error[position, self.branch] -= 1
         error *= self.share[:, None]
         grad_weight = self.XT @ error + self.penalty * weight
         value = 0.5 * self.penalty * np.vdot(weight, weight) - self.share @ log_prob
@@ -343,10 +347,19 @@ class Adagrad:
         return total / max(float(sample_weight.sum()), TINY)
 
 
-@twin
 def move(table: Array, squares: Array, paid: Array, index: Any, grad: Array, rates: Rates) -> None:
     """Move the weights ``table[index]``, with few copies: memory bounds wide nodes."""
     number = table.dtype.type
+    fast = compiled()
+    if fast is not None and isinstance(index, tuple):  # a sparse X
+        state = fast.ElementState(squares, paid)
+        compiled_rates = fast.ElementRates(
+            number(rates.learning_rate), number(TINY), rates.penalty, rates.n_steps
+        )
+        features, rows = index
+        move_all = fast.move_block if isinstance(rows, slice) else fast.move_elements
+        move_all(table, state, features, rows, grad, compiled_rates)
+        return
     weight = table[index]
     # Gradient of the loss and of the penalty of all steps since the last touch
     step = (rates.n_steps - paid[index]).astype(table.dtype)

@@ -29,7 +29,7 @@ from hstree.interop.torch.index import (
 )
 from hstree.interop.torch.probabilities import AllLabels, sample, target_log_prob
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
-from hstree.layers.top_k import search_all
+from hstree.layers.top_k import search as search_arrays
 from hstree.models import Model, load_model
 from hstree.tree import Tree, as_tree
 from hstree.tree.codes import Codes
@@ -455,7 +455,7 @@ class HierarchicalSoftmax(TreeLayer):
             refuse_large(hidden)
             if are_arrays:
                 weight, bias, vectors = (array.numpy() for array in arrays)
-                results = search_all(codes, weight, bias, vectors, k, None)
+                results = search_arrays(codes, weight, bias, vectors, k, None)
                 searched = map(torch.from_numpy, results)
             elif can_search(index, self.weight, k):
                 searched = search(index, Inputs(*arrays), k)

@@ -22,9 +22,9 @@ from hstree.interop.torch.index import (
     ranges,
     refuse_large,
 )
+from hstree.kernels import NARROW
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
-from hstree.tree.weight_rows import NARROW
 
 
 @not_compiled

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
 from hstree import progress
-from hstree._compiled import numpy_alone
 from hstree.builders.word_classes import bigrams
 from hstree.builders.word_classes.bigrams import (
     bigram_counts,
@@ -19,6 +18,7 @@ from hstree.builders.word_classes.bigrams import (
     merge_by_information,
 )
 from hstree.data.vocabulary import EOS, Vocabulary
+from hstree.kernels import numpy_only
 from tests.needs import NUMBA
 from tests.texts import corpus_of
 
@@ -158,7 +158,7 @@ def test_compiled_moves_are_those_of_numpy(monkeypatch, n_classes, block):
     rng = np.random.default_rng(n_classes)
     pairs = csc_array((rng.pareto(0.7, (60, 300)) * (rng.random((60, 300)) < 0.2)).astype(np.int64))
     fast = exchange(pairs, n_classes)
-    with numpy_alone():
+    with numpy_only():
         slow = exchange(pairs, n_classes)
     assert fast.moves == slow.moves > 100
     assert fast.class_of.tolist() == slow.class_of.tolist()
@@ -174,7 +174,7 @@ def test_contexts_that_occur_twice_decide_on_the_classes(seed, is_compiled):
     n_words, n_contexts, n_classes = 10, 40, 3
     followers = np.random.default_rng(seed).integers(n_words, size=2 * n_contexts)
     pairs = list(zip(np.repeat(np.arange(n_contexts), 2).tolist(), followers.tolist(), strict=True))
-    with numpy_alone(not is_compiled):
+    with numpy_only(not is_compiled):
         found = exchange(matrix(pairs, n_contexts)[:, :n_words], n_classes)
     class_of = found.class_of.tolist()
     reached = log_likelihood(pairs, class_of)

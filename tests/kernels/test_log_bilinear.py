@@ -6,23 +6,23 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from hstree._compiled import numpy_alone
 from hstree.builders import build
 from hstree.builders.shared.join import join_under_root
 from hstree.data.vocabulary import Vocabulary
+from hstree.kernels import numpy_only
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import TREE_LAYER, LayerSpec
 from hstree.models.cbow import CBOW
 from hstree.models.lbl import LanguageModel
 from hstree.models.skipgram import SkipGram
 from hstree.tree import Tree
-from tests.layers.test_compiled import wide_tree
+from tests.kernels.test_tree import wide_tree
 from tests.limits import use_threads
 from tests.needs import NUMBA
 from tests.texts import corpus_of
 
 numba = pytest.importorskip("numba", reason=NUMBA)
-plans = pytest.importorskip("hstree.layers.compiled.plans")
+decisions = pytest.importorskip("hstree.kernels.decisions")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def tree(kind, corpus):
     vocabulary = corpus.vocabulary
     if kind in ("wide", "in pieces"):
         rng = np.random.default_rng(0)
-        drawn = wide_tree(rng) if kind == "wide" else wide_tree(rng, plans.ROWS + 10)
+        drawn = wide_tree(rng) if kind == "wide" else wide_tree(rng, decisions.LEAST_ROWS + 10)
         assert drawn.n_labels >= len(vocabulary)
         labels = [*vocabulary.words, *(f"other{i}" for i in range(drawn.n_labels))]
         return Tree(labels[: drawn.n_labels], drawn.child_start, drawn.child)
@@ -76,7 +76,7 @@ def trained(
     At weights of zero a forest's gate has a gradient of rounding errors alone, which Adagrad turns
     into steps.
     """
-    with numpy_alone(not fast):
+    with numpy_only(not fast):
         spec = LayerSpec(tree(kind, corpus), layer)
         model = LanguageModel(spec, dim=13, **{"batch_size": 50, **options})
         windows = model.windows(corpus)
@@ -85,7 +85,7 @@ def trained(
         for parameter in model.layer.parameters().values():
             parameter += np.random.default_rng(0).normal(0, 0.1, parameter.shape)
         trainer = model.trainer(windows)
-        assert (trainer._compiled is not None) == fast
+        assert (trainer._compiled_arrays is not None) == fast
         batches = trainer.epoch_batches(windows)
         losses = [trainer.step(c, t, 0.1, p) for c, t, p in islice(batches, steps)]
         batches.close()
@@ -173,7 +173,7 @@ def test_words_that_are_none_are_refused_word_by_word(corpus, wrong):
 def test_layers_and_matrices_without_a_compiled_step_train_by_their_own(corpus):
     for options, layer in (({"full": True}, "huffman"), ({}, "flat")):
         model = LanguageModel(tree(layer, corpus), dim=5, epochs=1, **options).fit(corpus)
-        assert model.trainer(model.windows(corpus))._compiled is None
+        assert model.trainer(model.windows(corpus))._compiled_arrays is None
         assert model.history_.epochs[0].train < len(corpus.vocabulary)
 
 
@@ -209,7 +209,7 @@ def test_a_trainer_compiles_before_its_first_step_and_moves_nothing(corpus):
 
 def n_compiled():
     """Return the number of functions in machine code, for each of their signatures."""
-    names = ("models.compiled", "layers.compiled.passes", "layers.compiled.plans")
-    modules = [importlib.import_module(f"hstree.{name}") for name in names]
+    names = ("updates", "decisions", "windows")
+    modules = [importlib.import_module(f"hstree.kernels.{name}") for name in names]
     functions = {id(f): f for module in modules for f in vars(module).values()}
     return sum(len(getattr(f, "signatures", ())) for f in functions.values())

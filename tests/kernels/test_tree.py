@@ -1,4 +1,4 @@
-"""Compiled kernels against those in NumPy, and against formulas in more digits."""
+"""Compiled losses and searches against those in NumPy, and against formulas in more digits."""
 
 import copy
 import pickle
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hstree._compiled import numpy_alone
+from hstree.kernels import NARROW, numpy_only
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
-from hstree.tree.weight_rows import NARROW
+from hstree.tree.paths import path_decisions
 from tests.layers.gradients import assert_same
 from tests.layers.gradients import drawn as drawn_layer
 from tests.limits import use_threads
@@ -21,10 +21,9 @@ from tests.scripts import run_python
 from tests.strategies import chain, random_children, trees
 
 pytest.importorskip("numba", reason=NUMBA)
-arithmetic = pytest.importorskip("hstree.layers.compiled.arithmetic")
-passes = pytest.importorskip("hstree.layers.compiled.passes")
-plans = pytest.importorskip("hstree.layers.compiled.plans")
-search = pytest.importorskip("hstree.layers.compiled.search")
+arithmetic = pytest.importorskip("hstree.kernels.arithmetic")
+decisions = pytest.importorskip("hstree.kernels.decisions")
+functions = pytest.importorskip("hstree.kernels.functions")
 
 
 def wide_tree(rng, wide=2 * NARROW):
@@ -49,12 +48,12 @@ def drawn(tree, seed=0, *, dim=7, items=40):
 def check_tree(tree, seed, **sizes):
     """Compare the losses and gradients of a compiled pass, which has to run, with NumPy's."""
     layer, hidden, targets = drawn(tree, seed, **sizes)
-    with numpy_alone():
+    with numpy_only():
         expected, of_numpy = layer.loss(hidden, targets)
         nll = layer.nll(hidden, targets)
     with pytest.MonkeyPatch.context() as patch:
         if tree.n_nodes and not layer.is_one_softmax:  # the compiled pass has to run
-            patch.delattr(HierarchicalSoftmax, "pass_of_batch")
+            patch.delattr(HierarchicalSoftmax, "_forward")
         losses, gradients = layer.loss(hidden, targets)
         np.testing.assert_allclose(layer.nll(hidden, targets), nll, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-5)
@@ -71,31 +70,6 @@ def test_trees_have_the_losses_and_gradients_of_numpy(tree, seed):
     check_tree(tree, seed)
 
 
-@given(trees(only_codes=True), st.integers(0, 99), st.sampled_from([0.1, 1.0, 30.0]))
-@settings(deadline=None, max_examples=25)
-def test_all_labels_have_the_log_probabilities_of_numpy(tree, seed, scale):
-    check_log_prob(tree, seed, scale)
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_wide_nodes_have_the_log_probabilities_of_numpy(threads, monkeypatch):
-    use_threads(monkeypatch, threads)
-    check_log_prob(wide_tree(np.random.default_rng(0)), 0, 1.0)
-
-
-def check_log_prob(tree, seed, scale):
-    layer, hidden, _ = drawn(tree, seed, items=9)
-    if tree.n_nodes == 0 or layer.is_one_softmax:  # which NumPy computes
-        return
-    layer.weight *= scale
-    logits = hidden @ layer.weight.T + layer.bias
-    log_prob = layer.log_prob(hidden)
-    # from the same logits, which are float32, both sum in float64
-    expected = layer.log_prob_of_logits(logits.T)
-    np.testing.assert_allclose(log_prob, expected, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(np.logaddexp.reduce(log_prob, axis=1), 0, atol=1e-12)
-
-
 @pytest.mark.parametrize("dtype", [">f4", np.int64])
 def test_hidden_vectors_of_other_types_are_numpys(dtype):
     layer, hidden, targets = drawn(wide_tree(np.random.default_rng(0)))
@@ -107,26 +81,23 @@ def test_hidden_vectors_of_other_types_are_numpys(dtype):
 
 def test_blas_is_held_to_one_thread_in_every_library(tmp_path):
     code = """
-import numpy as np
-from hstree.layers.node_groups import ONE_BLAS_THREAD
-with ONE_BLAS_THREAD:
-    pass
-import hstree.layers.compiled
+import hstree.kernels.functions
+from hstree.kernels.threads import one_blas_thread
 from threadpoolctl import threadpool_info
-with ONE_BLAS_THREAD:
+with one_blas_thread():
     print({one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"})
 """
     assert run_python(["-c", code], tmp_path, OPENBLAS_NUM_THREADS="2") == "{1}\n"
 
 
 def test_work_at_wide_nodes_in_pieces_has_the_losses_and_gradients_of_numpy():
-    wide = wide_tree(np.random.default_rng(0), plans.ROWS + NARROW)
-    check_tree(wide, 0, items=2 * plans.VISITS + 5)
+    wide = wide_tree(np.random.default_rng(0), decisions.LEAST_ROWS + NARROW)
+    check_tree(wide, 0, items=2 * decisions.LEAST_VISITS + 5)
 
 
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_share_a_large_batch_and_change_no_byte(threads, monkeypatch):
-    layer, hidden, targets = drawn(narrow_tree(700), items=passes.MANY_ITEMS + 77)
+    layer, hidden, targets = drawn(narrow_tree(700), items=decisions.MANY_ITEMS + 77)
 
     def computed(number):
         use_threads(monkeypatch, number)
@@ -146,12 +117,12 @@ def test_a_chain_deeper_than_any_code_of_a_text():
 
 def test_a_batch_of_too_many_scores_is_left_to_numpy(monkeypatch):
     layer, hidden, targets = drawn(narrow_tree(50))
-    n_scores = len(hidden) * layer.codes.length.max()
-    monkeypatch.setattr(passes, "MOST_SCORES", n_scores)
+    n_scores = int(path_decisions(layer.codes, targets)[0].width.sum())
+    monkeypatch.setattr(functions, "MAX_SCORES", n_scores)
     compiled = layer.nll(hidden, targets)
-    monkeypatch.setattr(passes, "MOST_SCORES", n_scores - 1)
+    monkeypatch.setattr(functions, "MAX_SCORES", n_scores - 1)
     losses = layer.nll(hidden, targets)
-    with numpy_alone():
+    with numpy_only():
         np.testing.assert_array_equal(losses, layer.nll(hidden, targets))
     assert (losses != compiled).any()
     assert losses == pytest.approx(compiled, rel=1e-5)
@@ -171,7 +142,7 @@ def test_the_most_probable_labels_are_those_of_a_full_sort(tree, seed, scale):
     log_prob = layer.log_prob(hidden)
     for k in (1, 3, tree.n_labels):
         labels, values = layer.top_k(hidden, k)
-        with numpy_alone():
+        with numpy_only():
             expected, wanted = layer.top_k(hidden, k)
         np.testing.assert_allclose(values, wanted, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(
@@ -210,7 +181,7 @@ def test_large_and_small_logits_lose_no_digits():
     tree = Tree.from_children(list("abcd"), [[1, ~0], [~1, ~2, ~3]])
     layer, hidden, targets = drawn(tree, items=200)
     for scale in (1e-6, 1e-2, 30.0, 3e3):
-        with numpy_alone():
+        with numpy_only():
             expected = layer.nll(hidden * np.float32(scale), targets)
         found = layer.nll(hidden * np.float32(scale), targets)
         # logits of that size are rounded by as much
@@ -261,5 +232,5 @@ def test_targets_and_vectors_that_do_not_fit_are_refused(wide, targets, width):
 def test_copies_of_a_layer_need_no_numba():
     layer, hidden, targets = drawn(wide_tree(np.random.default_rng(0)))
     losses = layer.nll(hidden, targets)
-    assert b"hstree.layers.compiled" not in pickle.dumps(layer)
+    assert b"hstree.kernels" not in pickle.dumps(layer)
     np.testing.assert_array_equal(copy.deepcopy(layer).nll(hidden, targets), losses)

@@ -1,52 +1,81 @@
-"""Compiled loops of builders: exchange of words between classes, and k-means."""
+"""Loops of builders: exchange of words between classes, and k-means."""
 
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from hstree._compiled import jit, jit_exact, stop_flag, takes
-from hstree._typing import Array, Int64
-from hstree.builders.shared.nodes import Nodes
+from hstree._typing import Array, Bool, Float64, Int64, Integer
+from hstree.kernels.jit import jit
 
 #: Rows that are summed in float32; sums of such pieces are float64.
 PIECE = 256
 
+exact_jit = partial(jit, exact=True)
 
-@jit_exact
+
+# Exchange of words between classes.
+
+
+class WordPairs(NamedTuple):
+    """Counts of the contexts of each word, those that occur more than once."""
+
+    start: Integer  # (V + 1,) offsets of the words
+    context: Int64  # (P,)
+    context_count: Int64  # (P,)
+    x_log_x: Float64  # x log x for x from 0
+
+
+class ClassCounts(NamedTuple):
+    """Counts by class, which moves update."""
+
+    pairs: Integer  # (contexts, C) N(v, c)
+    class_total: Float64  # (C,) N(c)
+    word_total: Float64  # (V,) N(w)
+    word_class: Int64  # (V,)
+
+
+@exact_jit
 def _x_log_x(x):
     return x * np.log(x) if x > 1 else 0.0
 
 
-def move_words(counts: Any, words: Int64, rows: int) -> tuple[float, int]:
-    """Twin of `bigrams.move_words`: sums are added in its order."""
-    pairs = counts.start, counts.context, counts.count, counts.x_log_x
-    classes = counts.table, counts.of_class, counts.of_word, counts.class_of
-    moved: tuple[float, int] = _move_words(words, pairs, classes, counts.least_gain, rows)
-    return moved
+def move_words(
+    words: Int64, pairs: WordPairs, counts: ClassCounts, least_gain: float, rows: int
+) -> tuple[float, int]:
+    """Move words to their best classes, one after the other; return the gain, and how many moved.
+
+    Gains are summed over `rows` contexts at a time, in the order of NumPy.
+    """
+    gain, n_moved = _move_words(words, pairs, counts, least_gain, rows)
+    return float(gain), int(n_moved)
 
 
-@jit_exact
-def _move_words(words, pairs, classes, least, rows):
-    """Move words; return the gain, and how many moved."""
+@exact_jit
+def _move_words(words, pairs, counts, least_gain, rows):
     start, context, count, x_log_x = pairs
-    table, of_class, of_word, class_of = classes
-    n_classes = len(of_class)
-    gain, part = np.empty(n_classes), np.empty(n_classes)
-    total, moves = 0.0, 0
+    table, class_total, word_total, word_class = counts
+    n_classes = len(class_total)
+    gain = np.empty(n_classes)
+    part = np.empty(n_classes)
+    total = 0.0
+    moves = 0
     for word in words:
-        present, n = class_of[word], of_word[word]
+        present = word_class[word]
+        n = word_total[word]
         for p in range(start[word], start[word + 1]):
             table[context[p], present] -= count[p]
-        of_class[present] -= n
+        class_total[present] -= n
         for c in range(n_classes):
-            gain[c] = _x_log_x(of_class[c]) - _x_log_x(of_class[c] + n)
+            gain[c] = _x_log_x(class_total[c]) - _x_log_x(class_total[c] + n)
         for first in range(start[word], start[word + 1], rows):
             part[:] = 0
             for p in range(first, min(first + rows, start[word + 1])):
-                of_context, more = table[context[p]], count[p]
+                row = table[context[p]]
+                more = count[p]
                 alone = x_log_x[more]
                 for c in range(n_classes):
-                    before = of_context[c]
+                    before = row[c]
                     if before == 0:
                         part[c] += alone
                     else:
@@ -58,16 +87,19 @@ def _move_words(words, pairs, classes, least, rows):
             if gain[c] > gain[best]:
                 best = c
         gained = gain[best] - gain[present]
-        if gained > least:
+        if gained > least_gain:
             total += gained
             moves += 1
         else:
             best = present
         for p in range(start[word], start[word + 1]):
             table[context[p], best] += count[p]
-        of_class[best] += n
-        class_of[word] = best
+        class_total[best] += n
+        word_class[word] = best
     return total, moves
+
+
+# k-means.
 
 
 @jit
@@ -92,21 +124,29 @@ def _flush(piece, total):
         piece[j] = 0
 
 
-def clusters(nodes: Nodes, X: Array, centres: list[Array], balanced: bool, iterations: int) -> Any:
-    """Twin of `kmeans.clusters`; ends, without a result, when it is to stop."""
-    if balanced or not takes(X):
-        return NotImplemented
-    return _clusters(nodes.start, X, np.stack(centres), iterations, stop_flag.get())
+def clusters(start: Int64, X: Array, centres: Array, iterations: int, stop: Bool) -> Int64:
+    """Return the cluster (n,) of each row by k-means within each node.
+
+    `start` (S + 1,) are the offsets of the nodes among the rows (n, d), float32; `centres`
+    (k, S, d) are changed. Without a result that has a meaning once the flag `stop` (1,) is set.
+    """
+    branch: Int64 = _clusters(start, X, centres, iterations, stop)
+    return branch
 
 
 @jit
 def _clusters(start, X, centres, iterations, stop):
     """Return the cluster (n,) of each row; `centres` (k, S, d), without rows, stay."""
-    (n, d), k = X.shape, len(centres)
-    branch, square = np.full(n, -1), np.empty(k)
-    pieces, totals, size = np.zeros((k, d), np.float32), np.empty((k, d)), np.empty(k, np.int64)
+    n, d = X.shape
+    k = len(centres)
+    branch = np.full(n, -1)
+    square = np.empty(k)
+    pieces = np.zeros((k, d), np.float32)
+    totals = np.empty((k, d))
+    size = np.empty(k, np.int64)
     for s in range(len(start) - 1):
-        moved, round = True, 0
+        moved = True
+        round = 0
         while moved and round < iterations:
             for j in range(k):
                 square[j] = _dot(centres[j], s, centres[j, s])
@@ -116,11 +156,13 @@ def _clusters(start, X, centres, iterations, stop):
             for i in range(start[s], start[s + 1]):
                 if stop[0]:
                     return branch
-                best, least = 0, np.inf
+                best = 0
+                least = np.inf
                 for j in range(k):
                     distance = square[j] - 2 * _dot(X, i, centres[j, s])
                     if distance < least:
-                        best, least = j, distance
+                        best = j
+                        least = distance
                 moved |= branch[i] != best
                 branch[i] = best
                 size[best] += 1

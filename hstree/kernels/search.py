@@ -1,85 +1,102 @@
-"""All labels of a tree: their log-probabilities, and the most probable."""
+"""Best-first search for the most probable labels of a tree."""
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from hstree._compiled import in_parts, inlined, inlined_exact, jit, jit_exact, takes
-from hstree._typing import Array
-from hstree.layers.compiled.arithmetic import check_shape, dot
-from hstree.layers.compiled.passes import checked_features, tree_pass
-from hstree.layers.compiled.plans import first_from
-from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.ngram_features import Features
-from hstree.layers.top_k import COMPILED_PATIENCE, LEAST_PATIENCE, TIE
-from hstree.tree.codes import Codes
+from hstree._typing import Array, Bool, Float64, Int64, Integer
+from hstree.kernels.arithmetic import check_shape, dot
+from hstree.kernels.jit import inline, jit
+from hstree.kernels.ngrams import Features, checked_features, first_at_least, no_features
 
+#: Costs this close to the next one are equal, relative to themselves above 1: the rounding of sums
+#: over codes and depths stays below it.
+TIE = 1e-12
 #: Probability that rounding may hide in what the labels met so far leave over.
 MASS_MARGIN = 1e-9
+#: A search ends without an answer when it has scored this fraction of the edges, and this many
+#: more: computing the log-probabilities of all labels then takes less time.
+PATIENCE = 1 / 4
+LEAST_PATIENCE = 96
 
 
-# Log-probabilities of all labels.
+class SearchedTree(NamedTuple):
+    """Arrays of a tree, as `hstree.tree.Tree` has them."""
+
+    child_start: Int64
+    child: Int64
+    row_start: Int64
 
 
-@jit_exact
-def _log_prob_items(first, stop, logits, child_start, children, row_start, single, out):
-    """Write the log-probabilities (V,) of all labels, for the items from `first` to `stop`.
+class SearchedCodes(NamedTuple):
+    """Codes of labels that have several, as `hstree.tree.codes.Codes` has them."""
 
-    Nodes come after their parents, so that one pass over them knows the path to each.
+    label_start: Integer
+    leaf_edge: Integer
+    parent_edge: Integer
+    edge_node: Integer
+
+
+def search(
+    weight: Array,
+    bias: Array,
+    hidden: Array,
+    k: int,
+    tree: SearchedTree,
+    codes: SearchedCodes | None = None,
+    features: Features | None = None,
+) -> tuple[Int64, Float64, Bool]:
+    """Search the k most probable labels of hidden vectors (B, d).
+
+    Parameters
+    ----------
+    weight, bias, hidden : float32 arrays (R, d), (R,) and (B, d)
+    k : int
+        From 1 to the number of labels.
+    codes : SearchedCodes, optional
+        Of a tree with several codes per label.
+    features : Features, optional
+        N-gram features of the items.
+
+    Returns
+    -------
+    labels : int64 array (B, k)
+        Most probable first, ties by label id.
+    log_prob : float64 array (B, k)
+    is_done : bool array (B,)
+        False where the search took too long: the labels then have no meaning.
     """
-    path = np.zeros(len(child_start) - 1)
-    for b in range(first, stop):
-        of_item = out[b]
-        of_item[:] = -np.inf
-        for node in range(len(child_start) - 1):
-            begin, end, row = child_start[node], child_start[node + 1], row_start[node]
-            if end - begin == 2:
-                z = np.float64(logits[b, row])
-                tail = np.log1p(np.exp(-abs(z)))
-                shift, low = path[node] - tail, min(z, 0.0)
-                _arrive(children[begin], shift + low, path, of_item, single)
-                _arrive(children[begin + 1], shift + min(-z, 0.0), path, of_item, single)
-                continue
-            largest = logits[b, row]
-            for i in range(1, end - begin):
-                largest = max(largest, logits[b, row + i])
-            total = 0.0
-            for i in range(end - begin):
-                total += np.exp(np.float64(logits[b, row + i]) - largest)
-            shift = path[node] - np.log(total) - largest
-            for i in range(end - begin):
-                log_prob = shift + np.float64(logits[b, row + i])
-                _arrive(children[begin + i], log_prob, path, of_item, single)
+    check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
+    if features is None:
+        features = no_features(len(hidden))
+    features = checked_features(features, len(hidden))
+    n_edges = len(tree.child)
+    patience = int(np.clip(LEAST_PATIENCE + PATIENCE * n_edges, 0, n_edges))
+    most_codes = 1
+    # room for a node's branches: a node that is wider than the patience is scored for labels alone
+    n_scores = patience
+    if codes is not None:
+        most_codes = int(np.diff(codes.label_start).max())
+        n_scores = n_edges
+    labels = np.empty((len(hidden), k), np.int64)
+    log_prob = np.empty((len(hidden), k))
+    is_done = np.empty(len(hidden), np.bool_)
+    _search(
+        (weight, bias),
+        hidden,
+        k,
+        features,
+        tree,
+        codes,
+        most_codes,
+        patience,
+        n_scores,
+        (labels, log_prob, is_done),
+    )
+    return labels, log_prob, is_done
 
 
-@inlined_exact
-def _arrive(child, log_prob, path, of_item, single):
-    """Note the log-probability of the path to a child, or add it to that of a label."""
-    if child >= 0:
-        path[child] = log_prob
-    elif single:
-        of_item[~child] = log_prob
-    else:
-        of_item[~child] = np.logaddexp(of_item[~child], log_prob)
-
-
-def log_prob_of_items(layer: HierarchicalSoftmax, hidden: Array, some: slice) -> Any:
-    """Twin of `hierarchical.log_prob_of_items`."""
-    if tree_pass(layer, 0, hidden) is None:
-        return NotImplemented
-    logits, tree = hidden[some] @ layer.weight.T, layer.tree
-    logits += layer.bias
-    layer.add_to_logits(logits, some)
-    out = np.empty((len(logits), tree.n_labels))
-    arrays = tree.child_start, tree.child, tree.row_start
-    in_parts(len(logits), _log_prob_items, logits, *arrays, tree.has_single_codes, out, step=1)
-    return out
-
-
-# The most probable labels.
-
-
-@inlined
+@inline
 def _push(cost, child, n, new_cost, new_child):
     """Add an entry to a heap of n, whose least cost is first."""
     at = n
@@ -90,7 +107,7 @@ def _push(cost, child, n, new_cost, new_child):
     cost[at], child[at] = new_cost, new_child
 
 
-@inlined
+@inline
 def _pop(cost, child, n):
     """Take the first entry out of a heap of n; return it."""
     first_cost, first_child = cost[0], child[0]
@@ -108,16 +125,16 @@ def _pop(cost, child, n):
     return first_cost, first_child
 
 
-@inlined
+@inline
 def _is_apart(cost, higher):
     return higher - cost > TIE * max(1.0, higher)
 
 
-@inlined
+@inline
 def _branches(model, hidden, row, width, features, scores):
     """Write the costs of a node's branches to `scores`, less what they share, which is returned.
 
-    `features` are the numbers (n,) of an item's contexts, and what `Features` has beside them.
+    `features` are the numbers (n,) of an item's contexts, and the other fields of `Features`.
     """
     weight, bias = model
     number, context_start, feature_row, feature_weight = features
@@ -127,7 +144,7 @@ def _branches(model, hidden, row, width, features, scores):
     for context in number:
         if context >= 0:
             end = context_start[context + 1]
-            f = first_from(feature_row, context_start[context], end, row)
+            f = first_at_least(feature_row, context_start[context], end, row)
             while f < end and feature_row[f] < row + n_rows:
                 scores[feature_row[f] - row] += feature_weight[f]
                 f += 1
@@ -135,7 +152,8 @@ def _branches(model, hidden, row, width, features, scores):
         z = scores[0]
         scores[0], scores[1] = max(-z, 0.0), max(z, 0.0)
         return np.log1p(np.exp(-abs(z)))
-    largest, total = scores[0], 0.0
+    largest = scores[0]
+    total = 0.0
     for i in range(1, width):
         largest = max(largest, scores[i])
     for i in range(width):
@@ -144,7 +162,7 @@ def _branches(model, hidden, row, width, features, scores):
     return np.log(total) + largest
 
 
-@inlined
+@inline
 def _label_cost(model, hidden, tree, codes, features, known, label):
     """Return the cost of a label, its probability summed over its codes, and the edges scored.
 
@@ -154,9 +172,11 @@ def _label_cost(model, hidden, tree, codes, features, known, label):
     child_start, children, row_start = tree
     label_start, leaf_edge, parent_edge, edge_node = codes
     scores, reached, below = known
-    total, spent = np.inf, 0
+    total = np.inf
+    spent = 0
     for code in range(label_start[label], label_start[label + 1]):
-        edge, n = leaf_edge[code], 0
+        edge = leaf_edge[code]
+        n = 0
         below[0] = edge  # edges from the leaf up to a node that is known
         while reached[edge_node[edge]] < 0:
             edge = parent_edge[edge]
@@ -185,19 +205,30 @@ def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_sco
     """
     number, context_start, feature_row, feature_weight = features
     child_start, children, row_start = tree
-    (labels, values, is_done), scores = out, np.empty(n_scores)
-    cost, child = np.empty(patience + 1), np.empty(patience + 1, np.int64)
-    best, label = np.empty(patience + 1), np.empty(patience + 1, np.int64)
+    labels, values, is_done = out
+    scores = np.empty(n_scores)
+    # the frontier, a heap; then the labels met so far, ascending in cost
+    cost = np.empty(patience + 1)
+    child = np.empty(patience + 1, np.int64)
+    best = np.empty(patience + 1)
+    label = np.empty(patience + 1, np.int64)
     if codes is not None:
         # costs of the paths to nodes, labels that were scored, and room for the edges of a code
-        reached, is_met = np.empty(len(child_start) - 1), np.empty(len(codes[0]) - 1, np.bool_)
+        reached = np.empty(len(child_start) - 1)
+        is_met = np.empty(len(codes[0]) - 1, np.bool_)
         below = np.empty(len(child_start), np.int64)
     for b in range(len(hidden)):
         table = number[b], context_start, feature_row, feature_weight
         if codes is not None:
-            reached[:], is_met[:] = -1, False
-        cost[0], child[0], is_done[b] = 0.0, 0, True
-        n, n_best, left_over, spent = np.int64(1), 0, 1.0, 0
+            reached[:] = -1
+            is_met[:] = False
+        cost[0] = 0.0
+        child[0] = 0
+        is_done[b] = True
+        n = np.int64(1)
+        n_best = 0
+        left_over = 1.0
+        spent = 0
         while n > 0:
             if n_best >= k:
                 last = k
@@ -227,7 +258,8 @@ def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_sco
                 continue
             if codes is not None:
                 reached[node] = path
-            first, width = child_start[node], child_start[node + 1] - child_start[node]
+            first = child_start[node]
+            width = child_start[node + 1] - first
             spent += width
             if spent > patience:
                 is_done[b] = False
@@ -248,25 +280,3 @@ def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_sco
                 _, place = _pop(cost, child, stop - i)
                 labels[b, i], values[b, i] = label[place], -best[place]
             first = stop
-
-
-def search_all(
-    codes: Codes, weight: Array, bias: Array, hidden: Array, k: int, features: Features | None
-) -> Any:
-    """Twin of `top_k.search_all`."""
-    tree = codes.tree
-    if not takes(weight, bias, hidden):
-        return NotImplemented
-    check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
-    arrays, n_edges = (tree.child_start, tree.child, tree.row_start), len(tree.child)
-    patience = int(np.clip(LEAST_PATIENCE + COMPILED_PATIENCE * n_edges, 0, n_edges))
-    # room for a node's branches: a node that is wider than the patience is scored for labels alone
-    of_codes, most_codes, n_scores = None, 1, patience
-    if not tree.has_single_codes:
-        of_codes = codes.label_start, codes.leaf_edge, codes.parent_edge, tree.edge_node
-        most_codes, n_scores = int(np.diff(codes.label_start).max()), n_edges
-    table = checked_features(features, len(hidden))
-    limits, shape = (most_codes, patience, n_scores), (len(hidden), k)
-    out = np.empty(shape, np.int64), np.empty(shape), np.empty(len(hidden), np.bool_)
-    _search((weight, bias), hidden, k, table, arrays, of_codes, *limits, out)
-    return out

@@ -1,9 +1,7 @@
-"""Array kernels: the functions in which training, scoring and search spend their time.
+"""Arithmetic of output layers, on plain arrays: the functions in which NumPy spends its time.
 
-Each is a function of plain, contiguous arrays, without trees or layers, so that it can be replaced
-without reading anything else. They use NumPy and SciPy, without padded tables, ``np.add.at``,
-clipping or tables of the sigmoid. "Error" is the gradient of ``-log_prob`` with respect to the
-logits.
+They use NumPy and SciPy, without padded tables, ``np.add.at``, clipping or tables of the sigmoid.
+"Error" is the gradient of ``-log_prob`` with respect to the logits.
 """
 
 import numpy as np
@@ -53,30 +51,15 @@ def segment_log_softmax(logits: Array, start: Int64) -> Array:
     return shifted
 
 
-def block_softmax_error(logits: Array, chosen: Int64) -> Array:
-    """Log-probabilities (n,) of the branches taken at one node, whose logits become errors.
-
-    Arguments as for `block_probabilities`.
-    """
-    log_prob = block_probabilities(logits, chosen)
-    logits.reshape(-1)[chosen] -= 1
-    return log_prob
-
-
-def block_probabilities(logits: Array, chosen: Int64) -> Array:
-    """Log-probabilities (D,) of some branches of one node, whose logits become probabilities.
-
-    `logits` (n, k) are C-contiguous; `chosen` (D,) are indices into the flat ones, ``row * k +
-    branch``.
-    """
-    logits -= np.maximum.reduce(logits, axis=1, keepdims=True)
-    log_prob: Array = logits.reshape(-1).take(chosen)
+def softmax(logits: Array) -> Float64:
+    """Turn logits (n, k) into probabilities, in place; return ln Z of each row, float64 (n,)."""
+    largest = logits.max(axis=1, keepdims=True)
+    logits -= largest
     np.exp(logits, out=logits)
-    total = np.add.reduce(logits, axis=1, keepdims=True)
-    rows = slice(None) if len(chosen) == len(logits) else chosen // logits.shape[1]
-    log_prob -= np.log(total[:, 0])[rows]
-    logits /= total
-    return log_prob
+    total = logits.sum(axis=1)
+    logits /= total[:, None]
+    log_z: Float64 = np.log(total, dtype=np.float64) + largest[:, 0]
+    return log_z
 
 
 def branch_log_prob(logits: Array, row_start: Int64, branch_start: Int64) -> Float64:

@@ -1,0 +1,73 @@
+"""The compiled functions that `hstree.kernels.compiled` returns, all in one module."""
+
+from hstree.kernels.arithmetic import is_supported
+from hstree.kernels.clusters import ClassCounts, WordPairs, clusters, move_words
+from hstree.kernels.decisions import (
+    MAX_SCORES,
+    ForwardPass,
+    Layout,
+    lay_out,
+    path_decisions,
+    tree_loss,
+    tree_nll,
+)
+from hstree.kernels.linear import (
+    ElementRates,
+    ElementState,
+    add_products,
+    move_block,
+    move_elements,
+)
+from hstree.kernels.ngrams import Features, context_numbers
+from hstree.kernels.search import SearchedCodes, SearchedTree, search
+from hstree.kernels.updates import (
+    LogBilinearArrays,
+    Rates,
+    RowState,
+    adagrad_rows,
+    lay_out_contexts,
+    log_bilinear_step,
+)
+from hstree.kernels.windows import (
+    LabelPaths,
+    train_lines,
+    window_sum,
+    window_sum_backward,
+    zeros_at_cache_lines,
+)
+
+__all__ = [
+    "MAX_SCORES",
+    "ClassCounts",
+    "ElementRates",
+    "ElementState",
+    "Features",
+    "ForwardPass",
+    "LabelPaths",
+    "Layout",
+    "LogBilinearArrays",
+    "Rates",
+    "RowState",
+    "SearchedCodes",
+    "SearchedTree",
+    "WordPairs",
+    "adagrad_rows",
+    "add_products",
+    "clusters",
+    "context_numbers",
+    "is_supported",
+    "lay_out",
+    "lay_out_contexts",
+    "log_bilinear_step",
+    "move_block",
+    "move_elements",
+    "move_words",
+    "path_decisions",
+    "search",
+    "train_lines",
+    "tree_loss",
+    "tree_nll",
+    "window_sum",
+    "window_sum_backward",
+    "zeros_at_cache_lines",
+]

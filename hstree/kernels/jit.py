@@ -1,0 +1,97 @@
+"""Decorators that compile a function by numba, and the folder that keeps the machine code."""
+
+import atexit
+import functools
+import hashlib
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+from hstree import progress
+from hstree._files import cache_folder, changeable_by_others, deny_others, is_writable
+from hstree._plugins import require
+from hstree.kernels.backend import OLDEST, numba
+
+#: What compiled sums may do that Python's may not: add in another order, and round once less.
+FAST_MATH = frozenset({"reassoc", "contract", "nsz", "arcp"})
+#: Divisions follow NumPy. Nobody calls compiled functions from C.
+OPTIONS = {"error_model": "numpy", "no_cfunc_wrapper": True}
+#: Free bytes of the disk below which no machine code is kept.
+LEAST_FREE = 1 << 26
+
+
+def jit(function: Any, *, exact: bool = False) -> Any:
+    """Compile a function when Python first calls it; it runs without the interpreter's lock.
+
+    Its machine code is kept in the cache folder. If `exact`, sums are added in the order of Python.
+    """
+    module = numba() or require("numba", "fast", at_least=OLDEST)
+    folder = machine_code_folder()
+    # numba reads the folder of the cache from its configuration when a function is decorated.
+    previous = module.config.CACHE_DIR
+    module.config.CACHE_DIR = str(folder or "")
+    try:
+        return module.njit(
+            function,
+            nogil=True,
+            cache=folder is not None,
+            fastmath=False if exact else set(FAST_MATH),
+            **OPTIONS,
+        )
+    finally:
+        module.config.CACHE_DIR = previous
+
+
+def inline(function: Any, *, exact: bool = False) -> Any:
+    """Make a function part of the compiled functions that call it.
+
+    Python may call its `py_func` alone. Each caller compiles it again with what it calls, so that a
+    chain of such functions takes long to compile.
+    """
+    module = numba() or require("numba", "fast", at_least=OLDEST)
+    return module.njit(
+        function,
+        forceinline=True,
+        no_cpython_wrapper=True,
+        fastmath=False if exact else set(FAST_MATH),
+        **OPTIONS,
+    )
+
+
+@functools.cache
+def machine_code_folder() -> Path | None:
+    """Return the folder of machine code; None where it cannot be kept.
+
+    It is named by numba's version and by a hash of the sources of this package, since numba looks
+    for changes in a function's own file alone.
+    """
+    module = numba()
+    digest = hashlib.sha256(module.__version__.encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    parent = Path(module.config.CACHE_DIR or cache_folder() / "kernels")
+    folder = parent / f"hstree-{digest.hexdigest()[:16]}"
+    if not is_writable(folder) or shutil.disk_usage(folder).free < LEAST_FREE:
+        return None
+    if (changeable := changeable_by_others(folder)) is not None:
+        warnings.warn(
+            f"compiled kernels are not kept: others own {changeable} or can write to it, and could "
+            "put their own code there; set NUMBA_CACHE_DIR to a folder that only you can write to",
+            stacklevel=2,
+        )
+        return None
+    # numba makes files as the umask says.
+    atexit.register(lambda: deny_others(folder.rglob("*")))
+    files = list(folder.rglob("*.nb?"))
+    for file in files:
+        if file.stat().st_size == 0:  # what a power failure leaves
+            file.unlink()
+    if not files:
+        announce_compiling()
+    return folder
+
+
+def announce_compiling() -> None:
+    """Say why the first use takes long."""
+    progress.say("compiling kernels, once for this machine: up to half a minute")

@@ -1,0 +1,256 @@
+"""Training steps: Adagrad for the rows of a parameter, and the log-bilinear model as a whole.
+
+What a step of the log-bilinear model would write only to read it once more stays in registers and
+the first-level cache: each row's gradient is summed and applied at once. Sums are those of the
+steps in NumPy, in the order of the batch.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from hstree._typing import Array, Float32, Int32, Int64, Integer
+from hstree.kernels.arithmetic import ONE, ZERO, check_shape, checked_ids, clear, exp, group
+from hstree.kernels.decisions import (
+    NO_WIDE,
+    PARTS,
+    ForwardPass,
+    Layout,
+    add_visit_gradients,
+    narrow_gradient,
+    wide_gradient,
+)
+from hstree.kernels.jit import inline, jit
+from hstree.kernels.threads import in_parts, one_blas_thread
+from hstree.kernels.windows import add_places, write_window_sums
+
+#: Keeps a division by the root of a sum of squares finite.
+TINY = np.float32(1e-10)
+#: Numbers that a thread moves at a time.
+MOVED = 1 << 17
+
+
+# Adagrad.
+
+
+@inline
+def adagrad_row(parameter, squares, row, grad, learning_rate, decay):
+    """Step of Adagrad for one row, which first shrinks by its weight decay."""
+    values = parameter[row]
+    total = ZERO
+    for j in range(len(grad)):
+        total += grad[j] * grad[j]
+    total = squares[row] + total / np.float32(len(grad))
+    squares[row] = total
+    rate = learning_rate / np.sqrt(total + TINY)
+    kept = exp(-rate * decay) if decay > 0 else ONE
+    for j in range(len(grad)):
+        values[j] = kept * values[j] - rate * grad[j]
+
+
+@jit
+def _adagrad_rows(first, stop, parameter, squares, rows, gradient, learning_rate, decay):
+    for i in range(first, stop):
+        row_decay = decay[i] if len(decay) > 0 else ZERO
+        adagrad_row(parameter, squares, rows[i], gradient[i], learning_rate, row_decay)
+
+
+def adagrad_rows(
+    parameter: Array,
+    squares: Array,
+    rows: Int64 | slice,
+    gradient: Array,
+    learning_rate: float,
+    decay: Array,
+) -> None:
+    """Move some rows of a parameter by Adagrad, in place; see `hstree.training.adagrad`.
+
+    `decay` (r,) is empty without weight decay. Arguments that NumPy would refuse are refused.
+    """
+    if isinstance(rows, slice):
+        rows = np.arange(*rows.indices(len(parameter)))
+    elif len(rows) and not 0 <= rows.min() <= rows.max() < len(parameter):
+        raise IndexError(f"rows must be from 0 to {len(parameter) - 1}")
+    check_shape("gradients", gradient.shape, (len(rows), *parameter.shape[1:]))
+    check_shape("sums of squares", squares.shape, (len(parameter),))
+    if len(decay):
+        check_shape("weight decay", decay.shape, (len(rows),))
+    if not (parameter.flags.writeable and squares.flags.writeable):
+        raise ValueError("the parameter or its sums of squares are read-only")
+    width = math.prod(parameter.shape[1:])
+    in_parts(
+        len(rows),
+        _adagrad_rows,
+        parameter.reshape(-1, width),
+        squares,
+        rows,
+        gradient.reshape(-1, width),
+        np.float32(learning_rate),
+        decay,
+        step=max(1, MOVED // max(1, width)),
+    )
+
+
+# The log-bilinear model.
+
+
+class WordPlaces(NamedTuple):
+    """The places of a batch's contexts by their words."""
+
+    words: Int64  # (w,) the words that occur, each once
+    start: Int64  # (w + 1,) offsets of the words in `place`
+    place: Int32  # places b n + i, ascending for each word
+
+
+class LogBilinearLayout(NamedTuple):
+    """What a step of the log-bilinear model needs to know of a batch."""
+
+    contexts: Int32  # (B, n)
+    word_places: WordPlaces
+    tree: Layout
+
+
+def lay_out_contexts(contexts: Integer, n_words: int, tree: Layout) -> LogBilinearLayout:
+    """Return the layout of a batch with contexts (B, n) and the layout of its decisions."""
+    ids = checked_ids(contexts, n_words)
+    return LogBilinearLayout(ids, WordPlaces(*group(ids.ravel(), n_words)), tree)
+
+
+class RowState(NamedTuple):
+    """State of Adagrad for vectors and for what goes with them."""
+
+    squares: Array  # accumulated squared gradients of words, or of weight rows
+    other_squares: Array  # of positions, or of the biases of weight rows
+    decayed: Array  # token up to which each row has decayed
+
+
+class Rates(NamedTuple):
+    """How far a step moves."""
+
+    learning_rate: np.float32
+    word_decay: float
+    node_decay: float
+    tokens: int  # number of tokens trained on so far
+
+
+@inline
+def _due_decay(decayed, row, decay, tokens):
+    """Return the weight decay of a row for the tokens since it was last touched."""
+    if decay == 0:
+        return ZERO
+    due = np.float32(decay * (tokens - decayed[row]))
+    decayed[row] = tokens
+    return due
+
+
+@inline
+def _update_node_row(weight, bias, state, row, grad, grad_bias, rates):
+    """Update a weight row and its bias."""
+    decay = _due_decay(state.decayed, row, rates.node_decay, rates.tokens)
+    adagrad_row(weight, state.squares, row, grad, rates.learning_rate, decay)
+    state.other_squares[row] += grad_bias * grad_bias
+    bias[row] -= rates.learning_rate / np.sqrt(state.other_squares[row] + TINY) * grad_bias
+
+
+@jit
+def _update_wide(first, stop, weight, bias, state, wide, code_share, visits, rates):
+    """Update weight rows of wide nodes, and write gradients through them, of some parts."""
+    for piece in range(wide.row_parts[first], wide.row_parts[stop]):
+        row, grad, grad_bias = wide_gradient(piece, weight, wide, code_share, visits)
+        for j in range(len(grad_bias)):
+            _update_node_row(weight, bias, state, row + j, grad[j], grad_bias[j], rates)
+
+
+@jit
+def _update_narrow(weight, bias, state, hidden, rows, start, item, error, rates, grad):
+    """Update the weight rows of narrow nodes; `grad` (d,) is room for the gradient of one."""
+    for i in range(len(rows)):
+        grad_bias = narrow_gradient(start[i], start[i + 1], hidden, item, error, grad)
+        _update_node_row(weight, bias, state, rows[i], grad, grad_bias, rates)
+
+
+@jit
+def _update_words(embedding, position, state, places, grad_hidden, rates, grad, grad_position):
+    """Update the vectors of words and positions; `grad` (d,) is room, `grad_position` is zero."""
+    for w in range(len(places.words)):
+        word = places.words[w]
+        clear(grad)
+        word_places = places.place[places.start[w] : places.start[w + 1]]
+        add_places(embedding, position, grad_hidden, word, word_places, grad, grad_position)
+        decay = _due_decay(state.decayed, word, rates.word_decay, rates.tokens)
+        adagrad_row(embedding, state.squares, word, grad, rates.learning_rate, decay)
+    for i in range(len(position)):
+        row = grad_position[i]
+        adagrad_row(position, state.other_squares, i, row, rates.learning_rate, ZERO)
+
+
+class LogBilinearArrays(NamedTuple):
+    """The parameters of a log-bilinear model over a tree, and their optimisers' state."""
+
+    embedding: Array  # (V, d)
+    position: Array  # (n, d)
+    weight: Array  # (R, d)
+    bias: Array  # (R,)
+    words: RowState  # of `embedding` and `position`
+    nodes: RowState  # of `weight` and `bias`
+
+
+def log_bilinear_step(
+    arrays: LogBilinearArrays, layout: LogBilinearLayout, keep: Float32, rates: Rates
+) -> ForwardPass:
+    """Train on a batch, in place; return its forward pass, which has the losses.
+
+    `keep` (B, d) is the scale of each element of the hidden vectors, 0 where dropout leaves it out.
+    The weights of n-gram features are left to the caller: see `ForwardPass.feature_gradient`.
+    """
+    tree = layout.tree
+    wide = tree.wide
+    row_scores = tree.row_scores
+    hidden = np.empty(keep.shape, np.float32)
+    write_window_sums(arrays.embedding, arrays.position, layout.contexts, hidden)
+    hidden *= keep
+    forward = ForwardPass.run(arrays.weight, arrays.bias, hidden, tree)
+    items = forward.items
+    visits = forward.visits
+    grad = np.empty_like(arrays.position[0])
+    if wide is not NO_WIDE:
+        with one_blas_thread():
+            in_parts(
+                PARTS,
+                _update_wide,
+                arrays.weight,
+                arrays.bias,
+                arrays.nodes,
+                wide,
+                items.code_share,
+                visits,
+                rates,
+                step=1,
+            )
+        add_visit_gradients(wide.row_pieces, wide.start, wide.item, visits.grad, items.grad_hidden)
+    _update_narrow(
+        arrays.weight,
+        arrays.bias,
+        arrays.nodes,
+        hidden,
+        row_scores.rows,
+        row_scores.start,
+        row_scores.item,
+        items.error.take(row_scores.score),
+        rates,
+        grad,
+    )
+    grad_hidden = items.grad_hidden
+    grad_hidden *= keep
+    _update_words(
+        arrays.embedding,
+        arrays.position,
+        arrays.words,
+        layout.word_places,
+        grad_hidden,
+        rates,
+        grad,
+        np.zeros_like(arrays.position),
+    )
+    return forward

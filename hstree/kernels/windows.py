@@ -1,0 +1,257 @@
+"""Sums over windows of words, and word2vec's training word by word."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hstree._typing import Array, Float32, Int32, Int64, Integer
+from hstree.kernels.arithmetic import (
+    ONE,
+    ZERO,
+    check_shape,
+    checked_ids,
+    clear,
+    dot_rows,
+    exp,
+    group,
+    log1p,
+)
+from hstree.kernels.jit import inline, jit
+
+#: Bytes of a cache line. Rows are read faster where no line has numbers of two.
+CACHE_LINE = 64
+
+
+# Sums over windows, each vector times that of its position.
+
+
+@inline
+def add_window(embedding, position, words, total):
+    """Add the vectors of words (n,), each times that of its position, to `total` (d,)."""
+    n = len(words)
+    for i in range(0, n - n % 4, 4):
+        a, b = np.uint64(words[i]), np.uint64(words[i + 1])
+        c, d = np.uint64(words[i + 2]), np.uint64(words[i + 3])
+        for j in range(len(total)):
+            total[j] += (
+                position[i, j] * embedding[a, j]
+                + position[i + 1, j] * embedding[b, j]
+                + position[i + 2, j] * embedding[c, j]
+                + position[i + 3, j] * embedding[d, j]
+            )
+    for i in range(n - n % 4, n):
+        a = np.uint64(words[i])
+        for j in range(len(total)):
+            total[j] += position[i, j] * embedding[a, j]
+
+
+@jit
+def write_window_sums(embedding, position, contexts, hidden):
+    """Write the sums (B, d) over contexts (B, n)."""
+    for b in range(len(contexts)):
+        clear(hidden[b])
+        add_window(embedding, position, contexts[b], hidden[b])
+
+
+@inline
+def add_places(embedding, position, grad_hidden, word, place, grad, grad_position):
+    """Add the gradients through the places of a word, each b n + i, to those of both."""
+    n, d = position.shape
+    for p in place:
+        b, i = np.uint64(p // n), np.uint64(p % n)
+        for j in range(d):
+            grad[j] += grad_hidden[b, j] * position[i, j]
+            grad_position[i, j] += grad_hidden[b, j] * embedding[word, j]
+
+
+@jit
+def _fill_gradients(
+    embedding, position, words, start, place, grad_hidden, grad_words, grad_position
+):
+    for w in range(len(words)):
+        places = place[start[w] : start[w + 1]]
+        add_places(embedding, position, grad_hidden, words[w], places, grad_words[w], grad_position)
+
+
+def window_sum(embedding: Array, position: Array, contexts: Integer) -> Float32:
+    """Return ``sum_i position[i] * embedding[contexts[:, i]]``, a float32 array (B, d)."""
+    ids = checked_ids(contexts, len(embedding))
+    check_shape("contexts", ids.shape, (len(ids), len(position)))
+    hidden = np.empty((len(ids), embedding.shape[1]), np.float32)
+    write_window_sums(embedding, position, ids, hidden)
+    return hidden
+
+
+def window_sum_backward(
+    embedding: Array, position: Array, contexts: Integer, grad_hidden: Array
+) -> tuple[Int64, Float32, Float32]:
+    """Return the words (w,) that occur, and the gradients of these (w, d) and of positions (n, d).
+
+    They are those through `window_sum`, from that of its result (B, d).
+    """
+    ids = checked_ids(contexts, len(embedding))
+    check_shape("contexts", ids.shape, (len(ids), len(position)))
+    check_shape("gradients", grad_hidden.shape, (len(ids), embedding.shape[1]))
+    words, start, place = group(ids.ravel(), len(embedding))
+    grad_words = np.zeros((len(words), embedding.shape[1]), np.float32)
+    grad_position = np.zeros_like(position)
+    _fill_gradients(
+        embedding, position, words, start, place, grad_hidden, grad_words, grad_position
+    )
+    return words, grad_words, grad_position
+
+
+# Word by word: each prediction moves the weights before the next one.
+
+
+class LabelPaths(NamedTuple):
+    """Decisions of each label of a binary tree with one code per label."""
+
+    start: Int64  # (V + 1,) offsets of the labels
+    row: Int32  # (D,) weight rows, from the root down
+    sign: Float32  # (D,) 1 where the first child is taken, -1 for the second
+    room: Array  # room for one number per decision of the longest path
+
+
+def zeros_at_cache_lines(matrix: Array) -> Array:
+    """Return zeros (n, d') for a matrix (n, d), d' being d rounded up to whole cache lines.
+
+    Each row begins at a cache line.
+    """
+    n, d = matrix.shape
+    row_bytes = -(-4 * d // CACHE_LINE) * CACHE_LINE
+    room = np.zeros(n * row_bytes + CACHE_LINE, np.uint8)
+    start = -room.ctypes.data % CACHE_LINE
+    return room[start : start + n * row_bytes].view(np.float32).reshape(n, row_bytes // 4)
+
+
+@inline
+def _drawn(state):
+    """Return the next state of a random generator of 64 bits, not 0 (Marsaglia 2003)."""
+    state ^= state << np.uint64(13)
+    state ^= state >> np.uint64(7)
+    state ^= state << np.uint64(17)
+    return state
+
+
+@inline
+def _decide(nodes, path, first, stop, hidden, rate):
+    """Write `rate` times the move against the error of each decision of a path; return its loss."""
+    weight, bias = nodes
+    row, sign, move = path
+    dot_rows(weight, bias, row[first:stop], 0, stop - first, hidden, move)
+    loss = ZERO
+    for p in range(stop - first):
+        z = sign[first + p] * move[p]
+        small = exp(-abs(z))
+        loss += log1p(small) - min(z, ZERO)
+        # the move against the error, sign sigmoid(-z)
+        move[p] = rate * sign[first + p] * (small if z >= 0 else ONE) / (ONE + small)
+    return loss
+
+
+@inline
+def _move_nodes(weight, rows, hidden, step, grad):
+    """Add some rows, times `step`, to `grad` (d,), and then `step` times `hidden` to them."""
+    last_four = len(rows) - len(rows) % 4
+    for p in range(0, last_four, 4):
+        a, b = np.uint64(rows[p]), np.uint64(rows[p + 1])
+        c, e = np.uint64(rows[p + 2]), np.uint64(rows[p + 3])
+        step_a, step_b, step_c, step_e = step[p], step[p + 1], step[p + 2], step[p + 3]
+        for j in range(len(grad)):
+            x = hidden[j]
+            w_a, w_b, w_c, w_e = weight[a, j], weight[b, j], weight[c, j], weight[e, j]
+            grad[j] += step_a * w_a + step_b * w_b + step_c * w_c + step_e * w_e
+            weight[a, j] = w_a + step_a * x
+            weight[b, j] = w_b + step_b * x
+            weight[c, j] = w_c + step_c * x
+            weight[e, j] = w_e + step_e * x
+    for p in range(last_four, len(rows)):
+        a, step_a = np.uint64(rows[p]), step[p]
+        for j in range(len(grad)):
+            w_a = weight[a, j]
+            grad[j] += step_a * w_a
+            weight[a, j] = w_a + step_a * hidden[j]
+
+
+@inline
+def _predict(nodes, path, first, stop, hidden, rate, grad):
+    """Move the nodes of a path by a prediction; return its loss.
+
+    Its own move is added to `grad` (d,).
+    """
+    weight, bias = nodes
+    row, _, step = path  # where moves are written
+    loss = _decide(nodes, path, first, stop, hidden, rate)
+    _move_nodes(weight, row[first:stop], hidden, step, grad)
+    for p in range(stop - first):
+        bias[row[first + p]] += step[p]
+    return loss
+
+
+def train_lines(
+    text: tuple[Int32, Int32],
+    windows: tuple[int, bool],
+    paths: LabelPaths,
+    parameters: tuple[Array, Array, Array],
+    rate: np.float32,
+    seed: np.uint64,
+) -> float:
+    """Train on lines word by word; return the summed loss of their tokens.
+
+    `text` holds offsets of lines (L + 1,) and label ids (T,). `windows` are the largest reach, and
+    whether each word of a window predicts by itself. `parameters`, changed in place, are word
+    vectors, node vectors and biases. The seed is not 0.
+    """
+    start, ids = text
+    text = checked_ids(start, len(ids) + 1), checked_ids(ids, len(paths[0]) - 1)
+    loss: float = _train_lines(text, windows, paths, parameters, rate, seed)
+    return loss
+
+
+@jit
+def _train_lines(text, windows, paths, parameters, rate, seed):
+    start, ids = text
+    reach, each = windows
+    path_start, row, sign, room = paths
+    embedding, weight, bias = parameters
+    nodes, path = (weight, bias), (row, sign, np.empty_like(room))
+    d, state = embedding.shape[1], seed
+    mean, grad = np.empty(d, np.float32), np.empty(d, np.float32)
+    total = 0.0
+    for line in range(len(start) - 1):
+        for i in range(start[line], start[line + 1]):
+            state = _drawn(state)
+            side = np.int64((state >> np.uint64(33)) % np.uint64(reach)) + 1
+            left, right = max(start[line], i - side), min(start[line + 1], i + side + 1)
+            begin, end = path_start[ids[i]], path_start[ids[i] + 1]
+            n_words = right - left - 1
+            if each and n_words > 0:
+                loss = ZERO
+                for c in range(left, right):
+                    if c != i:
+                        word = np.uint64(ids[c])
+                        clear(grad)
+                        vector = embedding[word]
+                        loss += _predict(nodes, path, begin, end, vector, rate, grad)
+                        for j in range(d):
+                            vector[j] += grad[j]
+                total += loss / n_words
+                continue
+            clear(mean)
+            clear(grad)
+            share = ONE / np.float32(max(1, n_words))
+            for c in range(left, right):
+                if c != i:
+                    word = np.uint64(ids[c])
+                    for j in range(d):
+                        mean[j] += share * embedding[word, j]
+            total += _predict(nodes, path, begin, end, mean, rate, grad)
+            for j in range(d):
+                grad[j] *= share
+            for c in range(left, right):
+                if c != i:
+                    word = np.uint64(ids[c])
+                    for j in range(d):
+                        embedding[word, j] += grad[j]
+    return total

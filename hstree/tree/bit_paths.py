@@ -1,0 +1,145 @@
+"""Paths of bits, gensim's and word2vec's `point` and `code`: the nodes and the branch at each.
+
+They hold binary trees with one code per label.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hstree._typing import Int64, UInt8
+from hstree.errors import InputError
+from hstree.tree.codes import Codes
+from hstree.tree.order import from_edges
+from hstree.tree.tree import Tree
+
+#: Maximum number of decisions of `paths_of`: 1 GB of int64.
+MOST_DECISIONS = 1 << 27
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Root-to-leaf paths of L labels, as flat arrays.
+
+    Examples
+    --------
+    >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
+    >>> paths = paths_of(tree)
+    >>> [point.tolist() for point in paths.point], [code.tolist() for code in paths.code]
+    ([[0], [0, 1], [0, 1]], [[0], [1, 0], [1, 1]])
+    """
+
+    start: Int64  #: (L + 1,), offsets of the labels in `node` and `bit`
+    node: Int64  #: (D,), nodes that decide, from the root down, which are also their weight rows
+    bit: UInt8  #: (D,), 0 for a node's first child, 1 for its second, as in word2vec
+
+    @property
+    def point(self) -> list[NDArray[np.uint32]]:
+        """Nodes of each label's path, from the root: gensim's `point`."""
+        return np.split(self.node.astype(np.uint32), self.start[1:-1])
+
+    @property
+    def code(self) -> list[UInt8]:
+        """Bits of each label, from the root, 0 for a first child: gensim's `code`."""
+        return np.split(self.bit, self.start[1:-1])
+
+    @property
+    def strings(self) -> list[str]:
+        """Bits of each label as a string, as Brown clustering writes them."""
+        text = (self.bit + ord("0")).tobytes().decode("ascii")
+        return [text[a:b] for a, b in pairwise(self.start.tolist())]
+
+
+def paths_of(tree: Tree) -> Paths:
+    """Return the paths of all labels of a tree in O(D) for D decisions.
+
+    Raises InputError when the tree has a wide node or a label with several codes, or the paths have
+    more than 2**27 decisions. V = 1 has one path, without a decision.
+    """
+    check_binary(tree, "a path of bits")
+    codes = Codes(tree, cache_limit=0)
+    if codes.n_decisions > MOST_DECISIONS:
+        raise InputError(
+            f"the codes have {codes.n_decisions:,} decisions, too many for paths of bits, which "
+            "have each of them; graphml, newick, linkage and napkinxc hold such trees"
+        )
+    taken = codes.expand(np.arange(tree.n_labels))
+    bit = (taken.edge & 1).astype(np.uint8)  # the edges of node n are 2n and 2n + 1
+    return Paths(taken.decision_start[taken.code_start], taken.edge >> 1, bit)
+
+
+def check_binary(tree: Tree, what: str) -> None:
+    """Refuse trees with wide nodes or several codes per label, which `what` cannot hold."""
+    is_wide = tree.fan_out > 2
+    if is_wide.any():
+        node = int(np.argmax(is_wide))
+        raise InputError(
+            f"node {node} has {tree.fan_out[node]} children, and {what} holds binary trees alone; "
+            "build one with a binary method, or with the option binary where the method has it"
+        )
+    check_single_codes(tree, what)
+
+
+def check_single_codes(tree: Tree, what: str, remedy: str = "build a tree with one code") -> None:
+    """Refuse trees with several codes per label, which `what` cannot hold; names such a label."""
+    if not tree.has_single_codes:
+        label = int(np.argmax(tree.codes_per_label))
+        raise InputError(
+            f"the label {tree.labels[label]!r} has {tree.codes_per_label[label]} codes, and "
+            f"{what} holds one per label; {remedy}"
+        )
+
+
+def tree_of_paths(
+    labels: Sequence[str],
+    start: ArrayLike,
+    point: ArrayLike,
+    code: ArrayLike,
+    *,
+    counts: ArrayLike | None = None,
+) -> tuple[Tree, Int64]:
+    """Make a tree from the paths of its labels; the inverse of `paths_of`.
+
+    `start` (V + 1,), `point` and `code` (D,) are as `Paths.start`, `Paths.node` in any numbering
+    from zero up, and `Paths.bit`. Returns the tree and the number (N,) of each node in `point`. The
+    nodes are in the order of `point` if that puts parents first, in the opposite order if that
+    does, as in word2vec; else level by level. Raises InputError when the paths do not make one
+    tree.
+    """
+    first, points, bit = (np.asarray(array, np.int64) for array in (start, point, code))
+    if np.any((bit != 0) & (bit != 1)):
+        raise InputError("a path has a bit that is neither 0 nor 1")
+    if len(labels) == 1 and not len(points):
+        return Tree(labels, [0], [], counts=counts), np.empty(0, np.int64)
+    length = np.diff(first)
+    if length.min() == 0:
+        raise InputError(f"the label {labels[int(np.argmin(length))]!r} has an empty path")
+    number, node = np.unique(points, return_inverse=True)  # (N,) ascending, and (D,) from 0 to N-1
+    is_last = np.zeros(len(points), bool)  # decision of its path
+    is_last[first[1:] - 1] = True
+    goes_on = np.flatnonzero(~is_last)
+    if np.all(node[goes_on + 1] < node[goes_on]):  # children before parents
+        number, node = number[::-1], len(number) - 1 - node
+    # (D,) what each decision leads to: the next node of the path or, at its end, the label
+    follows = np.empty(len(points), np.int64)
+    follows[goes_on] = node[goes_on + 1]
+    follows[is_last] = len(number) + np.arange(len(labels))
+    # (2 N,) child of each edge, as the last path through it has it; -1 where none passes
+    child = np.full(2 * len(number), -1)
+    child[2 * node + bit] = follows
+    differs = child[2 * node + bit] != follows
+    differs[first[:-1]] |= node[first[:-1]] != node[0]
+    if differs.any():
+        at = int(np.argmax(differs))
+        label = labels[int(np.searchsorted(first, at, "right")) - 1]
+        raise InputError(
+            f"the path of the label {label!r} does not fit the others: at node {points[at]} it "
+            "begins elsewhere, or the same bit leads elsewhere"
+        )
+    edge = np.flatnonzero(child >= 0)
+    n_items = len(number) + len(labels)
+    tree = from_edges(edge // 2, child[edge], n_items, lambda item: str(number[item]))
+    return Tree(labels, tree.child_start, tree.child, counts=counts), number[tree.nodes]
