@@ -35,6 +35,7 @@ import scipy.sparse
 import hstree
 from benchmarks import fresh, table
 from benchmarks.layer import timed, tree_step, zipf_vocabulary
+from hstree._threads import in_threads, n_threads
 from hstree._typing import Int64, Integer
 from hstree.data.encoding import encode
 from hstree.data.sources import open_source
@@ -43,7 +44,6 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.row import Row
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 from hstree.kernels import backend_name, numpy_only
-from hstree.kernels.threads import in_threads, n_threads
 from hstree.layers.hooks import hooks_of
 from hstree.models import new_model
 from hstree.models.lbl import LanguageModel

@@ -114,9 +114,9 @@ def compare_rows(corpus: str, folder: Path, n_jobs: int) -> str:
     from joblib.externals.loky import get_reusable_executor
     from threadpoolctl import threadpool_limits
 
+    from hstree._threads import limited_threads
     from hstree.experiments.compare import compare
     from hstree.experiments.results import Epochs
-    from hstree.kernels.threads import limited_threads
 
     how = {"stop": Epochs(2), "n_jobs": n_jobs, "speed_rounds": 0}
     with limited_threads(n_jobs), threadpool_limits(1):

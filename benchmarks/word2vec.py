@@ -29,10 +29,10 @@ from typing import Any
 
 import hstree
 from benchmarks import table
+from hstree._threads import n_threads
 from hstree.data.windows import SymmetricWindows
 from hstree.interop.gensim import layer_of
 from hstree.kernels import backend_name
-from hstree.kernels.threads import n_threads
 from hstree.models import new_model
 from hstree.models.word2vec import WindowModel
 from hstree.training.scoring import score

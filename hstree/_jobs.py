@@ -23,9 +23,9 @@ from hstree import progress
 from hstree._options import whole_number
 from hstree._plugins import require
 from hstree._text import brief
+from hstree._threads import limited_threads, n_threads
 from hstree._version import __version__
 from hstree.errors import OptionError, WorkerError
-from hstree.kernels.threads import limited_threads, n_threads
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -9,8 +9,19 @@ import pytest
 ROOT = Path(__file__).parents[1]
 #: The packages of hstree from the top down; modules beside them are above all.
 ROOMS = (
-    *("tree", "data", "builders", "formats", "metrics", "ngrams", "layers", "training", "models"),
-    *("experiments", "report", "interop"),
+    "kernels",
+    "tree",
+    "data",
+    "builders",
+    "formats",
+    "metrics",
+    "ngrams",
+    "layers",
+    "training",
+    "models",
+    "experiments",
+    "report",
+    "interop",
 )
 
 

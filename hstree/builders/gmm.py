@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from hstree._options import RandomState, Range, checked_options
+from hstree._threads import stop_flag
 from hstree._typing import Bool, Float64, Floating, Int64
 from hstree.builders.shared.divisive import Split
 from hstree.builders.shared.join import join_under_root
@@ -25,7 +26,6 @@ from hstree.builders.shared.nodes import (
 from hstree.builders.shared.sampled import Scores, centred, divide_vectors
 from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
-from hstree.kernels.threads import stop_flag
 from hstree.tree import Tree
 
 #: Share of a node's variance that is added to the variances of its components, as scikit-learn's

@@ -29,6 +29,7 @@ from hstree import progress
 from hstree._files import hash_of, locked
 from hstree._jobs import n_parallel, threads_of_job
 from hstree._text import plural
+from hstree._threads import limited_threads
 from hstree._typing import Float64, Int64
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
@@ -51,7 +52,6 @@ from hstree.experiments.row import Job, Row, TreeRow
 from hstree.experiments.run import ALL, MODEL, NLL, Held, NotFinishedError, Runner
 from hstree.experiments.significance import Ratio, paired_ratio
 from hstree.kernels import backend_name
-from hstree.kernels.threads import limited_threads
 from hstree.models import Model, kind_of, load_model
 from hstree.models.ensemble import mean_probability
 from hstree.tree import Tree, load

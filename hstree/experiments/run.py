@@ -30,6 +30,7 @@ from hstree import progress
 from hstree._files import hash_of, locked, open_regular, read_regular, remove, replacing
 from hstree._options import RANDOM_STATE
 from hstree._text import brief, one_line
+from hstree._threads import n_threads
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
@@ -43,7 +44,6 @@ from hstree.experiments.differences import described, differences
 from hstree.experiments.results import Epochs, Halving, JobResult, Steps, Stop
 from hstree.experiments.row import Job, Row, parse_rows
 from hstree.kernels import backend_name, numpy_for_short_runs
-from hstree.kernels.threads import n_threads
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, config_of, kind_of, load_model, new_model
 from hstree.models.base import MOST_EPOCHS

@@ -19,12 +19,12 @@ import numpy as np
 from msgspec import Meta
 
 from hstree import progress
+from hstree._threads import n_threads
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.experiments.results import Figures, Machine, Positive, kept_struct, write_kept
 from hstree.kernels import backend_name
-from hstree.kernels.threads import n_threads
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, load_model, new_model

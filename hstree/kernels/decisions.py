@@ -13,6 +13,7 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  the BLAS that compiled products call
 
 from hstree._ragged import offsets, ranges
+from hstree._threads import STEP, in_parts, one_blas_thread
 from hstree._typing import Array, Float32, Float64, Int32, Int64, Integer
 from hstree.kernels import NARROW
 from hstree.kernels.arithmetic import (
@@ -30,7 +31,6 @@ from hstree.kernels.arithmetic import (
 )
 from hstree.kernels.jit import inline, jit
 from hstree.kernels.ngrams import Features, checked_features, first_at_least
-from hstree.kernels.threads import STEP, in_parts, one_blas_thread
 
 #: Items computed together: the rows of their scores stay in the first-level cache.
 BLOCK = 8

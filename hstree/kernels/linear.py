@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hstree._threads import in_parts
 from hstree._typing import Array, Int64
 from hstree.kernels.jit import jit
-from hstree.kernels.threads import in_parts
 
 exact_jit = partial(jit, exact=True)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hstree._threads import in_parts, one_blas_thread
 from hstree._typing import Array, Float32, Int32, Int64, Integer
 from hstree.kernels.arithmetic import ONE, ZERO, check_shape, checked_ids, clear, exp, group
 from hstree.kernels.decisions import (
@@ -22,7 +23,6 @@ from hstree.kernels.decisions import (
     wide_gradient,
 )
 from hstree.kernels.jit import inline, jit
-from hstree.kernels.threads import in_parts, one_blas_thread
 from hstree.kernels.windows import add_places, write_window_sums
 
 #: Keeps a division by the root of a sum of squares finite.

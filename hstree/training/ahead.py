@@ -7,8 +7,8 @@ from contextvars import copy_context
 from itertools import islice
 from typing import TypeVar
 
+from hstree._threads import n_threads
 from hstree.kernels import backend_name
-from hstree.kernels.threads import n_threads
 
 T = TypeVar("T")
 

@@ -24,11 +24,11 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from hstree._files import acquire_lock, open_regular, remove_unused, replacing
 from hstree._text import one_line
+from hstree._threads import n_threads
 from hstree._typing import Array
 from hstree._version import __version__
 from hstree.errors import FileFormatError
 from hstree.kernels import backend_name
-from hstree.kernels.threads import n_threads
 
 #: Minutes between two checkpoints.
 MINUTES = 5.0

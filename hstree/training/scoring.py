@@ -6,10 +6,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from hstree import progress
+from hstree._threads import in_threads, n_threads
 from hstree._typing import Array, Float64, Integer
 from hstree.data.text_score import LogNormaliser, TextScore
 from hstree.data.windows import Batch, Windows
-from hstree.kernels.threads import in_threads, n_threads
+from hstree.kernels import compiled
 from hstree.layers.base import OutputLayer
 from hstree.layers.hooks import hooks_of
 
@@ -73,6 +74,6 @@ def scored_batches(
     model: ContextModel, layer: OutputLayer, windows: Windows
 ) -> Iterator[tuple[Batch, Float64]]:
     """Yield the batches of a text in order, and the nll of their tokens."""
-    several = n_threads() > 1 and hooks_of(layer).scores_in_threads
+    several = compiled() is not None and n_threads() > 1 and hooks_of(layer).scores_in_threads
     batches = windows.batches(BATCH)
     return in_threads(lambda batch: model.nll(layer, *batch[:2]), batches, when=several)

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import hstree
+from hstree._threads import n_threads
 from hstree.kernels import backend_name, numpy_for_short_runs, numpy_only
 from hstree.kernels.backend import WORTH_TOKENS
-from hstree.kernels.threads import n_threads
 from tests.campaigns.interrupts import computed
 from tests.needs import NUMBA
 

@@ -9,6 +9,7 @@ import hstree
 from hstree import HstreeError, formats
 from hstree._files import read_json
 from hstree._options import effective
+from hstree._threads import n_threads
 from hstree.builders.registry import BUILDERS
 from hstree.data.multilabel import read_multilabel
 from hstree.data.vectors import WordVectors
@@ -17,7 +18,6 @@ from hstree.errors import OptionError
 from hstree.experiments.results import load as load_results
 from hstree.experiments.row import Row
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
-from hstree.kernels.threads import n_threads
 from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models import MODELS
 

@@ -14,8 +14,8 @@ import joblib
 import pytest
 
 from hstree._jobs import n_parallel, parallel, threads_of_job
+from hstree._threads import n_threads
 from hstree.errors import InputError, OptionError, WorkerError
-from hstree.kernels.threads import n_threads
 from tests.limits import use_threads
 
 #: A program whose two jobs never end.

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from hstree import build
+from hstree._threads import STEP, in_parts, in_threads
 from hstree.data.vectors import WordVectors
 from hstree.kernels import backend_name, numpy_only
-from hstree.kernels.threads import STEP, in_parts, in_threads
 from tests.limits import use_threads
 from tests.needs import NUMBA
 from tests.scripts import run_python
@@ -29,7 +29,7 @@ def test_results_come_in_the_order_of_their_items(cores):
         time.sleep(0.002 * (n % 3 == 0))
         return n * n, threading.current_thread()
 
-    found = list(in_threads(slowest_first, iter(range(40))))
+    found = list(in_threads(slowest_first, iter(range(40)), when=True))
     assert [(n, square) for n, (square, _) in found] == [(n, n * n) for n in range(40)]
     by = {thread for _, (_, thread) in found}
     assert threading.current_thread() not in by
@@ -40,21 +40,21 @@ def test_results_come_in_the_order_of_their_items(cores):
 
 def test_few_items_wait_for_their_results(cores):
     read = []
-    results = in_threads(lambda n: n, iter(read.append(n) or n for n in range(100)))
+    results = in_threads(lambda n: n, iter(read.append(n) or n for n in range(100)), when=True)
     assert next(results) == (0, 0)
     assert len(read) <= 1 + 2 * cores
     results.close()
 
 
 def test_an_error_of_the_function_is_raised(cores):
-    results = in_threads(lambda n: 1 / (n - 5), iter(range(20)))
+    results = in_threads(lambda n: 1 / (n - 5), iter(range(20)), when=True)
     with pytest.raises(ZeroDivisionError):
         list(results)
 
 
 def test_kernels_that_are_off_stay_off_in_threads(cores):
     with numpy_only():
-        found = dict(in_threads(lambda _: backend_name(), iter(range(9))))
+        found = dict(in_threads(lambda _: backend_name(), iter(range(9)), when=True))
     assert set(found.values()) == {"numpy"}
 
 
@@ -101,7 +101,7 @@ def test_an_error_in_a_part_is_raised(monkeypatch):
 def test_a_forked_process_starts_threads_of_its_own(tmp_path):
     code = """
 import os, signal
-from hstree.kernels.threads import in_parts
+from hstree._threads import in_parts
 os.sched_getaffinity = lambda _: range(2)
 def work():
     in_parts(1000, lambda first, stop: None)

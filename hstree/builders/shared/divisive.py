@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hstree._ragged import batches, offsets, segment_ids
+from hstree._threads import in_threads
 from hstree._typing import Int64
-from hstree.kernels.threads import in_threads
+from hstree.kernels import compiled
 from hstree.progress import Task
 
 #: Rows of one block; with 100 float32 per row they stay in a core's cache.
@@ -115,7 +116,7 @@ def _split_level(
     def split_blocks(some: list[tuple[Int64, Int64, Any]]) -> list[Int64]:
         return [split(word[words], start, drawn) for words, start, drawn in some]
 
-    for some, branches in in_threads(split_blocks, blocks()):
+    for some, branches in in_threads(split_blocks, blocks(), when=compiled() is not None):
         for (words, *_), branch in zip(some, branches, strict=True):
             yield words, branch
 

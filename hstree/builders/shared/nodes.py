@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from hstree._ragged import offsets, segment_ids
+from hstree._threads import in_parts
 from hstree._typing import Float64, Floating, Int64
-from hstree.kernels.threads import in_parts
 
 #: Weight of a word with a count of zero, so that no node is without weight.
 LEAST_COUNT = 0.5

@@ -20,13 +20,14 @@ from hstree import progress
 from hstree._files import cache_folder, hash_of, locked, remove_unused, replacing
 from hstree._jobs import n_parallel, parallel
 from hstree._ragged import offsets
+from hstree._threads import in_threads
 from hstree._typing import Array, Float64, Floating, Int64
 from hstree._version import __version__
 from hstree.builders.shared.divisive import DividedTree, Split, divide
 from hstree.builders.shared.nodes import Nodes, scale_of
 from hstree.data.vector_files import LARGE
 from hstree.data.vectors import WordVectors
-from hstree.kernels.threads import in_threads
+from hstree.kernels import compiled
 
 T = TypeVar("T")
 
@@ -295,7 +296,7 @@ def _branches(
         scores[:, some] = by.of(np.asarray(vectors.take(words[some], axis=0)))
         return len(words[some])
 
-    for _, n_rows in in_threads(score, iter(range(0, n, READ))):
+    for _, n_rows in in_threads(score, iter(range(0, n, READ)), when=compiled() is not None):
         task.advance(n_rows)
     branch = splitter.branches(
         Nodes(np.array([0, n])), scores, None if value is None else value[words]

@@ -15,7 +15,6 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from hstree._typing import Bool
-from hstree.kernels.backend import compiled
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -82,15 +81,15 @@ def in_parts(n: int, function: Callable[..., object], *args: Any, step: int = ST
 
 
 def in_threads(
-    function: Callable[[T], R], items: Iterator[T], *, when: bool = True
+    function: Callable[[T], R], items: Iterator[T], *, when: bool
 ) -> Iterator[tuple[T, R]]:
     """Yield the items with what a function returns for them, in order, computed in all threads.
 
-    Where `when` is False, or NumPy computes, each is computed when it is asked for. A few items are
-    in memory at a time. This thread waits, so that Ctrl-C is answered, and sets `stop_flag` in the
+    Where `when` is False, each is computed when it is asked for. A few items are in memory at a
+    time. This thread waits, so that Ctrl-C is answered, and sets `stop_flag` in the
     others when their results are no longer needed.
     """
-    if not when or compiled() is None:
+    if not when:
         yield from ((item, function(item)) for item in items)
         return
     waiting: deque[tuple[T, Future[R]]] = deque()
