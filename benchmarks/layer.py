@@ -1,10 +1,9 @@
 """The output layer alone: forward, gradients and update, side by side in one process.
 
 Every tree trains through the same layer, on the same hidden vectors and Zipf-distributed targets;
-"classes" is a two-level class tree of sqrt(V) classes, and "flat by nodes" computes the flat
-softmax as any other wide node of a tree. They are compared
-with a softmax in plain NumPy and, where torch is installed, `Linear` with `cross_entropy` and
-`AdaptiveLogSoftmaxWithLoss`, which train with plain SGD and so do less work in their update.
+"classes" is a two-level class tree of sqrt(V) classes. They are compared with a softmax in plain
+NumPy and, where torch is installed, `Linear` with `cross_entropy` and `AdaptiveLogSoftmaxWithLoss`,
+which train with plain SGD and so do less work in their update.
 Medians over rounds in which all contestants take turns; "least" are the milliseconds of the
 fastest.
 
@@ -28,7 +27,7 @@ from hstree._ragged import offsets
 from hstree._typing import Int64
 from hstree.builders.word_classes.clustering import equal_mass_bins
 from hstree.data.vocabulary import Vocabulary
-from hstree.layers.hierarchical import HierarchicalSoftmax, batch_loss
+from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.training.adagrad import RowAdagrad
 
 #: Above this many labels a flat softmax takes minutes a step and is left out.
@@ -93,7 +92,6 @@ def compare(
     if n_labels <= LARGEST_FLAT:
         flat = hstree.build("flat", vocabulary)
         steps["flat"] = tree_step(flat, hidden, targets)
-        steps["flat by nodes"] = tree_step(flat, hidden, targets, batch_loss)
         steps["NumPy softmax"] = plain_softmax_step(counts, hidden, targets)
         steps |= torch_steps(n_labels, hidden, targets)
     steps = {name: step for name, step in steps.items() if only is None or name in only}
@@ -133,15 +131,13 @@ def timed(step: Step, repeats: int, clock: Clock = time.perf_counter) -> float:
     return (clock() - began) / repeats
 
 
-def tree_step(
-    tree: hstree.Tree, hidden: Any, targets: Any, loss: Any = HierarchicalSoftmax.loss
-) -> Step:
+def tree_step(tree: hstree.Tree, hidden: Any, targets: Any) -> Step:
     """Return one training step of hstree's layer on a tree."""
     layer = HierarchicalSoftmax(tree, hidden.shape[1])
     optimisers = {name: RowAdagrad(array) for name, array in layer.parameters().items()}
 
     def step() -> None:
-        _, gradients = loss(layer, hidden, targets)
+        _, gradients = layer.loss(hidden, targets)
         for g in gradients.parameters:
             optimisers[g.name].step(g.rows, g.values, 0.1)
 

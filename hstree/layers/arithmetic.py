@@ -9,6 +9,7 @@ import scipy.sparse
 
 from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Bool, Float64, Int32, Int64, Integer
+from hstree.kernels import NARROW
 
 #: Pairs scored at a time by `gather_dot`: two gathered blocks of this many rows stay in cache.
 PAIRS = 2048
@@ -78,12 +79,17 @@ def branch_log_prob(logits: Array, row_start: Int64, branch_start: Int64) -> Flo
     tail = np.log1p(np.exp(-np.abs(z)))
     result[first] = np.minimum(z, 0) - tail
     result[first + 1] = np.minimum(-z, 0) - tail
-    wide = np.flatnonzero(fan_out > 2)
-    if wide.size:
-        # (branches of wide nodes, ...) logits of one wide node after another
-        start = offsets(fan_out[wide])
-        z = logits[ranges(row_start[wide], start)].astype(np.float64)
-        result[ranges(branch_start[wide], start)] = segment_log_softmax(z, start)
+    narrow = np.flatnonzero((fan_out > 2) & (fan_out <= NARROW))
+    if narrow.size:
+        # (branches of narrow nodes, ...) logits of one node after another
+        start = offsets(fan_out[narrow])
+        z = logits[ranges(row_start[narrow], start)].astype(np.float64)
+        result[ranges(branch_start[narrow], start)] = segment_log_softmax(z, start)
+    for node in np.flatnonzero(fan_out > NARROW).tolist():
+        z = logits[row_start[node] : row_start[node + 1]].astype(np.float64)
+        z -= z.max(axis=0)
+        z -= np.log(np.exp(z).sum(axis=0))
+        result[branch_start[node] : branch_start[node + 1]] = z
     return result
 
 
