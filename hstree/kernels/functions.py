@@ -19,7 +19,7 @@ from hstree.kernels.linear import (
     move_elements,
 )
 from hstree.kernels.ngrams import Features, context_numbers
-from hstree.kernels.search import SearchedCodes, SearchedTree, search
+from hstree.kernels.search import SearchedCodes, SearchedTree, label_log_prob, search
 from hstree.kernels.updates import (
     LogBilinearArrays,
     Rates,
@@ -56,6 +56,7 @@ __all__ = [
     "clusters",
     "context_numbers",
     "is_supported",
+    "label_log_prob",
     "lay_out",
     "lay_out_contexts",
     "log_bilinear_step",

@@ -1,9 +1,11 @@
-"""Best-first search for the most probable labels of a tree."""
+"""All labels of a tree: their log-probabilities, and best-first search for the most probable."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from hstree._threads import in_parts
 from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.kernels.arithmetic import check_shape, dot
 from hstree.kernels.jit import inline, jit
@@ -18,6 +20,10 @@ MASS_MARGIN = 1e-9
 #: more: computing the log-probabilities of all labels then takes less time.
 PATIENCE = 1 / 4
 LEAST_PATIENCE = 96
+
+
+exact_jit = partial(jit, exact=True)
+exact_inline = partial(inline, exact=True)
 
 
 class SearchedTree(NamedTuple):
@@ -35,6 +41,75 @@ class SearchedCodes(NamedTuple):
     leaf_edge: Integer
     parent_edge: Integer
     edge_node: Integer
+
+
+# Log-probabilities of all labels.
+
+
+def label_log_prob(
+    logits: Array, tree: SearchedTree, n_labels: int, *, has_single_codes: bool
+) -> Float64:
+    """Return the log-probabilities (B, V) of all labels from the logits (B, R) of all rows."""
+    check_shape("logits", logits.shape, (len(logits), int(tree.row_start[-1])))
+    out = np.empty((len(logits), n_labels))
+    in_parts(
+        len(logits),
+        _label_log_prob,
+        logits,
+        tree.child_start,
+        tree.child,
+        tree.row_start,
+        has_single_codes,
+        out,
+        step=1,
+    )
+    return out
+
+
+@exact_jit
+def _label_log_prob(first, stop, logits, child_start, child, row_start, has_single_codes, out):
+    """Write the log-probabilities (V,) of all labels, for the items from `first` to `stop`.
+
+    Nodes come after their parents, so that one pass over them knows the path to each.
+    """
+    path = np.zeros(len(child_start) - 1)
+    for b in range(first, stop):
+        labels = out[b]
+        labels[:] = -np.inf
+        for node in range(len(child_start) - 1):
+            begin = child_start[node]
+            width = child_start[node + 1] - begin
+            row = row_start[node]
+            if width == 2:
+                z = np.float64(logits[b, row])
+                shift = path[node] - np.log1p(np.exp(-abs(z)))
+                _arrive(child[begin], shift + min(z, 0.0), path, labels, has_single_codes)
+                _arrive(child[begin + 1], shift + min(-z, 0.0), path, labels, has_single_codes)
+                continue
+            largest = logits[b, row]
+            for i in range(1, width):
+                largest = max(largest, logits[b, row + i])
+            total = 0.0
+            for i in range(width):
+                total += np.exp(np.float64(logits[b, row + i]) - largest)
+            shift = path[node] - np.log(total) - largest
+            for i in range(width):
+                log_prob = shift + np.float64(logits[b, row + i])
+                _arrive(child[begin + i], log_prob, path, labels, has_single_codes)
+
+
+@exact_inline
+def _arrive(child, log_prob, path, labels, has_single_codes):
+    """Store the log-probability of the path to a child, or add it to that of a label."""
+    if child >= 0:
+        path[child] = log_prob
+    elif has_single_codes:
+        labels[~child] = log_prob
+    else:
+        labels[~child] = np.logaddexp(labels[~child], log_prob)
+
+
+# The most probable labels.
 
 
 def search(

@@ -208,15 +208,24 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
 
         One dense product for all logits, then one pass per level: O(B (R d + E)).
         """
+        tree = self.tree
         result = np.empty((len(hidden), self.n_labels))
-        for block in batch_blocks(len(hidden), max(1, len(self.tree.child))):
+        fast = compiled()
+        is_supported = fast is not None and fast.is_supported(self.weight, self.bias, hidden)
+        for block in batch_blocks(len(hidden), max(1, len(tree.child))):
             layer = self._of_items(block)
-            # (R, b) logits of all weight rows
-            logits = self.weight @ hidden[block].T
-            logits += self.bias[:, None]
+            # (b, R) logits of all weight rows
+            logits = hidden[block] @ self.weight.T
+            logits += self.bias
             if layer.context_features is not None:
-                layer.context_features.add_to_logits(logits.T)
-            result[block] = self.log_prob_of_logits(logits)
+                layer.context_features.add_to_logits(logits)
+            if is_supported and tree.n_nodes > 1:
+                arrays = fast.SearchedTree(tree.child_start, tree.child, tree.row_start)
+                result[block] = fast.label_log_prob(
+                    logits, arrays, self.n_labels, has_single_codes=tree.has_single_codes
+                )
+            else:
+                result[block] = self.log_prob_of_logits(np.ascontiguousarray(logits.T))
         return result
 
     def log_prob_of_logits(self, logits: Array) -> Float64:

@@ -70,6 +70,29 @@ def test_trees_have_the_losses_and_gradients_of_numpy(tree, seed):
     check_tree(tree, seed)
 
 
+@given(trees(only_codes=True), st.integers(0, 99), st.sampled_from([0.1, 1.0, 30.0]))
+@settings(deadline=None, max_examples=25)
+def test_all_labels_have_the_log_probabilities_of_numpy(tree, seed, scale):
+    check_log_prob(tree, seed, scale)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_wide_nodes_have_the_log_probabilities_of_numpy(threads, monkeypatch):
+    use_threads(monkeypatch, threads)
+    check_log_prob(wide_tree(np.random.default_rng(0)), 0, 1.0)
+
+
+def check_log_prob(tree, seed, scale):
+    layer, hidden, _ = drawn(tree, seed, items=9)
+    layer.weight *= scale
+    logits = hidden @ layer.weight.T + layer.bias
+    log_prob = layer.log_prob(hidden)
+    # from the same logits, which are float32, both sum in float64
+    expected = layer.log_prob_of_logits(logits.T)
+    np.testing.assert_allclose(log_prob, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(np.logaddexp.reduce(log_prob, axis=1), 0, atol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", [">f4", np.int64])
 def test_hidden_vectors_of_other_types_are_numpys(dtype):
     layer, hidden, targets = drawn(wide_tree(np.random.default_rng(0)))
