@@ -8,7 +8,7 @@ The vectors here are drawn around three topics, so that words of a topic end up 
 import numpy as np
 
 import hstree
-from hstree.tree.paths import paths_of
+from hstree.tree.bit_paths import paths_of
 
 TOPICS = {
     "animals": ["cat", "dog", "horse", "mouse"],

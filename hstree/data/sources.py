@@ -16,14 +16,16 @@ from contextlib import contextmanager, nullcontext
 from glob import glob, has_magic
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from hstree import progress
 from hstree._files import BYTE_ORDER_MARK, UNPACK, open_regular, unpacked
 from hstree._text import named_error, plural, recorded_name
-from hstree.data.builtin import PythonDocs
 from hstree.data.vector_files import numbers_per_word
 from hstree.errors import InputError, explained
+
+if TYPE_CHECKING:
+    from hstree.data.builtin import PythonDocs
 
 BLOCK_BYTES = 1 << 20
 #: Name of the text that ``-`` is.
@@ -76,6 +78,8 @@ def open_source(
         if source.startswith("nltk:"):
             return NltkCorpus(source)
         if source.startswith("builtin:"):
+            from hstree.data.builtin import PythonDocs  # which few programs read
+
             if source != PythonDocs.name:
                 raise InputError(f"{source}: no such built-in text; there is {PythonDocs.name}")
             return PythonDocs()

@@ -1,10 +1,12 @@
 """`Tree`, the immutable object of flat arrays that builders make and output layers read."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from html import escape
 from itertools import chain
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -13,8 +15,10 @@ from hstree._ragged import offsets, ranges
 from hstree.errors import InputError, TreeError
 from hstree.tree import files
 from hstree.tree.arrays import TreeArrays
-from hstree.tree.branches import draw
 from hstree.tree.statistics import tree_statistics
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Tree(TreeArrays):
@@ -56,8 +60,16 @@ class Tree(TreeArrays):
     """
 
     stats = tree_statistics
-    plot = draw
     save = files.save
+
+    def plot(self, *, max_depth: int = 12, ax: Axes | None = None) -> Axes:
+        """Draw the tree as an icicle, each branch as wide as its fraction of the counts.
+
+        See `hstree.tree.branches.draw` for parameters and errors.
+        """
+        from hstree.tree.branches import draw
+
+        return draw(self, max_depth=max_depth, ax=ax)
 
     def codes(self, label: str) -> list[list[tuple[int, int]]]:
         """Return all codes of a label as lists of (node, branch) pairs, from the root down.

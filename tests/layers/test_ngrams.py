@@ -1,5 +1,6 @@
 """Direct n-gram features: which there are, what they add to scores, and how they are trained."""
 
+import importlib
 from itertools import pairwise
 
 import numpy as np
@@ -203,7 +204,8 @@ def check_search(after, hidden):
 
 
 def test_a_search_that_gives_up_computes_all_words_with_their_features(text, monkeypatch):
-    search = pytest.importorskip("hstree.kernels.search", reason=NUMBA)
+    pytest.importorskip("numba", reason=NUMBA)
+    search = importlib.import_module("hstree.kernels.search")
     monkeypatch.setattr(search, "LEAST_PATIENCE", 1)
     monkeypatch.setattr(search, "PATIENCE", 0)
     layer, windows = prepared(text, "binary", np.float32)
