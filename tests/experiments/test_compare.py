@@ -322,7 +322,7 @@ def test_what_is_damaged_is_named_and_done_anew(finished, splits, tmp_path, name
 
 def test_damaged_speeds_are_measured_anew(splits, tmp_path):
     (tmp_path / "speeds.json").write_bytes(b"{")
-    with pytest.warns(UserWarning, match="speeds.json is damaged: .* made anew"):
+    with pytest.warns(UserWarning, match="speeds.json is damaged: .* computed again"):
         compare(splits, ["kn2", "random"], tmp_path, speed_rounds=1)
 
 
