@@ -35,7 +35,10 @@ def ptb_splits(folder: Path | None) -> Splits:
     if folder is None:
         sys.exit("set HSTREE_TEST_DATA, or give --ptb: ptb.train.txt, .valid.txt and .test.txt")
     return Splits(
-        *(hstree.Corpus.read(folder / f"ptb.{part}.txt") for part in ("train", "valid", "test"))
+        *(
+            hstree.Corpus.read(folder / f"ptb.{part}.txt", min_count=1)
+            for part in ("train", "valid", "test")
+        )
     )
 
 
