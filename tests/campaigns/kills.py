@@ -51,8 +51,8 @@ COMMANDS = {
 #: Those that write files that belong together.
 OF_SEVERAL_FILES = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc", "compare")
 
-#: Figures that are others each time: measured times, and what follows from them.
-_TIMES = re.compile("seconds|times_flat|per_second|^(steps|vectors|choice|words)$")
+#: Values that differ each time: measured times, and what follows from them.
+_TIMES = re.compile("seconds|times_flat|per_second|checksum|^(steps|vectors|choice|words)$")
 #: Files that show measured times.
 _SHOW_TIMES = ("report.html", "speeds.json")
 #: Arrays that are not word vectors.
