@@ -28,6 +28,7 @@ import numpy as np
 from hstree import progress
 from hstree._files import hash_of, locked
 from hstree._jobs import n_parallel, threads_of_job
+from hstree._ragged import offsets
 from hstree._text import plural
 from hstree._threads import limited_threads
 from hstree._typing import Float64, Int64
@@ -252,7 +253,7 @@ def plan_of(
     # on which bounded trainings depend
     with limited_threads(threads_of_job(n_jobs)), runner.backend():
         for row in runner.rows:
-            for job in itertools.chain.from_iterable(runner.jobs_of(row)):
+            for job in runner.all_jobs(row):
                 try:
                     done = reader.run(job, seconds=last.get(row.name, runner.first_seconds))
                 except NotFinishedError:
@@ -494,8 +495,8 @@ def _planned_rounds(
             target = kept[number].seconds
         else:
             target = _next_seconds(runner, active, seconds, left, n_jobs)
-            jobs = {job for row in active for jobs in runner.jobs_of(row) for job in jobs}
-            left = max(left - math.ceil(len(jobs) / n_jobs) * (target - seconds), 0.0)
+            n_trained = len(runner.all_jobs(*active))
+            left = max(left - math.ceil(n_trained / n_jobs) * (target - seconds), 0.0)
         rounds.append(PlannedRound(len(active), target))
         models = list(dict.fromkeys(row.single for row in active))
         if target == seconds or len(models) <= _LAST:
@@ -533,7 +534,7 @@ def _n_rounds(active: Sequence[Row]) -> int:
 def _n_steps(runner: Runner, rows: Sequence[Row], done: float, n_jobs: int) -> float:
     """Return for how many times the next step of a row the rows train in all rounds to come."""
     models = len({row.single for row in rows})
-    jobs = len({job for row in rows for of_seed in runner.jobs_of(row) for job in of_seed})
+    jobs = len(runner.all_jobs(*rows))
     units, weight, of_model = math.ceil(jobs / n_jobs), 1 + bool(done), jobs / max(models, 1)
     while models > _LAST:
         models = math.ceil(models / 2)
@@ -594,8 +595,7 @@ class Table:
         """Show the time of all jobs of rows, where each has its own seconds."""
         if seconds is None or not isinstance(self.runner.stop, Seconds):
             return nullcontext()
-        of_rows = (itertools.chain.from_iterable(self.runner.jobs_of(row)) for row in rows)
-        jobs = {job for of_row in of_rows for job in of_row if job.row.is_trained}
+        jobs = [job for job in self.runner.all_jobs(*rows) if job.row.is_trained]
         n_turns = math.ceil(len(jobs) / n_parallel(self.how["n_jobs"]))
         return progress.task("all rows", n_turns * seconds, "seconds")
 
@@ -619,7 +619,7 @@ class Table:
             for row in rows:
                 bar.advance()
                 try:
-                    jobs = itertools.chain.from_iterable(self.runner.jobs_of(row))
+                    jobs = self.runner.all_jobs(row)
                     self._add(row, [reader.run(job, seconds=seconds) for job in jobs])
                 except NotFinishedError:
                     waiting.append(row)
@@ -658,9 +658,8 @@ class Table:
         # seconds of each job, by the time that its sample took
         cost: dict[Job, float] = {}
         for row in trained:
-            jobs = itertools.chain.from_iterable(runner.jobs_of(row))
             done = itertools.chain.from_iterable(self.done[row.name])
-            for job, result in zip(jobs, done, strict=True):
+            for job, result in zip(runner.all_jobs(row), done, strict=True):
                 per_token = result.scoring_seconds / max(
                     result.scored.valid + result.scored.test, 1
                 )
@@ -668,8 +667,7 @@ class Table:
 
         def cost_of(rows: Sequence[Row]) -> float:
             """Return the cost of rows, which may share jobs."""
-            jobs = {job for row in rows for jobs in runner.jobs_of(row) for job in jobs}
-            return sum(cost[job] for job in jobs)
+            return sum(cost[job] for job in runner.all_jobs(*rows))
 
         n_budgets = 1 if isinstance(runner.stop, Halving) else len(cost)
         left = _SCORING_SHARE * n_budgets * (runner.stop.total_seconds or 0.0)
@@ -689,9 +687,7 @@ class Table:
 
     def together(self, rows: Iterable[Row], **step: Any) -> Iterator[tuple[Row, list[Any]]]:
         """Do a step of the jobs of rows; yield each row with what its jobs return."""
-        jobs_of_row = {
-            row: list(itertools.chain.from_iterable(self.runner.jobs_of(row))) for row in rows
-        }
+        jobs_of_row = {row: self.runner.all_jobs(row) for row in rows}
         rows_of_job: dict[Job, list[Row]] = {}
         for row, jobs in jobs_of_row.items():
             for job in jobs:
@@ -844,7 +840,7 @@ class Table:
         The steps are means over the seeds, those of all models of a seed together. Without a bound
         on the time, epochs are counted at the speed that was measured in turns.
         """
-        jobs = [job for jobs in self.runner.jobs_of(row) for job in jobs]
+        jobs = self.runner.all_jobs(row)
         done = [result for of_seed in self.done[row.name] for result in of_seed]
         nlls, splits = self.nlls(row), self.runner.splits
         spreads = {
@@ -942,7 +938,7 @@ class Table:
             group = group_of_token[: len(nll)]
             # positions by word, and where each word's begin
             order = np.argsort(group, kind="stable")
-            start = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=n_words))])
+            start = offsets(np.bincount(group, minlength=n_words))
             with np.errstate(invalid="ignore"):
                 gained = other - nll
             gained = np.where(np.isfinite(gained), gained, 0.0)

@@ -9,7 +9,6 @@ folder is damaged in any way is done anew.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 import os
 import shlex
@@ -225,8 +224,7 @@ class Runner:
         for name in () if only else [name for name in kept.pending if name not in named]:
             with suppress(HstreeError):
                 row = Row.parse(name)
-                jobs = itertools.chain.from_iterable(self.jobs_of(row))
-                if all(os.path.lexists(self.folder(job) / RESULT) for job in jobs):
+                if all(os.path.lexists(self.folder(job) / RESULT) for job in self.all_jobs(row)):
                     others.append(row)
         return replace(self, rows=[*others, *named.values()])
 
@@ -242,6 +240,12 @@ class Runner:
         states = range(self.seeds[0], self.seeds[0] + n_seeds * row.models)
         jobs = [Job(row.single, state) for state in states]
         return [jobs[i : i + row.models] for i in range(0, len(jobs), row.models)]
+
+    def all_jobs(self, *rows: Row) -> list[Job]:
+        """Return the jobs of rows for all seeds; one that several rows share is returned once."""
+        return list(
+            dict.fromkeys(job for row in rows for jobs in self.jobs_of(row) for job in jobs)
+        )
 
     def folder(self, job: Job, kind: str = "runs") -> Path:
         """Return the folder of a job's model, tree or vectors; layers over a tree share it."""
