@@ -15,8 +15,15 @@ from hstree_cli.terminal import say
 
 #: Columns of a comparison that a narrow terminal has before others.
 FIRST = (
-    *("valid", "s from text", "test", "ratio to flat", "to flat alike", "times flat", "ln Z"),
-    *("one word, times flat", "top 10, times flat"),
+    "valid",
+    "s from text",
+    "test",
+    "ratio to flat",
+    "to flat alike",
+    "times flat",
+    "ln Z",
+    "one word, times flat",
+    "top 10, times flat",
 )
 
 # Evaluations

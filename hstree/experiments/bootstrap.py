@@ -101,7 +101,7 @@ def bootstrap(
                     with doing_jobs(n_jobs):
                         table.runner.tree(Job(row, runner.seeds[0]))
                     table.finish([row], runner.first_seconds)
-                    if number == len(ways) - 1:
+                    if number == n:  # the last round; round 0 is the random tree
                         table.score_all(table.runner.rows)
                     so_far = table.save(words=True)
                 yield f"round-{number}", so_far.row(row.name)

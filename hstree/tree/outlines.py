@@ -368,7 +368,7 @@ def of_table(rows: Rows, titles: Sequence[str]) -> Outline:
 
 
 def _shared_name(pairs: Sequence[tuple[Any, Any]]) -> str | None:
-    """Return a name that stands in both columns; None if one stands twice in a row, as no edge."""
+    """Return a name that stands in both columns; None if a row has one name twice."""
     names = [[None if is_missing(cell) else class_name(cell) for cell in pair] for pair in pairs]
     if any(above == below for above, below in names):
         return None

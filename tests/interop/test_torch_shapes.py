@@ -79,7 +79,7 @@ def in_the_dictionary(layer, name, values):
     layer._parameters[name] = nn.Parameter(values)
 
 
-#: Ways to give a layer another parameter, which are refused when they are taken ...
+#: Ways to give a layer another parameter that are refused at once.
 AT_ONCE = {
     "setattr": lambda layer, name, values: setattr(layer, name, nn.Parameter(values)),
     "register": lambda layer, name, values: layer.register_parameter(name, nn.Parameter(values)),
@@ -88,7 +88,7 @@ AT_ONCE = {
     ),
     "loaded": lambda layer, name, values: layer.load_state_dict({name: values}, strict=False),
 }
-#: ... or when the layer is called.
+#: Ways that are refused when the layer is called.
 LATER = {"data": with_data, "dictionary": in_the_dictionary, "parametrized": parametrized}
 
 

@@ -1,4 +1,4 @@
-"""Locks of folders: they end with their process, and what is used is not removed."""
+"""Locks of folders: a lock ends with its process; a folder in use is not removed."""
 
 import signal
 import subprocess
