@@ -31,6 +31,15 @@ before = "numba" in sys.modules
 from hstree.kernels import backend_name, compiled
 print(before, backend_name(), compiled() is not None)
 """
+#: Fits and uses a classifier, and prints whether that imported numba.
+CLASSIFIED = """
+import sys
+import numpy as np
+from hstree.interop.sklearn import {0}
+X = np.random.default_rng(0).random((60, 5))
+{0}().fit(X, np.arange(60) % 20).predict_proba(X)
+print("numba" in sys.modules)
+"""
 #: Prints how far a step moves a weight.
 MOVED = """
 import numpy as np
@@ -83,6 +92,14 @@ def test_numba_is_imported_when_it_is_first_needed():
 
     assert run(REPORT)[0] == f"False numba {numba.__version__} True"
     assert run(REPORT, HSTREE_FAST="0")[0] == "False numpy False"
+
+
+@needs_numba
+@pytest.mark.parametrize(
+    "name", ["HierarchicalSoftmaxClassifier", "ProbabilisticLabelTreeClassifier"]
+)
+def test_a_small_classifier_is_fitted_without_numba(name):
+    assert run(CLASSIFIED.format(name))[0] == "False"
 
 
 #: Have hstree choose the folder of machine code.

@@ -20,6 +20,7 @@ from hstree.layers import arithmetic
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.top_k import BatchTopK, PairLogits, top_k_of_batch
 from hstree.tree import Codes, Tree
+from hstree.tree.codes import Expansion
 from hstree.tree.paths import Decisions, path_decisions
 from hstree.tree.weight_rows import edge_mass
 
@@ -148,10 +149,9 @@ class LinearTree:
         if stopping.any():
             # Add the samples that stop at each node to the edges of the path to it
             nodes = np.flatnonzero(stopping)
-            decisions = self.decisions(tree.n_labels + nodes)
-            node = np.searchsorted(tree.row_start, decisions.row, side="right") - 1
-            edge = tree.child_start[node] + decisions.branch
-            mass += np.bincount(edge, stopping[nodes[decisions.item]], len(mass))
+            paths = self.expand(tree.n_labels + nodes)
+            node = nodes[segment_ids(paths.decision_start)]  # a target has one code
+            mass += np.bincount(paths.edge, stopping[node], len(mass))
         # (N,) samples that reach each node
         node_mass = mass[tree.node_edge]
         node_mass[0] = mass[: tree.child_start[1]].sum()
@@ -235,11 +235,11 @@ class LinearTree:
     ) -> tuple[Float64, list[Gradient]]:
         """Return the negative log-likelihoods (B,) and the gradients of their weighted sum.
 
-        `X` is as `converted` returns it; `labels` (B,) are targets as `expand` takes them.
+        `X` is as `converted` returns it; `labels` (B,) are targets as of `expand`.
         """
         if self.tree.n_nodes == 0:
             return np.zeros(len(labels)), []
-        decisions = self.decisions(labels)
+        decisions, _ = path_decisions(self._codes(labels), labels)
         log_prob = np.empty(len(decisions.item))
         gradients: list[Gradient] = []
         for condition, decide in (
@@ -256,11 +256,13 @@ class LinearTree:
         nll: Float64 = np.negative(np.bincount(decisions.item, log_prob, minlength=len(labels)))
         return nll, gradients
 
-    def decisions(self, targets: Integer) -> Decisions:
-        """Return the decisions on the paths to targets (B,): label ids, or ``V + n`` for node n."""
+    def expand(self, targets: Integer) -> Expansion:
+        """Return the paths to targets (B,): label ids, or ``V + n`` for node n."""
+        return self._codes(targets).expand(targets)
+
+    def _codes(self, targets: Integer) -> Codes:
         has_nodes = targets.max(initial=0) >= self.tree.n_labels
-        codes = self._codes_with_nodes if has_nodes else self.layer.codes
-        return path_decisions(codes, targets)[0]
+        return self._codes_with_nodes if has_nodes else self.layer.codes
 
     @cached_property
     def _codes_with_nodes(self) -> Codes:

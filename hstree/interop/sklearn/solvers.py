@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from hstree import progress
 from hstree._jobs import n_parallel, parallel
+from hstree._ragged import segment_ids
 from hstree._typing import Array, Float64, Int32, Int64, Integer
 from hstree.interop.sklearn.label_nodes import dual_logistic
 from hstree.interop.sklearn.linear import (
@@ -135,11 +136,10 @@ def _each_node(
         return
     penalty = model.node_penalty()
     total = weight.sum()
-    decisions = model.decisions(labels[used])
-    # (D,) sample, branch and node of each decision; a label has one code
-    sample = used[decisions.item]
-    branch = decisions.branch
-    node = np.searchsorted(tree.row_start, decisions.row, side="right") - 1
+    paths = model.expand(labels[used])
+    # (D,) sample, branch and node of each decision; a target has one code
+    sample = used[segment_ids(paths.decision_start)]
+    branch, node = tree.edge_branch[paths.edge], tree.edge_node[paths.edge]
     order = np.argsort(node, kind="stable")
     first = np.flatnonzero(np.diff(node[order], prepend=-1))
     # Groups have nodes with about as many decisions each.
