@@ -258,11 +258,13 @@ with progress.shown_by(Sink()):{MOVED.replace(chr(10), chr(10) + "    ")}
         assert process.stdout.readline() == b"compiling kernels\n"
         time.sleep(0.2)
         began, before = time.monotonic(), computed(process.pid)
-        process.send_signal(signal.SIGINT)
         used = before
         while process.poll() is None:
+            # Python drops an exception that is raised in a destructor or in a callback from C,
+            # where the compiler spends some of its time, so that one signal can be lost.
+            process.send_signal(signal.SIGINT)
             used = max(used, computed(process.pid))
-            time.sleep(0.005)
+            time.sleep(0.1)
         assert process.returncode == -signal.SIGINT
         # on a busy machine, the clock says little
         assert min(time.monotonic() - began, used - before) < 1
