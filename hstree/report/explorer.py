@@ -1,13 +1,12 @@
-"""Data of the page's tree explorer: the trees, compressed, and how each was made.
+"""Data of the page's tree explorer: the compressed trees, and how each was built.
 
 All trees share one numbering of the words, the most frequent first. The browser (``trees.js``)
-computes the mass, the leaves and the words of every branch.
+computes the mass, the leaves and the most frequent words of every branch.
 """
 
 import gzip
 import json
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,42 +15,42 @@ from msgspec.structs import replace
 
 from hstree.errors import FileFormatError, HstreeError
 from hstree.experiments.results import Comparison
-from hstree.report.recipe import how_made
+from hstree.report.recipe import describe
 from hstree.tree import Tree, load
 
-#: Words with several senses; the first that is in the vocabulary is proposed.
+#: Words with several senses; the first that is in the vocabulary is suggested.
 _EXAMPLES = ("bank", "returns", "plant", "spring", "light", "file", "table")
-#: Bytes as gzip, the same for the same bytes.
-_zipped = partial(gzip.compress, mtime=0)
 
 
 class PackedTree(Struct, frozen=True):
-    """A tree's name, how it was made, and its arrays and names of nodes as bytes of gzip."""
+    """A tree: its arrays and the names of its nodes, compressed by gzip."""
 
     name: str
     fan_out: bytes
     child: bytes
     names: bytes | None
-    made: str = ""
+    description: str = ""
 
 
 class Trees(Struct, frozen=True):
-    """Trees over the same words: these, the most frequent first, and their counts, as gzip."""
+    """Trees over the same words; words and counts are compressed by gzip."""
 
-    words: bytes
-    counts: bytes | None  #: None if no tree has any
+    words: bytes  #: the most frequent first
+    counts: bytes | None  #: None if no tree has counts
     trees: list[PackedTree]
-    first: int = 0  #: the one to show first
-    example: str | None = None  #: a word to try
+    first: int = 0  #: position of the tree that is shown first
+    example: str | None = None  #: a word to search for
 
 
-def explorer_of(comparison: Comparison, folder: Path) -> tuple[Trees | None, list[str]]:
-    """Return the trees of the files in `folder`, and a sentence for each that is lacking.
+def pack_trees(comparison: Comparison, folder: Path) -> tuple[Trees | None, list[str]]:
+    """Return the trees of the files in `folder`, and a sentence for each missing tree.
 
-    Rows with the same tree share it. The flat softmax is no tree; None without any other.
+    A tree that several rows share is packed once, under the name of the first. The flat softmax is
+    skipped. Without any other tree, None is returned in place of the trees.
     """
     trees: dict[str, Tree] = {}
-    lacking, hashes = [], set()
+    missing: list[str] = []
+    hashes: set[str] = set()
     for row in comparison.rows:
         if row.tree is None or row.tree.nodes <= 1 or row.tree_file is None:
             continue
@@ -64,41 +63,61 @@ def explorer_of(comparison: Comparison, folder: Path) -> tuple[Trees | None, lis
                 raise FileFormatError(f"{row.tree_file} is not the tree that the results name")
             trees[row.name] = tree
         except (HstreeError, ValueError) as error:
-            lacking.append(f"{row.name}: {error}")
+            missing.append(f"{row.name}: {error}")
     if not trees:
-        return None, lacking
-    packed, rows = pack(trees), [comparison.row(name) for name in trees]
-    made = [replace(t, made=how_made(row)) for t, row in zip(packed.trees, rows, strict=True)]
-    # Where the answer has nothing to explore, as the flat softmax, the best tree comes first.
-    answer = comparison.best and comparison.best.tree
-    best = min(rows, key=lambda row: (row.tree != answer, row.valid))
-    known = set(next(iter(trees.values())).labels)
-    example = next((word for word in _EXAMPLES if word in known), None)
-    return replace(packed, trees=made, first=rows.index(best), example=example), lacking
+        return None, missing
+
+    rows = [comparison.row(name) for name in trees]
+    packed = pack(trees)
+    described = [
+        replace(tree, description=describe(row))
+        for tree, row in zip(packed.trees, rows, strict=True)
+    ]
+    # The recommended tree is shown first. If the flat softmax is recommended, the best tree is.
+    recommended = comparison.best and comparison.best.tree
+    first = min(rows, key=lambda row: (row.tree != recommended, row.valid))
+    labels = set(next(iter(trees.values())).labels)
+    example = next((word for word in _EXAMPLES if word in labels), None)
+    return replace(packed, trees=described, first=rows.index(first), example=example), missing
 
 
 def pack(trees: Mapping[str, Tree]) -> Trees:
     """Pack trees over the same words."""
-    tree, *_ = trees.values()
-    counted = next((tree for tree in trees.values() if tree.counts is not None), tree)
-    words, counts = list(counted.labels), None
-    if counted.counts is not None:
-        # (V,) labels by count, ties as in the tree
+    counted = next((tree for tree in trees.values() if tree.counts is not None), None)
+    if counted is None or counted.counts is None:
+        words = list(next(iter(trees.values())).labels)
+        counts = None
+    else:
+        # (V,) labels by count; labels with equal counts keep their order
         order = np.argsort(-counted.counts, kind="stable")
         words = [counted.labels[i] for i in order]
-        counts = _zipped(counted.counts[order].astype("<f8").tobytes())
-    number = {word: i for i, word in enumerate(words)}
-    packed = []
-    for name, tree in trees.items():
-        # (V,) number of each label; (E,) child of each edge, a word as the complement of its number
-        word = np.array([number[label] for label in tree.labels], np.int64)
-        edges, is_label = tree.child.copy(), tree.child < 0
-        edges[is_label] = ~word[~edges[is_label]]
-        names = None if tree.names is None else _zipped(json.dumps(tree.names).encode())
-        # (4, n) planes of bytes; the high bytes are alike and compress to nothing
-        fan_out, child = (
-            _zipped(values.astype("<i4").view(np.uint8).reshape(-1, 4).T.tobytes())
-            for values in (tree.fan_out, edges)
-        )
-        packed.append(PackedTree(name, fan_out, child, names))
-    return Trees(_zipped(json.dumps(words).encode()), counts, packed)
+        counts = _compress(counted.counts[order].astype("<f8").tobytes())
+
+    numbers = {word: i for i, word in enumerate(words)}
+    packed = [_pack_tree(name, tree, numbers) for name, tree in trees.items()]
+    return Trees(_compress(json.dumps(words).encode()), counts, packed)
+
+
+def _pack_tree(name: str, tree: Tree, numbers: Mapping[str, int]) -> PackedTree:
+    """Pack a tree whose labels have these numbers."""
+    # (V,) number of each label
+    label_numbers = np.array([numbers[label] for label in tree.labels], np.int64)
+
+    # (E,) child of each edge: a node, or the complement of a word's number
+    child = tree.child.copy()
+    is_label = child < 0
+    child[is_label] = ~label_numbers[~child[is_label]]
+
+    names = None if tree.names is None else _compress(json.dumps(tree.names).encode())
+    return PackedTree(name, _pack_integers(tree.fan_out), _pack_integers(child), names)
+
+
+def _pack_integers(values: np.ndarray) -> bytes:
+    """Compress integers as four planes of bytes; the planes of high bytes compress well."""
+    planes = values.astype("<i4").view(np.uint8).reshape(-1, 4).T
+    return _compress(planes.tobytes())
+
+
+def _compress(content: bytes) -> bytes:
+    """Compress by gzip; the same content gives the same bytes."""
+    return gzip.compress(content, mtime=0)

@@ -16,7 +16,7 @@ from hstree.experiments import results
 from hstree.experiments.results import Comparison
 from hstree.models import config_of, kind_of
 from hstree.report.answer import Answer, answer_markup, answer_of, noun_of
-from hstree.report.explorer import Trees, explorer_of
+from hstree.report.explorer import Trees, pack_trees
 from hstree.report.figure import Figure, draw, links_of, styles_of
 from hstree.report.formats import ASSETS, TEMPLATES, Link
 from hstree.report.plots import plots_of
@@ -37,14 +37,14 @@ class Page(msgspec.Struct, frozen=True):
     answer: Answer
     figures: list[Figure]
     trees: Trees | None
-    lacking: list[str]  #: a sentence for each tree that cannot be shown
+    missing: list[str]  #: a sentence for each tree that cannot be shown
 
 
 def page_of(comparison: Comparison, folder: Path) -> Page:
     """Return the page of a comparison; rows whose trees are not in `folder` have none."""
-    trees, lacking = explorer_of(comparison, folder)
+    trees, missing = pack_trees(comparison, folder)
     answer = answer_of(comparison, folder)
-    return Page(comparison, answer, plots_of(comparison), trees, lacking)
+    return Page(comparison, answer, plots_of(comparison), trees, missing)
 
 
 def markup(page: Page, folder: Path) -> str:

@@ -48,10 +48,10 @@ def recipe_of(row: RowResult, comparison: Comparison, folder: Path) -> Recipe:
         with suppress(HstreeError):  # a builder or layer that is not installed here
             parsed = Row.parse(row.name)
             command = shlex.join(_command(parsed, row, corpus, comparison, folder))
-    return Recipe(how_made(row), command, row.tree_file, models, python)
+    return Recipe(describe(row), command, row.tree_file, models, python)
 
 
-def how_made(figures: RowResult) -> str:
+def describe(figures: RowResult) -> str:
     """Say what a row is; of a tree from a file, with the options that it was built with."""
     try:
         row = Row.parse(figures.name).single

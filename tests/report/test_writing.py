@@ -101,7 +101,7 @@ def test_a_tree_of_vectors_says_which_where_the_comparison_made_them(tmp_path, m
     page = write_page(
         leave(tmp_path / "c", {"gmm trees=1": gmm, "mine.json": gmm, **small_trees()})
     )
-    made = {tree.name: tree.made for tree in data_of(page).trees.trees}
+    made = {tree.name: tree.description for tree in data_of(page).trees.trees}
     assert {n for n, how in made.items() if "mean predicted vector" in how} == {"gmm trees=1"}
 
 

@@ -1,22 +1,18 @@
 "use strict";
-/* Sorts the table, and starts the tree explorer. */
+/* Sorts the table and starts the tree explorer. */
 
-/* All that the page shows, as data. */
-function data() {
-  return JSON.parse(document.getElementById("page").textContent);
-}
-
-/* Sort by a column, ascending or descending; rows without a figure come last. */
+/* Sort by a column when its title is clicked, in ascending, then in descending order. Candidates
+   without a value come last. */
 function makeSortable(table) {
   const titles = [...table.tHead.rows[0].cells];
   titles.forEach((title, column) => {
     title.querySelector("button").addEventListener("click", () => {
-      const rising = title.getAttribute("aria-sort") !== "ascending";
+      const isAscending = title.getAttribute("aria-sort") !== "ascending";
       for (const other of titles) other.removeAttribute("aria-sort");
-      title.setAttribute("aria-sort", rising ? "ascending" : "descending");
+      title.setAttribute("aria-sort", isAscending ? "ascending" : "descending");
       const key = ({ cells }) => (column === 0 ? cells[0].textContent : Number(cells[column].dataset.value));
       const compare = (a, b) => {
-        const [x, y] = rising ? [key(a), key(b)] : [key(b), key(a)];
+        const [x, y] = isAscending ? [key(a), key(b)] : [key(b), key(a)];
         if (column === 0) return x.localeCompare(y, "en", { numeric: true });
         return Number.isNaN(key(a)) - Number.isNaN(key(b)) || x - y;
       };
@@ -28,12 +24,10 @@ function makeSortable(table) {
 
 async function start() {
   makeSortable(document.getElementById("rows"));
-  const { trees } = data();
-  if (trees !== null) {
-    if ("DecompressionStream" in window) await Explorer.start(trees);
-    else document.getElementById("said").textContent =
-      "This browser is too old for the tree explorer: any of 2023 or later will do.";
-  }
+  const { trees } = JSON.parse(document.getElementById("page").textContent);
+  if (trees !== null && "DecompressionStream" in window) await Explorer.start(trees);
+  else if (trees !== null) document.getElementById("status").textContent =
+    "The tree explorer needs a browser from 2023 or later.";
   document.documentElement.dataset.ready = "";
 }
 
