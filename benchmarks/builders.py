@@ -22,7 +22,7 @@ from sklearn.mixture import GaussianMixture
 
 from benchmarks import table
 from benchmarks.fresh import measured
-from hstree._typing import Bool, Float32, Float64
+from hstree._arrays import Bool, Float32, Float64
 from hstree.builders.gmm import VARIANCE_FLOOR, gmm
 from hstree.builders.kmeans import kmeans
 from hstree.data.vectors import WordVectors

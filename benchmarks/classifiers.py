@@ -43,7 +43,7 @@ from sklearn.model_selection import train_test_split
 import hstree
 from benchmarks import table
 from benchmarks.fresh import in_fork
-from hstree._typing import Array
+from hstree._arrays import Array
 from hstree.data.multilabel import read_multilabel, write_multilabel
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
 

@@ -26,7 +26,7 @@ from sklearn.linear_model import SGDClassifier
 
 import hstree
 from benchmarks import table
-from hstree._typing import Array
+from hstree._arrays import Array
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 
 #: Places on each side of a word whose words are its features.

@@ -35,8 +35,8 @@ import scipy.sparse
 import hstree
 from benchmarks import fresh, table
 from benchmarks.layer import timed, tree_step, zipf_vocabulary
-from hstree._threads import in_threads, n_threads
-from hstree._typing import Int64, Integer
+from hstree._arrays import Int64, Integer
+from hstree._parallel import in_threads, n_threads
 from hstree.data.encoding import encode
 from hstree.data.sources import open_source
 from hstree.data.vectors import WordVectors

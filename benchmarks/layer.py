@@ -23,8 +23,7 @@ from scipy.special import logsumexp
 
 import hstree
 from benchmarks import table
-from hstree._ragged import offsets
-from hstree._typing import Int64
+from hstree._arrays import Int64, offsets
 from hstree.builders.word_classes.clustering import equal_mass_bins
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.hierarchical import HierarchicalSoftmax

@@ -33,7 +33,7 @@ import hstree
 from benchmarks import table
 from hstree._files import replacing
 from hstree.data.corpus import Corpus
-from hstree.data.windows import Windows
+from hstree.data.windows import ContextBatches
 
 #: Different words of the text, its words a line, and words that are drawn at a time.
 TYPES, LINE, DRAWN = 10**6, 20, 1 << 20
@@ -87,7 +87,7 @@ def read_text(path: Path, cache: Path) -> int:
 
 def read_windows(path: Path, cache: Path) -> None:
     """Read windows of an encoded text in random order, as a training does; 20 million tokens."""
-    batches = Windows(Corpus.read(path, min_count=1, cache=cache), 5).training_batches(
+    batches = ContextBatches(Corpus.read(path, min_count=1, cache=cache), 5).training_batches(
         10_000, np.random.default_rng(0)
     )
     for _ in islice(batches, 2_000):
@@ -114,7 +114,7 @@ def compare_rows(corpus: str, folder: Path, n_jobs: int) -> str:
     from joblib.externals.loky import get_reusable_executor
     from threadpoolctl import threadpool_limits
 
-    from hstree._threads import limited_threads
+    from hstree._parallel import limited_threads
     from hstree.experiments.compare import compare
     from hstree.experiments.results import Epochs
 

@@ -30,7 +30,7 @@ from benchmarks.compared import parser, write_spread
 from benchmarks.frontier import interval
 from benchmarks.texts import TEXTS, add_ptb
 from hstree import progress
-from hstree._typing import Float64
+from hstree._arrays import Float64
 from hstree.data.splits import Splits
 from hstree.experiments.compare import best_weight, mixed_nll
 from hstree.experiments.results import RowResult, Spread

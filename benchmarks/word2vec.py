@@ -29,7 +29,7 @@ from typing import Any
 
 import hstree
 from benchmarks import table
-from hstree._threads import n_threads
+from hstree._parallel import n_threads
 from hstree.data.windows import SymmetricWindows
 from hstree.interop.gensim import layer_of
 from hstree.kernels import backend_name

@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.inspect import TypeAliasForwardRef
 
 import hstree
-from hstree import _typing
+from hstree import _arrays
 
 project = "hstree"
 author = "The hstree developers"
@@ -52,7 +52,7 @@ autodoc_default_options = {
         for method in ("fit", "partial_fit", "predict", "predict_proba", "score")
     ),
 }
-autodoc_type_aliases = {name: name for name in ("ArrayLike", *vars(_typing)) if name[0] != "_"}
+autodoc_type_aliases = {name: name for name in ("ArrayLike", *vars(_arrays)) if name[0].isupper()}
 TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # type: ignore[method-assign]
 autodoc_typehints_format = "short"
 napoleon_google_docstring = False

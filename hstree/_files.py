@@ -27,9 +27,9 @@ from uuid import uuid4
 import msgspec
 import numpy as np
 
+from hstree._arrays import Array
 from hstree._plugins import require
 from hstree._text import one_line, strict_text
-from hstree._typing import Array
 from hstree.errors import FileFormatError, HstreeError, InputError, explained
 
 try:

@@ -12,7 +12,7 @@ import pytest
 
 import hstree
 from hstree import progress
-from hstree._jobs import doing_jobs, parallel
+from hstree._parallel import doing_jobs, parallel
 from hstree.data.corpus import Corpus, address_of
 from hstree.data.splits import Splits
 from hstree.errors import HstreeError, InputError, WorkerError

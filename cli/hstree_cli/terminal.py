@@ -129,7 +129,7 @@ def showing_progress(
             display = Bars(Output(stderr=True)) if sys.stderr.isatty() else Lines()
             stack.enter_context(shown_by(display))
         if jobs is not None or scheduler is not None:
-            from hstree._jobs import doing_jobs
+            from hstree._parallel import doing_jobs
 
             stack.enter_context(doing_jobs(jobs, scheduler))
         try:

@@ -267,8 +267,8 @@ def _warn_of_seen(text: Any, model: "Model[Any] | Ensemble") -> None:
 
     for single in getattr(model, "models", [model]):
         reader = "layer" if single.spec.tree is None else "tree"
-        made_from = {reader: single.spec.made_from}
-        if seen := read_before(text, training=single.texts) or read_before(text, **made_from):
+        provenance = {reader: single.spec.provenance}
+        if seen := read_before(text, training=single.texts) or read_before(text, **provenance):
             warn(seen)
             return
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from scipy.sparse import csc_array
 
+from hstree._arrays import Int64
 from hstree._options import RandomState, Range, checked_options
-from hstree._typing import Int64
 from hstree.builders.flat import flat_tree
 from hstree.builders.huffman import huffman_tree, merged_tree
 from hstree.builders.shared.join import graft, join_under_root, vector_rows, with_name

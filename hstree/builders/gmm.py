@@ -11,9 +11,9 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from hstree._arrays import Bool, Float64, Floating, Int64
 from hstree._options import RandomState, Range, checked_options
-from hstree._threads import stop_flag
-from hstree._typing import Bool, Float64, Floating, Int64
+from hstree._parallel import stop_flag
 from hstree.builders.shared.divisive import Split
 from hstree.builders.shared.join import join_under_root
 from hstree.builders.shared.nodes import (

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hstree import progress
-from hstree._ragged import offsets, ranges
+from hstree._arrays import Array, Float64, Floating, Int64, offsets, ranges
 from hstree._text import quoted
-from hstree._typing import Array, Float64, Floating, Int64
 from hstree.builders.shared.builder import BuilderInput
 from hstree.builders.shared.divisive import divide
 from hstree.builders.shared.join import covered_part

@@ -5,9 +5,8 @@ from typing import Annotated
 
 import numpy as np
 
+from hstree._arrays import Int64, offsets
 from hstree._options import Range, checked_options
-from hstree._ragged import offsets
-from hstree._typing import Int64
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.tree import Tree

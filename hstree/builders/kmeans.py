@@ -6,10 +6,9 @@ from typing import Annotated
 
 import numpy as np
 
+from hstree._arrays import Float64, Floating, Int64, offsets
 from hstree._options import RandomState, Range, checked_options
-from hstree._ragged import offsets
-from hstree._threads import stop_flag
-from hstree._typing import Float64, Floating, Int64
+from hstree._parallel import stop_flag
 from hstree.builders.shared.divisive import Split
 from hstree.builders.shared.nodes import Nodes, centred_rows, scale_of, split_stuck
 from hstree.builders.shared.sampled import Scores, centred, divide_vectors

@@ -10,10 +10,10 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import pdist
 
 from hstree import progress
-from hstree._jobs import parallel
+from hstree._arrays import Float64, Int64, refuse_masked
 from hstree._options import checked_options
+from hstree._parallel import parallel
 from hstree._text import duration
-from hstree._typing import Float64, Int64, refuse_masked
 from hstree.builders.huffman import merged_tree
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError

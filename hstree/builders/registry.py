@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from hstree._files import open_regular
-from hstree._jobs import doing_jobs
 from hstree._options import effective
+from hstree._parallel import doing_jobs
 from hstree._plugins import PACKAGE, Registry, titled
 from hstree._text import named_error, recorded_name
 from hstree._version import __version__
@@ -28,7 +28,7 @@ from hstree.builders.shared.builder import (
 )
 from hstree.builders.shared.join import over_vocabulary
 from hstree.data.corpus import Corpus
-from hstree.data.provenance import Text, texts
+from hstree.data.provenance import Text, collect_sources
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.word_files import texts_of_file
@@ -140,16 +140,16 @@ def build(
         labels = labels if of_file is None else None
     input = convert_input(input, chosen, vocabulary, labels=labels, counts=counts)
     # Files that options name are recorded by their hashes, and by the texts that they are made of.
-    used, hashes, made_from = {}, {}, list[Text]()
+    used, hashes, provenance = {}, {}, list[Text]()
     for name, value in ({FROM.name: grown} if grown else values).items():
         used[name] = recorded_name(value.name) if isinstance(value, Path) else value
         if isinstance(value, Path) and not value.is_dir():
             with explained(f"read {value} ({name})"), open_regular(value) as file:
                 hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
-            made_from += texts_of_file(value)
+            provenance += texts_of_file(value)
     random_state = used.pop("random_state", None)
     more: dict[str, object] = {"files": hashes} if hashes else {}
-    more |= {"texts_of_files": texts(made_from)} if made_from else {}
+    more |= {"texts_of_files": collect_sources(provenance)} if provenance else {}
     is_native = chosen.package == PACKAGE
     run = partial(chosen.function if is_native else partial(_run_plugin, chosen), **values)
     with doing_jobs(n_jobs):
@@ -187,9 +187,9 @@ def _regrown(
                 "leave one of them out"
             )
     old = load(file)
-    made_from = {"from": old.meta.get("input")}
-    made_from |= {} if vocabulary is None else {"vocabulary": vocabulary.source}
-    return regrown(old, input, vocabulary).with_meta({"input": made_from})
+    provenance = {"from": old.meta.get("input")}
+    provenance |= {} if vocabulary is None else {"vocabulary": vocabulary.source}
+    return regrown(old, input, vocabulary).with_meta({"input": provenance})
 
 
 def _run_plugin(chosen: Builder, input: BuilderInput, **values: Any) -> Tree:

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import numpy as np
 
+from hstree._arrays import Array, Float64, Floating, Int64
 from hstree._options import Range, checked_options
-from hstree._typing import Array, Float64, Floating, Int64
 from hstree.builders.huffman import huffman_tree
 from hstree.builders.shared.divisive import Split
 from hstree.builders.shared.nodes import LEAST_COUNT, Nodes, centred_rows, scale_of

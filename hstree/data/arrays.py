@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from hstree._arrays import Array, refuse_masked
 from hstree._text import brief, one_line
-from hstree._typing import Array, refuse_masked
 from hstree.data.vector_files import is_dask
 from hstree.errors import InputError
 from hstree.tree.names import class_name, whole_number

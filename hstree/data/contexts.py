@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from hstree._arrays import Array, Int32, Int64, Integer
 from hstree._text import brief
-from hstree._typing import Array, Int32, Int64, Integer
 from hstree.data.arrays import as_array
 from hstree.data.vocabulary import EOS, UNK, Vocabulary
 from hstree.errors import InputError

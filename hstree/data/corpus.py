@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
+from hstree._arrays import Int32, Int64, Integer
 from hstree._options import checked_count
 from hstree._text import plural
-from hstree._typing import Int32, Int64, Integer
 from hstree.data.arrays import axes_of
 from hstree.data.encoding import EncodedText, encode, encoded_again
 from hstree.data.in_memory import encode_ids, encode_lines, encode_tokens, is_no_list
 from hstree.data.memory import give_back
-from hstree.data.provenance import texts
+from hstree.data.provenance import collect_sources
 from hstree.data.sources import open_source
 from hstree.data.vocabulary import EOS, UNK, Vocabulary, automatic_count, ranked
 from hstree.errors import InputError, OptionError
@@ -129,7 +129,7 @@ class Corpus:
         self.vocabulary = vocabulary
         words = vocabulary.source
         is_same = {**words, "lines": source["lines"]} == source
-        is_same = is_same or texts([source, words]) == texts(source)
+        is_same = is_same or collect_sources([source, words]) == collect_sources(source)
         self.source, self.record = source, source if is_same else {**source, "vocabulary": words}
         self._text, self._types = text, text.ids[first:last]
         self.n_lines, self.n_tokens = stop - start, len(self._types)

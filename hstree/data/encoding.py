@@ -26,9 +26,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from hstree._arrays import Int32, Int64, Integer
 from hstree._files import CACHE_VARIABLE, cache_folder, is_writable, replacing
 from hstree._text import strict_text
-from hstree._typing import Int32, Int64, Integer
 from hstree.data.memory import give_back
 from hstree.data.sources import BLOCK_BYTES, Source, open_source
 from hstree.data.vocabulary import EOS

@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hstree import progress
-from hstree._ragged import offsets
+from hstree._arrays import Array, Int32, Int64, offsets
 from hstree._text import plural, quoted
-from hstree._typing import Array, Int32, Int64
 from hstree.data.arrays import as_array, as_words, axes_of
 from hstree.data.encoding import EncodedText, pieces_of
 from hstree.data.vocabulary import EOS

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from hstree._arrays import Array, Int64, canonical_csr, offsets, segment_ids
 from hstree._files import read_unpacked, replacing
-from hstree._ragged import canonical_csr, offsets, segment_ids
 from hstree._text import plural, quoted, strict_text
-from hstree._typing import Array, Int64
 from hstree.data.arrays import as_table
 from hstree.errors import InputError, naming
 

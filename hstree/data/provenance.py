@@ -11,7 +11,7 @@ from typing import Any
 Text = dict[str, Any]
 
 
-def texts(record: object) -> list[Text]:
+def collect_sources(record: object) -> list[Text]:
     """List the texts and lines that a record contains, at any depth.
 
     A record is JSON values, such as a tree's meta["input"]; every object in it with a ``sha256``
@@ -21,7 +21,7 @@ def texts(record: object) -> list[Text]:
     Examples
     --------
     >>> corpus = {"kind": "corpus", "name": "c.txt", "sha256": "ab", "lines": [0, 8]}
-    >>> texts([corpus, {"vocabulary": {**corpus, "lines": [8, 10]}}])
+    >>> collect_sources([corpus, {"vocabulary": {**corpus, "lines": [8, 10]}}])
     [{'lines': [0, 10], 'name': 'c.txt', 'sha256': 'ab'}]
     """
     runs: set[tuple[str, str, int, int]] = set()

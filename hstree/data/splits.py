@@ -6,13 +6,13 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from hstree import progress
 from hstree.data.corpus import Corpus
-from hstree.data.provenance import texts
+from hstree.data.provenance import collect_sources
 from hstree.data.vocabulary import UNK, Vocabulary, unk_min_count
 from hstree.errors import InputError
 from hstree.tree.tree import Tree
 
-Split = Literal["train", "valid", "test"]
-SPLITS: tuple[Split, ...] = get_args(Split)
+SplitName = Literal["train", "valid", "test"]
+SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 
 #: Share of OOV tokens in a text above which a warning is due: more than the rare words of a text
 #: that was counted itself, or of another one of its kind.
@@ -94,7 +94,7 @@ class Splits(NamedTuple):
         record: dict[str, object] = {
             "kind": "tree",
             "sha256": tree.sha256,
-            "texts": texts(tree.meta.get("input")),
+            "texts": collect_sources(tree.meta.get("input")),
         }
         words = Vocabulary(tree.labels, [0] * tree.n_labels, source=record)
         words = self.train.with_vocabulary(words).counted_vocabulary(record)
@@ -121,8 +121,8 @@ def read_before(text: Corpus, scored: str = "test", **records: object) -> str | 
         runs = [
             (f"lines {start + 1} to {stop}" if stop - start > 1 else f"line {stop}")
             + f" of {ours['name']}"
-            for ours in texts(text.source)
-            for read in texts(records.get(reader))
+            for ours in collect_sources(text.source)
+            for read in collect_sources(records.get(reader))
             if ours["sha256"] == read["sha256"]
             and (start := max(ours["lines"][0], read["lines"][0]))
             < (stop := min(ours["lines"][1], read["lines"][1]))
@@ -145,9 +145,9 @@ def overlap(corpus: Corpus) -> str | None:
             f"no word of {corpus.name} is among the {len(words):,} labels "
             f"({words[0]!r}, ...); is it in the same language and case?"
         )
-    from hstree.data.windows import Windows  # which building a tree does not need
+    from hstree.data.windows import ContextBatches  # which building a tree does not need
 
-    Windows(corpus, 1)  # refuses missing labels
+    ContextBatches(corpus, 1)  # refuses missing labels
     if corpus.n_oov <= MANY_OOV * len(corpus):
         return None
     n_words = n_known + corpus.n_oov_words

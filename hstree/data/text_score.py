@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from hstree._typing import Bool, Float64, Int64
+from hstree._arrays import Bool, Float64, Int64
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import UNK
 

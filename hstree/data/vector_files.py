@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
+from hstree._arrays import Array, Bool, Float32, Int64, offsets
 from hstree._files import BYTE_ORDER_MARK, cache_folder, open_regular, replacing, unpacked
-from hstree._ragged import offsets
 from hstree._text import quoted
-from hstree._typing import Array, Bool, Float32, Int64
 from hstree.errors import FileFormatError, InputError, explained
 from hstree.tree.npy import read_array
 

@@ -14,11 +14,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from hstree._arrays import Array, Float32, Int64, refuse_masked
 from hstree._files import open_regular
 from hstree._text import quoted
-from hstree._typing import Array, Float32, Int64, refuse_masked
 from hstree.data.arrays import as_array, as_words, index_of
-from hstree.data.provenance import texts
+from hstree.data.provenance import collect_sources
 from hstree.data.vector_files import (
     LARGE,
     MappedRows,
@@ -150,12 +150,12 @@ class WordVectors:
         if labels is None and counts is None:
             return vectors
         old = None if vectors.named_by_index else vectors.labels
-        made_from = texts(vectors._source)
+        provenance = collect_sources(vectors._source)
         return cls(
             old if labels is None else labels,
             vectors.vectors,
             counts=vectors.counts if counts is None else counts,
-            source={"texts": made_from} if made_from else None,
+            source={"texts": provenance} if provenance else None,
         )
 
     @classmethod
@@ -224,8 +224,8 @@ class WordVectors:
         with naming(name):
             if content is None:
                 return cls(None, matrix)
-            made_from = (content.record or {}).get("texts")
-            source = {"texts": made_from} if made_from else None
+            provenance = (content.record or {}).get("texts")
+            source = {"texts": provenance} if provenance else None
             return cls(content.words, matrix, counts=content.counts, source=source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -241,7 +241,7 @@ class WordVectors:
         if name.endswith((".vec", ".txt", ".bin")):
             write_word2vec(name, self.labels, self.vectors, binary=name.endswith(".bin"))
         elif name.endswith(".npy"):
-            record = texts(self._source)
+            record = collect_sources(self._source)
             with replacing_with_labels(name, self.labels, self.counts, record) as file:
                 write_array(file, self.vectors)
         else:

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hstree._arrays import Int32, Int64
 from hstree._files import BYTE_ORDER_MARK, replacing
 from hstree._text import brief, quoted
-from hstree._typing import Int32, Int64
 from hstree.data.arrays import as_array, as_words, index_of
-from hstree.data.provenance import texts
+from hstree.data.provenance import collect_sources
 from hstree.data.word_files import read_words, word_lines
 from hstree.errors import InputError, OptionError, naming
 from hstree.tree.row_numbers import RowNumbers
@@ -213,7 +213,7 @@ class Vocabulary:
         The first line records the texts that `source` names, if any. Raises InputError when a word
         is empty or contains a tab or a line end, FileFormatError when the file cannot be written.
         """
-        counted_on = texts(self.source)
+        counted_on = collect_sources(self.source)
         record = {"texts": counted_on} if counted_on else None
         text = word_lines(path, self.words, self.counts, record)
         with replacing(path) as file:

@@ -1,17 +1,16 @@
 """Context windows over a corpus: batches of contexts and targets, in text or training order.
 
-`Windows` are the n words before each word; they cross line ends, and ``<eos>`` precedes the first
-word of a corpus. `SymmetricWindows` are word2vec's: the words of the same line on both sides,
-with sub-sampling of frequent words and random window sizes in training (Mikolov et al. 2013; the
-word2vec program). A corpus is read block by block, so that it may be larger than memory.
+`ContextBatches` are the n words before each word; they cross line ends, and ``<eos>`` precedes the
+first word of a corpus. `SymmetricWindows` are those of word2vec: the words of the same line on both
+sides, with sub-sampling of frequent words and random window sizes in training (Mikolov et al. 2013;
+the word2vec program). A corpus is read block by block, so that it may be larger than memory.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from hstree._ragged import offsets
-from hstree._typing import Bool, Float64, Int32, Int64
+from hstree._arrays import Bool, Float64, Int32, Int64, offsets
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import EOS, UNK
 from hstree.errors import InputError
@@ -25,7 +24,7 @@ BLOCK = 1 << 22
 LONGEST = 10_000
 
 
-class Windows:
+class ContextBatches:
     """Contexts and targets of a corpus whose vocabulary is a tree's labels.
 
     Parameters
@@ -104,7 +103,7 @@ class Windows:
         return ids, oov
 
 
-class SymmetricWindows(Windows):
+class SymmetricWindows(ContextBatches):
     """Windows of up to n words on both sides of each target, within its line.
 
     In training, frequent words are left out at random before windows are formed, and the size of
@@ -126,7 +125,7 @@ class SymmetricWindows(Windows):
         self.training_counts *= self.kept
 
     def batches(self, size: int, rng: np.random.Generator | None = None) -> Iterator[Batch]:
-        """Yield batches of at most `size` positions, as `Windows.batches` does.
+        """Yield batches of at most `size` positions, as `ContextBatches.batches` does.
 
         Contexts (B, 2 n) are label ids from left to right; -1 beyond the ends of the line.
         """

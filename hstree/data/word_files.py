@@ -22,10 +22,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from hstree._arrays import Int64
 from hstree._files import BYTE_ORDER_MARK, open_regular, read_text, replacing
 from hstree._text import quoted
-from hstree._typing import Int64
-from hstree.data.provenance import Text, texts
+from hstree.data.provenance import Text, collect_sources
 from hstree.errors import FileFormatError, InputError, explained
 
 #: Suffix of the labels file that belongs to a file.
@@ -129,7 +129,9 @@ def parse_header(line: str, name: str) -> dict[str, Any] | None:
         record = json.loads(line[len(_MARK) - 1 :]) if len(line) <= MAX_HEADER else None
     except (ValueError, RecursionError):
         record = None
-    if not isinstance(record, dict) or record.setdefault("texts", []) != texts(record["texts"]):
+    if not isinstance(record, dict) or record.setdefault("texts", []) != collect_sources(
+        record["texts"]
+    ):
         raise InputError(
             f"{name}, line 1: the record of what the file was made from is damaged; write the "
             "file again, or delete the line"

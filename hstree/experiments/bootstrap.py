@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from hstree._files import locked
-from hstree._jobs import doing_jobs
+from hstree._parallel import doing_jobs
 from hstree._text import brief
 from hstree.errors import OptionError
 from hstree.experiments.compare import Table

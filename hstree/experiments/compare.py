@@ -26,15 +26,13 @@ import msgspec
 import numpy as np
 
 from hstree import progress
+from hstree._arrays import Float64, Int64, offsets
 from hstree._files import hash_of, locked
-from hstree._jobs import n_parallel, threads_of_job
-from hstree._ragged import offsets
+from hstree._parallel import limited_threads, n_parallel, threads_of_job
 from hstree._text import plural
-from hstree._threads import limited_threads
-from hstree._typing import Float64, Int64
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
-from hstree.data.splits import SPLITS, Split, Splits
+from hstree.data.splits import SPLITS, SplitName, Splits
 from hstree.data.text_score import perplexity, unigram_score
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, OptionError
@@ -717,7 +715,7 @@ class Table:
         """Return all figures, those of single words if they are asked for."""
         runner, splits = self.runner, self.runner.splits
         vocabulary = splits.train.vocabulary
-        parts: dict[Split, Corpus] = dict(zip(SPLITS, splits, strict=True))
+        parts: dict[SplitName, Corpus] = dict(zip(SPLITS, splits, strict=True))
         done = [row for row in runner.rows if row.name in self.done]
         bands = frequency_bands(splits)
         rows = [self._row(row, done, bands) for row in done]

@@ -14,7 +14,7 @@ import numpy as np
 
 from hstree._options import spelled
 from hstree.data.corpus import Corpus
-from hstree.data.splits import SPLITS, Split, Splits
+from hstree.data.splits import SPLITS, SplitName, Splits
 from hstree.data.vocabulary import EOS, UNK, Vocabulary
 from hstree.errors import HstreeError
 from hstree.experiments.results import WORDS, Comparison, Epochs, Halving, Seconds, Stop
@@ -54,7 +54,7 @@ def described(differences: Sequence[Difference]) -> str:
 
 def _text_differences(kept: Comparison, splits: Splits) -> Iterator[Difference]:
     """Yield the splits that are of another text, of other lines or in another case."""
-    parts: dict[Split, Corpus] = dict(zip(SPLITS, splits, strict=True))
+    parts: dict[SplitName, Corpus] = dict(zip(SPLITS, splits, strict=True))
     changed = {
         split: kept.corpus[split]
         for split, part in parts.items()
@@ -76,7 +76,7 @@ def _text_differences(kept: Comparison, splits: Splits) -> Iterator[Difference]:
         yield Difference(text, "--lower" if was_lower else "no --lower")
 
 
-def _typed_text(kept: Comparison, splits: Splits, split: Split) -> str:
+def _typed_text(kept: Comparison, splits: Splits, split: SplitName) -> str:
     """Return what to type for the text of a split; empty where that follows from another split."""
     source, train = kept.corpus[split], kept.corpus["train"]
     name = shlex.quote(str(source.get("name")))

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from hstree import progress
 from hstree._files import LOCK
-from hstree._jobs import n_parallel, parallel
+from hstree._parallel import n_parallel, parallel
 from hstree.data.corpus import address_of, corpus_at
 from hstree.data.splits import Splits
 from hstree.errors import WorkerError

@@ -25,7 +25,7 @@ from msgspec import Meta, Struct
 from hstree._files import hash_of, read_json, remove, replacing
 from hstree._plugins import require
 from hstree._text import TextTable, figure, one_line, plural, show
-from hstree.data.splits import Split
+from hstree.data.splits import SplitName
 from hstree.errors import FileFormatError, InputError, explained
 from hstree.experiments.significance import Ratio
 from hstree.models.base import MOST_EPOCHS
@@ -449,9 +449,9 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     """
 
     predicts: str
-    corpus: Annotated[dict[Split, dict[str, Any]], _ALL_THREE]
-    tokens: Annotated[dict[Split, Count], _ALL_THREE]
-    oov: Annotated[dict[Split, Count], _ALL_THREE]
+    corpus: Annotated[dict[SplitName, dict[str, Any]], _ALL_THREE]
+    tokens: Annotated[dict[SplitName, Count], _ALL_THREE]
+    oov: Annotated[dict[SplitName, Count], _ALL_THREE]
     vocabulary: VocabularyFigures
     options: dict[str, Any]
     stop: Stop
@@ -565,7 +565,7 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         notes = [f"Out of vocabulary: {self.oov_rate('test'):.2%} of test tokens.", note]
         return TextTable(list(titles.values()), lines, "\n".join(filter(None, notes)))
 
-    def oov_rate(self, split: Split) -> float:
+    def oov_rate(self, split: SplitName) -> float:
         """Return the fraction of a split's tokens that are out of vocabulary."""
         return self.oov[split] / self.tokens[split] if self.tokens[split] else 0.0
 

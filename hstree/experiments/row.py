@@ -94,7 +94,7 @@ class Row:
         The row whose model learns the vectors that this one is built from.
     vectors_file : Path or None
         File of vectors that it is built from instead.
-    tree, made_from : Tree or None, and object
+    tree, provenance : Tree or None, and object
         Tree that is there already, and the record of what it was made from
         (`hstree.data.provenance`).
     is_trained, is_flat : bool
@@ -108,7 +108,7 @@ class Row:
     source: Row | None = None
     vectors_file: Path | None = None
     tree: Tree | None = None
-    made_from: object = None
+    provenance: object = None
     is_trained = is_timed = True
 
     def __init__(
@@ -306,7 +306,7 @@ class TreeRow(Row):
             over,
         )
         self.is_flat = self.tree.n_nodes <= 1 and self.layer is None
-        self.made_from = self.tree.meta.get("input")
+        self.provenance = self.tree.meta.get("input")
         if self.layer is not None:
             self.tree_row = TreeRow(name, self.tree)
         stem = re.sub(r"[^a-z0-9.]+", "-", Path(name).name.partition(".")[0].lower())

@@ -28,11 +28,11 @@ import numpy as np
 from hstree import progress
 from hstree._files import hash_of, locked, open_regular, read_regular, remove, replacing
 from hstree._options import RANDOM_STATE
+from hstree._parallel import n_threads
 from hstree._text import brief, one_line
-from hstree._threads import n_threads
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
-from hstree.data.provenance import texts
+from hstree.data.provenance import collect_sources
 from hstree.data.splits import Splits, overlap, read_before, untrained_unk
 from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
@@ -335,7 +335,7 @@ class Runner:
             {
                 "hstree": __version__,
                 "row": row.name,
-                "read": texts(row.made_from),
+                "read": collect_sources(row.provenance),
                 "seed": seed,
                 "text": self.content,
                 "files": files,
@@ -400,7 +400,7 @@ class Runner:
             "hstree": __version__,
             **spec.config(),
             "text": self.content,
-            "read": texts(spec.made_from),
+            "read": collect_sources(spec.provenance),
             "model": dict(self.config),
             "seed": job.seed,
             "epochs": self.max_epochs,
@@ -481,7 +481,7 @@ class Runner:
         }
         seconds = time.perf_counter() - began
         made_of = "layer" if model.spec.tree is None else "tree"
-        read = {made_of: model.spec.made_from, "training": model.texts}
+        read = {made_of: model.spec.provenance, "training": model.texts}
         return self._keep(folder, splits, scores, read, scoring_seconds=seconds, **figures)
 
     def _fitted(
@@ -533,7 +533,7 @@ class Runner:
             "hstree": __version__,
             "text": self.content,
             "held out": held_out,
-            "read": texts(train.record),
+            "read": collect_sources(train.record),
             "kneser-ney": options,
         }
         key = hash_of(depends)
@@ -631,12 +631,12 @@ class Runner:
         folder: Path,
         splits: Splits,
         scores: Mapping[Held, TextScore],
-        made_from: Mapping[str, Any],
+        provenance: Mapping[str, Any],
         **figures: Any,
     ) -> JobResult:
         """Write the nll of every held-out token and the result of a job, and return this.
 
-        `made_from` are records of what the model was made from; see `read_before`.
+        `provenance` are records of what the model was made from; see `read_before`.
         """
         files = {}
         for split, score in scores.items():
@@ -665,7 +665,7 @@ class Runner:
                 train=splits.train.source,
                 valid=splits.valid.source,
                 vocabulary=splits.train.record.get("vocabulary"),
-                **made_from,
+                **provenance,
             ),
             **figures,
         )

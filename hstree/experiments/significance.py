@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from hstree._typing import Float64
+from hstree._arrays import Float64
 
 #: Minimum number of tokens per block: where a text has `FEWEST` blocks of that length, and else.
 LONG_BLOCK, BLOCK = 4000, 1000

@@ -4,7 +4,6 @@ What is timed in training is the drawing of batches and their steps, not the val
 take turns, so that other load on the machine affects all of them alike.
 """
 
-import os
 import platform
 import time
 from collections.abc import Callable, Mapping
@@ -19,7 +18,7 @@ import numpy as np
 from msgspec import Meta
 
 from hstree import progress
-from hstree._threads import n_threads
+from hstree._parallel import n_cores, n_threads
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
@@ -49,9 +48,8 @@ Speeds = dict[str, dict[str, Annotated[list[Positive], Meta(min_length=1)]]]
 
 def machine() -> Machine:
     """Return the computer that this process runs on."""
-    affinity = getattr(os, "sched_getaffinity", None)
     return Machine(
-        cores=len(affinity(0)) if affinity else os.cpu_count() or 1,
+        cores=n_cores(),
         system=platform.platform(),
         processor=platform.processor() or platform.machine(),
     )

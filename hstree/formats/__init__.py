@@ -106,9 +106,9 @@ def read(
             "sha256": hashlib.sha256(read_regular(source, FileFormatError)).hexdigest(),
         }
         if chosen.takes_labels and (
-            made_from := texts_of_file(labels or source.with_suffix(LABELS))
+            provenance := texts_of_file(labels or source.with_suffix(LABELS))
         ):
-            made_of["texts"] = made_from
+            made_of["texts"] = provenance
         if isinstance(taxonomy := tree.meta.get("input"), dict) and "read_as" in taxonomy:
             made_of["read_as"] = taxonomy["read_as"]
         meta = {"method": chosen.name, "options": {}, "hstree": __version__, "input": made_of}

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from hstree._arrays import Int64
 from hstree._files import replacing
-from hstree._typing import Int64
-from hstree.data.provenance import texts
+from hstree.data.provenance import collect_sources
 from hstree.data.word_files import LABELS, read_labels, replacing_with_labels
 from hstree.errors import InputError
 from hstree.tree import Tree
@@ -94,4 +94,6 @@ def labels_for(path: Path, labels: Path | None, n_labels: int) -> tuple[list[str
 
 def replacing_labelled(tree: Tree, path: Path) -> AbstractContextManager[BinaryIO]:
     """Open the file of a tree as `replacing_with_labels` does."""
-    return replacing_with_labels(path, tree.labels, tree.counts, texts(tree.meta.get("input")))
+    return replacing_with_labels(
+        path, tree.labels, tree.counts, collect_sources(tree.meta.get("input"))
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hstree._typing import Float64
+from hstree._arrays import Float64
 from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vector_files import read_npy
 from hstree.errors import naming

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hstree._typing import Int64
+from hstree._arrays import Int64
 from hstree.data.word_files import read_lines, unexpected
 from hstree.errors import InputError, naming
 from hstree.formats.base import Format, labels_for, replacing_labelled

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from hstree._arrays import Int64, offsets
 from hstree._plugins import require
-from hstree._ragged import offsets
-from hstree._typing import Int64
 from hstree.data.arrays import as_words
 from hstree.data.vectors import WordVectors, counts_of
 from hstree.data.vocabulary import Vocabulary

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 
-from hstree._typing import Array, Int32, Int64, Integer
+from hstree._arrays import Array, Int32, Int64, Integer
 from hstree.kernels.jit import inline, jit
 
 ZERO = np.float32(0)

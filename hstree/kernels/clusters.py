@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._typing import Array, Bool, Float64, Int64, Integer
+from hstree._arrays import Array, Bool, Float64, Int64, Integer
 from hstree.kernels.jit import jit
 
 #: Rows that are summed in float32; sums of such pieces are float64.

@@ -12,9 +12,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  the BLAS that compiled products call
 
-from hstree._ragged import offsets, ranges
-from hstree._threads import STEP, in_parts, one_blas_thread
-from hstree._typing import Array, Float32, Float64, Int32, Int64, Integer
+from hstree._arrays import Array, Float32, Float64, Int32, Int64, Integer, offsets, ranges
+from hstree._parallel import STEP, in_parts, one_blas_thread
 from hstree.kernels import NARROW
 from hstree.kernels.arithmetic import (
     ONE,

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hstree._threads import in_parts
-from hstree._typing import Array, Int64
+from hstree._arrays import Array, Int64
+from hstree._parallel import in_parts
 from hstree.kernels.jit import jit
 
 exact_jit = partial(jit, exact=True)

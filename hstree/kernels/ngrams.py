@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._typing import Array, Int32, Int64, Integer
+from hstree._arrays import Array, Int32, Int64, Integer
 from hstree.kernels.arithmetic import check_shape
 from hstree.kernels.jit import inline, jit
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._threads import in_parts
-from hstree._typing import Array, Bool, Float64, Int64, Integer
+from hstree._arrays import Array, Bool, Float64, Int64, Integer
+from hstree._parallel import in_parts
 from hstree.kernels.arithmetic import check_shape, dot
 from hstree.kernels.jit import inline, jit
 from hstree.kernels.ngrams import Features, checked_features, first_at_least, no_features

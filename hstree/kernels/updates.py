@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._threads import in_parts, one_blas_thread
-from hstree._typing import Array, Float32, Int32, Int64, Integer
+from hstree._arrays import Array, Float32, Int32, Int64, Integer
+from hstree._parallel import in_parts, one_blas_thread
 from hstree.kernels.arithmetic import ONE, ZERO, check_shape, checked_ids, clear, exp, group
 from hstree.kernels.decisions import (
     NO_WIDE,

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._typing import Array, Float32, Int32, Int64, Integer
+from hstree._arrays import Array, Float32, Int32, Int64, Integer
 from hstree.kernels.arithmetic import (
     ONE,
     ZERO,

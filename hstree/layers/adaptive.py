@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from hstree._arrays import Array, Float64, Int64, Integer
 from hstree._options import RandomState, Range, checked_count
-from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Self
 import numpy as np
 from scipy.special import logsumexp
 
+from hstree._arrays import Array, Float64, Int64, Integer
 from hstree._options import Range
-from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.data.windows import SymmetricWindows, Windows
+from hstree.data.windows import ContextBatches, SymmetricWindows
 from hstree.errors import InputError
 from hstree.layers.base import Gradients
 from hstree.layers.hooks import TrainingHooks
@@ -82,7 +82,7 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
         self.sampling = replace(self.sampling, shared=False)
         self.mixture = NGramMixture(self.noise, vocabulary.counts if counts is None else counts)
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: ContextBatches) -> None:
         """Count the n-grams of the training text; InputError where no words come before."""
         if isinstance(train, SymmetricWindows):
             raise InputError(

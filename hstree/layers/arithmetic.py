@@ -7,8 +7,7 @@ They use NumPy and SciPy, without padded tables, ``np.add.at``, clipping or tabl
 import numpy as np
 import scipy.sparse
 
-from hstree._ragged import offsets, ranges
-from hstree._typing import Array, Bool, Float64, Int32, Int64, Integer
+from hstree._arrays import Array, Bool, Float64, Int32, Int64, Integer, offsets, ranges
 from hstree.kernels import NARROW
 
 #: Pairs scored at a time by `gather_dot`: two gathered blocks of this many rows stay in cache.

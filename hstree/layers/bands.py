@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hstree._typing import Int64, Integer
+from hstree._arrays import Int64, Integer
 from hstree.errors import OptionError
 
 

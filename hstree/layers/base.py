@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from hstree._arrays import Array, Float64, Int64, Integer
 from hstree._options import checked_count
-from hstree._typing import Array, Float64, Int64, Integer
 
 
 @dataclass(frozen=True)

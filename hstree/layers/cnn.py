@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from hstree._arrays import Array, Float64, Int32, Int64, Integer, offsets
 from hstree._options import RandomState, Range
-from hstree._ragged import offsets
-from hstree._typing import Array, Float64, Int32, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.data.windows import Windows
+from hstree.data.windows import ContextBatches
 from hstree.layers.arithmetic import slot_sums
 from hstree.layers.base import Gradients, OutputLayer
 from hstree.layers.dense import DenseLayer, log_unigram
@@ -127,7 +126,7 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
             kept = self._kept_weight = features, _copies(self._correction), weight
         return kept[2]
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: ContextBatches) -> None:
         """Start a training: gradients of an earlier one are dropped."""
         self._waiting[...] = 0
         self._grad_spelled.fill(0)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hstree._arrays import Array, Float64, Int64, Integer
 from hstree._options import checked_count
-from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers import arithmetic
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, first_columns

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from hstree._arrays import Array, Float64, Int64, Integer
 from hstree._options import RandomState
-from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.arithmetic import softmax

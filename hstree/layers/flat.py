@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._typing import Integer
+from hstree._arrays import Integer
 from hstree.builders.flat import flat
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.hierarchical import HierarchicalSoftmax

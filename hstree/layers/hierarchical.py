@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from hstree._arrays import Array, Float64, Int64, Integer, offsets, ranges
 from hstree._options import checked_count
-from hstree._ragged import offsets, ranges
-from hstree._typing import Array, Float64, Int64, Integer
 from hstree.kernels import NARROW, compiled
 from hstree.layers import arithmetic
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, draw_columns

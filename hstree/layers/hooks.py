@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from hstree._typing import Array, Int64, Integer
-from hstree.data.windows import Batch, Windows
+from hstree._arrays import Array, Int64, Integer
+from hstree.data.windows import Batch, ContextBatches
 from hstree.errors import OptionError
 from hstree.layers.base import OutputLayer
 
@@ -34,7 +34,7 @@ class TrainingHooks:
     training_state: Mapping[str, Array] = MappingProxyType({})
     #: reads the training text before the first batch, for noise or features from it; raises
     #: HstreeError when the text or its contexts do not fit the options
-    prepare: Callable[[Windows], None] | None = None
+    prepare: Callable[[ContextBatches], None] | None = None
     #: yields the batches of one training epoch in their order; a layer may look ahead
     arrange: Callable[[Iterator[Batch]], Iterator[Batch]] | None = None
     #: the layer whose hooks these are, where it does not inherit them

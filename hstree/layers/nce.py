@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._typing import Array, Bool, Float64, Integer
+from hstree._arrays import Array, Bool, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers import noise
 

@@ -15,9 +15,8 @@ from typing import Any, Self
 import numpy as np
 
 from hstree import progress
-from hstree._ragged import offsets, ranges, segment_ids
-from hstree._typing import Array, Int32, Int64, Integer
-from hstree.data.windows import Windows
+from hstree._arrays import Array, Int32, Int64, Integer, offsets, ranges, segment_ids
+from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError
 from hstree.kernels import compiled
 from hstree.ngrams.counts import find
@@ -51,7 +50,7 @@ class NgramFeatures:
         return cls(empty, np.zeros(words + 1, np.int64), empty, n_labels, n_rows)
 
     @classmethod
-    def of_text(cls, train: Windows, codes: Codes, words: int, min_count: int) -> Self:
+    def of_text(cls, train: ContextBatches, codes: Codes, words: int, min_count: int) -> Self:
         """Return those of the n-grams of a text that occur `min_count` times.
 
         O(T log T) for each number of words and T tokens, and O(G depth) memory for G n-grams.
@@ -233,7 +232,7 @@ class ContextFeatures:
         return self.number, self.table.context_start, self.table.rows, self.weight
 
 
-def _column(train: Windows, back: int | None) -> Int64:
+def _column(train: ContextBatches, back: int | None) -> Int64:
     """Return the targets (T,) of a text, or the words that are so far before them."""
     columns = [np.empty(0, np.int64)]
     for contexts, targets, _ in train.batches(BLOCK):

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 
+from hstree._arrays import Array, Int64, Integer
 from hstree._options import Range
-from hstree._typing import Array, Int64, Integer
-from hstree.data.windows import SymmetricWindows, Windows
+from hstree.data.windows import ContextBatches, SymmetricWindows
 from hstree.errors import InputError
 from hstree.layers.base import OutputLayer
 from hstree.layers.hierarchical import HierarchicalSoftmax
@@ -73,7 +73,7 @@ class NgramSoftmax(HierarchicalSoftmax):
         self.words, self.min_count = words, min_count
         self._take(NgramFeatures.none(words, tree.n_labels, len(self.weight)))
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: ContextBatches) -> None:
         """Find the features of the training text, unless there are some from a saved model."""
         if isinstance(train, SymmetricWindows):
             raise InputError(

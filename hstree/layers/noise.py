@@ -11,9 +11,9 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from hstree._arrays import Array, Bool, Float64, Int64, Integer
 from hstree._options import Range
 from hstree._text import plural
-from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers import arithmetic

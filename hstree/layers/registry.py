@@ -20,10 +20,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from hstree._arrays import Integer
 from hstree._files import current_file
 from hstree._options import Option, effective, options_of
 from hstree._plugins import PACKAGE, Registry, summary_of, unusable
-from hstree._typing import Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.layers.base import OutputLayer
@@ -131,7 +131,7 @@ class LayerSpec:
         self.labels = source.labels if isinstance(source, Tree) else source.words
         self.counts = source.counts
         #: record of what the source was made from (`hstree.data.provenance`), or None
-        self.made_from: object = (
+        self.provenance: object = (
             source.meta.get("input") if isinstance(source, Tree) else source.source
         )
         #: name of the source's file in a model's folder: "tree.json" or "vocabulary.tsv"

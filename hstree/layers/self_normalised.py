@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from hstree._arrays import Array, Float64, Integer
 from hstree._options import Range
-from hstree._typing import Array, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.base import Gradients
 from hstree.layers.dense import DenseLayer, row_gradients

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from hstree._arrays import Array, Bool, Float64, Int64, Integer
 from hstree._options import Range
-from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.data.windows import Batch, Windows
+from hstree.data.windows import Batch, ContextBatches
 from hstree.layers.base import Gradients
 from hstree.layers.dense import DenseLayer, row_gradients, softmax_loss
 from hstree.layers.hooks import TrainingHooks
@@ -62,7 +62,7 @@ class TargetSampling(DenseLayer, TrainingHooks):
         self._targets = np.maximum(vocabulary.counts if counts is None else counts, 0.5)
         self._select_all()
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: ContextBatches) -> None:
         """Count the targets of the training text."""
         self._targets = np.maximum(train.training_counts, 0.5)
 

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._ragged import offsets, ranges
-from hstree._typing import Array, Bool, Float64, Int64
+from hstree._arrays import Array, Bool, Float64, Int64, offsets, ranges
 from hstree.kernels import compiled
 from hstree.layers import arithmetic
 from hstree.layers.ngram_features import ContextFeatures

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from hstree._typing import Float64
+from hstree._arrays import Float64
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
 from hstree.tree.hierarchy import Hierarchy

@@ -11,9 +11,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
+from hstree._arrays import Bool, Float64, Int64, canonical_csr, segment_ids
 from hstree._options import checked_count
-from hstree._ragged import canonical_csr, segment_ids
-from hstree._typing import Bool, Float64, Int64
 from hstree.data.arrays import as_table
 from hstree.errors import InputError
 

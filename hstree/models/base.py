@@ -22,17 +22,17 @@ import numpy as np
 from safetensors.numpy import save as tensors_to_bytes
 
 from hstree import progress
+from hstree._arrays import Array, Bool, Float64, Int64, Integer
 from hstree._files import check_tensor, hash_of, replacing_together
 from hstree._options import Range, options_of
 from hstree._text import one_line
-from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.contexts import Contexts
 from hstree.data.corpus import Corpus
-from hstree.data.provenance import Text, texts
+from hstree.data.provenance import Text, collect_sources
 from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
-from hstree.data.windows import Windows
+from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError, OptionError
 from hstree.kernels import backend_name, numpy_for_short_runs, numpy_only
 from hstree.layers.arithmetic import slot_sums, touched_rows
@@ -170,7 +170,7 @@ class Model(Predictor, Generic[M]):
     history_ : History
         Epochs of the last `fit`.
     texts : list of dict
-        The texts that it was trained and validated on (`hstree.data.provenance.texts`).
+        The texts that it was trained and validated on (`hstree.data.provenance.collect_sources`).
     """
 
     name: ClassVar[str]
@@ -199,11 +199,11 @@ class Model(Predictor, Generic[M]):
         return sorted(set(super().__dir__()) - _OF_AUTHORS)
 
     @abstractmethod
-    def windows(self, corpus: Corpus) -> Windows:
+    def windows(self, corpus: Corpus) -> ContextBatches:
         """Return the contexts and targets of a corpus, as label ids."""
 
     @abstractmethod
-    def trainer(self, train: Windows) -> Trainer[M]:
+    def trainer(self, train: ContextBatches) -> Trainer[M]:
         """Return a trainer that goes on from the present parameters."""
 
     @classmethod
@@ -293,8 +293,8 @@ class Model(Predictor, Generic[M]):
         read: list[object] = [part.record for part in (train, valid) if part is not None]
         if warm_start is not None:
             self._copy_vectors(warm_start, context_model)
-            read = [[warm_start.spec.made_from, warm_start.texts], read]
-        self.context_model, self.texts = context_model, texts(read)
+            read = [[warm_start.spec.provenance, warm_start.texts], read]
+        self.context_model, self.texts = context_model, collect_sources(read)
         counts = windows.corpus.counts
         if warm_start is not self:
             self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
@@ -474,7 +474,7 @@ class Model(Predictor, Generic[M]):
 
     def _source(self, kind: str, corpus: Corpus, /, **more: object) -> dict[str, object]:
         """Return the record of word vectors, with the texts of layer, training and corpus."""
-        read = texts([self.spec.made_from, self.texts, corpus.record])
+        read = collect_sources([self.spec.provenance, self.texts, corpus.record])
         return {"kind": kind, **more, "texts": read}
 
     def config(self) -> dict[str, Any]:

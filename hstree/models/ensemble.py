@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
+from hstree._arrays import Bool, Float64, Int64
 from hstree._options import RANDOM_STATE, checked_count
 from hstree._text import plural
-from hstree._typing import Bool, Float64, Int64
 from hstree.data.contexts import Contexts, check_ids, ids_or_words
 from hstree.data.corpus import Corpus
 from hstree.data.text_score import TextScore

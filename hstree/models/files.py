@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
+from hstree._arrays import Array
 from hstree._files import current_file, read_json, read_regular
 from hstree._text import brief, one_line
-from hstree._typing import Array
-from hstree.data.provenance import Text, texts
+from hstree.data.provenance import Text, collect_sources
 from hstree.errors import FileFormatError, OptionError
 from hstree.layers.registry import SOURCES, LayerSpec
 from hstree.tree import Tree
@@ -59,7 +59,7 @@ def read(folder: str | os.PathLike[str]) -> Saved:
         raise FileFormatError(f"{home}: no output layer can be made of it: {error}") from error
     weights = current_file(home, WEIGHTS)
     content = read_regular(weights, FileFormatError)
-    trained_on = texts(config.pop("texts", None))
+    trained_on = collect_sources(config.pop("texts", None))
     written_for = spec.config() | {"weights_sha256": hashlib.sha256(content).hexdigest()}
     if any(config.pop(name, None) != value for name, value in written_for.items()):
         raise FileFormatError(

@@ -15,12 +15,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from hstree import progress
+from hstree._arrays import Array, Int64, Integer
 from hstree._options import RANDOM_STATE, RandomState, Range, checked_count
 from hstree._text import plural
-from hstree._typing import Array, Int64, Integer
 from hstree.data.contexts import Contexts, ids_before
 from hstree.data.corpus import Corpus
-from hstree.data.windows import Windows
+from hstree.data.windows import ContextBatches
 from hstree.kernels import compiled
 from hstree.layers.arithmetic import slot_sums, touched_rows
 from hstree.layers.base import ParameterGradient
@@ -101,11 +101,11 @@ class LanguageModel(Model["LogBilinear"]):
     seconds: Seconds = None
     random_state: RandomState = 0
 
-    def windows(self, corpus: Corpus) -> Windows:
+    def windows(self, corpus: Corpus) -> ContextBatches:
         """Return the contexts and targets of a corpus, as label ids."""
-        return Windows(self.reencode(corpus), self.context)
+        return ContextBatches(self.reencode(corpus), self.context)
 
-    def trainer(self, train: Windows) -> LogBilinearTrainer:
+    def trainer(self, train: ContextBatches) -> LogBilinearTrainer:
         """Return a trainer that goes on from the present parameters."""
         return LogBilinearTrainer(self, train)
 
@@ -247,7 +247,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
     schedule: ClassVar[tuple[str, ...]] = ("_tokens", "rate", "_since_best")
     optimisers: dict[str, RowAdagrad]
 
-    def __init__(self, model: LanguageModel, train: Windows) -> None:
+    def __init__(self, model: LanguageModel, train: ContextBatches) -> None:
         super().__init__(model)
         weight_decay = model.weight_decay
         if weight_decay is None:

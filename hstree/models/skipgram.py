@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hstree._typing import Float64, Int64, Integer
+from hstree._arrays import Float64, Int64, Integer
 from hstree.layers.base import OutputLayer
 from hstree.models.base import LearningRate
 from hstree.models.word2vec import WindowLoss, WindowModel, Word2Vec, mean_of_items

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hstree import progress
-from hstree._typing import Bool, Float64
+from hstree._arrays import Bool, Float64
 from hstree.data.corpus import Corpus
 from hstree.data.encoding import whole_words
 from hstree.data.splits import overlap

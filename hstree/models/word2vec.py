@@ -13,14 +13,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import scipy.sparse
 
+from hstree._arrays import Array, Float64, Int64, Integer, offsets
 from hstree._options import RandomState, Range
 from hstree._plugins import require
-from hstree._ragged import offsets
 from hstree._text import plural
-from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.contexts import Contexts, check_ids, ids_of, ids_or_words
 from hstree.data.corpus import Corpus
-from hstree.data.windows import LineWindows, SymmetricWindows, Windows
+from hstree.data.windows import ContextBatches, LineWindows, SymmetricWindows
 from hstree.errors import InputError, OptionError
 from hstree.kernels import compiled
 from hstree.layers.arithmetic import touched_rows
@@ -191,7 +190,7 @@ class Word2Vec(Model[WindowModel]):
         kind = LineWindows if self.online else SymmetricWindows
         return kind(self.reencode(corpus), self.window, self.sample)
 
-    def trainer(self, train: Windows) -> Trainer[Any]:
+    def trainer(self, train: ContextBatches) -> Trainer[Any]:
         """Return a trainer that goes on from the present parameters."""
         return OnlineTrainer(self, train) if self.online else Word2VecTrainer(self, train)
 
@@ -246,7 +245,7 @@ class Word2VecTrainer(FallingTrainer):
     if that is larger. The counts of the training text say how often a batch touches each row.
     """
 
-    def __init__(self, model: Word2Vec, train: Windows) -> None:
+    def __init__(self, model: Word2Vec, train: ContextBatches) -> None:
         super().__init__(model)
         counts = train.training_counts
         curvature = self.layer.curvature(counts)
@@ -286,7 +285,7 @@ class OnlineTrainer(FallingTrainer):
     Raises MissingExtraError without numba, OptionError when compiled kernels are switched off.
     """
 
-    def __init__(self, model: Word2Vec, train: Windows) -> None:
+    def __init__(self, model: Word2Vec, train: ContextBatches) -> None:
         super().__init__(model)
         self.batch_size = max(1, min(TOKENS, len(train) * self.epochs // LEAST_LOOKS))
         fast = compiled()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hstree import progress
-from hstree._typing import Int64, Integer
+from hstree._arrays import Int64, Integer
 
 
 @dataclass(frozen=True)

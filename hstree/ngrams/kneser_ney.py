@@ -17,13 +17,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from hstree import progress
+from hstree._arrays import Float64, Int64, Integer
 from hstree._options import Option, Range, checked_count
-from hstree._typing import Float64, Int64, Integer
 from hstree.data.contexts import check_ids, checked_ids
 from hstree.data.corpus import Corpus
 from hstree.data.memory import free_memory
 from hstree.data.vocabulary import EOS, Vocabulary
-from hstree.data.windows import Windows
+from hstree.data.windows import ContextBatches
 from hstree.errors import InputError
 from hstree.ngrams.counts import count_ngrams, find
 
@@ -153,7 +153,7 @@ class KneserNey:
                 f"order {self.order}, and {free / 2**30:.1f} GiB of memory are free; give about "
                 f"{most:,.0f} tokens (`first_tokens`), or a lower order"
             )
-        windows = Windows(train, self.order - 1)
+        windows = ContextBatches(train, self.order - 1)
         words = train.vocabulary
         end = words.index(EOS)
         before = np.full(self.order - 1, end, np.int32)
@@ -201,7 +201,7 @@ class KneserNey:
         corpus = Corpus.of(corpus, self.vocabulary_)
         if corpus.vocabulary.words != self.vocabulary_.words:
             corpus = corpus.with_vocabulary(self.vocabulary_)
-        windows, nll = Windows(corpus, self.order - 1), []
+        windows, nll = ContextBatches(corpus, self.order - 1), []
         with progress.task(f"scoring {corpus.name}", len(windows), "tokens") as task:
             for contexts, targets, _ in windows.batches(BATCH):
                 nll.append(-np.log(_prob_of(orders, contexts, targets[:, None], n_words)[:, 0]))

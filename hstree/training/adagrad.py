@@ -8,7 +8,7 @@ that rare rows are regularised as much as frequent ones. There is no momentum.
 
 import numpy as np
 
-from hstree._typing import Array, Int64
+from hstree._arrays import Array, Int64
 from hstree.kernels import compiled
 
 #: Numbers moved at a time by `adagrad_rows`: all that is computed from them stays in cache.

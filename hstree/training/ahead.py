@@ -7,7 +7,7 @@ from contextvars import copy_context
 from itertools import islice
 from typing import TypeVar
 
-from hstree._threads import n_threads
+from hstree._parallel import n_threads
 from hstree.kernels import backend_name
 
 T = TypeVar("T")

@@ -22,10 +22,10 @@ import numpy as np
 from safetensors.numpy import load as tensors_from_bytes
 from safetensors.numpy import save as tensors_to_bytes
 
+from hstree._arrays import Array
 from hstree._files import acquire_lock, open_regular, remove_unused, replacing
+from hstree._parallel import n_threads
 from hstree._text import one_line
-from hstree._threads import n_threads
-from hstree._typing import Array
 from hstree._version import __version__
 from hstree.errors import FileFormatError
 from hstree.kernels import backend_name

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from hstree import progress
-from hstree._threads import in_threads, n_threads
-from hstree._typing import Array, Float64, Integer
+from hstree._arrays import Array, Float64, Integer
+from hstree._parallel import in_threads, n_threads
 from hstree.data.text_score import LogNormaliser, TextScore
-from hstree.data.windows import Batch, Windows
+from hstree.data.windows import Batch, ContextBatches
 from hstree.kernels import compiled
 from hstree.layers.base import OutputLayer
 from hstree.layers.hooks import hooks_of
@@ -47,7 +47,7 @@ class ContextModel(ABC):
 
 
 def score(
-    model: ContextModel, layer: OutputLayer, windows: Windows, *, details: bool = False
+    model: ContextModel, layer: OutputLayer, windows: ContextBatches, *, details: bool = False
 ) -> TextScore:
     """Score every position of a text, without dropout; `details` add ln Z and each token's nll."""
     total = total_of_oov = 0.0
@@ -71,7 +71,7 @@ def score(
 
 
 def scored_batches(
-    model: ContextModel, layer: OutputLayer, windows: Windows
+    model: ContextModel, layer: OutputLayer, windows: ContextBatches
 ) -> Iterator[tuple[Batch, Float64]]:
     """Yield the batches of a text in order, and the nll of their tokens."""
     several = compiled() is not None and n_threads() > 1 and hooks_of(layer).scores_in_threads

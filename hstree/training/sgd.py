@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hstree._typing import Array, Float64, Int64
+from hstree._arrays import Array, Float64, Int64
 
 #: Rows moved at a time: all that is computed from them stays in cache.
 CHUNK = 512

@@ -18,10 +18,10 @@ import msgspec
 import numpy as np
 
 from hstree import progress
+from hstree._arrays import Array, Integer
 from hstree._text import TextTable, figure, plural
-from hstree._typing import Array, Integer
 from hstree.data.text_score import perplexity
-from hstree.data.windows import Windows
+from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError, TrainingError
 from hstree.layers.base import OutputLayer
 from hstree.layers.hooks import hooks_of
@@ -226,7 +226,7 @@ class Trainer(ABC, Generic[M]):
         return False
 
     def epoch_batches(
-        self, train: Windows, epoch: int = 1
+        self, train: ContextBatches, epoch: int = 1
     ) -> Iterator[tuple[Integer, Integer, Any]]:
         """Yield the contexts and targets of each batch of an epoch, and what `prepare` returned.
 
@@ -243,7 +243,10 @@ class Trainer(ABC, Generic[M]):
         return batches if self.hooks.arrange is None else self.hooks.arrange(batches)
 
     def fit(
-        self, train: Windows, valid: Windows | None = None, checkpoints: Checkpoints | None = None
+        self,
+        train: ContextBatches,
+        valid: ContextBatches | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> History:
         """Train, and leave the best weights in place; the last ones without `valid`.
 
@@ -294,7 +297,7 @@ class Trainer(ABC, Generic[M]):
         return history
 
     def _train_epoch(
-        self, train: Windows, history: History, checkpoints: Checkpoints | None
+        self, train: ContextBatches, history: History, checkpoints: Checkpoints | None
     ) -> tuple[float, float]:
         """Train from the place in an epoch to its end, or until the budget ends.
 
@@ -347,7 +350,12 @@ class Trainer(ABC, Generic[M]):
         return rate_at_start, min(1.0, place.tokens / expected) if is_last else 1.0
 
     def _end_epoch(
-        self, train: Windows, history: History, rate: float, share: float, valid: float | None
+        self,
+        train: ContextBatches,
+        history: History,
+        rate: float,
+        share: float,
+        valid: float | None,
     ) -> None:
         """Record an epoch; decide about the schedule, the best weights and the end; report it."""
         place = self._place

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hstree._ragged import offsets, ranges, segment_ids
+from hstree._arrays import Array, Int64, UInt8, offsets, ranges, refuse_masked, segment_ids
 from hstree._text import brief
-from hstree._typing import Array, Int64, UInt8, refuse_masked
 from hstree.errors import InputError, TreeError
 from hstree.tree.content import Content, pack
 from hstree.tree.order import sum_to_root

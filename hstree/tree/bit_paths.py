@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hstree._typing import Int64, UInt8
+from hstree._arrays import Int64, UInt8
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
 from hstree.tree.order import from_edges

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hstree import progress
+from hstree._arrays import Float64, Int64, segment_ids
 from hstree._options import checked_count
 from hstree._plugins import require
-from hstree._ragged import segment_ids
-from hstree._typing import Float64, Int64
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.weight_rows import edge_mass
 

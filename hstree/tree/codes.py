@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._ragged import offsets, ranges, segment_ids
-from hstree._typing import Int32, Int64, Integer
+from hstree._arrays import Int32, Int64, Integer, offsets, ranges, segment_ids
 from hstree.tree.arrays import TreeArrays, compact
 
 #: Maximum number of decisions that `Codes` keeps expanded; above it, each batch is expanded.

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from hstree._ragged import offsets, segment_ids
+from hstree._arrays import Bool, Int64, UInt8, offsets, segment_ids
 from hstree._text import brief
-from hstree._typing import Bool, Int64, UInt8
 from hstree.tree.row_numbers import RowNumbers
 
 #: Key of a tree's meta: names of nodes of one child that were left out (``docs/tree-format.md``).

@@ -18,10 +18,9 @@ import msgspec
 import numpy as np
 
 from hstree import progress
+from hstree._arrays import Array, offsets
 from hstree._files import largest_unpacked, open_regular, replacing, unpacked
-from hstree._ragged import offsets
 from hstree._text import brief, one_line
-from hstree._typing import Array
 from hstree.errors import FileFormatError, explained
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.content import Content, unpack

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from hstree._arrays import Float64, Int64, Integer, offsets
 from hstree._options import checked_count
-from hstree._ragged import offsets
 from hstree._text import quoted
-from hstree._typing import Float64, Int64, Integer
 from hstree.errors import InputError, OptionError, TreeError
 from hstree.tree.bit_paths import check_single_codes
 from hstree.tree.content import COLLAPSED

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from hstree._typing import Int64
+from hstree._arrays import Int64
 from hstree.errors import InputError
 
 

@@ -5,8 +5,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from hstree._arrays import Array
 from hstree._text import brief
-from hstree._typing import Array
 from hstree.errors import FileFormatError
 
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._ragged import offsets, ranges, segment_ids
-from hstree._typing import Array, Int64, Integer
+from hstree._arrays import Array, Int64, Integer, offsets, ranges, segment_ids
 from hstree.errors import InputError
 
 

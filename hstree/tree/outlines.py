@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hstree._ragged import canonical_csr
+from hstree._arrays import canonical_csr
 from hstree._text import brief, quoted
 from hstree.errors import InputError
 from hstree.tree.names import class_name, is_missing, whole_number

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._ragged import segment_ids
-from hstree._typing import Array, Int64, Integer
+from hstree._arrays import Array, Int64, Integer, segment_ids
 from hstree.kernels import compiled
 from hstree.tree.codes import Codes
 

@@ -5,8 +5,7 @@ from typing import overload
 
 import numpy as np
 
-from hstree._ragged import offsets
-from hstree._typing import Int64, UInt8
+from hstree._arrays import Int64, UInt8, offsets
 
 #: Numbers that are written out at once.
 _AT_ONCE = 1 << 18

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
+from hstree._arrays import Bool, Int64
 from hstree._files import read_text
 from hstree._text import brief, quoted
-from hstree._typing import Bool, Int64
 from hstree._version import __version__
 from hstree.errors import InputError, OptionError, naming
 from hstree.tree import outlines

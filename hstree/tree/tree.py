@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from hstree._arrays import offsets, ranges
 from hstree._options import checked_count
-from hstree._ragged import offsets, ranges
 from hstree.errors import InputError, TreeError
 from hstree.tree import files
 from hstree.tree.arrays import TreeArrays

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from hstree._ragged import ranges
-from hstree._typing import Array, Float64
+from hstree._arrays import Array, Float64, ranges
 from hstree.errors import InputError
 from hstree.tree.arrays import TreeArrays
 

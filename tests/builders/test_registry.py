@@ -164,8 +164,8 @@ def test_a_file_given_as_an_option_is_recorded_by_name_and_hash(monkeypatch, tmp
     assert meta["input"]["files"] == {"file": hashlib.sha256(b"a\t1\n").hexdigest()}
     corpus = corpus_of(tmp_path, ["a b"])
     corpus.counted_vocabulary().save(path)
-    made_from = hstree.build("every", VOCABULARY, file=path).meta["input"]["texts_of_files"]
-    assert [text["name"] for text in made_from] == [corpus.name]
+    provenance = hstree.build("every", VOCABULARY, file=path).meta["input"]["texts_of_files"]
+    assert [text["name"] for text in provenance] == [corpus.name]
     assert hstree.build("every", VOCABULARY, file=tmp_path).meta["input"] == VOCABULARY.source
     with pytest.raises(InputError, match=r"cannot read .*nowhere\.tsv"):
         hstree.build("every", VOCABULARY, file=tmp_path / "nowhere.tsv")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.data.provenance import texts
+from hstree.data.provenance import collect_sources
 from hstree.data.splits import read_before
 from hstree.data.word_files import parse_header, word_lines
 from hstree.errors import InputError
@@ -25,8 +25,8 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_any_json_has_texts_and_theirs_are_the_same(record):
-    found = texts(record)
-    assert texts(found) == found
+    found = collect_sources(record)
+    assert collect_sources(found) == found
     line = word_lines("f", [], None, {"texts": found}).decode()
     assert parse_header(line, "f") == {"texts": found}
 
@@ -34,12 +34,16 @@ def test_any_json_has_texts_and_theirs_are_the_same(record):
 def test_lines_that_overlap_or_follow_are_one_entry():
     record = [{**TEXT, "lines": lines} for lines in ([5, 8], [0, 3], [3, 4], [6, 7])]
     other = {"name": "d.txt", "sha256": "cd", "lines": [0, 3]}
-    assert [text["lines"] for text in texts([record, {"x": other}])] == [[0, 4], [5, 8], [0, 3]]
+    assert [text["lines"] for text in collect_sources([record, {"x": other}])] == [
+        [0, 4],
+        [5, 8],
+        [0, 3],
+    ]
 
 
 @pytest.mark.parametrize("lines", [None, 3, [1], [1, 1], [2, 1], [-1, 4], ["1", "2"], [0, 1, 2]])
 def test_what_are_no_lines_is_no_text(lines):
-    assert texts({**TEXT, "lines": lines}) == []
+    assert collect_sources({**TEXT, "lines": lines}) == []
 
 
 def test_lines_read_before_are_known_by_content_whatever_the_name():

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import hstree
-from hstree._threads import n_threads
+from hstree._parallel import n_threads
 from hstree.kernels import backend_name, numpy_for_short_runs, numpy_only
 from hstree.kernels.backend import WORTH_TOKENS
 from tests.campaigns.interrupts import computed

@@ -105,7 +105,7 @@ def test_hidden_vectors_of_other_types_are_numpys(dtype):
 def test_blas_is_held_to_one_thread_in_every_library(tmp_path):
     code = """
 import hstree.kernels.functions
-from hstree._threads import one_blas_thread
+from hstree._parallel import one_blas_thread
 from threadpoolctl import threadpool_info
 with one_blas_thread():
     print({one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"})

@@ -330,7 +330,7 @@ def test_a_tree_is_short_for_its_layer():
     tree = SOURCES[Tree]["binary"]
     model = new_model(tree)
     assert model.spec.config() == {"tree_sha256": tree.sha256}
-    assert (model.tree, model.spec.made_from) == (tree, tree.meta["input"])
+    assert (model.tree, model.spec.provenance) == (tree, tree.meta["input"])
 
 
 def test_the_flat_softmax_has_the_scores_of_layers_that_approximate_it_in_training_alone():

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import log_softmax, logsumexp
 
 from hstree.data.vocabulary import EOS, Vocabulary
-from hstree.data.windows import SymmetricWindows, Windows
+from hstree.data.windows import ContextBatches, SymmetricWindows
 from hstree.errors import InputError
 from hstree.layers.registry import LayerSpec
 from tests.layers.gradients import assert_same, assert_slopes, dense, drawn, softmax_gradients
@@ -96,7 +96,7 @@ def test_without_enough_samples_it_is_the_softmax(name, monkeypatch):
 
 @pytest.fixture(scope="module")
 def windows(tmp_path_factory):
-    return Windows(corpus_of(tmp_path_factory.mktemp("text"), markov_lines(3_000, 0)[0]), 3)
+    return ContextBatches(corpus_of(tmp_path_factory.mktemp("text"), markov_lines(3_000, 0)[0]), 3)
 
 
 def test_gradients_agree_with_finite_differences_in_context(windows):

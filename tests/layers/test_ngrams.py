@@ -8,7 +8,7 @@ import pytest
 
 import hstree
 from hstree.data.vocabulary import Vocabulary
-from hstree.data.windows import Windows
+from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError, InputError
 from hstree.kernels import NARROW, backend_name, numpy_only
 from hstree.layers.ngram_features import NgramFeatures
@@ -49,7 +49,7 @@ def prepared(text, kind, dtype=np.float64, seed=0, **options):
     tree = trees(text)[kind] if isinstance(kind, str) else kind
     spec = LayerSpec(tree, "ngrams", **{"words": WORDS, **options})
     layer = spec.new(DIM, dtype=dtype)
-    windows = Windows(text.with_vocabulary(spec.vocabulary), 4)
+    windows = ContextBatches(text.with_vocabulary(spec.vocabulary), 4)
     layer.prepare(windows)
     rng = np.random.default_rng(seed)
     for parameter in layer.parameters().values():
@@ -264,7 +264,7 @@ def test_features_are_of_no_more_words_than_the_context_has(text):
     spec = LayerSpec(trees(text)["binary"], "ngrams", words=3)
     layer, of_two = spec.new(DIM), LayerSpec(spec.source, "ngrams", words=2).new(DIM)
     for one in (layer, of_two):
-        one.prepare(Windows(text.with_vocabulary(spec.vocabulary), 2))
+        one.prepare(ContextBatches(text.with_vocabulary(spec.vocabulary), 2))
     assert named(layer.features) == named(of_two.features)
     contexts = np.array([[0, 1], [1, 2]])
     np.testing.assert_array_equal(layer.features.numbers(contexts)[:, 2], [-1, -1])
@@ -278,7 +278,7 @@ def test_long_contexts_of_many_words_have_keys(tmp_path):
     text = corpus_of(tmp_path, lines)
     tree = hstree.build("balanced", text.counted_vocabulary())
     layer = LayerSpec(tree, "ngrams", words=6).new(DIM)
-    windows = Windows(text.with_vocabulary(Vocabulary(tree.labels, tree.counts)), 6)
+    windows = ContextBatches(text.with_vocabulary(Vocabulary(tree.labels, tree.counts)), 6)
     layer.prepare(windows)
     contexts, _, _ = next(windows.batches(len(text)))
     assert (layer.features.numbers(contexts) >= 0).mean() > 0.99

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import log_softmax
 
 from hstree.data.vocabulary import EOS, Vocabulary
-from hstree.data.windows import Windows
+from hstree.data.windows import ContextBatches
 from hstree.layers.registry import LayerSpec
 from tests.layers.gradients import assert_slopes, drawn
 from tests.texts import corpus_of
@@ -89,7 +89,7 @@ def test_the_correction_leaves_the_exact_softmax_in_place(tmp_path):
     ids = np.random.default_rng(0).choice(60, (100, 20), p=share / share.sum())
     corpus = corpus_of(tmp_path, [" ".join(f"w{i}" for i in line) for line in ids.tolist()])
     layer = LayerSpec(corpus.vocabulary, "target", candidates=20).new(2, dtype=np.float64)
-    windows = Windows(corpus, 2)
+    windows = ContextBatches(corpus, 2)
     layer.prepare(windows)
     gradient = np.zeros(layer.n_labels)
     for epoch in range(40):

@@ -9,7 +9,7 @@ import hstree
 from hstree import HstreeError, formats
 from hstree._files import read_json
 from hstree._options import effective
-from hstree._threads import n_threads
+from hstree._parallel import n_threads
 from hstree.builders.registry import BUILDERS
 from hstree.data.multilabel import read_multilabel
 from hstree.data.vectors import WordVectors

@@ -13,15 +13,14 @@ from pathlib import Path
 import joblib
 import pytest
 
-from hstree._jobs import n_parallel, parallel, threads_of_job
-from hstree._threads import n_threads
+from hstree._parallel import n_parallel, n_threads, parallel, threads_of_job
 from hstree.errors import InputError, OptionError, WorkerError
 from tests.limits import use_threads
 
 #: A program whose two jobs never end.
 ENDLESS = """
 import pathlib, time
-from hstree._jobs import parallel
+from hstree._parallel import parallel
 def job(name):
     pathlib.Path(name).touch()
     time.sleep(60)
@@ -177,7 +176,7 @@ def test_workers_end_with_a_killed_parent(tmp_path, n_jobs):
 DESERTED = """
 import pathlib, time
 import numpy as np
-from hstree._jobs import parallel
+from hstree._parallel import parallel
 def job(rows):
     file = pathlib.Path(f"{rows[0]:.0f}.begun")
     is_first = rows[0] < 2 and not file.exists()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hstree import build
-from hstree._threads import STEP, in_parts, in_threads
+from hstree._parallel import STEP, in_parts, in_threads
 from hstree.data.vectors import WordVectors
 from hstree.kernels import backend_name, numpy_only
 from tests.limits import use_threads
@@ -101,7 +101,7 @@ def test_an_error_in_a_part_is_raised(monkeypatch):
 def test_a_forked_process_starts_threads_of_its_own(tmp_path):
     code = """
 import os, signal
-from hstree._threads import in_parts
+from hstree._parallel import in_parts
 os.sched_getaffinity = lambda _: range(2)
 def work():
     in_parts(1000, lambda first, stop: None)

@@ -5,7 +5,7 @@ import pytest
 
 import hstree
 from hstree import metrics
-from hstree._jobs import n_parallel
+from hstree._parallel import n_parallel
 from hstree.errors import OptionError
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
 from hstree.kernels import numpy_only

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from hstree import Corpus, Tree
 from hstree.data.contexts import ids_before
-from hstree.data.windows import Windows
+from hstree.data.windows import ContextBatches
 from hstree.layers import LayerSpec
 from hstree.layers.arithmetic import touched_rows
 from hstree.models import Model, RandomState, Range
@@ -44,11 +44,11 @@ class RecencyModel(Model["WeightedSum"]):
     learning_rate: LearningRate = 0.1
     random_state: RandomState = 0
 
-    def windows(self, corpus: Corpus) -> Windows:
+    def windows(self, corpus: Corpus) -> ContextBatches:
         """Return the contexts and targets of a corpus, as label ids."""
-        return Windows(self.reencode(corpus), self.context)
+        return ContextBatches(self.reencode(corpus), self.context)
 
-    def trainer(self, train: Windows) -> "RecencyTrainer":
+    def trainer(self, train: ContextBatches) -> "RecencyTrainer":
         """Return a trainer that goes on from the present parameters."""
         return RecencyTrainer(self)
 

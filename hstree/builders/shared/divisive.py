@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hstree._ragged import batches, offsets, segment_ids
-from hstree._threads import in_threads
-from hstree._typing import Int64
+from hstree._arrays import Int64, batches, offsets, segment_ids
+from hstree._parallel import in_threads
 from hstree.kernels import compiled
 from hstree.progress import Task
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hstree._ragged import offsets
-from hstree._typing import Int64
+from hstree._arrays import Int64, offsets
 from hstree.builders.flat import flat_tree
 from hstree.builders.huffman import huffman_tree
 from hstree.data.vectors import WordVectors

@@ -7,9 +7,8 @@ take as long as one node of as many words.
 import numpy as np
 from scipy.sparse import csr_array
 
-from hstree._ragged import offsets, segment_ids
-from hstree._threads import in_parts
-from hstree._typing import Float64, Floating, Int64
+from hstree._arrays import Float64, Floating, Int64, offsets, segment_ids
+from hstree._parallel import in_parts
 
 #: Weight of a word with a count of zero, so that no node is without weight.
 LEAST_COUNT = 0.5

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hstree._ragged import offsets
-from hstree._typing import Bool, Int64
+from hstree._arrays import Bool, Int64, offsets
 from hstree.tree import Tree
 from hstree.tree.content import COLLAPSED
 from hstree.tree.hierarchy import Hierarchy

@@ -17,11 +17,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from hstree import progress
+from hstree._arrays import Array, Float64, Floating, Int64, offsets
 from hstree._files import cache_folder, hash_of, locked, remove_unused, replacing
-from hstree._jobs import n_parallel, parallel
-from hstree._ragged import offsets
-from hstree._threads import in_threads
-from hstree._typing import Array, Float64, Floating, Int64
+from hstree._parallel import in_threads, n_parallel, parallel
 from hstree._version import __version__
 from hstree.builders.shared.divisive import DividedTree, Split, divide
 from hstree.builders.shared.nodes import Nodes, scale_of

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from hstree import progress
-from hstree._ragged import batches, offsets
-from hstree._typing import Float64, Int64, Integer
+from hstree._arrays import Float64, Int64, Integer, batches, offsets
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import EOS, UNK
 from hstree.kernels import compiled

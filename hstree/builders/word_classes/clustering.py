@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from hstree import progress
-from hstree._typing import Float64, Floating, Int64
+from hstree._arrays import Float64, Floating, Int64
 
 #: Maximum number of rounds of k-means.
 ITERATIONS = 100

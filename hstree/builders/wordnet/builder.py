@@ -7,8 +7,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from hstree import progress
+from hstree._arrays import Float64, Floating, Int64
 from hstree._options import RandomState, Range, checked_options
-from hstree._typing import Float64, Floating, Int64
 from hstree.builders.flat import flat_tree
 from hstree.builders.kmeans import Means
 from hstree.builders.semantic import semantic

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from hstree._ragged import offsets
-from hstree._typing import Int64
+from hstree._arrays import Int64, offsets
 from hstree.builders.shared.prune import GONE, collapse
 from hstree.builders.wordnet.taxonomy import POS, Taxonomy
 from hstree.tree import Tree

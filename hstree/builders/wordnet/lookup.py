@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from hstree._typing import Int64
+from hstree._arrays import Int64
 from hstree.builders.wordnet.taxonomy import POS, Taxonomy
 
 #: Determiners, pronouns, prepositions, conjunctions and auxiliaries.

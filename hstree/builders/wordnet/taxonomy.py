@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from hstree._ragged import offsets
+from hstree._arrays import offsets
 from hstree.errors import FileFormatError
 
 #: Parts of speech in the order of their synsets; a satellite is an adjective.

@@ -12,9 +12,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.extmath import randomized_svd
 
+from hstree._arrays import Array, Float64, Int64, canonical_csr
 from hstree._options import effective
-from hstree._ragged import canonical_csr
-from hstree._typing import Array, Float64, Int64
 from hstree.builders import build
 from hstree.builders.registry import builder as builder_named
 from hstree.builders.shared.prune import pruned

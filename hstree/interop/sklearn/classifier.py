@@ -15,8 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from hstree import progress
+from hstree._arrays import Array, Float64, Int64
 from hstree._options import Option, Range, checked_count
-from hstree._typing import Array, Float64, Int64
 from hstree.builders.shared.prune import pruned
 from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn.class_tree import (

@@ -15,9 +15,8 @@ import scipy.sparse
 from sklearn.svm import _liblinear as liblinear
 
 from hstree import progress
-from hstree._jobs import n_parallel, parallel
-from hstree._ragged import offsets, ranges
-from hstree._typing import Array, Float64, Int64
+from hstree._arrays import Array, Float64, Int64, offsets, ranges
+from hstree._parallel import n_parallel, parallel
 from hstree.interop.sklearn.linear import TABLE_LIMIT, Rows, product, without_empty_columns
 from hstree.layers.arithmetic import log_sigmoid
 from hstree.tree import Tree

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from hstree._arrays import Array, Float64, Int64, Integer, canonical_csr, segment_ids
 from hstree._files import (
     check_tensor,
     current_file,
@@ -26,9 +27,7 @@ from hstree._files import (
     write_json,
 )
 from hstree._options import Option, Range, checked_count
-from hstree._ragged import canonical_csr, segment_ids
 from hstree._text import brief, one_line
-from hstree._typing import Array, Float64, Int64, Integer
 from hstree.builders.shared.prune import pruned
 from hstree.data.multilabel import indicator
 from hstree.data.vectors import WordVectors

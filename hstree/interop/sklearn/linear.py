@@ -12,8 +12,17 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 
-from hstree._ragged import canonical_csr, offsets, ranges, segment_ids
-from hstree._typing import Array, Float64, Int32, Int64, Integer
+from hstree._arrays import (
+    Array,
+    Float64,
+    Int32,
+    Int64,
+    Integer,
+    canonical_csr,
+    offsets,
+    ranges,
+    segment_ids,
+)
 from hstree.errors import InputError
 from hstree.kernels import NARROW, compiled
 from hstree.layers import arithmetic

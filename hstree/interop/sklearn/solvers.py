@@ -23,9 +23,8 @@ import scipy.sparse
 from threadpoolctl import threadpool_limits
 
 from hstree import progress
-from hstree._jobs import n_parallel, parallel
-from hstree._ragged import segment_ids
-from hstree._typing import Array, Float64, Int32, Int64, Integer
+from hstree._arrays import Array, Float64, Int32, Int64, Integer, segment_ids
+from hstree._parallel import n_parallel, parallel
 from hstree.interop.sklearn.label_nodes import dual_logistic
 from hstree.interop.sklearn.linear import (
     LinearTree,

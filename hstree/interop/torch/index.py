@@ -16,7 +16,7 @@ from torch._C._functorch import TransformType
 from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch.fx.experimental.proxy_tensor import get_innermost_proxy_mode
 
-from hstree._ragged import segment_ids
+from hstree._arrays import segment_ids
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
+from hstree._arrays import Int64, Integer
 from hstree._options import checked_count
-from hstree._typing import Int64, Integer
 from hstree.builders.grow import carried_rows
 from hstree.errors import InputError
 from hstree.interop.torch.functions import Inputs, without_autocast

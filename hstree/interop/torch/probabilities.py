@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
-from hstree._ragged import offsets as array_offsets
-from hstree._typing import Int64
+from hstree._arrays import Int64
+from hstree._arrays import offsets as array_offsets
 from hstree.errors import InputError
 from hstree.interop.torch.functions import Decisions, Inputs, Pairs, decide, pair_logits, split
 from hstree.interop.torch.gpu import can_fuse, fused_log_prob

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear, logsigmoid
 
+from hstree._arrays import Array
 from hstree._options import checked_count
-from hstree._typing import Array
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, pair_logits, without_autocast
 from hstree.interop.torch.head import Head

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, distributed
 from torch.autograd.function import once_differentiable
 
-from hstree._typing import Float64, Int64, Integer
+from hstree._arrays import Float64, Int64, Integer
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, row_gradient
 from hstree.interop.torch.index import Taken, TreeIndex, index_tensor, not_compiled, offsets

@@ -1,11 +1,22 @@
-"""Helpers for ragged (CSR) arrays: segments laid end to end, and their offsets."""
+"""Types of arrays, and helpers for ragged (CSR) arrays: segments laid end to end, and offsets."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hstree._typing import Int64, Integer
+from hstree.errors import InputError
+
+Array = NDArray[Any]
+Bool = NDArray[np.bool_]
+Float32 = NDArray[np.float32]
+Float64 = NDArray[np.float64]
+Floating = NDArray[np.floating]
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+Integer = NDArray[np.integer]
+UInt8 = NDArray[np.uint8]
 
 
 def canonical_csr(matrix: Any, *, keep_zeros: bool = False) -> Any:
@@ -59,3 +70,9 @@ def batches(start: Int64, size: int) -> Iterator[tuple[int, int]]:
 def segment_ids(start: Int64) -> Int64:
     """Return the segment of each element, for offsets (S + 1,): [0, 2, 2, 5] is [0, 0, 2, 2, 2]."""
     return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
+def refuse_masked(values: object, what: str) -> None:
+    """Refuse an array with masked entries, which `numpy.asarray` would read as numbers."""
+    if np.ma.is_masked(values):
+        raise InputError(f"{what} with masked entries; fill them, or leave their words out")
