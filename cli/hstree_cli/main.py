@@ -1,22 +1,20 @@
-"""The program: its commands, and its exit statuses and error messages."""
+"""The program: its commands, its exit statuses and its error messages."""
 
 import inspect
 import io
 import os
-import re
-import shlex
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
-from hstree_cli.options import TYPED, UsageError, flag, option
+from hstree_cli.options import TYPED, flag, option
 from hstree_cli.start import compare, demo, report
 from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, WRONG_USAGE, complain, running
 from hstree_cli.train import bootstrap, classify, embed, evaluate
 from hstree_cli.trees import build, check, convert, methods, show, stats, vocab
+from hstree_cli.usage import Command, Group, UsageError, usage_message
 from hstree_cli.use import predict, sample, score
 
 #: Commands by the panel of the help page that lists them.
@@ -26,9 +24,9 @@ PANELS = {
     "Train": (evaluate, bootstrap, embed, classify),
     "Use a trained model": (predict, sample, score),
 }
-#: What `hstree` alone prints.
+#: Text that `hstree` prints without arguments.
 START = """\
-hstree says which output layer a large vocabulary needs.
+hstree finds the output layer for a large vocabulary.
 Start with one of these commands:
 
   hstree demo
@@ -42,7 +40,7 @@ Start with one of these commands:
 
 `hstree --help` lists all commands.
 """
-#: Ends of the help pages: each command has its lines.
+#: Examples at the end of the help pages; a page shows the lines of its command.
 EXAMPLES = """
 hstree demo -o demo
 hstree compare corpus.txt -o which
@@ -77,29 +75,6 @@ hstree score model other.txt --per-word -o words.tsv
 """
 
 
-class _Pages:
-    """Help pages that cut no option at 60 columns, and show switches without a value "<bool>"."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help page."""
-        from typer import rich_utils
-
-        # Typer pads both sides of every column, of empty ones, too.
-        rich_utils.STYLE_OPTIONS_TABLE_PADDING = (0, 1, 0, 0)  # type: ignore[assignment]
-        for param in self.get_params(ctx):  # type: ignore[attr-defined]
-            if getattr(param, "is_flag", False):
-                param.metavar = ""
-        super().format_help(ctx, formatter)  # type: ignore[misc]
-
-
-class Command(_Pages, TyperCommand):
-    """A command of the program."""
-
-
-class Group(_Pages, TyperGroup):
-    """The program."""
-
-
 app = typer.Typer(
     name="hstree",
     cls=Group,
@@ -113,10 +88,11 @@ app = typer.Typer(
 def hstree(
     version: Annotated[bool, option("--version", "Print the version.")] = False,
     threads: Annotated[
-        int | None, option("--threads", "Threads at most; all cores by default.", "N", min=1)
+        int | None,
+        option("--threads", "Maximum number of threads (default: all cores).", "N", min=1),
     ] = None,
     quiet: Annotated[bool, option("--quiet -q", "Show no progress.")] = False,
-    debug: Annotated[bool, option("--debug", "Print the traceback of an error, too.")] = False,
+    debug: Annotated[bool, option("--debug", "Also print the traceback of an error.")] = False,
 ) -> None:
     """Find out which hierarchical-softmax tree to use, or which output layer without a tree.
 
@@ -124,15 +100,28 @@ def hstree(
     """
 
 
-for _panel, _commands in PANELS.items():
-    for _command in _commands:
-        _typed = [line for line in EXAMPLES.splitlines() if _command.__name__ in line.split()[1:2]]
-        _title = f"[bold]Example{'s' * (len(_typed) > 1)}:[/bold]"
-        _epilog = "\n\n".join([_title, *_typed])
-        # A line for each paragraph, which terminals of any width wrap.
-        _paragraphs = (inspect.getdoc(_command) or "").split("\n\n")
-        _help = "\n\n".join(" ".join(text.split()) for text in _paragraphs)
-        app.command(cls=Command, help=_help, epilog=_epilog, rich_help_panel=_panel)(_command)
+def _add_commands() -> None:
+    """Add the commands, with their examples below their help."""
+    for panel, commands in PANELS.items():
+        for command in commands:
+            examples = [line for line in EXAMPLES.splitlines() if _is_call(line, command.__name__)]
+            title = "[bold]Examples:[/bold]" if len(examples) > 1 else "[bold]Example:[/bold]"
+            # Each paragraph becomes one line, which terminals of any width wrap.
+            paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+            app.command(
+                cls=Command,
+                help="\n\n".join(" ".join(text.split()) for text in paragraphs),
+                epilog="\n\n".join([title, *examples]),
+                rich_help_panel=panel,
+            )(command)
+
+
+def _is_call(line: str, command: str) -> bool:
+    """Return whether a line calls a command."""
+    return line.startswith(f"hstree {command} ") or line == f"hstree {command}"
+
+
+_add_commands()
 
 #: Environment variable by which a shell asks for completions.
 COMPLETE = "_HSTREE_COMPLETE"
@@ -143,12 +132,12 @@ def exit_status(arguments: Sequence[str]) -> int:
     program: Any = typer.main.get_command(app)
     try:
         if COMPLETE in os.environ:
-            program.main(prog_name="hstree")  # exits
+            program.main(prog_name="hstree")  # raises SystemExit
         if not arguments:
             typer.echo(START, nl=False)
             sys.stdout.flush()
             return 0
-        # Not `main`, which prints errors, interruptions and closed pipes differently.
+        # `main` would print errors, interruptions and closed pipes differently.
         with program.make_context("hstree", list(arguments)) as context:
             if context.params.pop("version"):
                 from hstree._version import __version__
@@ -164,7 +153,7 @@ def exit_status(arguments: Sequence[str]) -> int:
     except SystemExit as done:  # of completions
         return int(done.code or 0)
     except UsageError as error:
-        complain(_usage(error, arguments))
+        complain(usage_message(error))
         return WRONG_USAGE
     except KeyboardInterrupt:
         complain("interrupted")
@@ -172,26 +161,26 @@ def exit_status(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return 0  # the reader of the output has enough
     except OSError as error:
-        # The library names all other files that cannot be written.
+        # For all other files that cannot be written, the library raises its own error.
         complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
         return BAD_INPUT
     except MemoryError:
         complain("there is not enough memory for this")
         return BAD_INPUT
     except Exception as error:
-        # Whatever raised this has loaded the library already.
+        # The library is loaded already: nothing else raises other exceptions.
         from hstree.errors import HstreeError, OptionError, PluginError
 
         if not isinstance(error, HstreeError):
             raise
         is_foreign = isinstance(error, PluginError) and error.__cause__ is not None
         hint = "; `hstree --debug COMMAND ...` prints its traceback" if is_foreign else ""
-        complain(f"{_as_typed(error, program)}{hint}")
+        complain(f"{_with_flag(error, program)}{hint}")
         return WRONG_USAGE if isinstance(error, OptionError) else BAD_INPUT
 
 
-def _as_typed(error: Exception, program: Any) -> str:
-    """Return the message of an error, with an option of a command as its flag."""
+def _with_flag(error: Exception, program: Any) -> str:
+    """Return the message of an error, in which an option of a command has its flag as name."""
     name = getattr(error, "option", None)
     if name is None or error.owner:  # type: ignore[attr-defined]
         return str(error)
@@ -202,65 +191,9 @@ def _as_typed(error: Exception, program: Any) -> str:
     return str(error)
 
 
-#: What Typer says of wrong usage, as patterns, and plainer words for it.
-PLAINER = (
-    (r"^Invalid value for '(.*?)'(?: / '.*?')?: ", r"\1: "),
-    (r"Input should be greater than or equal to (\S+)", r"it must be \1 or more"),
-    (r"Input should be less than or equal to (\S+)", r"it must be \1 or less"),
-    (r"Input should be a valid integer.*", "it must be a whole number"),
-    (r"Input should be a valid number.*", "it must be a number"),
-    (r"^Missing (?:argument|option) '(.*?)'.*", r"\1 is missing"),
-    (r"^Got unexpected extra arguments?(?:\(s\))? \((.*)\)", r"one argument too many: \1"),
-    (r"^Option '(.*?)' requires an argument", r"\1 needs a value"),
-    (r"^No such (option|command):? ", r"there is no \1 "),
-    (r" \(Possible options: (.*)\)", r"; did you mean \1?"),
-    (r"\. Did you mean ", "; did you mean "),
-)
-
-
-def _usage(error: Any, arguments: Sequence[str]) -> str:
-    """Return the message of wrong usage, with what to type instead where that is known."""
-    command = error.ctx.command_path if error.ctx else "hstree"
-    name, kind = command.removeprefix("hstree "), type(error).__name__
-    typed = str(getattr(error, "option_name", ""))
-    message = error.format_message().strip().rstrip(".")
-    for pattern, plain in PLAINER:
-        message = re.sub(pattern, plain, message)
-    if typed in ("--threads", "--debug", "--quiet", "-q"):
-        return f"{typed} goes before the command: `hstree {typed} {name} ...`"
-    if kind == "NoSuchOption" and name == "build" and "did you mean" not in message:
-        message += f'; options of a method go into its text: --method "gmm {typed[2:]}=..."'
-    if name == "build" and "too many" in message and "=" in message:
-        return f'{message}; options stand in the quotes of their method: "gmm epsilon=0.4"'
-    if kind == "MissingParameter" and name == "build" and error.param.name == "method":
-        return f"the method is missing; type `{_with_method(arguments)}`"
-    # the arguments and the required options of the command, as its help names them
-    parts = []
-    for param in error.ctx.command.params if error.ctx else ():
-        if param.param_type_name == "argument":
-            part = param.metavar if param.required else f"[{param.metavar}]"
-            parts.append(f"{part}..." if param.nargs < 0 else part)
-        elif param.required:
-            parts.append(f"{param.opts[0]} {param.metavar}")
-    if parts and (kind in ("MissingParameter", "NoSuchOption") or "too many" in message):
-        return f"{message}; type `{' '.join([command, *parts])}`"
-    return f"{message}; see `{command} --help`"
-
-
-def _with_method(arguments: Sequence[str]) -> str:
-    """Return a `build` without a method as it is typed with one: an argument that names it."""
-    from hstree_cli.options import builder_names
-
-    words, names = list(arguments[arguments.index("build") + 1 :]), builder_names()
-    method = next((word for word in words if word.split()[:1] and word.split()[0] in names), None)
-    if method is not None:
-        words.remove(method)
-    return shlex.join(["hstree", "build", "--method", method or "huffman", *(words or ["INPUT"])])
-
-
 def run() -> None:
     """Run the program on the command line's arguments."""
-    if sys.stdout is None:  # closed when the program started: writing must fail
+    if sys.stdout is None:  # standard output is closed: writing must fail
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

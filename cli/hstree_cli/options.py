@@ -11,10 +11,6 @@ import typer
 if TYPE_CHECKING:
     from hstree.experiments.results import Stop
 
-#: Error of wrong usage. Typer exports only its child; the package that defines it depends on the
-#: version of Typer.
-UsageError: Any = typer.BadParameter.__bases__[0]
-
 #: Options that are typed by another name than in Python.
 TYPED = {"random_state": "seed", "n_jobs": "jobs"}
 CORPUS_KINDS = (
