@@ -23,7 +23,7 @@ from benchmarks.layer import Step, take_turns, zipf_counts
 from hstree.data.corpus import Corpus
 from hstree.data.encoding import EncodedText
 from hstree.data.vocabulary import EOS, Vocabulary
-from hstree.experiments.row import Row
+from hstree.experiments.candidate import Candidate
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models import new_model
@@ -57,7 +57,7 @@ def compare(
     """Measure the rows, and flat, at one size of vocabulary."""
     corpus = zipf_corpus(n_words)
     words, specs = corpus.vocabulary, {}
-    for row in map(Row.parse, dict.fromkeys([*rows, "flat"])):
+    for row in map(Candidate.parse, dict.fromkeys([*rows, "flat"])):
         tree = row.build(words, 0, None) if row.kind == "tree" else None
         specs[str(row)] = row.spec(words, tree)
     steps = {name: steps_of(spec, corpus, dim, batch_size) for name, spec in specs.items()}

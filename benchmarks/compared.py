@@ -19,7 +19,7 @@ from benchmarks import table
 from benchmarks.layer import Step, take_turns, tree_step
 from hstree import progress
 from hstree.data.splits import Splits
-from hstree.experiments.results import Comparison, RowResult, Scored, Spread
+from hstree.experiments.results import CandidateResult, Comparison, Scored, Spread
 from hstree.layers.hierarchical import HierarchicalSoftmax
 
 #: Targets of one call where more than one word is scored.
@@ -52,7 +52,7 @@ def compared(splits: Splits, options: argparse.Namespace) -> Comparison:
     )
 
 
-def costs(row: RowResult) -> dict[str, Any]:
+def costs(row: CandidateResult) -> dict[str, Any]:
     """Return the columns of a tree's costs and perplexities; an n-gram model has no costs.
 
     Epochs are the maximum over random states; an asterisk marks rows that stopped at the limit,
@@ -74,7 +74,7 @@ def costs(row: RowResult) -> dict[str, Any]:
     return columns
 
 
-def seconds_from_text(row: RowResult) -> dict[str, float | None]:
+def seconds_from_text(row: CandidateResult) -> dict[str, float | None]:
     """Return the columns of the seconds from the text to the trained model."""
     return {
         "s from text": row.steps.total,
@@ -84,7 +84,7 @@ def seconds_from_text(row: RowResult) -> dict[str, float | None]:
 
 def beside_flat(comparison: Comparison, splits: Splits, folder: Path) -> Iterator[dict[str, Any]]:
     """Lay out a table: costs, perplexities and speeds, beside those of the row "flat"."""
-    by_name = {row.name: row for row in comparison.rows}
+    by_name = {row.name: row for row in comparison.candidates}
     flat, faster = by_name.get("flat"), {}
     if flat is not None:
         trees = {
@@ -93,7 +93,7 @@ def beside_flat(comparison: Comparison, splits: Splits, folder: Path) -> Iterato
             if row.tree_file is not None
         }
         faster = layer_speed_ups(trees, splits)
-    for row in comparison.rows:
+    for row in comparison.candidates:
         columns = costs(row)
         if flat is not None:
             ratio = _test(row) / _test(flat)
@@ -165,5 +165,5 @@ def write_spread(spread: Spread) -> str:
     return f"{spread.mean:.1f}" + ("" if spread.sd is None else f" ± {spread.sd:.1f}")
 
 
-def _test(row: RowResult) -> float:
+def _test(row: CandidateResult) -> float:
     return row.perplexity["test"].mean or float("nan")

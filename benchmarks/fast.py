@@ -41,7 +41,7 @@ from hstree.data.encoding import encode
 from hstree.data.sources import open_source
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
-from hstree.experiments.row import Row
+from hstree.experiments.candidate import Candidate
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 from hstree.kernels import backend_name, numpy_only
 from hstree.layers.hooks import hooks_of
@@ -383,10 +383,10 @@ def drawn_targets(vocabulary: Vocabulary) -> Int64:
 
 def tree_of(text: str, corpus: hstree.Corpus) -> Tree:
     """Return the tree of a row; of a small vocabulary, at most half is listed, or classes."""
-    most, row = len(corpus.vocabulary) // 2, Row.parse(text)
+    most, row = len(corpus.vocabulary) // 2, Candidate.parse(text)
     for option in ("short_list", "n_classes"):
         if (row.options.get(option) or 0) > most:
-            row = Row.parse(text := re.sub(rf"{option}=\d+", f"{option}={most}", text))
+            row = Candidate.parse(text := re.sub(rf"{option}=\d+", f"{option}={most}", text))
     return row.build(corpus, 0, None)
 
 

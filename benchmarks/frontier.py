@@ -64,11 +64,11 @@ def rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Lay out the table, the rows on the frontier marked."""
     place = {
         row.name: (seconds_from_text(row)["s from text"], row.perplexity["test"].mean)
-        for row in comparison.rows
+        for row in comparison.candidates
     }
     known = [(x, y) for x, y in place.values() if x is not None and y is not None]
     front = [(x, y) for x, y in known if not any(a <= x and b < y for a, b in known)]
-    for row in comparison.rows:
+    for row in comparison.candidates:
         columns = {
             "ratio to flat": interval(row.to_flat),
             "on the frontier": "yes" if place[row.name] in front else "no",

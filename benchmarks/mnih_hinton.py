@@ -41,7 +41,7 @@ def main() -> None:
 
 def rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Lay out the table: costs of the first state's trees, perplexities over all states."""
-    for row in comparison.rows:
+    for row in comparison.candidates:
         speed = {"tokens/s": row.training and row.training.median}
         yield costs(row) | speed | seconds_from_text(row)
 

@@ -120,7 +120,7 @@ def compare_rows(corpus: str, folder: Path, n_jobs: int) -> str:
 
     how = {"stop": Epochs(2), "n_jobs": n_jobs, "speed_rounds": 0}
     with limited_threads(n_jobs), threadpool_limits(1):
-        rows = compare(Corpus.read(corpus, min_count=1), ROWS, folder, **how).rows
+        rows = compare(Corpus.read(corpus, min_count=1), ROWS, folder, **how).candidates
     if n_jobs > 1:  # a process of multiprocessing waits for idle workers otherwise
         get_reusable_executor().shutdown(kill_workers=True)
     return " ".join(f"{row.test:.3f}" for row in rows)

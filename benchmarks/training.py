@@ -18,7 +18,7 @@ from typing import Any
 
 import hstree
 from benchmarks import table
-from hstree.experiments.row import Row
+from hstree.experiments.candidate import Candidate
 from hstree.experiments.speed import training_turn
 
 ROWS = ("huffman", "balanced", "random", "flat")
@@ -52,7 +52,7 @@ def compare(
 ) -> Iterator[dict[str, Any]]:
     """Measure the tokens a second of all rows at one batch size."""
     words, specs = corpus.counted_vocabulary(), {}
-    for row in map(Row.parse, rows):
+    for row in map(Candidate.parse, rows):
         specs[str(row)] = row.spec(words, row.build(corpus, 0, None))
     measured: dict[str, list[float]] = {name: [] for name in specs}
     for _ in range(rounds):

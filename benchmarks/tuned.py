@@ -32,9 +32,9 @@ from benchmarks.texts import TEXTS, add_ptb
 from hstree import progress
 from hstree._arrays import Float64
 from hstree.data.splits import Splits
+from hstree.experiments.candidate import Candidate
 from hstree.experiments.compare import best_weight, mixed_nll
-from hstree.experiments.results import RowResult, Spread
-from hstree.experiments.row import Row
+from hstree.experiments.results import CandidateResult, Spread
 from hstree.experiments.significance import paired_ratio
 from hstree.models.lbl import TEXT_DECAY
 
@@ -94,7 +94,7 @@ def main() -> None:
 
 def tuned(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Try every pair for all rows, then train each row's best from all random states."""
-    rows = [str(Row.parse(row)) for row in options.rows]
+    rows = [str(Candidate.parse(row)) for row in options.rows]
     pairs = dict.fromkeys([*options.pairs, DEFAULT])
     grid = [Job(row, *pair, seed=0) for row in rows for pair in pairs]
     of_ngrams = Job(NGRAMS, *DEFAULT, seed=0)
@@ -151,7 +151,7 @@ def perplexity(nlls: list[Float64]) -> str:
     return write_spread(Spread.of([float(np.exp(nll.mean())) for nll in nlls]))
 
 
-def trained(jobs: list[Job], options: argparse.Namespace) -> list[RowResult]:
+def trained(jobs: list[Job], options: argparse.Namespace) -> list[CandidateResult]:
     """Do jobs, with several workers each in a process of its own."""
     if options.workers == 1:
         progress.enable()
@@ -160,7 +160,7 @@ def trained(jobs: list[Job], options: argparse.Namespace) -> list[RowResult]:
         return list(pool.map(train, jobs, [options] * len(jobs)))
 
 
-def train(job: Job, options: argparse.Namespace) -> RowResult:
+def train(job: Job, options: argparse.Namespace) -> CandidateResult:
     """Train a row with a pair from one random state; a finished training is read."""
     splits = read(options.corpus, options.ptb, options.lines)
     comparison = hstree.compare(
@@ -173,12 +173,12 @@ def train(job: Job, options: argparse.Namespace) -> RowResult:
         dropout=job.dropout,
         random_state=job.seed,
     )
-    return comparison.rows[0]
+    return comparison.candidates[0]
 
 
 def scores(options: argparse.Namespace, jobs: list[Job]) -> Scores:
     """Read the scores of finished trainings."""
-    runs = [folder(job, options) / "runs" / Row.parse(job.row).folder for job in jobs]
+    runs = [folder(job, options) / "runs" / Candidate.parse(job.row).folder for job in jobs]
     parts = (
         [np.load(file) for run in runs for file in sorted(run.rglob(f"{part}_nll.npy"))]
         for part in Scores._fields

@@ -12,17 +12,21 @@ TREES = ["huffman", "huffman arity=4", "classes", "flat"]
 
 
 def main() -> None:
-    """Print a row per tree, then the best one."""
+    """Print a line per tree, then the best one."""
     train, _, _ = hstree.Corpus.read("builtin:python").splits()
     words = train.select_vocabulary(min_count=50)
     text = hstree.Corpus.read("builtin:python", vocabulary=words)
     stop = hstree.Epochs(1)
     comparison = hstree.compare(text, [*TREES, "kn3"], "which", stop=stop, dim=20, context=3)
 
-    print(f"{'row':<18}{'scores/target':>14}{'perplexity':>12}{'seconds':>15}")
-    for row in comparison.rows:
-        scores = f"{row.tree.scores_per_target:.1f}" if row.tree else ""  # an n-gram model has none
-        print(f"{row.name:<18}{scores:>14}{row.test:>12.1f}{row.steps.total:>15.2f}")
+    print(f"{'candidate':<18}{'scores/target':>14}{'perplexity':>12}{'seconds':>15}")
+    for candidate in comparison.candidates:
+        scores = (
+            f"{candidate.tree.scores_per_target:.1f}" if candidate.tree else ""
+        )  # an n-gram model has none
+        print(
+            f"{candidate.name:<18}{scores:>14}{candidate.test:>12.1f}{candidate.steps.total:>15.2f}"
+        )
     print(f"best by validation perplexity: {comparison.choice.chosen}")
 
 

@@ -25,7 +25,7 @@ from hstree._text import duration, printable
 #: end gets a line.
 PATIENCE, LINE_PATIENCE, LONG_TASK = 0.5, 2.0, 10.0
 #: Units of tasks that events tell of, so that their end gets no line.
-WITH_EVENTS = {"tokens", "rows", "jobs", "kernels", "seconds"}
+WITH_EVENTS = {"tokens", "candidates", "jobs", "kernels", "seconds"}
 #: Columns of a terminal from which on there is room for a bar and the speed.
 WIDE = 80
 
@@ -118,7 +118,7 @@ class _Advance(rich.ProgressColumn):
         speed, unit, rate = task.speed, task.fields["unit"], ""
         if unit == "seconds":
             return Text(_time_left(task))
-        if speed and unit not in ("", "rows"):
+        if speed and unit not in ("", "candidates"):
             rate = f"{decimal(int(speed)) if unit == 'bytes' else f'{speed:,.0f} {unit}'}/s"
         if not task.total or not task.completed:
             return Text(f"{task.elapsed or 0:.0f} s {'' if self.is_narrow else rate}")
@@ -156,8 +156,8 @@ class Lines:
     def report(self, text: str, left: float | None) -> None:
         """Write the line of an event, unless the last line is newer than `LINE_PATIENCE`.
 
-        The line says in which round, row and part of it the event is. The time left is that of all
-        rows where it is bounded.
+        The line says in which round, candidate and part of it the event is. The time left is
+        that of all candidates where it is bounded.
         """
         with self._lock:
             if time.monotonic() - self._last < LINE_PATIENCE:
@@ -167,13 +167,13 @@ class Lines:
                 by_unit.setdefault(task.fields["unit"], []).append(task)
             where, events = [], [text]
             end = f"{duration(left)} left" if left else ""
-            for task in [*by_unit.get("jobs", []), *by_unit.get("rows", [])][:1]:
-                where += [] if task.description == "rows" else [task.description]
-                if task.fields["unit"] == "rows" and task.total:
-                    where.append(f"row {task.completed + 1:.0f} of {task.total:.0f}")
-                    end += " for this row" if left and task.total > 1 else ""
-            # the row, or what is made for it first
-            for task in by_unit.get("rows", [])[-1:]:
+            for task in [*by_unit.get("jobs", []), *by_unit.get("candidates", [])][:1]:
+                where += [] if task.description == "candidates" else [task.description]
+                if task.fields["unit"] == "candidates" and task.total:
+                    where.append(f"candidate {task.completed + 1:.0f} of {task.total:.0f}")
+                    end += " for this candidate" if left and task.total > 1 else ""
+            # the candidate, or what is made for it first
+            for task in by_unit.get("candidates", [])[-1:]:
                 events.insert(0, task.fields["note"] or task.description)
             for task in by_unit.get("seconds", [])[:1]:
                 end = _time_left(task)

@@ -17,7 +17,7 @@ from hstree_cli.options import flag
 from hstree_cli.terminal import warn
 
 if TYPE_CHECKING:
-    from hstree.experiments.row import Row
+    from hstree.experiments.candidate import Candidate
     from hstree.models import Ensemble, Model
 
 #: Unknown words that a warning names.
@@ -54,7 +54,7 @@ def read_splits(
     lower: bool = False,
     text: bool = False,
     vocabulary: Path | None = None,
-    rows: Iterable[Row] = (),
+    candidates: Iterable[Candidate] = (),
     min_count: int | None = None,
 ) -> Splits:
     """Read the three splits of a training over one vocabulary; warn of lines read before.
@@ -62,11 +62,11 @@ def read_splits(
     The words are those of the vocabulary file, else the labels of the first tree in the order of
     the training split, else those of the training split and ``<unk>`` if another split needs it.
     """
-    from hstree.experiments.row import TreeRow
+    from hstree.experiments.candidate import TreeCandidate
 
     words = None if vocabulary is None else read_vocabulary(vocabulary, min_count=min_count)
-    named = [row.single for row in rows]
-    trees = {one.file: one.tree for one in named if isinstance(one, TreeRow)}
+    named = [candidate.single for candidate in candidates]
+    trees = {one.file: one.tree for one in named if isinstance(one, TreeCandidate)}
     is_chosen = words is not None or min_count is not None
     first = None if is_chosen else next(iter(trees.values()), None)
     # The words are chosen below, from the training split alone.

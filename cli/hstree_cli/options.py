@@ -16,8 +16,8 @@ TYPED = {"random_state": "seed", "n_jobs": "jobs"}
 CORPUS_KINDS = (
     "a text (.txt, .gz, .xz, .bz2, .zst), a folder or '*.txt', nltk:NAME or builtin:python"
 )
-ROW_HELP = (
-    'A row: a builder ("gmm epsilon=0.4"), with a layer ("gmm + ngrams"), an output layer '
+CANDIDATE_HELP = (
+    'A candidate: a builder ("gmm epsilon=0.4"), with a layer ("gmm + ngrams"), an output layer '
     '("sampled samples=500"), a tree file'
 )
 
@@ -39,8 +39,8 @@ def model_names() -> list[str]:
     return MODELS.names()
 
 
-def row_names() -> list[str]:
-    """Return the names of builders and output layers, and of sets of rows."""
+def candidate_names() -> list[str]:
+    """Return the names of builders and output layers, and of sets of candidates."""
     from hstree.layers.registry import LAYERS
 
     sets = ["kn5", "trees", "approximations"]
@@ -131,11 +131,14 @@ Model = Annotated[
 ]
 Epochs = Annotated[int | None, _training("--epochs", "Train for at most N epochs.", "N", min=0)]
 Seconds = Annotated[
-    float | None, _training("--seconds", "Train for S seconds (each row, from the text on).", "S")
+    float | None,
+    _training("--seconds", "Train for S seconds (each candidate, from the text on).", "S"),
 ]
 Minutes = Annotated[
     float | None,
-    _training("--minutes", "Train all rows equally long, then the better half again (10).", "M"),
+    _training(
+        "--minutes", "Train all candidates equally long, then the better half again (10).", "M"
+    ),
 ]
 Dim = Annotated[int | None, _training("--dim", "Length of the word vectors.", "D")]
 Width = Annotated[int | None, _training("--context", "Number of words before the target.", "N")]

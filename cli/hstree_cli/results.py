@@ -30,9 +30,9 @@ FIRST = (
 
 
 def print_evaluation(evaluation: Evaluation, files: Sequence[Path]) -> None:
-    """Print the epochs of `hstree evaluate`, its row, what that depends on, and written files."""
-    comparison, row = evaluation.comparison, evaluation.comparison.rows[0]
-    epochs = row.jobs[0].epochs
+    """Print the epochs of `hstree evaluate`, its figures, their conditions and written files."""
+    comparison, candidate = evaluation.comparison, evaluation.comparison.candidates[0]
+    epochs = candidate.jobs[0].epochs
     if epochs:
         source = table_of(epochs)
         say(table(source.columns, source.rows))
@@ -42,10 +42,10 @@ def print_evaluation(evaluation: Evaluation, files: Sequence[Path]) -> None:
         best = min(validated, key=lambda epoch: epoch.valid or 0.0)
         ended += f"; the weights of epoch {best.epoch} are kept"
     shown, choice = comparison.table(), comparison.choice
-    say(table(shown.columns, shown.rows, ["row"], bold=choice.chosen if choice else None))
+    say(table(shown.columns, shown.rows, ["candidate"], bold=choice.chosen if choice else None))
     scored = {
         "training sample": evaluation.train,
-        "test without OOV": row.perplexity["test_without_oov"].mean,
+        "test without OOV": candidate.perplexity["test_without_oov"].mean,
         "unigram, test": comparison.unigram,
     }
     lines = [(name, f"perplexity {figure(value)}") for name, value in scored.items()]
@@ -58,20 +58,20 @@ def print_evaluation(evaluation: Evaluation, files: Sequence[Path]) -> None:
 
 
 def print_comparison(comparison: Comparison, page: Path, *, conditions: bool = True) -> None:
-    """Print which row to take, the table, what qualifies its figures, and its page.
+    """Print which candidate to take, the table, what qualifies its figures, and its page.
 
     With `conditions` it also prints what all figures depend on.
     """
-    rows, shown, choice = comparison.rows, comparison.table(), comparison.choice
+    candidates, shown, choice = comparison.candidates, comparison.table(), comparison.choice
     say("\n" + "\n".join(verdict_of(comparison).lines()))
     bold = choice.chosen if choice else None
-    say(table(shown.columns, shown.rows, ["row"], bold=bold, first=FIRST))
-    blocks = next((row.to_flat.blocks for row in rows if row.to_flat), None)
+    say(table(shown.columns, shown.rows, ["candidate"], bold=bold, first=FIRST))
+    blocks = next((candidate.to_flat.blocks for candidate in candidates if candidate.to_flat), None)
     lines: Facts = []
-    if any(row.at_epoch_limit for row in rows):
+    if any(candidate.at_epoch_limit for candidate in candidates):
         lines.append(("*", "stopped at the limit of epochs, while validation was still falling"))
     lines += [(SAMPLED, sentence) for sentence in comparison.samples()]
-    if any(row.perplexity["test"].sd is not None for row in rows):
+    if any(candidate.perplexity["test"].sd is not None for candidate in candidates):
         lines.append(
             ("±", f"sample standard deviation over {plural(len(comparison.seeds), 'seed')}")
         )

@@ -10,15 +10,15 @@ from hstree_cli.tables import facts, table
 from hstree_cli.terminal import say, showing_progress
 
 if TYPE_CHECKING:
+    from hstree.experiments.candidate import Candidate
     from hstree.experiments.compare import Plan
-    from hstree.experiments.row import Row
 
-ROWS_HELP = (
-    f'{opt.ROW_HELP}, several models ("2 x flat"), an n-gram model (kn5), or a set: trees, '
+CANDIDATES_HELP = (
+    f'{opt.CANDIDATE_HELP}, several models ("2 x flat"), an n-gram model (kn5), or a set: trees, '
     "approximations."
 )
 DEMO_CORPUS, DEMO_MIN_COUNT = "builtin:python", 5
-DEMO_ROWS = ("huffman", "gmm", "classes", "flat", "kn3")
+DEMO_CANDIDATES = ("huffman", "gmm", "classes", "flat", "kn3")
 
 
 def demo(
@@ -30,20 +30,21 @@ def demo(
     `hstree compare` for a text of your own.
     """
     check_outputs(Output("-o", output, holds=()), reads=[])
-    say(f"Comparing {', '.join(DEMO_ROWS)} on the text {DEMO_CORPUS}.")
+    say(f"Comparing {', '.join(DEMO_CANDIDATES)} on the text {DEMO_CORPUS}.")
+    from hstree.experiments.candidate import Candidate
     from hstree.experiments.results import Epochs
-    from hstree.experiments.row import Row
 
-    rows = [Row.parse(text) for text in DEMO_ROWS]
+    candidates = [Candidate.parse(text) for text in DEMO_CANDIDATES]
     options = {"stop": Epochs(2), "speed_rounds": 1, "batch_size": 1024}
     reading = {"corpus": DEMO_CORPUS, "min_count": DEMO_MIN_COUNT}
-    _compare(rows, output, reading, options, conditions=False)
+    _compare(candidates, output, reading, options, conditions=False)
 
 
 def compare(
     corpus: opt.CorpusName,
-    rows: Annotated[
-        list[str] | None, argument(metavar="ROW", help=ROWS_HELP, autocompletion=opt.row_names)
+    candidates: Annotated[
+        list[str] | None,
+        argument(metavar="CANDIDATE", help=CANDIDATES_HELP, autocompletion=opt.candidate_names),
     ] = None,
     *,
     output: Annotated[Path, option("--output -o", "Folder for every run and the results.", "DIR")],
@@ -74,24 +75,30 @@ def compare(
 ) -> None:
     """Train the same model with several trees and output layers; compare cost and perplexity.
 
-    Without a row it compares Huffman, mixture and class trees, each with n-gram
+    Without a candidate it compares Huffman, mixture and class trees, each with n-gram
     features, too, sampled softmax, the flat softmax and Kneser-Ney. Without a rule
-    it ends after ten minutes: all rows train equally long from the text on, vectors
-    and building counted, then the better half goes on. The row to use is chosen
+    it ends after ten minutes: all candidates train equally long from the text on, vectors
+    and building counted, then the better half goes on. The candidate to use is chosen
     by validation perplexity.
 
     DIR gets results.json, results.csv, report.html and every run. What is finished
-    there is not done again: an interrupted comparison goes on, and a new row only adds
-    itself; but under --minutes, where rows share the time, all train anew. With a tree
+    there is not done again: an interrupted comparison goes on, and a new candidate only adds
+    itself; but under --minutes, where candidates share the time, all train anew. With a tree
     file and no option that chooses words, the words are its labels.
     """
-    from hstree.experiments.row import parse_rows
+    from hstree.experiments.candidate import parse_candidates
 
     of_step = {"batch_size": batch_size, "learning_rate": learning_rate, "dropout": dropout}
     options = opt.model_options(model, seed, dim=dim, context=context, **of_step)
     stop = opt.stopping_rule(epochs, seconds, minutes)
-    named = parse_rows(rows, options) if rows else None
-    reads = [corpus, valid, test, vocabulary, *(file for row in named or () for file in row.files)]
+    named = parse_candidates(candidates, options) if candidates else None
+    reads = [
+        corpus,
+        valid,
+        test,
+        vocabulary,
+        *(file for candidate in named or () for file in candidate.files),
+    ]
     check_outputs(Output("-o", output, holds=()), reads=reads)
     how = {"lower": lower, "text": text, "vocabulary": vocabulary, "min_count": min_count}
     reading = {"corpus": corpus, "valid": valid, "test": test, **how}
@@ -102,7 +109,7 @@ def compare(
 
 
 def _compare(
-    rows: "list[Row] | None",
+    candidates: "list[Candidate] | None",
     output: Path,
     reading: dict[str, Any],
     options: dict[str, Any],
@@ -112,7 +119,7 @@ def _compare(
     jobs: int | None = None,
     scheduler: str | None = None,
 ) -> None:
-    """Compare rows, write the page after each, and print the results; or print the plan."""
+    """Compare candidates, write the page after each, and print the results; or print the plan."""
     from hstree.experiments.compare import compare as run
     from hstree.experiments.compare import plan_of
     from hstree.report import PAGE, write
@@ -121,12 +128,12 @@ def _compare(
 
     page = output / PAGE
     with showing_progress(folder=output, jobs=jobs, scheduler=scheduler):
-        splits = read_splits(**reading, rows=rows or ())
+        splits = read_splits(**reading, candidates=candidates or ())
         if plan:
-            planned = plan_of(splits, rows, output, **options)
+            planned = plan_of(splits, candidates, output, **options)
         else:
             options["updated"] = lambda so_far: write(so_far, output, page)
-            comparison = run(splits, rows, output, **options)
+            comparison = run(splits, candidates, output, **options)
     if not plan:
         print_comparison(comparison, page, conditions=conditions)
         return
@@ -143,16 +150,17 @@ def _print_plan(plan: "Plan") -> None:
         if planned.most_seconds is not None and planned.most_seconds != planned.seconds:
             seconds += f" to {figure(planned.most_seconds, 1)}"
         state = "finished" if planned.is_finished else "to do"
-        lines.append((job.row.name, str(job.seed), state, seconds))
-    say(table(("row", "seed", "state", "seconds"), lines, ("row", "state")))
+        lines.append((job.candidate.name, str(job.seed), state, seconds))
+    say(table(("candidate", "seed", "state", "seconds"), lines, ("candidate", "state")))
     if plan.rounds:
         rounds = [
-            f"{plural(one.rows, 'row')}, {figure(one.seconds, 1)} s each" for one in plan.rounds
+            f"{plural(one.candidates, 'candidate')}, {figure(one.seconds, 1)} s each"
+            for one in plan.rounds
         ]
         say(f"rounds, from the text on: {'; '.join(rounds)}")
     done = sum(planned.is_finished for planned in plan.jobs.values())
     say(f"{done} of {len(plan.jobs)} jobs are finished; without --plan the others are done")
-    trained = [planned for job, planned in plan.jobs.items() if job.row.is_trained]
+    trained = [planned for job, planned in plan.jobs.items() if job.candidate.is_trained]
     if any(planned.seconds is None for planned in trained):
         say("-: known when the job is finished; --seconds and --minutes bound the seconds")
 
@@ -165,7 +173,7 @@ def report(
     """Write report.html: a self-contained page with a comparison's table, plots and trees.
 
     It opens in any browser and needs no network. A comparison that still runs has a
-    page, too, which names the rows that are pending.
+    page, too, which names the candidates that are pending.
     """
     from hstree.experiments import results
     from hstree.report import PAGE

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from hstree.experiments.results import Comparison
 
 ROUNDS_HELP = (
-    'Rows of the rounds after the first, built from vectors: gmm, "classes cluster_by=vectors" '
+    "Candidates of the rounds after the first, built from vectors: gmm, "
+    '"classes cluster_by=vectors" '
     "(default: gmm); the last is that of all later rounds."
 )
 VECTOR_ENDINGS = (".vec", ".txt", ".bin", ".npy")
@@ -34,8 +35,11 @@ KS = (1, 3, 5)
 
 
 def evaluate(
-    row: Annotated[
-        str, argument(metavar="ROW", help=f"{opt.ROW_HELP}.", autocompletion=opt.row_names)
+    candidate: Annotated[
+        str,
+        argument(
+            metavar="CANDIDATE", help=f"{opt.CANDIDATE_HELP}.", autocompletion=opt.candidate_names
+        ),
     ],
     corpus: opt.CorpusName,
     *,
@@ -65,7 +69,7 @@ def evaluate(
 
     By default, the last 10% of CORPUS's lines are the test split and the 10% before
     them the validation split; with --valid or --test alone, the other is the last
-    10%. A tree's labels are the vocabulary; other rows are over the words of the
+    10%. A tree's labels are the vocabulary; other candidates are over the words of the
     training split. It trains for at most 20 epochs; Ctrl-C keeps the best weights so
     far, and the same command goes on (with --force where these are written).
     `hstree score` scores a saved model.
@@ -73,8 +77,8 @@ def evaluate(
     from hstree._files import cache_folder, hash_of, remove_unused
     from hstree.errors import HstreeError
     from hstree.experiments import results
+    from hstree.experiments.candidate import Candidate, TreeCandidate
     from hstree.experiments.compare import evaluate as train
-    from hstree.experiments.row import Row, TreeRow
     from hstree.models.files import TREE_FILES
     from hstree_cli.inputs import read_splits, refuse_options
     from hstree_cli.results import print_evaluation
@@ -99,8 +103,8 @@ def evaluate(
                 unsaved = None
 
     with showing_progress():
-        one = Row.parse(row)
-        if isinstance(one, TreeRow):
+        one = Candidate.parse(candidate)
+        if isinstance(one, TreeCandidate):
             refuse_options(OF_TREE, vocabulary=vocabulary, min_count=min_count)
         check_outputs(
             Output("--json", json),
@@ -110,9 +114,9 @@ def evaluate(
             force=force,
         )
         ways: dict[str, Any] = {"lower": lower, "text": text, "vocabulary": vocabulary}
-        splits = read_splits(corpus, valid, test, **ways, rows=[one], min_count=min_count)
+        splits = read_splits(corpus, valid, test, **ways, candidates=[one], min_count=min_count)
         texts = [part.record for part in splits]
-        key = hash_of({"row": one.name, "texts": texts, "stop": str(stop), **options})
+        key = hash_of({"candidate": one.name, "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
         evaluation = train(one, splits, stop=stop, folder=work, trained=keep, **options)
     saved = [save] if save is not None and unsaved is None else []
@@ -135,14 +139,15 @@ def _save_mean_vectors(model: Any, train: "Corpus", path: Path) -> None:
 
 def bootstrap(
     corpus: opt.CorpusName,
-    rows: Annotated[
+    candidates: Annotated[
         list[str] | None,
-        argument(metavar="ROW", help=ROUNDS_HELP, autocompletion=opt.builder_names),
+        argument(metavar="CANDIDATE", help=ROUNDS_HELP, autocompletion=opt.builder_names),
     ] = None,
     *,
     output: Annotated[Path, option("--output -o", "Folder for every round.", "DIR")],
     rounds: Annotated[
-        int | None, option("--rounds", "Trees after the first (one for each ROW).", "N", min=1)
+        int | None,
+        option("--rounds", "Trees after the first (one for each CANDIDATE).", "N", min=1),
     ] = None,
     jobs: opt.Jobs = None,
     scheduler: opt.Scheduler = None,
@@ -166,18 +171,18 @@ def bootstrap(
 
     A random tree is trained first; its words' mean predicted vectors make the next
     tree, which is trained in turn. The vectors are those of the best model so far.
-    The rounds are rows of an ordinary comparison in DIR, whose page `hstree report`
+    The rounds are candidates of an ordinary comparison in DIR, whose page `hstree report`
     writes. Finished rounds are not done again.
     """
     from hstree.experiments.bootstrap import bootstrap as rounds_of
-    from hstree.experiments.row import Row
+    from hstree.experiments.candidate import Candidate
     from hstree.report import PAGE
     from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
 
     of_step = {"batch_size": batch_size, "learning_rate": learning_rate, "dropout": dropout}
     options = opt.model_options(model, seed, dim=dim, context=context, **of_step)
-    named = [Row.parse(text) for text in rows or ["gmm"]]
+    named = [Candidate.parse(text) for text in candidates or ["gmm"]]
     reads = [corpus, valid, test, *(file for one in named for file in one.files)]
     check_outputs(Output("-o", output, holds=()), reads=reads)
     so_far: list[Comparison] = []
@@ -201,13 +206,13 @@ def bootstrap(
 
 def embed(
     corpus: opt.CorpusName,
-    row: Annotated[
+    candidate: Annotated[
         str,
         argument(
-            metavar="ROW",
-            help='A row that a text alone makes: huffman, classes, "sampled samples=500" or a tree '
-            "file (default: huffman).",
-            autocompletion=opt.row_names,
+            metavar="CANDIDATE",
+            help='A candidate that a text alone makes: huffman, classes, "sampled samples=500" '
+            "or a tree file (default: huffman).",
+            autocompletion=opt.candidate_names,
         ),
     ] = "huffman",
     *,
@@ -242,7 +247,7 @@ def embed(
     from hstree.data.corpus import Corpus
     from hstree.data.vector_files import check_words
     from hstree.errors import OptionError
-    from hstree.experiments.row import Row, TreeRow
+    from hstree.experiments.candidate import Candidate, TreeCandidate
     from hstree.models import kind_of, new_model
     from hstree.training.trainer import table_of
     from hstree_cli.inputs import read_as, read_vocabulary, refuse_options
@@ -251,16 +256,16 @@ def embed(
     of_step = {"batch_size": batch_size, "learning_rate": learning_rate}
     options = opt.model_options(model, seed, dim=dim, **of_step, **rule)
     kind = kind_of(options).model
-    one = Row.parse(row)
+    one = Candidate.parse(candidate)
     if kind.is_language_model:
         raise OptionError(
-            f"--model {options['model']} is a language model; `hstree evaluate ROW CORPUS "
+            f"--model {options['model']} is a language model; `hstree evaluate CANDIDATE CORPUS "
             "--vectors-out FILE` writes its vectors"
         )
     if one.source is not None or not one.is_trained or one.models > 1:
-        instead = 'give one row, such as "huffman"'
+        instead = 'give one candidate, such as "huffman"'
         if one.source is not None and one.models == 1:
-            tree = f"`hstree build --method '{one.tree_row}' VECTORS -o tree.json`"
+            tree = f"`hstree build --method '{one.tree_candidate}' VECTORS -o tree.json`"
             instead = f"{tree}, then name tree.json in its place"
         raise OptionError(f"{one} is not one layer that a text alone makes; {instead}")
     reads = [corpus, vocabulary, *one.files]
@@ -268,7 +273,7 @@ def embed(
     with showing_progress():
         how: dict[str, Any] = {"lower": lower, "text": as_text}
         choice: dict[str, Any] = {"min_count": min_count, "max_size": max_size}
-        if isinstance(one, TreeRow):
+        if isinstance(one, TreeCandidate):
             others = {"min_count": min_count, "max_size": max_size}
             refuse_options(OF_TREE, vocabulary=vocabulary, **others)
             text = read_as(one.tree.labels, corpus, **how)

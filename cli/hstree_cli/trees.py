@@ -32,7 +32,7 @@ METHOD_HELP = 'Method with its options, as in "gmm epsilon=0.4"; `hstree methods
 
 
 def _all_names() -> list[str]:
-    return list(dict.fromkeys([*opt.row_names(), *opt.model_names()]))
+    return list(dict.fromkeys([*opt.candidate_names(), *opt.model_names()]))
 
 
 def methods(
@@ -41,15 +41,15 @@ def methods(
         argument(metavar="NAME", help="What to describe in full.", autocompletion=_all_names),
     ] = None,
 ) -> None:
-    """List all that stands in a row, and models; describe some with all options.
+    """List all builders, layers and models; describe some with all options.
 
-    A row is a builder, a builder with a layer over its tree ("gmm + ngrams"), an
+    A candidate is a builder, a builder with a layer over its tree ("gmm + ngrams"), an
     output layer over words, or an n-gram model. Options follow as key=value.
     """
     from hstree._options import suggestion
     from hstree.builders.registry import BUILDERS
     from hstree.errors import OptionError
-    from hstree.experiments.row import SETS, Row, rows_of_set
+    from hstree.experiments.candidate import SETS, Candidate, candidates_in_set
     from hstree.layers import LAYERS
     from hstree.models import MODELS, config_of
 
@@ -63,10 +63,12 @@ def methods(
             _description(title, kind.get(name)) for title, kind in kinds.items() if name in kind
         ]
         if name in SETS:
-            rows = [(4, str(row)) for row in rows_of_set(name, config_of({}))]
-            described = [_entry(name, "Set of rows", [(2, SETS[name]), *rows])]
+            candidates = [
+                (4, str(candidate)) for candidate in candidates_in_set(name, config_of({}))
+            ]
+            described = [_entry(name, "Set of candidates", [(2, SETS[name]), *candidates])]
         elif re.fullmatch(r"kn\d+", name):
-            described = [_entry(name, "N-gram model", [(2, Row.parse(name).summary)])]
+            described = [_entry(name, "N-gram model", [(2, Candidate.parse(name).summary)])]
         elif not described:
             hint = suggestion(name, _all_names())
             raise OptionError(f"there is no {name!r}; {hint}`hstree methods` lists all")
@@ -77,8 +79,8 @@ def methods(
         say(f"\n{title}")
         say(facts([(f"  {name}", one.summary) for name, one in kind.all().items()]))
     say("\nN-gram models")
-    say(facts([("  kn2 to kn7", "Kneser-Ney models of the last words, which are rows.")]))
-    say("\nSets of rows")
+    say(facts([("  kn2 to kn7", "Kneser-Ney models of the last words, which are candidates.")]))
+    say("\nSets of candidates")
     say(facts([(f"  {name}", sentence) for name, sentence in SETS.items()]))
     for kind in kinds.values():
         for reason in kind.broken().values():

@@ -1,9 +1,9 @@
-"""Comparison of rows: the same model trained with each, under the same stopping rule.
+"""Comparison of candidates: the same model trained with each, under the same stopping rule.
 
-Every row gets the same text in the same order, starting vectors and schedule, so that what differs
-is the output layer. `hstree.experiments.run` keeps finished jobs, so that a comparison goes on
-where it stopped, and a new row costs only its own training; by halving, where rows share the time,
-all train anew with it.
+Every candidate gets the same text in the same order, starting vectors and schedule, so that what
+differs is the output layer. `hstree.experiments.run` keeps finished jobs, so that a comparison goes
+on where it stopped, and a new candidate costs only its own training; by halving, where candidates
+share the time, all train anew with it.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from hstree.data.text_score import perplexity, unigram_score
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, OptionError
 from hstree.experiments import results, speed
+from hstree.experiments.candidate import Candidate, Job, TreeCandidate
 from hstree.experiments.parallel import jobs_done
 from hstree.experiments.results import (
+    CandidateResult,
     Comparison,
     Epochs,
     Halving,
     JobResult,
-    RowResult,
     Seconds,
     Stop,
 )
-from hstree.experiments.row import Job, Row, TreeRow
 from hstree.experiments.run import ALL, MODEL, NLL, Held, NotFinishedError, Runner
 from hstree.experiments.significance import Ratio, paired_ratio
 from hstree.kernels import backend_name
@@ -61,10 +61,10 @@ from hstree.tree.statistics import tree_statistics
 _SHARE = 0.75
 #: Fraction of the time of all jobs that scoring all held-out tokens may take.
 _SCORING_SHARE = 0.1
-#: Share of these minutes that measuring speeds may take, and seconds of one row's turn in it.
+#: Share of these minutes that measuring speeds may take, and seconds of one candidate's turn in it.
 _SPEEDS_SHARE, _TURN = 1 / 4, 2.0
-#: Fewest seconds of a row's first round, and most models of the last; how many times the seconds of
-#: the round before it another one has at least.
+#: Fewest seconds of a candidate's first round, and most models of the last; how many times the
+#: seconds of the round before it another one has at least.
 _LEAST, _LAST, _LEAST_MORE = 0.5, 2, 1.1
 #: Seconds that writing the results of an unfinished comparison may take, and beside these the share
 #: of all its time.
@@ -79,7 +79,7 @@ _MOST_WORDS, _CONTEXTS, _BEFORE, _TRIED = 10, 2, 6, 50
 
 def compare(
     text: Any,
-    rows: Iterable[Row | str | Tree] | None,
+    candidates: Iterable[Candidate | str | Tree] | None,
     folder: str | os.PathLike[str],
     *,
     stop: Stop | None = None,
@@ -99,29 +99,29 @@ def compare(
     text : Splits, Corpus, or what `Corpus.of` takes
         Splits over one vocabulary, or a text to split by `Splits.of`. Trees are built from
         the training split alone.
-    rows : iterable of str, Row or Tree, optional
-        Rows as `Row.parse` reads them: "huffman", "gmm epsilon=0.4", "classes + ngrams",
-        "2 x flat", "kn5", a tree's file, or a named set, "trees" or "approximations"; by default
-        `hstree.experiments.row.DEFAULT`.
+    candidates : iterable of str, Candidate or Tree, optional
+        Candidates as `Candidate.parse` reads them: "huffman", "gmm epsilon=0.4", "classes +
+        ngrams", "2 x flat", "kn5", a tree's file, or a named set, "trees" or "approximations"; by
+        default `hstree.experiments.candidate.DEFAULT`.
     folder : path
         Made if it is missing; locked during the comparison. Gets ``trees``, ``runs``,
         ``words.tsv``, ``results.json`` and ``results.csv``.
     stop : Epochs, Seconds or Halving, optional
-        When trainings stop; ten minutes by halving by default. Where the time is bounded, rows are
-        scored on the first 50,000 tokens of a split, and at the end on all of them as far as that
-        takes a tenth of the time: the rows that trained longest first.
+        When trainings stop; ten minutes by halving by default. Where the time is bounded,
+        candidates are scored on the first 50,000 tokens of a split, and at the end on all of them
+        as far as that takes a tenth of the time: the candidates that trained longest first.
     seeds : int, default 1
         Number of random states, from `random_state` on. Each has its own random trees, starting
-        vectors and order of the text, the same for all rows.
+        vectors and order of the text, the same for all candidates.
     speed_rounds : int, default 3
-        Number of turns of each row in which speeds are measured; 0 for none. Rows of an earlier
-        comparison in the folder keep the speeds that were measured then.
+        Number of turns of each candidate in which speeds are measured; 0 for none. Candidates of an
+        earlier comparison in the folder keep the speeds that were measured then.
     only : bool, default False
-        Whether to leave out the other rows of a comparison that the folder holds.
+        Whether to leave out the other candidates of a comparison that the folder holds.
     force : bool, default False
         Whether to replace a comparison of another text, model or rule that the folder holds.
     updated : callable, optional
-        Called with the comparison so far when its files have got another row.
+        Called with the comparison so far when its files have got another candidate.
     n_jobs : int, optional
         Number of jobs at a time, in other processes; -1 for all cores. By default 1, or what an
         ambient ``joblib.parallel_config`` says, which may also name a cluster. Each job has its
@@ -139,7 +139,7 @@ def compare(
     Raises
     ------
     OptionError
-        Before anything is trained, for an invalid row or option.
+        Before anything is trained, for an invalid candidate or option.
     InputError
         Likewise when a tree is over other words than the text's vocabulary, the folder holds a
         comparison of another text, model or rule, or another process works in it.
@@ -148,11 +148,11 @@ def compare(
 
     Examples
     --------
-    >>> rows = ["huffman", "gmm epsilon=0.4", "flat", "kn5"]
-    >>> compare(corpus, rows, "which", stop=hstree.Epochs(3)).best.name    # doctest: +SKIP
+    >>> candidates = ["huffman", "gmm epsilon=0.4", "flat", "kn5"]
+    >>> compare(corpus, candidates, "which", stop=hstree.Epochs(3)).best.name    # doctest: +SKIP
     'gmm epsilon=0.4'
     """
-    runner, began = Runner.of(text, rows, folder, stop, seeds, options), time.perf_counter()
+    runner, began = Runner.of(text, candidates, folder, stop, seeds, options), time.perf_counter()
     with locked(runner.home), runner.backend(), ExitStack() as stack:
         runner = runner.with_kept(only=only, force=force)
         runner.splits.train.counted_vocabulary().save(runner.home / results.WORDS)
@@ -162,23 +162,27 @@ def compare(
             speed_rounds = _speed_rounds(runner, speed_rounds)
         with limited_threads(threads_of_job(n_jobs)):
             if isinstance(runner.stop, Halving):
-                with progress.task("all rows", runner.stop.total_seconds, "seconds"):
+                with progress.task("all candidates", runner.stop.total_seconds, "seconds"):
                     finalists = _halve(table, began, speed_rounds)
             else:
-                finalists = [row for row in runner.rows if row.is_trained]
-                table.finish(runner.rows, runner.first_seconds)
-            jobs = {row.name: runner.jobs_of(row)[0][0] for row in runner.rows if row.is_trained}
-            keys = {job.row.name: table.done[name][0][0].key for name, job in jobs.items()}
+                finalists = [candidate for candidate in runner.candidates if candidate.is_trained]
+                table.finish(runner.candidates, runner.first_seconds)
+            jobs = {
+                candidate.name: runner.jobs_of(candidate)[0][0]
+                for candidate in runner.candidates
+                if candidate.is_trained
+            }
+            keys = {job.candidate.name: table.done[name][0][0].key for name, job in jobs.items()}
             table.score_all(finalists)
-        models = {job.row.name: runner.folder(job) / MODEL for job in jobs.values()}
+        models = {job.candidate.name: runner.folder(job) / MODEL for job in jobs.values()}
         file = runner.home / speed.FILE
         kept = speed.kept_speeds(file, keys, models, runner.splits, speed_rounds)
         # Several models are as fast as one of them by their number; together they have no top k.
         table.speeds = {
             measure: {
-                row.name: [one / row.models for one in rounds[row.single.name]]
-                for row in runner.rows
-                if row.single.name in rounds and (row.models == 1 or measure != "top_k")
+                candidate.name: [one / candidate.models for one in rounds[candidate.single.name]]
+                for candidate in runner.candidates
+                if candidate.single.name in rounds and (candidate.models == 1 or measure != "top_k")
             }
             for measure, rounds in kept.items()
         }
@@ -206,9 +210,9 @@ class PlannedJob:
 
 
 class PlannedRound(NamedTuple):
-    """A round of halving: its number of rows, and the seconds of each from the text."""
+    """A round of halving: its number of candidates, and the seconds of each from the text."""
 
-    rows: int
+    candidates: int
     seconds: float
 
 
@@ -222,7 +226,7 @@ class Plan:
 
 def plan_of(
     text: Any,
-    rows: Iterable[Row | str | Tree] | None,
+    candidates: Iterable[Candidate | str | Tree] | None,
     folder: str | os.PathLike[str],
     *,
     stop: Stop | None = None,
@@ -237,23 +241,23 @@ def plan_of(
 
     Parameters and errors are those of `compare`.
     """
-    runner = Runner.of(text, rows, folder, stop, seeds, options)
+    runner = Runner.of(text, candidates, folder, stop, seeds, options)
     runner, last = runner.with_kept(only=only, force=force), dict[str, float]()
     rounds: list[PlannedRound] = []
     if isinstance(runner.stop, Halving):
         kept = _rounds_in(runner, n_parallel(n_jobs)).rounds
         if kept:
             runner = replace(runner, first_seconds=kept[0].seconds)
-            last = {row: one.seconds for one in kept for row in one.rows}
+            last = {candidate: one.seconds for one in kept for candidate in one.candidates}
         speed_rounds = _speed_rounds(runner, speed_rounds)
         rounds = _planned_rounds(runner, kept, n_parallel(n_jobs), speed_rounds)
     reader, jobs = replace(runner, makes=False), dict[Job, PlannedJob]()
     # on which bounded trainings depend
     with limited_threads(threads_of_job(n_jobs)), runner.backend():
-        for row in runner.rows:
-            for job in runner.all_jobs(row):
+        for candidate in runner.candidates:
+            for job in runner.all_jobs(candidate):
                 try:
-                    done = reader.run(job, seconds=last.get(row.name, runner.first_seconds))
+                    done = reader.run(job, seconds=last.get(candidate.name, runner.first_seconds))
                 except NotFinishedError:
                     jobs[job] = _planned_job(runner, job, rounds)
                 else:
@@ -264,7 +268,7 @@ def plan_of(
 
 def _planned_job(runner: Runner, job: Job, rounds: Sequence[PlannedRound]) -> PlannedJob:
     """Return the plan of a job that is to do."""
-    if not job.row.is_trained:
+    if not job.candidate.is_trained:
         return PlannedJob(False, None)
     if rounds:
         return PlannedJob(False, rounds[0].seconds, rounds[-1].seconds)
@@ -273,7 +277,7 @@ def _planned_job(runner: Runner, job: Job, rounds: Sequence[PlannedRound]) -> Pl
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A trained model, and the comparison of its one row.
+    """A trained model, and the comparison of its one candidate.
 
     Attributes
     ----------
@@ -291,18 +295,18 @@ class Evaluation:
     interrupted: bool
 
     @property
-    def row(self) -> RowResult:
-        """The figures of the row."""
-        return self.comparison.rows[0]
+    def candidate(self) -> CandidateResult:
+        """The figures of the candidate."""
+        return self.comparison.candidates[0]
 
     @property
     def perplexity(self) -> float | None:
         """Test perplexity."""
-        return self.row.test
+        return self.candidate.test
 
 
 def evaluate(
-    row: Row | str | Tree,
+    candidate: Candidate | str | Tree,
     text: Any,
     *,
     stop: Stop | None = None,
@@ -310,11 +314,13 @@ def evaluate(
     trained: Callable[[Model[Any]], object] | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Train a model with one output layer and score it: a comparison of one row, without speeds.
+    """Train and score a model with one output layer: a comparison of one candidate.
+
+    No speeds are measured.
 
     Parameters
     ----------
-    row : str, Row or Tree
+    candidate : str, Candidate or Tree
         As `compare` takes them; not several models, nor an n-gram model.
     text : Splits, Corpus, or what `Corpus.of` takes
     stop : Epochs or Seconds, optional
@@ -334,12 +340,14 @@ def evaluate(
     """
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="hstree-") as temporary:
-            return evaluate(row, text, stop=stop, folder=temporary, trained=trained, **options)
-    one = Row.parse(row)
+            return evaluate(
+                candidate, text, stop=stop, folder=temporary, trained=trained, **options
+            )
+    one = Candidate.parse(candidate)
     if one.models > 1 or not one.is_trained:
         raise OptionError(f"{one} is not one model to train; compare takes it")
     splits = Splits.of(text)
-    if isinstance(one, TreeRow):  # its labels are the vocabulary
+    if isinstance(one, TreeCandidate):  # its labels are the vocabulary
         of_tree: dict[str, object] = {"kind": "tree", "sha256": one.tree.sha256}
         words = Vocabulary(one.tree.labels, [0] * one.tree.n_labels, source=of_tree)
         splits = Splits(*(part.with_vocabulary(words) for part in splits))
@@ -363,16 +371,16 @@ def evaluate(
 
 def _speed_rounds(runner: Runner, speed_rounds: int) -> int:
     """Return the number of turns of speeds by halving: one at least, more while there is time."""
-    turn = _TURN * max(1, sum(row.is_trained for row in runner.rows))
+    turn = _TURN * max(1, sum(candidate.is_trained for candidate in runner.candidates))
     turns = int(_SPEEDS_SHARE * (runner.stop.total_seconds or 0.0) / turn)
     return min(speed_rounds, max(1, turns))
 
 
 class _Round(results.Figures, frozen=True):
-    """A round of halving: rows that train until some seconds from the text, and their scores."""
+    """A round of halving: its candidates, their seconds from the text, and their scores."""
 
     seconds: results.Positive
-    rows: list[str]
+    candidates: list[str]
     valid: dict[str, float] = msgspec.field(default_factory=dict)
 
 
@@ -387,49 +395,53 @@ class _Rounds(results.Figures, frozen=True):
     rounds: list[_Round] = msgspec.field(default_factory=list)
 
 
-def _halve(table: Table, began: float, speed_rounds: int) -> list[Row]:
-    """Train all rows equally long, then the better half twice as long, until two are left.
+def _halve(table: Table, began: float, speed_rounds: int) -> list[Candidate]:
+    """Train all candidates equally long, then the better half twice as long, until two are left.
 
-    It ends earlier where scoring leaves no time for another round. The halves are of models: rows
-    of one or several of the same share trainings, and go on together. Rounds are kept in
-    ``rounds.json``, so that the same comparison goes on with the same seconds. Returns the rows of
-    the last round.
+    It ends earlier where scoring leaves no time for another round. The halves are of models:
+    candidates of one or several of the same share trainings, and go on together. Rounds are kept in
+    ``rounds.json``, so that the same comparison goes on with the same seconds. Returns the
+    candidates of the last round.
     """
     runner, n_jobs = table.runner, n_parallel(table.how["n_jobs"])
     file, rounds = runner.home / "rounds.json", _rounds_in(runner, n_jobs)
-    active = [row for row in runner.rows if row.is_trained]
-    total, seconds, title = runner.stop.total_seconds or 0.0, 0.0, "rows"
+    active = [candidate for candidate in runner.candidates if candidate.is_trained]
+    total, seconds, title = runner.stop.total_seconds or 0.0, 0.0, "candidates"
     reserve = _reserve(runner, speed_rounds)
-    table.finish(row for row in runner.rows if not row.is_trained)
+    table.finish(candidate for candidate in runner.candidates if not candidate.is_trained)
     for number in itertools.count() if active else ():
         if number == len(rounds.rounds):
             left = max(total - (time.perf_counter() - began) - reserve, 0.0)
             target = _next_seconds(runner, active, seconds, left, n_jobs)
-            rounds.rounds.append(_Round(target, [row.name for row in active]))
+            rounds.rounds.append(_Round(target, [candidate.name for candidate in active]))
             results.write_kept(file, rounds)
         this = rounds.rounds[number]
-        is_last = this.seconds == seconds or len({row.single for row in active}) <= _LAST
+        is_last = (
+            this.seconds == seconds or len({candidate.single for candidate in active}) <= _LAST
+        )
         seconds = this.seconds
         table.runner = runner = replace(runner, first_seconds=rounds.rounds[0].seconds)
         n_rounds = number + (1 if is_last else _n_rounds(active))
-        title = f"round {number + 1} of {n_rounds}, {seconds:,.0f} s a row"
+        title = f"round {number + 1} of {n_rounds}, {seconds:,.0f} s a candidate"
         if is_last:
             break
-        waiting = [row for row in active if row.name not in this.valid]
+        waiting = [candidate for candidate in active if candidate.name not in this.valid]
         started, n_trained = time.perf_counter(), 0
-        for row, scores in table.together(waiting, title=title, step="advance", seconds=seconds):
-            this.valid[row.name] = statistics.fmean(scores)
+        for candidate, scores in table.together(
+            waiting, title=title, step="advance", seconds=seconds
+        ):
+            this.valid[candidate.name] = statistics.fmean(scores)
             results.write_kept(file, rounds)
             n_trained += len(scores)
         # What is not training, validation above all, comes again at the end.
         spent = time.perf_counter() - started - n_trained * seconds / n_jobs
         reserve += max(0.0, spent) if number == 0 else 0.0
-        ranked = sorted(active, key=lambda row: this.valid[row.name])
-        models = list(dict.fromkeys(row.single for row in ranked))
+        ranked = sorted(active, key=lambda candidate: this.valid[candidate.name])
+        models = list(dict.fromkeys(candidate.single for candidate in ranked))
         better = models[: math.ceil(len(models) / 2)]
-        worse = [row for row in ranked if row.single not in better]
+        worse = [candidate for candidate in ranked if candidate.single not in better]
         table.finish(worse, seconds, title=f"scoring after round {number + 1} of {n_rounds}")
-        active = [row for row in ranked if row.single in better]
+        active = [candidate for candidate in ranked if candidate.single in better]
     table.finish(active, seconds, title=title)
     return active
 
@@ -437,8 +449,8 @@ def _halve(table: Table, began: float, speed_rounds: int) -> list[Row]:
 def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
     """Return the rounds that the folder keeps of the same comparison; none without them.
 
-    Warns where they are of other rows, with which these would share the time otherwise. Raises
-    OptionError when the minutes are too few for the first round.
+    Warns where they are of other candidates, with which these would share the time otherwise.
+    Raises OptionError when the minutes are too few for the first round.
     """
     key = hash_of(
         {
@@ -450,23 +462,27 @@ def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
     )
     valid_tokens = len(runner.sample.valid)
     kept = results.kept_struct(runner.home / "rounds.json", _Rounds)
-    rows = [row for row in runner.rows if row.is_trained]
+    candidates = [candidate for candidate in runner.candidates if candidate.is_trained]
     before = kept.rounds if kept is not None and kept.key == key else []
-    differ = sorted({row.name for row in rows} ^ set(before[0].rows)) if before else []
+    differ = (
+        sorted({candidate.name for candidate in candidates} ^ set(before[0].candidates))
+        if before
+        else []
+    )
     if before and not differ:
         return _Rounds(key, valid_tokens, before)
-    steps, total = _n_steps(runner, rows, 0.0, n_jobs), runner.stop.total_seconds
+    steps, total = _n_steps(runner, candidates, 0.0, n_jobs), runner.stop.total_seconds
     needed = _LEAST * steps / (_SHARE * (1 - _SPEEDS_SHARE))
     if total is not None and total < needed:
         raise OptionError(
-            f"{total / 60:g} minutes are too few for {plural(len(rows), 'row')}; give "
-            f"{math.ceil(needed / 0.6) / 100:g} or more, or fewer rows"
+            f"{total / 60:g} minutes are too few for {plural(len(candidates), 'candidate')}; give "
+            f"{math.ceil(needed / 0.6) / 100:g} or more, or fewer candidates"
         )
     if differ:
         warnings.warn(
-            f"the rows share {total:g} s, so that other rows ("
+            f"the candidates share {total:g} s, so that other candidates ("
             f"{', '.join(differ)}) change the seconds of each: all train anew; "
-            "under a rule of seconds or epochs a new row only adds itself",
+            "under a rule of seconds or epochs a new candidate only adds itself",
             stacklevel=2,
         )
     return _Rounds(key, valid_tokens)
@@ -475,7 +491,7 @@ def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
 def _reserve(runner: Runner, speed_rounds: int) -> float:
     """Return the seconds of all that measuring speeds and scoring all held-out tokens may take."""
     total = runner.stop.total_seconds or 0.0
-    n_trained = sum(row.is_trained for row in runner.rows)
+    n_trained = sum(candidate.is_trained for candidate in runner.candidates)
     reserve = min(_TURN * speed_rounds * n_trained, _SPEEDS_SHARE * total)
     return reserve + _SCORING_SHARE * total if runner.is_sampling else reserve
 
@@ -484,7 +500,7 @@ def _planned_rounds(
     runner: Runner, kept: Sequence[_Round], n_jobs: int, speed_rounds: int
 ) -> list[PlannedRound]:
     """Return the rounds that are kept, and those to come if nothing but training takes time."""
-    active = [row for row in runner.rows if row.is_trained]
+    active = [candidate for candidate in runner.candidates if candidate.is_trained]
     left = max((runner.stop.total_seconds or 0.0) - _reserve(runner, speed_rounds), 0.0)
     rounds: list[PlannedRound] = []
     seconds = 0.0
@@ -496,43 +512,43 @@ def _planned_rounds(
             n_trained = len(runner.all_jobs(*active))
             left = max(left - math.ceil(n_trained / n_jobs) * (target - seconds), 0.0)
         rounds.append(PlannedRound(len(active), target))
-        models = list(dict.fromkeys(row.single for row in active))
+        models = list(dict.fromkeys(candidate.single for candidate in active))
         if target == seconds or len(models) <= _LAST:
             break
         seconds = target
-        # which rows go on is not known yet
+        # which candidates go on is not known yet
         better = models[: math.ceil(len(models) / 2)]
-        active = [row for row in active if row.single in better]
+        active = [candidate for candidate in active if candidate.single in better]
     return rounds
 
 
 def _next_seconds(
-    runner: Runner, active: Sequence[Row], seconds: float, left: float, n_jobs: int
+    runner: Runner, active: Sequence[Candidate], seconds: float, left: float, n_jobs: int
 ) -> float:
-    """Return the seconds of each row of the next round, of the seconds that are left for all.
+    """Return the seconds of each candidate of the next round, of the seconds that are left for all.
 
-    As much again as before, so that a row's seconds double; less where the rounds to come would
-    take more than what is left, of which the first takes its share. The same as before where what
-    takes minutes beside training, scoring above all, leaves no time for it.
+    As much again as before, so that a candidate's seconds double; less where the rounds to come
+    would take more than what is left, of which the first takes its share. The same as before where
+    what takes minutes beside training, scoring above all, leaves no time for it.
     """
     step = left / _n_steps(runner, active, seconds, n_jobs)
     target = max(seconds + (min(step, seconds) if seconds else _SHARE * step), _LEAST)
     return seconds if target < _LEAST_MORE * seconds else target
 
 
-def _n_rounds(active: Sequence[Row]) -> int:
-    """Return the number of rounds until the models of these rows are halved to the last ones."""
-    models, n_rounds = len({row.single for row in active}), 1
+def _n_rounds(active: Sequence[Candidate]) -> int:
+    """Return the number of rounds until the models are halved to the last ones."""
+    models, n_rounds = len({candidate.single for candidate in active}), 1
     while models > _LAST:
         models = math.ceil(models / 2)
         n_rounds += 1
     return n_rounds
 
 
-def _n_steps(runner: Runner, rows: Sequence[Row], done: float, n_jobs: int) -> float:
-    """Return for how many times the next step of a row the rows train in all rounds to come."""
-    models = len({row.single for row in rows})
-    jobs = len(runner.all_jobs(*rows))
+def _n_steps(runner: Runner, candidates: Sequence[Candidate], done: float, n_jobs: int) -> float:
+    """Return the training of all rounds to come, in units of the next step of a candidate."""
+    models = len({candidate.single for candidate in candidates})
+    jobs = len(runner.all_jobs(*candidates))
     units, weight, of_model = math.ceil(jobs / n_jobs), 1 + bool(done), jobs / max(models, 1)
     while models > _LAST:
         models = math.ceil(models / 2)
@@ -541,17 +557,17 @@ def _n_steps(runner: Runner, rows: Sequence[Row], done: float, n_jobs: int) -> f
     return units
 
 
-# The figures of all rows
+# The figures of all candidates
 
 
 @dataclass
 class Table:
-    """Makes the rows of a comparison from finished jobs and measured speeds.
+    """Makes the candidates of a comparison from finished jobs and measured speeds.
 
-    `done` has the results of each finished row by its name, for each seed those of its models,
-    `seconds` those that a row trained for, where its time is bounded, and `speeds` the tokens per
-    second by measure and row; figures that need others are None. `how` has `n_jobs` and
-    `is_shared`, as `compare` takes them.
+    `done` has the results of each finished candidate by its name, for each seed those of its
+    models, `seconds` those that a candidate trained for, where its time is bounded, and `speeds`
+    the tokens per second by measure and candidate; figures that need others are None. `how` has
+    `n_jobs` and `is_shared`, as `compare` takes them.
     """
 
     runner: Runner
@@ -560,46 +576,51 @@ class Table:
     seconds: dict[str, float | None] = field(default_factory=dict)
     speeds: speed.Speeds = field(default_factory=dict)
     how: Mapping[str, Any] = field(default_factory=lambda: {"n_jobs": 1, "is_shared": True})
-    _n_written: int = -1  #: number of finished rows in the results that this has written
+    _n_written: int = -1  #: number of finished candidates in the results that this has written
     _began: float = field(default_factory=time.monotonic)
     _writing_seconds: float = 0.0  #: that writing results has taken
     _nlls: dict[tuple[str, Held], list[Float64]] = field(default_factory=dict)
     _of_trees: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def finish(
-        self, rows: Iterable[Row], seconds: float | None = None, title: str = "rows"
+        self,
+        candidates: Iterable[Candidate],
+        seconds: float | None = None,
+        title: str = "candidates",
     ) -> None:
-        """Do the jobs of rows; write the results so far when a row is finished that was not before.
+        """Do the jobs of candidates; write the results so far after each that is new.
 
-        Rows whose jobs the folder keeps are read first. Results are written less often where that
-        takes much of the time.
+        Candidates whose jobs the folder keeps are read first. Results are written less often where
+        that takes much of the time.
         """
-        rows = list(rows)
-        self.seconds |= {row.name: seconds for row in rows}
-        waiting = self._take_kept(rows, seconds)
+        candidates = list(candidates)
+        self.seconds |= {candidate.name: seconds for candidate in candidates}
+        waiting = self._take_kept(candidates, seconds)
         if not waiting:
             return
         if self._n_written < len(self.done):
             self.save()
         with self._budget(waiting, seconds):
-            for row, done in self.together(waiting, title=title, step="run", seconds=seconds):
-                self._add(row, done)
+            for candidate, done in self.together(waiting, title=title, step="run", seconds=seconds):
+                self._add(candidate, done)
                 elapsed = time.monotonic() - self._began
                 may_write = self._writing_seconds < _WRITING_SECONDS + _WRITING_SHARE * elapsed
-                if may_write and len(self.done) < len(self.runner.rows):
+                if may_write and len(self.done) < len(self.runner.candidates):
                     self.save()
 
-    def _budget(self, rows: Sequence[Row], seconds: float | None) -> AbstractContextManager[object]:
-        """Show the time of all jobs of rows, where each has its own seconds."""
+    def _budget(
+        self, candidates: Sequence[Candidate], seconds: float | None
+    ) -> AbstractContextManager[object]:
+        """Show the time of all jobs of candidates, where each has its own seconds."""
         if seconds is None or not isinstance(self.runner.stop, Seconds):
             return nullcontext()
-        jobs = [job for job in self.runner.all_jobs(*rows) if job.row.is_trained]
+        jobs = [job for job in self.runner.all_jobs(*candidates) if job.candidate.is_trained]
         n_turns = math.ceil(len(jobs) / n_parallel(self.how["n_jobs"]))
-        return progress.task("all rows", n_turns * seconds, "seconds")
+        return progress.task("all candidates", n_turns * seconds, "seconds")
 
     @contextmanager
     def saved_when_interrupted(self) -> Iterator[None]:
-        """Write the results of all finished rows when an exception or Ctrl-C ends the body."""
+        """Write the results of all finished candidates when an exception ends the body."""
         try:
             yield
         except BaseException:
@@ -610,94 +631,103 @@ class Table:
                     self.save()
             raise
 
-    def _take_kept(self, rows: Sequence[Row], seconds: float | None) -> list[Row]:
-        """Take the results of rows whose jobs are all finished in the folder; return the others."""
+    def _take_kept(self, candidates: Sequence[Candidate], seconds: float | None) -> list[Candidate]:
+        """Take the results of candidates that are finished in the folder; return the others."""
         reader, waiting = replace(self.runner, makes=False), []
-        with progress.task("reading finished jobs", len(rows), "rows") as bar:
-            for row in rows:
+        with progress.task("reading finished jobs", len(candidates), "candidates") as bar:
+            for candidate in candidates:
                 bar.advance()
                 try:
-                    jobs = self.runner.all_jobs(row)
-                    self._add(row, [reader.run(job, seconds=seconds) for job in jobs])
+                    jobs = self.runner.all_jobs(candidate)
+                    self._add(candidate, [reader.run(job, seconds=seconds) for job in jobs])
                 except NotFinishedError:
-                    waiting.append(row)
+                    waiting.append(candidate)
         return waiting
 
-    def _add(self, row: Row, done: Sequence[JobResult]) -> None:
-        """Add a finished row: the results of its jobs, for each seed those of its models."""
-        starts = range(0, len(done), row.models)
-        self.done[row.name] = [list(done[i : i + row.models]) for i in starts]
+    def _add(self, candidate: Candidate, done: Sequence[JobResult]) -> None:
+        """Add a finished candidate: the results of its jobs, for each seed those of its models."""
+        starts = range(0, len(done), candidate.models)
+        self.done[candidate.name] = [list(done[i : i + candidate.models]) for i in starts]
 
-    def score_all(self, finalists: Sequence[Row]) -> None:
-        """Score rows on all held-out tokens where jobs scored a sample and the time allows it.
+    def score_all(self, finalists: Sequence[Candidate]) -> None:
+        """Score candidates on all held-out tokens where the time allows it.
 
+        Others keep the scores of the sample.
         The results take the place of those of the sample.
         """
-        rows = self._rows_in_time(finalists) if self.runner.is_sampling else []
-        if rows and 0 <= self._n_written < len(self.done):
+        candidates = self._candidates_in_time(finalists) if self.runner.is_sampling else []
+        if candidates and 0 <= self._n_written < len(self.done):
             self.save()
-        # rows that trained equally long go together
-        for seconds in dict.fromkeys(self.seconds[row.name] for row in rows):
-            alike = [row for row in rows if self.seconds[row.name] == seconds]
-            for row, done in self.together(
+        # candidates that trained equally long go together
+        for seconds in dict.fromkeys(self.seconds[candidate.name] for candidate in candidates):
+            alike = [
+                candidate for candidate in candidates if self.seconds[candidate.name] == seconds
+            ]
+            for candidate, done in self.together(
                 alike, title="scoring all held-out tokens", step="score_all", seconds=seconds
             ):
-                self._add(row, done)
+                self._add(candidate, done)
                 for split in NLL:
-                    self._nlls.pop((row.name, split), None)
+                    self._nlls.pop((candidate.name, split), None)
 
-    def _rows_in_time(self, finalists: Sequence[Row]) -> list[Row]:
-        """Return the rows whose scoring takes at most a tenth of the time of all jobs.
+    def _candidates_in_time(self, finalists: Sequence[Candidate]) -> list[Candidate]:
+        """Return the candidates whose scoring takes at most a tenth of the time of all jobs.
 
-        All of the finalists come first, or none do; then other trained rows, the cheapest first.
+        All of the finalists come first, or none do; then other trained candidates, the cheapest
+        first.
         """
-        runner, trained = self.runner, [row for row in self.runner.rows if row.is_trained]
+        runner, trained = (
+            self.runner,
+            [candidate for candidate in self.runner.candidates if candidate.is_trained],
+        )
 
         # seconds of each job, by the time that its sample took
         cost: dict[Job, float] = {}
-        for row in trained:
-            done = itertools.chain.from_iterable(self.done[row.name])
-            for job, result in zip(runner.all_jobs(row), done, strict=True):
+        for candidate in trained:
+            done = itertools.chain.from_iterable(self.done[candidate.name])
+            for job, result in zip(runner.all_jobs(candidate), done, strict=True):
                 per_token = result.scoring_seconds / max(
                     result.scored.valid + result.scored.test, 1
                 )
                 cost[job] = per_token * (self._all_tokens.valid + self._all_tokens.test)
 
-        def cost_of(rows: Sequence[Row]) -> float:
-            """Return the cost of rows, which may share jobs."""
-            return sum(cost[job] for job in runner.all_jobs(*rows))
+        def cost_of(candidates: Sequence[Candidate]) -> float:
+            """Return the cost of candidates, which may share jobs."""
+            return sum(cost[job] for job in runner.all_jobs(*candidates))
 
         n_budgets = 1 if isinstance(runner.stop, Halving) else len(cost)
         left = _SCORING_SHARE * n_budgets * (runner.stop.total_seconds or 0.0)
-        others = [row for row in trained if row not in finalists]
-        others.sort(key=lambda row: cost_of([row]))
-        rows: list[Row] = []
-        for group in [list(finalists), *([row] for row in others)]:
-            if cost_of([*rows, *group]) > left:
+        others = [candidate for candidate in trained if candidate not in finalists]
+        others.sort(key=lambda candidate: cost_of([candidate]))
+        candidates: list[Candidate] = []
+        for group in [list(finalists), *([candidate] for candidate in others)]:
+            if cost_of([*candidates, *group]) > left:
                 break
-            rows += group
-        return rows
+            candidates += group
+        return candidates
 
     @property
     def _all_tokens(self) -> results.TokenCounts:
         """Numbers of all held-out tokens."""
         return results.TokenCounts(len(self.runner.splits.valid), len(self.runner.splits.test))
 
-    def together(self, rows: Iterable[Row], **step: Any) -> Iterator[tuple[Row, list[Any]]]:
-        """Do a step of the jobs of rows; yield each row with what its jobs return."""
-        jobs_of_row = {row: self.runner.all_jobs(row) for row in rows}
-        rows_of_job: dict[Job, list[Row]] = {}
-        for row, jobs in jobs_of_row.items():
+    def together(
+        self, candidates: Iterable[Candidate], **step: Any
+    ) -> Iterator[tuple[Candidate, list[Any]]]:
+        """Do a step of the jobs of candidates; yield each candidate with what its jobs return."""
+        jobs_by_candidate = {candidate: self.runner.all_jobs(candidate) for candidate in candidates}
+        candidates_by_job: dict[Job, list[Candidate]] = {}
+        for candidate, jobs in jobs_by_candidate.items():
             for job in jobs:
-                rows_of_job.setdefault(job, []).append(row)
-        n_left = {row: len(jobs) for row, jobs in jobs_of_row.items()}
+                candidates_by_job.setdefault(job, []).append(candidate)
+        n_left = {candidate: len(jobs) for candidate, jobs in jobs_by_candidate.items()}
         done: dict[Job, JobResult | float] = {}
-        for job, result in jobs_done(self.runner, rows_of_job, **step, **self.how):
+        for job, result in jobs_done(self.runner, candidates_by_job, **step, **self.how):
             done[job] = result
-            for row in rows_of_job[job]:
-                n_left[row] -= 1
-                if n_left[row] == 0:
-                    yield row, [done[job] for job in jobs_of_row[row]]
+            for candidate in candidates_by_job[job]:
+                n_left[candidate] -= 1
+                if n_left[candidate] == 0:
+                    yield candidate, [done[job] for job in jobs_by_candidate[candidate]]
 
     def save(self, *, words: bool = False) -> Comparison:
         """Write and return all figures so far."""
@@ -705,7 +735,7 @@ class Table:
         comparison = self.comparison(words=words)
         results.save(comparison, self.runner.home)
         comparison = comparison.in_folder(self.runner.home)
-        if self.updated is not None and comparison.rows:
+        if self.updated is not None and comparison.candidates:
             self.updated(comparison)
         self._n_written = len(self.done)
         self._writing_seconds += time.monotonic() - began
@@ -716,12 +746,12 @@ class Table:
         runner, splits = self.runner, self.runner.splits
         vocabulary = splits.train.vocabulary
         parts: dict[SplitName, Corpus] = dict(zip(SPLITS, splits, strict=True))
-        done = [row for row in runner.rows if row.name in self.done]
+        done = [candidate for candidate in runner.candidates if candidate.name in self.done]
         bands = frequency_bands(splits)
-        rows = [self._row(row, done, bands) for row in done]
-        choice = results.choose(rows)
+        candidates = [self._candidate(candidate, done, bands) for candidate in done]
+        choice = results.choose(candidates)
         if choice is not None and choice.rival is not None:
-            by_name = {row.name: row for row in done}
+            by_name = {candidate.name: candidate for candidate in done}
             ratio = self._ratio(by_name[choice.chosen], by_name[choice.rival])
             choice = msgspec.structs.replace(choice, to_rival=ratio)
         test = splits.test.with_vocabulary(vocabulary)
@@ -744,69 +774,76 @@ class Table:
             machine=speed.machine(),
             unigram=unigram if math.isfinite(unigram) else None,
             bands=bands[0],
-            rows=rows,
+            candidates=candidates,
             choice=choice,
-            pending=[row.name for row in runner.rows if row.name not in self.done],
+            pending=[
+                candidate.name for candidate in runner.candidates if candidate.name not in self.done
+            ],
         )
         if words:
             tables = self._words(comparison)
             comparison = msgspec.structs.replace(comparison, words=tables)
         return comparison
 
-    def nlls(self, row: Row, split: Held = "test") -> list[Float64]:
+    def nlls(self, candidate: Candidate, split: Held = "test") -> list[Float64]:
         """Return the nll of every scored token of a split for each seed, of its models' mean."""
-        if (row.name, split) not in self._nlls:
+        if (candidate.name, split) not in self._nlls:
             of_seeds = [
                 [
                     np.load(self._folder(job, result) / NLL[split], allow_pickle=False)
                     for job, result in zip(jobs, done, strict=True)
                 ]
-                for jobs, done in zip(self.runner.jobs_of(row), self.done[row.name], strict=True)
+                for jobs, done in zip(
+                    self.runner.jobs_of(candidate), self.done[candidate.name], strict=True
+                )
             ]
-            self._nlls[row.name, split] = [
+            self._nlls[candidate.name, split] = [
                 nlls[0] if len(nlls) == 1 else mean_probability(nlls) for nlls in of_seeds
             ]
-        return self._nlls[row.name, split]
+        return self._nlls[candidate.name, split]
 
     def _folder(self, job: Job, result: JobResult) -> Path:
         """Return the folder with the scores of a job's result."""
         folder = self.runner.folder(job)
-        is_sampling = self.runner.is_sampling and job.row.is_trained
+        is_sampling = self.runner.is_sampling and job.candidate.is_trained
         return folder / ALL if is_sampling and result.scored == self._all_tokens else folder
 
-    def _ratio(self, row: Row, other: Row) -> Ratio | None:
-        """Compare the perplexities of two rows on the test tokens that both scored."""
-        return paired_ratio(*_common(self.nlls(row), self.nlls(other)))
+    def _ratio(self, candidate: Candidate, other: Candidate) -> Ratio | None:
+        """Compare the perplexities of two candidates on the test tokens that both scored."""
+        return paired_ratio(*_common(self.nlls(candidate), self.nlls(other)))
 
-    def _row(
-        self, row: Row, rows: Sequence[Row], bands: tuple[list[results.Band], Int64]
-    ) -> RowResult:
-        """Return the figures of a row beside all finished ones.
+    def _candidate(
+        self,
+        candidate: Candidate,
+        candidates: Sequence[Candidate],
+        bands: tuple[list[results.Band], Int64],
+    ) -> CandidateResult:
+        """Return the figures of a candidate beside all finished ones.
 
         Ratios are to flat, and to flat with the same layer; a mixture is one with the first n-gram
         model.
         """
-        nlls, of_jobs = self.nlls(row), self._of_jobs(row)
+        nlls, of_jobs = self.nlls(candidate), self._of_jobs(candidate)
         band_of_token = bands[1][: len(nlls[0])]
-        # the test tokens that the row scored
+        # the test tokens that the candidate scored
         splits = self.runner.splits
         scored = splits.test if len(nlls[0]) == len(splits.test) else self.runner.sample.test
         fields: dict[str, Any] = {}
-        for other in rows:
+        for other in candidates:
             if other.is_flat and "to_flat" not in fields:
-                fields["to_flat"] = self._ratio(row, other)
+                fields["to_flat"] = self._ratio(candidate, other)
                 flat, total = self._of_jobs(other)["steps"].total, of_jobs["steps"].total
                 fields["from_text_times_flat"] = flat / total if flat and total else None
-            if other.name == f"flat + {row.layer}" != row.name:
-                fields["like"], fields["to_like"] = other.name, self._ratio(row, other)
-        flat_name = next((other.name for other in rows if other.is_flat), "")
+            if other.name == f"flat + {candidate.layer}" != candidate.name:
+                fields["like"], fields["to_like"] = other.name, self._ratio(candidate, other)
+        flat_name = next((other.name for other in candidates if other.is_flat), "")
         for measure, rounds in self.speeds.items():
-            if row.name in rounds:
+            if candidate.name in rounds:
                 of_flat = self.speeds["nll" if measure == "unnormalised" else measure]
-                fields[measure] = results.Speed.of(rounds[row.name], of_flat.get(flat_name))
-        ngram = next((one for one in rows if not one.is_trained), row)
-        if ngram is not row:
-            valid, other_valid = _common(self.nlls(row, "valid"), self.nlls(ngram, "valid"))
+                fields[measure] = results.Speed.of(rounds[candidate.name], of_flat.get(flat_name))
+        ngram = next((one for one in candidates if not one.is_trained), candidate)
+        if ngram is not candidate:
+            valid, other_valid = _common(self.nlls(candidate, "valid"), self.nlls(ngram, "valid"))
             test, other_test = _common(nlls, self.nlls(ngram))
             weights = [best_weight(nll, other_valid[0]) for nll in valid]
             pairs = zip(weights, test, strict=True)
@@ -816,40 +853,43 @@ class Table:
                 weight=statistics.fmean(weights),
                 test=_spread(mixed).mean,
             )
-        return RowResult(
-            name=row.name,
-            kind=row.kind,
-            method=row.method,
-            summary=row.summary,
-            options=msgspec.to_builtins(row.options, enc_hook=str),
-            layer=row.layer,
-            is_flat=row.is_flat,
-            models=row.models,
-            **self._tree_figures(row),
+        return CandidateResult(
+            name=candidate.name,
+            kind=candidate.kind,
+            method=candidate.method,
+            summary=candidate.summary,
+            options=msgspec.to_builtins(candidate.options, enc_hook=str),
+            layer=candidate.layer,
+            is_flat=candidate.is_flat,
+            models=candidate.models,
+            **self._tree_figures(candidate),
             **of_jobs,
             test_oov=scored.n_oov / len(scored),
             by_band=[_spread(nlls, band_of_token == i).mean for i in range(len(bands[0]))],
             **fields,
         )
 
-    def _of_jobs(self, row: Row) -> dict[str, Any]:
-        """Return the fields of a row that are of its finished jobs, by themselves.
+    def _of_jobs(self, candidate: Candidate) -> dict[str, Any]:
+        """Return the fields of a candidate that are of its finished jobs, by themselves.
 
         The steps are means over the seeds, those of all models of a seed together. Without a bound
         on the time, epochs are counted at the speed that was measured in turns.
         """
-        jobs = self.runner.all_jobs(row)
-        done = [result for of_seed in self.done[row.name] for result in of_seed]
-        nlls, splits = self.nlls(row), self.runner.splits
+        jobs = self.runner.all_jobs(candidate)
+        done = [result for of_seed in self.done[candidate.name] for result in of_seed]
+        nlls, splits = self.nlls(candidate), self.runner.splits
         spreads = {
             name: results.Spread.of([one.perplexity[name] for one in done])
             for name in results.SCORED
         }
-        if row.models > 1:
+        if candidate.models > 1:
             known = splits.test.with_vocabulary(splits.train.vocabulary).ids(slice(None)) >= 0
-            spreads["valid"], spreads["test"] = _spread(self.nlls(row, "valid")), _spread(nlls)
+            spreads["valid"], spreads["test"] = (
+                _spread(self.nlls(candidate, "valid")),
+                _spread(nlls),
+            )
             spreads["test_without_oov"] = _spread(nlls, known[: len(nlls[0])])
-        rounds, steps = self.speeds.get("training", {}).get(row.single.name), []
+        rounds, steps = self.speeds.get("training", {}).get(candidate.single.name), []
         for result in done:
             training = result.steps.training
             if rounds and self.runner.stop.total_seconds is None:
@@ -857,9 +897,9 @@ class Table:
                 training = tokens / statistics.median(rounds)
             steps.append(msgspec.structs.replace(result.steps, training=training))
         normalisers = [result.log_normaliser for result in done if result.log_normaliser]
-        is_normalised = len(normalisers) < len(done) or row.models > 1
+        is_normalised = len(normalisers) < len(done) or candidate.models > 1
         return {
-            "parameters": sum(result.parameters for result in done[: row.models]),
+            "parameters": sum(result.parameters for result in done[: candidate.models]),
             "jobs": [
                 results.JobFigures(
                     seed=result.seed,
@@ -879,27 +919,28 @@ class Table:
                 for result in done
             ),
             "sample": None if done[0].scored == self._all_tokens else done[0].scored,
-            "steps": results.mean_of(steps, row.models),
+            "steps": results.mean_of(steps, candidate.models),
             "seen": next((result.seen for result in done if result.seen), None),
             "log_normaliser": None if is_normalised else results.mean_of(normalisers),
         }
 
-    def _tree_figures(self, row: Row) -> dict[str, Any]:
-        """Return the fields of a row that are of its tree; costs are of the trees of all models.
+    def _tree_figures(self, candidate: Candidate) -> dict[str, Any]:
+        """Return the fields of a candidate that describe its tree.
 
-        Costs are weighted by the counts of the training split; a tree may have other counts.
+        Costs are those of the trees of all models, weighted by the counts of the training split; a
+        tree may have other counts.
         """
-        if row.kind != "tree":
+        if candidate.kind != "tree":
             return {"tree": None, "tree_file": None}
-        if row.name in self._of_trees:
-            return self._of_trees[row.name]
-        jobs = self.runner.jobs_of(row)[0]
+        if candidate.name in self._of_trees:
+            return self._of_trees[candidate.name]
+        jobs = self.runner.jobs_of(candidate)[0]
         files = [self.runner.folder(job, "trees") / "tree.json" for job in jobs]
         trees, train = [load(file) for file in files], self.runner.splits.train
         counts = [train.counts[train.vocabulary.ids(tree.labels)] for tree in trees]
         first, *_ = of_trees = list(map(tree_statistics, trees, counts))
         weighted = [one.length_weighted for one in of_trees if one.length_weighted is not None]
-        self._of_trees[row.name] = {
+        self._of_trees[candidate.name] = {
             "tree": results.TreeFigures(
                 nodes=first.nodes,
                 codes_per_label=sum(one.codes_per_label for one in of_trees),
@@ -913,14 +954,21 @@ class Table:
             ),
             "tree_file": files[0].relative_to(self.runner.home).as_posix(),
         }
-        return self._of_trees[row.name]
+        return self._of_trees[candidate.name]
 
     def _words(self, comparison: Comparison) -> list[results.WordTable]:
-        """Compare rows word by word: with flat, else the best; the chosen one with its rival."""
-        rows, choice = {row.name: row for row in self.runner.rows}, comparison.choice
+        """Compare candidates word by word with flat, else the best; the chosen with its rival."""
+        candidates, choice = (
+            {candidate.name: candidate for candidate in self.runner.candidates},
+            comparison.choice,
+        )
         best = choice.chosen if choice else ""
-        level = next((row.name for row in comparison.rows if row.is_flat), best)
-        trained = [row.name for row in comparison.rows if row.kind != "ngram"]
+        level = next(
+            (candidate.name for candidate in comparison.candidates if candidate.is_flat), best
+        )
+        trained = [
+            candidate.name for candidate in comparison.candidates if candidate.kind != "ngram"
+        ]
         pairs = [(name, level) for name in trained if level and name != level]
         if choice is not None and choice.rival is not None:
             pairs.insert(0, (choice.chosen, choice.rival))
@@ -930,8 +978,8 @@ class Table:
         group_of_token = test.ids(slice(None)).astype(np.int64) + 1
         n_words = len(test.vocabulary) + 1
         tables = []
-        for row, against in dict.fromkeys(pairs):
-            both = _common(self.nlls(rows[row]), self.nlls(rows[against]))
+        for candidate, against in dict.fromkeys(pairs):
+            both = _common(self.nlls(candidates[candidate]), self.nlls(candidates[against]))
             nll, other = (np.mean(nlls, axis=0) for nlls in both)
             group = group_of_token[: len(nll)]
             # positions by word, and where each word's begin
@@ -953,7 +1001,7 @@ class Table:
                 ]
                 ends.append((whole, words))
             (gain, helped), (loss, hurt) = ends
-            tables.append(results.WordTable(row, against, gain, loss, helped, hurt))
+            tables.append(results.WordTable(candidate, against, gain, loss, helped, hurt))
         return tables
 
 
@@ -983,7 +1031,7 @@ def _word_figures(
 def _common(
     nlls: Sequence[Float64], others: Sequence[Float64]
 ) -> tuple[list[Float64], list[Float64]]:
-    """Return the nll of the first tokens, which two rows both scored."""
+    """Return the nll of the first tokens, which two candidates both scored."""
     n = min(len(nlls[0]), len(others[0]))
     return [nll[:n] for nll in nlls], [nll[:n] for nll in others]
 

@@ -23,18 +23,18 @@ from hstree._parallel import n_parallel, parallel
 from hstree.data.corpus import address_of, corpus_at
 from hstree.data.splits import Splits
 from hstree.errors import WorkerError
+from hstree.experiments.candidate import Candidate, Job, TreeCandidate
 from hstree.experiments.results import JobResult
-from hstree.experiments.row import Job, Row, TreeRow
 from hstree.experiments.run import BUILD, RESULT, Runner
 from hstree.tree import load
 
-#: What is done of a job: the vectors or the tree of its row, a part of its training, all of it, or
-#: the scores of all held-out tokens.
+#: What is done of a job: the vectors or the tree of its candidate, a part of its training, all of
+#: it, or the scores of all held-out tokens.
 Step = Literal["vectors", "tree", "advance", "run", "score_all"]
 
 
 class _Plan(NamedTuple):
-    """A runner as it is sent to workers, without rows and the arrays of texts."""
+    """A runner as it is sent to workers, without candidates and the arrays of texts."""
 
     addresses: list[tuple[Any, ...]]
     fields: dict[str, Any]
@@ -43,10 +43,10 @@ class _Plan(NamedTuple):
 
 
 class _Task(NamedTuple):
-    """A step of a job as it is sent: `tree` is the file of a row that is one, below the folder."""
+    """A step of a job as it is sent; `tree` is the file of a candidate that is a tree."""
 
     step: Step
-    row: str
+    candidate: str
     seed: int
     tree: str | None
     packed: bytes
@@ -68,48 +68,55 @@ def jobs_done(
     `title` is that of the progress. `is_shared` says whether all workers see the runner's folder.
     """
     jobs, home = list(dict.fromkeys(jobs)), runner.home.absolute()
-    trees = {runner.folder(job, "trees"): job for job in jobs if job.row.kind == "tree"}
+    trees = {runner.folder(job, "trees"): job for job in jobs if job.candidate.kind == "tree"}
     # what is built from the text alone comes first: bad options are refused before any training
     missing = [
-        job for folder, job in trees.items() if not (job.row.source or (folder / BUILD).exists())
+        job
+        for folder, job in trees.items()
+        if not (job.candidate.source or (folder / BUILD).exists())
     ]
     missing = missing if step == "run" else []
     if n_parallel(n_jobs) == 1:
         for job in missing:
             runner.tree(job)
-        with progress.task(title, len(jobs), "rows") as bar:
+        with progress.task(title, len(jobs), "candidates") as bar:
             for job in jobs:
-                bar.note(job.row.name)
+                bar.note(job.candidate.name)
                 result = getattr(runner, step)(job, seconds=seconds)
                 bar.advance()
                 yield job, result
         return
-    sources = {Job(job.row.source, job.seed): job for job in jobs if job.row.source}
+    sources = {Job(job.candidate.source, job.seed): job for job in jobs if job.candidate.source}
     first: list[tuple[Step, Job]] = [("vectors", job) for job in sources.values()]
 
     def order(job: Job) -> tuple[bool, bool]:
         """Those that take long first; last those that wait for vectors, or have learned them."""
-        is_long = job.row.kind == "layer" or job.row.layer is not None  # a tree alone is fast
-        return job.row.source is not None or job in sources, not is_long
+        is_long = (
+            job.candidate.kind == "layer" or job.candidate.layer is not None
+        )  # a tree alone is fast
+        return job.candidate.source is not None or job in sources, not is_long
 
     last = [(step, job) for job in sorted(jobs, key=order)]
     if is_shared:  # jobs wait for what others make
         stages = [first + [("tree", job) for job in missing] + last]
     else:
         stages = [first, [("tree", job) for job in trees.values()], last]
-    kept = {f.name: getattr(runner, f.name) for f in fields(runner)} | {"home": home, "rows": []}
+    kept = {f.name: getattr(runner, f.name) for f in fields(runner)} | {
+        "home": home,
+        "candidates": [],
+    }
     addresses = [address_of(part) for part in kept.pop("splits")]
     plan = _Plan(addresses, kept, seconds, is_shared)
 
     def tasks(stage: list[tuple[Step, Job]]) -> Iterator[_Task]:
         for of, job in stage:
             tree: str | None = None
-            if isinstance(job.row.tree_row, TreeRow):
+            if isinstance(job.candidate.tree_candidate, TreeCandidate):
                 runner.tree(job)
                 folder = runner.folder(job, "trees")
                 tree = (folder / "tree.json").relative_to(runner.home).as_posix()
             packed = b"" if is_shared else _packed(runner.home, _folders(runner, job))
-            yield _Task(of, job.row.name, job.seed, tree, packed)
+            yield _Task(of, job.candidate.name, job.seed, tree, packed)
 
     with progress.task(title, len(jobs), "jobs") as bar:
         n_done = 0
@@ -118,12 +125,12 @@ def jobs_done(
                 step_done, job = stage[number]
                 _unpack(packed, runner.home, _folders(runner, job))
                 if step_done == "vectors":
-                    progress.report(f"vectors for {job.row}, seed {job.seed}: done")
+                    progress.report(f"vectors for {job.candidate}, seed {job.seed}: done")
                 if result is not None:
                     n_done += 1
-                    bar.note(job.row.name)
+                    bar.note(job.candidate.name)
                     bar.advance()
-                    name = f"{job.row}, seed {job.seed}"
+                    name = f"{job.candidate}, seed {job.seed}"
                     what = "trained" if step == "advance" else "done"
                     progress.report(f"{name}: {what}, {n_done} of {len(jobs)} jobs")
                     yield job, result
@@ -132,12 +139,12 @@ def jobs_done(
 def _folders(runner: Runner, job: Job, step: Step | None = None) -> list[Path]:
     """Return the folders that a job reads or writes, or those that one of its steps writes."""
     folders: dict[Step, list[Path]] = {"run": [runner.folder(job)], "vectors": [], "tree": []}
-    if job.row.kind == "tree":
+    if job.candidate.kind == "tree":
         folders["tree"] = [runner.folder(job, "trees")]
-    if job.row.source is not None:
-        source, kinds = Job(job.row.source, job.seed), ("runs", "trees", "vectors")
+    if job.candidate.source is not None:
+        source, kinds = Job(job.candidate.source, job.seed), ("runs", "trees", "vectors")
         folders["vectors"] = [runner.folder(source, kind) for kind in kinds]
-    if (file := job.row.vectors_file) is not None and runner.is_own(file):
+    if (file := job.candidate.vectors_file) is not None and runner.is_own(file):
         folders["vectors"].append(runner.home / file.parent)
     folders["advance"] = folders["score_all"] = folders["run"]
     return folders[step] if step else [*folders["run"], *folders["vectors"], *folders["tree"]]
@@ -158,11 +165,13 @@ def _do(plan: _Plan, task: _Task) -> tuple[JobResult | float | None, bytes]:
         splits = Splits(*map(corpus_at, plan.addresses))
         runner = Runner(splits, **plan.fields | {"home": home})
         stack.enter_context(runner.backend())
-        row = Row.parse(task.row, None if task.tree is None else load(home / task.tree))
-        job = Job(row, task.seed)
+        candidate = Candidate.parse(
+            task.candidate, None if task.tree is None else load(home / task.tree)
+        )
+        job = Job(candidate, task.seed)
         result: JobResult | float | None = None
         if task.step == "vectors":
-            runner.vectors(Job(row.source or row, task.seed))
+            runner.vectors(Job(candidate.source or candidate, task.seed))
         elif task.step == "tree":
             runner.tree(job)
         else:

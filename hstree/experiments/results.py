@@ -34,7 +34,7 @@ from hstree.training.trainer import Epoch
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-FORMAT, VERSION = "hstree results", 5
+FORMAT, VERSION = "hstree results", 6
 JSON, CSV = "results.json", "results.csv"
 #: File of the words with their training counts, from which trees can be built again.
 WORDS = "words.tsv"
@@ -69,11 +69,11 @@ class Figures(Struct, frozen=True, kw_only=True):
 
 
 class Epochs(Figures, tag="epochs", tag_field="rule", frozen=True):
-    """Train every row until validation stops, for at most so many epochs."""
+    """Train every candidate until validation stops, for at most so many epochs."""
 
     epochs: Annotated[int, Meta(ge=0, le=MOST_EPOCHS)] = 20
 
-    #: Seconds of a row, or of all rows; None where the time is not bounded.
+    #: Seconds of a candidate, or of all candidates; None where the time is not bounded.
     total_seconds: ClassVar[None] = None
 
     def __str__(self) -> str:
@@ -81,32 +81,32 @@ class Epochs(Figures, tag="epochs", tag_field="rule", frozen=True):
 
 
 class Seconds(Figures, tag="seconds", tag_field="rule", frozen=True):
-    """Train every row until so many seconds after the text: vectors and building are counted."""
+    """Train every candidate for so many seconds, vectors and tree construction included."""
 
     seconds: Positive
 
     @property
     def total_seconds(self) -> float:
-        """Seconds of a row."""
+        """Seconds of a candidate."""
         return self.seconds
 
     def __str__(self) -> str:
-        return f"{self.seconds:g} seconds from the text for each row"
+        return f"{self.seconds:g} seconds from the text for each candidate"
 
 
 class Halving(Figures, tag="halving", tag_field="rule", frozen=True):
-    """Train all rows equally long, then the better half twice as long, until the minutes end."""
+    """Train all candidates equally long, then the better half twice as long, and so on."""
 
     minutes: Positive = 10.0
 
     @property
     def total_seconds(self) -> float:
-        """Seconds of all rows."""
+        """Seconds of all candidates."""
         return 60 * self.minutes
 
     def __str__(self) -> str:
         minutes = "1 minute" if self.minutes == 1 else f"{self.minutes:g} minutes"
-        return f"{minutes} for all rows, by halving"
+        return f"{minutes} for all candidates, by halving"
 
 
 Stop = Epochs | Seconds | Halving
@@ -195,7 +195,7 @@ class JobResult(Figures, frozen=True):
 
     key: str
     files: dict[str, str]
-    row: str
+    candidate: str
     seed: Count | None
     perplexity: Annotated[dict[Scored, Positive | None], _ALL_THREE]
     parameters: Count
@@ -217,7 +217,7 @@ class JobResult(Figures, frozen=True):
         return math.inf if (value := self.perplexity["valid"]) is None else value
 
 
-# Figures of a row
+# Figures of a candidate
 
 
 class Spread(Figures, frozen=True):
@@ -238,11 +238,11 @@ class Spread(Figures, frozen=True):
 
 
 class Speed(Figures, frozen=True):
-    """Tokens per second in each round of measurements, in which rows took turns.
+    """Tokens per second in each round of measurements, in which candidates took turns.
 
     `times_flat` is the median divided by that of the flat softmax, `low` and `high` the slowest and
-    the fastest round divided by it; None without a flat softmax. Rows that were compared later may
-    have been measured in other rounds than flat.
+    the fastest round divided by it; None without a flat softmax. Candidates that were compared
+    later may have been measured in other rounds than flat.
     """
 
     rounds: Annotated[list[Positive], Meta(min_length=1)]
@@ -257,7 +257,7 @@ class Speed(Figures, frozen=True):
 
     @classmethod
     def of(cls, rounds: Sequence[float], flat: Sequence[float] | None) -> Self:
-        """Return the speed of a row beside the rounds of the flat softmax."""
+        """Return the speed of a candidate beside the rounds of the flat softmax."""
         if not flat:
             return cls(rounds=list(rounds))
         level = statistics.median(flat)
@@ -270,7 +270,7 @@ class Speed(Figures, frozen=True):
 
 
 class Mixture(Figures, frozen=True):
-    """Mixture of a row with the model `ngram`: ``weight * P + (1 - weight) * P_KN``.
+    """Mixture of a candidate with the model `ngram`: ``weight * P + (1 - weight) * P_KN``.
 
     `weight` has the lowest validation perplexity; `weight` and `test` are means over the seeds.
     """
@@ -281,7 +281,7 @@ class Mixture(Figures, frozen=True):
 
 
 class JobFigures(Figures, frozen=True):
-    """One job of a row: its seed, its folder in the comparison's, and its figures."""
+    """One job of a candidate: its seed, its folder in the comparison's, and its figures."""
 
     seed: Count | None
     folder: str
@@ -289,13 +289,13 @@ class JobFigures(Figures, frozen=True):
     epochs: list[Epoch] = []
 
 
-class RowResult(Figures, frozen=True):
-    """One row of a comparison; ``docs/results-format.md`` says what each figure is.
+class CandidateResult(Figures, frozen=True):
+    """One candidate of a comparison; ``docs/results-format.md`` says what each figure is.
 
-    `name` is the row as it is typed, which `hstree.experiments.row.Row.parse` reads. Figures are
-    means over the seeds; those of several models are of all of them, but the tree file is the
-    first's. A figure that a row cannot have, or that was not measured, is None. `sample` is None
-    where all held-out tokens were scored.
+    `name` is the candidate as it is typed, which `hstree.experiments.candidate.Candidate.parse`
+    reads. Figures are means over the seeds; those of several models are of all of them, but the
+    tree file is the first's. A figure that a candidate cannot have, or that was not measured, is
+    None. `sample` is None where all held-out tokens were scored.
     """
 
     name: str
@@ -351,23 +351,23 @@ class RowResult(Figures, frozen=True):
 
 
 class Choice(Figures, frozen=True):
-    """The recommendation among `rows`, by the rule of `choose`.
+    """The recommendation among `candidates`, by the rule of `choose`.
 
-    `chosen` has the lowest validation perplexity. `cheaper` takes the least time of the rows whose
-    validation perplexity is at most the fraction `tolerance` higher, where that is less time than
-    `chosen` takes. `rival` is the best other row, and `to_rival` the ratio of the test perplexity
-    of `chosen` to its.
+    `chosen` has the lowest validation perplexity. `cheaper` takes the least time of the candidates
+    whose validation perplexity is at most the fraction `tolerance` higher, where that is less time
+    than `chosen` takes. `rival` is the best other candidate, and `to_rival` the ratio of the test
+    perplexity of `chosen` to its.
     """
 
     chosen: str
     tolerance: Amount
-    rows: list[str]
+    candidates: list[str]
     cheaper: str | None = None
     rival: str | None = None
     to_rival: Ratio | None = None
 
 
-# Words that a row helps and hurts
+# Words that a candidate helps and hurts
 
 
 class Context(Figures, frozen=True):
@@ -379,7 +379,7 @@ class Context(Figures, frozen=True):
 
 
 class WordFigures(Figures, frozen=True):
-    """What a row gains at one word.
+    """What a candidate gains at one word.
 
     `gained` is the mean difference in nats per occurrence, `share` the share of this word in all
     that is gained at words that are helped, or lost at words that are hurt.
@@ -393,9 +393,9 @@ class WordFigures(Figures, frozen=True):
 
 
 class WordTable(Figures, frozen=True):
-    """The words that a row helps and hurts most against another row; `gained`, `lost` in nats."""
+    """The words that a candidate predicts best and worst against another; totals in nats."""
 
-    row: str
+    candidate: str
     against: str
     gained: Amount
     lost: Amount
@@ -441,11 +441,11 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
 
     Attributes
     ----------
-    rows : list of RowResult
+    candidates : list of CandidateResult
     choice : Choice or None
-        None without a trained row whose test split is unseen.
+        None without a trained candidate whose test split is unseen.
     pending : list of str
-        Names of rows that are not finished yet; figures are of the others.
+        Names of candidates that are not finished yet; figures are of the others.
     """
 
     predicts: str
@@ -460,7 +460,7 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     machine: Machine
     unigram: Positive | None
     bands: list[Band]
-    rows: list[RowResult]
+    candidates: list[CandidateResult]
     choice: Choice | None = None
     pending: list[str] = []
     words: list[WordTable] = []
@@ -470,7 +470,7 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
 
     def __repr__(self) -> str:
         best = "" if self.best is None else f", best {self.best.name!r}"
-        return f"{type(self).__name__}({plural(len(self.rows), 'row')}{best})"
+        return f"{type(self).__name__}({plural(len(self.candidates), 'candidate')}{best})"
 
     # the report draws what this package makes, so it is imported where it is needed alone
 
@@ -483,17 +483,17 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         return shown
 
     @property
-    def best(self) -> RowResult | None:
-        """The row to use: the chosen one; None where there is none to choose."""
-        return None if self.choice is None else self.row(self.choice.chosen)
+    def best(self) -> CandidateResult | None:
+        """The candidate to use: the chosen one; None where there is none to choose."""
+        return None if self.choice is None else self.candidate(self.choice.chosen)
 
-    def row(self, name: str) -> RowResult:
-        """Return the row of a name; InputError when there is none."""
-        for row in self.rows:
-            if row.name == name:
-                return row
-        known = ", ".join(row.name for row in self.rows)
-        raise InputError(f"the comparison has no row {name!r}; it has {known}")
+    def candidate(self, name: str) -> CandidateResult:
+        """Return the candidate of a name; InputError when there is none."""
+        for candidate in self.candidates:
+            if candidate.name == name:
+                return candidate
+        known = ", ".join(candidate.name for candidate in self.candidates)
+        raise InputError(f"the comparison has no candidate {name!r}; it has {known}")
 
     def in_folder(self, folder: str | os.PathLike[str]) -> Self:
         """Return the same figures with the folder that their trees are in."""
@@ -506,12 +506,15 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         show(self)
 
     def frame(self) -> DataFrame:
-        """Return the columns of ``results.csv`` as a pandas DataFrame, a row per row.
+        """Return the columns of ``results.csv`` as a pandas DataFrame, a row per candidate.
 
         Raises MissingExtraError when pandas is not installed.
         """
         pandas: Any = require("pandas", "notebook")
-        lines = [[figure_at(column.path, row) for column in COLUMNS] for row in self.rows]
+        lines = [
+            [figure_at(column.path, candidate) for column in COLUMNS]
+            for candidate in self.candidates
+        ]
         return pandas.DataFrame(lines, columns=[column.key for column in COLUMNS])
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
@@ -528,7 +531,7 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         return written
 
     def table(self, note: str = "") -> TextTable:
-        """Return the columns with a title that a row has a figure for, above a note.
+        """Return the columns with a title that a candidate has a figure for, above a note.
 
         Perplexities have their spreads over the seeds, a star where the training stopped at the
         limit of epochs, and a dagger where they are of a sample; ratios have their intervals. The
@@ -540,25 +543,33 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
             if column.title
             and (
                 column.key in _ALWAYS
-                or any(figure_at(column.path, row) is not None for row in self.rows)
+                or any(
+                    figure_at(column.path, candidate) is not None for candidate in self.candidates
+                )
             )
         ]
         lines = []
-        for row in self.rows:
-            cells = {column.key: column.form(figure_at(column.path, row)) for column in columns}
+        for candidate in self.candidates:
+            cells = {
+                column.key: column.form(figure_at(column.path, candidate)) for column in columns
+            }
             for split in ("valid", "test"):
-                if (sd := row.perplexity[split].sd) is not None:
+                if (sd := candidate.perplexity[split].sd) is not None:
                     cells[split] += f" ± {figure(sd, 1)}"
-            cells["test"] += "*" if row.at_epoch_limit else ""
+            cells["test"] += "*" if candidate.at_epoch_limit else ""
             # no space inside the brackets, so that a narrow table puts them below the ratio
-            for key, ratio in {"to_flat": row.to_flat, "to_like": row.to_like}.items():
+            for key, ratio in {"to_flat": candidate.to_flat, "to_like": candidate.to_like}.items():
                 if ratio is not None and ratio.low is not None and ratio.low != ratio.high:
                     cells[key] += f" [{ratio.low:.3f},{ratio.high:.3f}]"
             for column in columns:
-                if cells[column.key] != "-" and self.sample(column.path, row) is not None:
+                if cells[column.key] != "-" and self.sample(column.path, candidate) is not None:
                     cells[column.key] += SAMPLED
             lines.append(list(cells.values()))
-        ngrams = [row.mixture.ngram for row in self.rows if row.mixture is not None]
+        ngrams = [
+            candidate.mixture.ngram
+            for candidate in self.candidates
+            if candidate.mixture is not None
+        ]
         titles = {column.key: column.title for column in columns}
         if ngrams:
             titles["mixed_test"] += f" {ngrams[0]}"
@@ -569,108 +580,110 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         """Return the fraction of a split's tokens that are out of vocabulary."""
         return self.oov[split] / self.tokens[split] if self.tokens[split] else 0.0
 
-    def sample(self, path: str, row: RowResult) -> TokenCounts | None:
-        """Return the sample that a figure of a row is of; None for one of all tokens, or none.
+    def sample(self, path: str, candidate: CandidateResult) -> TokenCounts | None:
+        """Return the sample that a figure was measured on, or None.
 
-        Ratios and mixtures are of the tokens that both rows were scored on. `path` leads to the
-        figure, as in `COLUMNS`.
+        Ratios and mixtures are of the tokens that both candidates were scored on. `path` leads to
+        the figure, as in `COLUMNS`.
         """
         part = path.partition(".")[0]
         others = {
             "perplexity": None,
-            "to_flat": next((other.name for other in self.rows if other.is_flat), None),
-            "to_like": row.like,
-            "mixture": None if row.mixture is None else row.mixture.ngram,
+            "to_flat": next((other.name for other in self.candidates if other.is_flat), None),
+            "to_like": candidate.like,
+            "mixture": None if candidate.mixture is None else candidate.mixture.ngram,
         }
         if part not in others:
             return None
-        both = [other for other in self.rows if other.name in (row.name, others[part])]
+        both = [other for other in self.candidates if other.name in (candidate.name, others[part])]
         return next((other.sample for other in both if other.sample is not None), None)
 
     def samples(self) -> list[str]:
-        """Return a sentence, with the rows it is of, for each sample that rows were scored on."""
+        """Return a sentence for each sample, with the candidates that were scored on it."""
         names: dict[TokenCounts, list[str]] = {}
-        for row in self.rows:
-            if row.sample is not None:
-                names.setdefault(row.sample, []).append(row.name)
+        for candidate in self.candidates:
+            if candidate.sample is not None:
+                names.setdefault(candidate.sample, []).append(candidate.name)
         return [
             f"scored on the first {sample.valid:,} tokens of the validation split and the first "
-            f"{sample.test:,} of the test split: {', '.join(rows)}"
-            for sample, rows in names.items()
+            f"{sample.test:,} of the test split: {', '.join(candidates)}"
+            for sample, candidates in names.items()
         ]
 
     def read_before(self) -> list[str]:
-        """Return a sentence, with the rows it is of, for each set of test lines read before."""
+        """Return a sentence for each set of test lines that candidates have read before."""
         names: dict[str, list[str]] = {}
-        for row in self.rows:
-            if row.seen is not None:
-                names.setdefault(row.seen, []).append(row.name)
-        return [f"{', '.join(of_rows)}: {sentence}" for sentence, of_rows in names.items()]
+        for candidate in self.candidates:
+            if candidate.seen is not None:
+                names.setdefault(candidate.seen, []).append(candidate.name)
+        return [
+            f"{', '.join(of_candidates)}: {sentence}" for sentence, of_candidates in names.items()
+        ]
 
 
-def eligible_rows(rows: Sequence[RowResult]) -> list[RowResult]:
-    """Return the rows that can be recommended.
+def eligible_candidates(candidates: Sequence[CandidateResult]) -> list[CandidateResult]:
+    """Return the candidates that can be recommended.
 
-    N-gram models, rows whose test split was read before and rows without a finite perplexity take
-    no part, nor do rows that were scored on a sample of the held-out tokens where others were
-    scored on all: their figures cannot be compared.
+    N-gram models, candidates whose test split was read before and candidates without a finite
+    perplexity take no part, nor do candidates that were scored on a sample of the held-out tokens
+    where others were scored on all: their figures cannot be compared.
     """
-    eligible = [row for row in rows if row.can_be_chosen]
-    return [row for row in eligible if row.sample is None] or eligible
+    eligible = [candidate for candidate in candidates if candidate.can_be_chosen]
+    return [candidate for candidate in eligible if candidate.sample is None] or eligible
 
 
-def choose(rows: Sequence[RowResult]) -> Choice | None:
-    """Recommend the row of the lowest validation perplexity, under every stopping rule.
+def choose(candidates: Sequence[CandidateResult]) -> Choice | None:
+    """Recommend the candidate of the lowest validation perplexity, under every stopping rule.
 
-    The first of equals is recommended. Of the rows within `TOLERANCE` of it, the one that takes the
-    least time from the text to the model is the cheaper alternative, where that is less time than
-    the recommended row takes. Validation decides, so that the choice does not lower the test
-    perplexity of a row. None without any row to choose. The comparison to the rival is left to the
-    caller.
+    The first of equals is recommended. Of the candidates within `TOLERANCE` of it, the one that
+    takes the least time from the text to the model is the cheaper alternative, where that is less
+    time than the recommended candidate takes. Validation decides, so that the choice does not lower
+    the test perplexity of a candidate. None without any candidate to choose. The comparison to the
+    rival is left to the caller.
     """
-    eligible = eligible_rows(rows)
+    eligible = eligible_candidates(candidates)
     if not eligible:
         return None
-    chosen = min(eligible, key=lambda row: row.valid)
-    others = [row for row in eligible if row is not chosen]
+    chosen = min(eligible, key=lambda candidate: candidate.valid)
+    others = [candidate for candidate in eligible if candidate is not chosen]
 
     # an unknown time is not less than any, and none is less than an unknown one
     longest = (chosen.steps.total or 0.0) * (1 - SAME_TIME)
-    near = [row for row in others if row.valid <= (1 + TOLERANCE) * chosen.valid]
+    near = [candidate for candidate in others if candidate.valid <= (1 + TOLERANCE) * chosen.valid]
     cheaper = min(near, key=_seconds, default=None)
     if cheaper is not None and _seconds(cheaper) >= longest:
         cheaper = None
 
-    rival = min(others, key=lambda row: row.valid, default=None)
+    rival = min(others, key=lambda candidate: candidate.valid, default=None)
     return Choice(
         chosen=chosen.name,
         tolerance=TOLERANCE,
-        rows=[row.name for row in eligible],
+        candidates=[candidate.name for candidate in eligible],
         cheaper=None if cheaper is None else cheaper.name,
         rival=None if rival is None else rival.name,
     )
 
 
-def _seconds(row: RowResult) -> float:
-    """Return the seconds from the text to a row's model; infinity where they are not known."""
-    return math.inf if row.steps.total is None else row.steps.total
+def _seconds(candidate: CandidateResult) -> float:
+    """Return the seconds from the text to a model; infinity where they are not known."""
+    return math.inf if candidate.steps.total is None else candidate.steps.total
 
 
 # Columns
 
 
 class Column(NamedTuple):
-    """One figure of a row, in ``results.csv`` and, where it has a title, in tables."""
+    """One figure of a candidate, in ``results.csv`` and, where it has a title, in tables."""
 
     key: str
-    path: str  #: names of attributes and keys that lead to it from the row
+    path: str  #: names of attributes and keys that lead to it from the candidate
     title: str = ""
     form: Callable[[Any], str] = str
 
 
-def figure_at(path: str, row: RowResult) -> Any:
-    """Return a figure of a row, such as ``tree.depth``; None where the row has no such part."""
-    value: Any = row
+def figure_at(path: str, candidate: CandidateResult) -> Any:
+    """Return a figure of a candidate, such as ``tree.depth``; None where it has no such part."""
+    value: Any = candidate
     for name in path.split("."):
         if value is not None:
             value = value[name] if isinstance(value, dict) else getattr(value, name)
@@ -681,9 +694,9 @@ _one = partial(figure, digits=1)
 _ratio = partial(figure, digits=3)
 _whole = partial(figure, digits=0)
 
-#: All figures of a row, in the order of ``results.csv``.
+#: All figures of a candidate, in the order of ``results.csv``.
 COLUMNS: list[Column] = [
-    Column("name", "name", "row"),
+    Column("name", "name", "candidate"),
     *(Column(key, key) for key in ("kind", "method", "layer", "models")),
     Column("seeds", "perplexity.test.n"),
     Column("valid", "perplexity.valid.mean", "valid", _one),
@@ -733,7 +746,7 @@ COLUMNS: list[Column] = [
     Column("unnormalised_perplexity", "log_normaliser.unnormalised_perplexity"),
     Column("seen", "seen"),
 ]
-#: Columns that are always shown; others are shown when a row has the figure.
+#: Columns that are always shown; others are shown when a candidate has the figure.
 _ALWAYS = {"name", "valid", "test", "parameters", "seconds_from_text"}
 
 
@@ -749,7 +762,10 @@ def save(comparison: Comparison, folder: Path) -> None:
 
 def csv_text(comparison: Comparison) -> bytes:
     """Return the content of ``results.csv``."""
-    lines = [[figure_at(column.path, row) for column in COLUMNS] for row in comparison.rows]
+    lines = [
+        [figure_at(column.path, candidate) for column in COLUMNS]
+        for candidate in comparison.candidates
+    ]
     return csv_of([column.key for column in COLUMNS], lines)
 
 
@@ -852,16 +868,18 @@ def load(path: str | os.PathLike[str]) -> Comparison:
 
 def _misfit(comparison: Comparison) -> str | None:
     """Say which figures of a file do not fit together; None where all do."""
-    names = [row.name for row in comparison.rows]
+    names = [candidate.name for candidate in comparison.candidates]
     if len(set(names)) < len(names):
-        return "two rows have the same name"
-    for row in comparison.rows:
-        if (row.kind == "tree") != (row.tree is not None and row.tree_file is not None):
-            return f"the row {row.name!r} lacks a tree, or has one"
-    if any(len(row.by_band) != len(comparison.bands) for row in comparison.rows):
-        return "a row has perplexities for other bands"
-    named = [name for table in comparison.words for name in (table.row, table.against)]
+        return "two candidates have the same name"
+    for candidate in comparison.candidates:
+        if (candidate.kind == "tree") != (
+            candidate.tree is not None and candidate.tree_file is not None
+        ):
+            return f"the candidate {candidate.name!r} lacks a tree, or has one"
+    if any(len(candidate.by_band) != len(comparison.bands) for candidate in comparison.candidates):
+        return "a candidate has perplexities for other bands"
+    named = [name for table in comparison.words for name in (table.candidate, table.against)]
     if (choice := comparison.choice) is not None:
         chosen = choice.chosen
-        named += [chosen, choice.cheaper or chosen, choice.rival or chosen, *choice.rows]
-    return None if set(named) <= set(names) else "a row is named that is not in the table"
+        named += [chosen, choice.cheaper or chosen, choice.rival or chosen, *choice.candidates]
+    return None if set(named) <= set(names) else "a candidate is named that is not in the table"

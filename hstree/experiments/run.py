@@ -1,9 +1,9 @@
-"""Runner: takes rows, a text and a stopping rule, and does jobs, each in a folder and once.
+"""Runner: takes candidates, a text and a stopping rule, and does jobs, each in a folder and once.
 
-A job is a row and a random state. Its folder has the trained model, the negative log-likelihood of
-each validation and test token and, written last, ``result.json`` with a hash of all that it depends
-on. A finished job is not done again, a stopped one goes on from its checkpoint, and one whose
-folder is damaged in any way is done anew.
+A job is a candidate and a random state. Its folder has the trained model, the negative
+log-likelihood of each validation and test token and, written last, ``result.json`` with a hash of
+all that it depends on. A finished job is not done again, a stopped one goes on from its checkpoint,
+and one whose folder is damaged in any way is done anew.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from hstree.data.vectors import WordVectors
 from hstree.data.word_files import LABELS
 from hstree.errors import FileFormatError, HstreeError, InputError, OptionError, explained
 from hstree.experiments import results
+from hstree.experiments.candidate import Candidate, Job, parse_candidates
 from hstree.experiments.differences import described, differences
 from hstree.experiments.results import Epochs, Halving, JobResult, Steps, Stop
-from hstree.experiments.row import Job, Row, parse_rows
 from hstree.kernels import backend_name, numpy_for_short_runs
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, config_of, kind_of, load_model, new_model
@@ -62,10 +62,11 @@ MAX_SEEDS = 100
 #: Tokens that an n-gram model is fitted to, for each second of a bounded time: at 800,000 tokens a
 #: second, a thirteenth of it.
 NGRAM_TOKENS_PER_SECOND = 60_000
-#: Greatest product of words and tokens that a row scores of a held-out split in a bounded time.
+#: Greatest product of words and tokens that a candidate scores of a held-out split in a bounded
+#: time.
 _MOST_SCORES = 2_000_000_000
-#: Shares of the seconds of a row's first round: those that the vectors of its tree may take, those
-#: of them in which their source trains, and those that are left to its own training at least.
+#: Shares of the seconds of a candidate's first round: those that the vectors of its tree may take,
+#: those of them in which their source trains, and those that are left to its own training at least.
 VECTORS_SHARE, _SOURCE_SHARE, LEAST_SHARE = 1 / 2, 1 / 3, 1 / 4
 
 
@@ -84,20 +85,20 @@ class _Build(results.Figures, frozen=True):
 
 @dataclass(frozen=True)
 class Runner:
-    """Trains rows on a text and scores held-out tokens, each job once.
+    """Trains candidates on a text and scores held-out tokens, each job once.
 
     The splits are over one vocabulary. `sample_size` is the maximum number of tokens of a held-out
     split that every job scores; None where jobs score all of them. `seeds` has the random state of
     the first model of each seed, `config` every option of the models but its random state, epochs
     and seconds, `content` the hashes and lines of `sample`, for the keys of what is made from it.
-    A training has at most `max_epochs`. A row's first round takes `first_seconds`, where
+    A training has at most `max_epochs`. A candidate's first round takes `first_seconds`, where
     the time is bounded. `score_train` says whether to score the first `SAMPLE` training tokens,
     `makes` whether what is not finished may be made.
     """
 
     splits: Splits
     home: Path
-    rows: list[Row]
+    candidates: list[Candidate]
     stop: Stop
     seeds: range
     config: dict[str, Any]
@@ -128,7 +129,7 @@ class Runner:
     def of(
         cls,
         text: Any,
-        rows: Iterable[Row | str | Tree] | None,
+        candidates: Iterable[Candidate | str | Tree] | None,
         folder: str | os.PathLike[str],
         stop: Stop | None,
         seeds: int,
@@ -151,9 +152,9 @@ class Runner:
         config = config_of(options)
         first = config.pop("random_state")
         config.pop("epochs")
-        parsed = parse_rows(rows, config)
+        parsed = parse_candidates(candidates, config)
         parts = Splits.of(text)
-        trees = [row.single.tree for row in parsed if row.single.tree is not None]
+        trees = [candidate.single.tree for candidate in parsed if candidate.single.tree is not None]
         if trees and parts.train.has_automatic_words:
             parts = parts.over_labels(trees[0])
         words = parts.train.vocabulary
@@ -167,14 +168,14 @@ class Runner:
             overlap(split)
         if (untrained := untrained_unk(*splits)) is not None:
             warnings.warn(untrained, stacklevel=4)
-        last = first + seeds * max(row.models for row in parsed) - 1
+        last = first + seeds * max(candidate.models for candidate in parsed) - 1
         RANDOM_STATE.checked(last)
-        for row in parsed:
-            row.check(words, config)
+        for candidate in parsed:
+            candidate.check(words, config)
         runner = cls(
             splits=splits,
             home=Path(folder),
-            rows=parsed,
+            candidates=parsed,
             stop=rule,
             seeds=range(first, first + seeds),
             config=config,
@@ -191,7 +192,7 @@ class Runner:
         return replace(runner, content=content)
 
     def with_kept(self, *, only: bool, force: bool) -> Runner:
-        """Return a runner of the rows that the folder holds, too, if they can share a table.
+        """Return a runner of the candidates that the folder holds, too, if they can share a table.
 
         Raises InputError when the folder holds a comparison of something else, unless `force`.
         """
@@ -200,7 +201,7 @@ class Runner:
         try:
             kept = results.load(self.home)
         except HstreeError as error:
-            warnings.warn(f"{error}; its rows are left out", stacklevel=3)
+            warnings.warn(f"{error}; its candidates are left out", stacklevel=3)
             return self
         if differing := differences(kept, self.home, self.splits, self.config, self.stop):
             if force:
@@ -209,24 +210,26 @@ class Runner:
                 f"{self.home} holds a comparison that cannot share a table with this one: "
                 f"{described(differing)}, choose another folder, or force its replacement"
             )
-        named = {row.name: row for row in self.rows}
-        others: list[Row] = []
-        for one in () if only else kept.rows:
+        named = {candidate.name: candidate for candidate in self.candidates}
+        others: list[Candidate] = []
+        for one in () if only else kept.candidates:
             output = shlex.split(one.name)[0 if one.models == 1 else 2]
             is_gone = output.endswith(ENDINGS) and not Path(output).exists()
-            with suppress(HstreeError):  # what its row names is gone, and its tree, too
+            with suppress(HstreeError):  # what its candidate names is gone, and its tree, too
                 if one.name in named:
                     others.append(named.pop(one.name))
                 else:
                     tree = load(self.home / str(one.tree_file)) if is_gone else None
-                    others.append(Row.parse(one.name, tree))
-        # rows that were finished before they were to train anew, which was interrupted
+                    others.append(Candidate.parse(one.name, tree))
+        # candidates that were finished before they were to train anew, which was interrupted
         for name in () if only else [name for name in kept.pending if name not in named]:
             with suppress(HstreeError):
-                row = Row.parse(name)
-                if all(os.path.lexists(self.folder(job) / RESULT) for job in self.all_jobs(row)):
-                    others.append(row)
-        return replace(self, rows=[*others, *named.values()])
+                candidate = Candidate.parse(name)
+                if all(
+                    os.path.lexists(self.folder(job) / RESULT) for job in self.all_jobs(candidate)
+                ):
+                    others.append(candidate)
+        return replace(self, candidates=[*others, *named.values()])
 
     def backend(self) -> AbstractContextManager[None]:
         """Return a context in which kernels do all jobs, or NumPy where the text is short."""
@@ -234,33 +237,35 @@ class Runner:
         asked = bool(self.config.get("online"))  # which kernels alone can do
         return numpy_for_short_runs(n_tokens, self.stop.total_seconds, always=asked)
 
-    def jobs_of(self, row: Row) -> list[list[Job]]:
-        """Return the jobs of a row for each seed; an n-gram model has one for all."""
-        n_seeds = len(self.seeds) if row.is_trained else 1
-        states = range(self.seeds[0], self.seeds[0] + n_seeds * row.models)
-        jobs = [Job(row.single, state) for state in states]
-        return [jobs[i : i + row.models] for i in range(0, len(jobs), row.models)]
+    def jobs_of(self, candidate: Candidate) -> list[list[Job]]:
+        """Return the jobs of a candidate for each seed; an n-gram model has one for all."""
+        n_seeds = len(self.seeds) if candidate.is_trained else 1
+        states = range(self.seeds[0], self.seeds[0] + n_seeds * candidate.models)
+        jobs = [Job(candidate.single, state) for state in states]
+        return [jobs[i : i + candidate.models] for i in range(0, len(jobs), candidate.models)]
 
-    def all_jobs(self, *rows: Row) -> list[Job]:
-        """Return the jobs of rows for all seeds; one that several rows share is returned once."""
+    def all_jobs(self, *candidates: Candidate) -> list[Job]:
+        """Return the jobs of candidates for all seeds, each once."""
         return list(
-            dict.fromkeys(job for row in rows for jobs in self.jobs_of(row) for job in jobs)
+            dict.fromkeys(
+                job for candidate in candidates for jobs in self.jobs_of(candidate) for job in jobs
+            )
         )
 
     def folder(self, job: Job, kind: str = "runs") -> Path:
         """Return the folder of a job's model, tree or vectors; layers over a tree share it."""
-        row = job.row.tree_row if kind == "trees" else job.row
-        folder = self.home / kind / row.folder
-        return folder / f"seed-{job.seed}" if job.row.is_trained else folder
+        candidate = job.candidate.tree_candidate if kind == "trees" else job.candidate
+        folder = self.home / kind / candidate.folder
+        return folder / f"seed-{job.seed}" if job.candidate.is_trained else folder
 
     # Trees, and the vectors that they are built from
 
     def vectors(self, job: Job) -> tuple[Path, float]:
         """Return the file of the vectors that a source learned, and the seconds that this took.
 
-        Under a bounded time that is half of a row's first round at most: the source trains in a
-        third of the round, and then predicts twice as many tokens as it would train on in the rest
-        of the half. Predicting a token takes less than half of a training step's time.
+        Under a bounded time that is half of a candidate's first round at most: the source trains in
+        a third of the round, and then predicts twice as many tokens as it would train on in the
+        rest of the half. Predicting a token takes less than half of a training step's time.
         """
         if self.first_seconds is None:
             result = self.run(job)
@@ -302,30 +307,30 @@ class Runner:
     def is_own(self, file: Path) -> bool:
         """Return whether a file of vectors is one of the comparison's own.
 
-        Rows that are built from it, the rounds of a bootstrap, name it by its path below the
+        Candidates that are built from it, the rounds of a bootstrap, name it by its path below the
         comparison's folder.
         """
         return not file.is_absolute() and (self.home / file.parent / BUILD).exists()
 
     def tree(self, job: Job) -> tuple[Tree | None, Steps]:
-        """Return a row's tree, built if it is not there, and the seconds of vectors and building.
+        """Return a candidate's tree, built if it is not there, and the seconds that it took.
 
-        Rows that differ in their layers share the tree.
+        Candidates that differ in their layers share the tree.
         """
-        row, seed = job.row.tree_row, job.seed
-        if row.kind != "tree":
+        candidate, seed = job.candidate.tree_candidate, job.seed
+        if candidate.kind != "tree":
             return None, Steps()
         folder = self.folder(job, "trees")
-        file, reads, learned = folder / "tree.json", dict(row.options), 0.0
-        is_timed = row.is_timed
-        if row.source is not None:
-            with progress.task(f"vectors for {row.name}", unit="rows"):
-                reads["vectors"], learned = self.vectors(Job(row.source, seed))
-        elif row.vectors_file is not None and self.is_own(row.vectors_file):
-            reads["vectors_file"] = self.home / row.vectors_file
+        file, reads, learned = folder / "tree.json", dict(candidate.options), 0.0
+        is_timed = candidate.is_timed
+        if candidate.source is not None:
+            with progress.task(f"vectors for {candidate.name}", unit="candidates"):
+                reads["vectors"], learned = self.vectors(Job(candidate.source, seed))
+        elif candidate.vectors_file is not None and self.is_own(candidate.vectors_file):
+            reads["vectors_file"] = self.home / candidate.vectors_file
             made = results.kept_struct(reads["vectors_file"].parent / BUILD, _Build)
             learned = (made and made.seconds) or 0.0
-            is_timed = learned > 0 and row.options.get("from") is None
+            is_timed = learned > 0 and candidate.options.get("from") is None
         files = {
             name: _input_hashes(Path(value))
             for name, value in reads.items()
@@ -334,8 +339,8 @@ class Runner:
         key = hash_of(
             {
                 "hstree": __version__,
-                "row": row.name,
-                "read": collect_sources(row.provenance),
+                "candidate": candidate.name,
+                "read": collect_sources(candidate.provenance),
                 "seed": seed,
                 "text": self.content,
                 "files": files,
@@ -349,9 +354,9 @@ class Runner:
             if not self.makes:
                 raise NotFinishedError
             began = time.perf_counter()
-            with progress.task(f"building {row.name}"):
+            with progress.task(f"building {candidate.name}"):
                 vectors = reads.get("vectors") or reads.get("vectors_file")
-                built = row.build(self.splits.train, seed, vectors)
+                built = candidate.build(self.splits.train, seed, vectors)
             seconds = time.perf_counter() - began
             steps = Steps(vectors=learned, tree=seconds)
             if not is_timed:
@@ -366,7 +371,7 @@ class Runner:
     def advance(self, job: Job, seconds: float) -> float:
         """Train a job until some seconds from the text, and pause; return its validation score."""
         tree, steps = self.tree(job)
-        spec = job.row.spec(self.splits.train.counted_vocabulary(), tree)
+        spec = job.candidate.spec(self.splits.train.counted_vocabulary(), tree)
         home = self.folder(job)
         with self._locked(home):
             history = self._fitted(job, spec, steps, seconds, home).history_
@@ -391,11 +396,11 @@ class Runner:
         call goes on from a checkpoint.
         """
         home = self.folder(job) if folder is None else folder
-        if not job.row.is_trained:
+        if not job.candidate.is_trained:
             with self._locked(home):
                 return self._fit_ngrams(job, home)
         tree, steps = self.tree(job)
-        spec = job.row.spec(self.splits.train.counted_vocabulary(), tree)
+        spec = job.candidate.spec(self.splits.train.counted_vocabulary(), tree)
         depends = {
             "hstree": __version__,
             **spec.config(),
@@ -432,7 +437,7 @@ class Runner:
                 model,
                 self.sample,
                 key=key,
-                row=job.row.name,
+                candidate=job.candidate.name,
                 seed=job.seed,
                 parameters=sum(array.size for array in model.parameters().values()),
                 options=model.config(),
@@ -494,15 +499,15 @@ class Runner:
     ) -> Model[Any]:
         """Return the trained model of a job whose tree took some steps.
 
-        A row whose vectors and tree took the time of its first round trains for a share of it.
-        Where either is from a file, as in a bootstrap, the seconds are those of the training.
+        A candidate whose vectors and tree took the time of its first round trains for a share of
+        it. Where either is from a file, as in a bootstrap, the seconds are those of the training.
         """
         if not self.makes:
             raise NotFinishedError
         limit: dict[str, Any] = {"epochs": self.max_epochs}
         if seconds is not None:
             before = (steps.vectors or 0.0) + (steps.tree or 0.0)
-            left = seconds - before if job.row.is_timed else seconds
+            left = seconds - before if job.candidate.is_timed else seconds
             limit["seconds"] = max(left, LEAST_SHARE * (self.first_seconds or seconds))
         model = new_model(spec, **self.config, random_state=job.seed, **limit)
         model.fit(
@@ -527,7 +532,7 @@ class Runner:
             # scoring a token takes less time than fitting it
             n_held_out = len(self.splits.valid) + len(self.splits.test)
             splits = self.splits if n_held_out <= most else self.sample
-        options = {**job.row.options, "tokens": len(train)}
+        options = {**job.candidate.options, "tokens": len(train)}
         held_out = [list(part.lines) for part in (splits.valid, splits.test)]
         depends = {
             "hstree": __version__,
@@ -542,7 +547,7 @@ class Runner:
         if not self.makes:
             raise NotFinishedError
         began = time.perf_counter()
-        with progress.task(f"fitting {job.row.name}"):
+        with progress.task(f"fitting {job.candidate.name}"):
             model = KneserNey(order=options["order"], discount=options["discount"]).fit(train)
         steps = Steps(training=time.perf_counter() - began)
         scores: dict[Held, TextScore] = {}
@@ -557,7 +562,7 @@ class Runner:
             scores,
             {},
             key=key,
-            row=job.row.name,
+            candidate=job.candidate.name,
             seed=None,
             parameters=int(sum(model.n_grams_)),
             options=options,

@@ -29,7 +29,7 @@ from hstree.layers.registry import LayerSpec
 from hstree.models import Model, load_model, new_model
 from hstree.tree import Tree
 
-#: Number of turns of each row.
+#: Number of turns of each candidate.
 ROUNDS = 3
 #: Minimum seconds of training in one turn, and of each measurement in testing.
 TURN, TESTING_TURN = 0.5, 0.1

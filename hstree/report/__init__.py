@@ -21,8 +21,8 @@ PAGE = "report.html"
 def write(comparison: Comparison, folder: Path, output: str | os.PathLike[str]) -> Path:
     """Write the page of a comparison, whose trees are in `folder`; return its path.
 
-    A row whose tree file is missing is shown without its tree. The same comparison gives the same
-    bytes. Raises FileFormatError when the page cannot be written.
+    A candidate whose tree file is missing is shown without its tree. The same comparison gives the
+    same bytes. Raises FileFormatError when the page cannot be written.
     """
     target = Path(output)
     with progress.task(f"writing {target}"):
@@ -36,6 +36,6 @@ def in_notebook(comparison: Comparison) -> str:
     """Return the first screen of the page and the main columns as HTML of a notebook."""
     verdict, picture = "<br>".join(map(escape, verdict_of(comparison).lines())), ""
     for figure in plots_of(comparison)[:1]:
-        svg, _ = links_of(figure, styles_of(comparison.rows, comparison.best))
+        svg, _ = links_of(figure, styles_of(comparison.candidates, comparison.best))
         picture = f'<img src="{svg.href}" alt="{escape(figure.title)}" width="600">'
     return f"<p>{verdict}</p>{picture}{comparison.table()._repr_html_()}"

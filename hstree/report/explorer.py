@@ -45,40 +45,42 @@ class Trees(Struct, frozen=True):
 def pack_trees(comparison: Comparison, folder: Path) -> tuple[Trees | None, list[str]]:
     """Return the trees of the files in `folder`, and a sentence for each missing tree.
 
-    A tree that several rows share is packed once, under the name of the first. The flat softmax is
-    skipped. Without any other tree, None is returned in place of the trees.
+    A tree that several candidates share is packed once, under the name of the first. The flat
+    softmax is skipped. Without any other tree, None is returned in place of the trees.
     """
     trees: dict[str, Tree] = {}
     missing: list[str] = []
     hashes: set[str] = set()
-    for row in comparison.rows:
-        if row.tree is None or row.tree.nodes <= 1 or row.tree_file is None:
+    for candidate in comparison.candidates:
+        if candidate.tree is None or candidate.tree.nodes <= 1 or candidate.tree_file is None:
             continue
-        if row.tree.sha256 in hashes:
+        if candidate.tree.sha256 in hashes:
             continue
-        hashes.add(row.tree.sha256)
+        hashes.add(candidate.tree.sha256)
         try:
-            tree = load(folder / row.tree_file)
-            if tree.sha256 != row.tree.sha256:
-                raise FileFormatError(f"{row.tree_file} is not the tree that the results name")
-            trees[row.name] = tree
+            tree = load(folder / candidate.tree_file)
+            if tree.sha256 != candidate.tree.sha256:
+                raise FileFormatError(
+                    f"{candidate.tree_file} is not the tree that the results name"
+                )
+            trees[candidate.name] = tree
         except (HstreeError, ValueError) as error:
-            missing.append(f"{row.name}: {error}")
+            missing.append(f"{candidate.name}: {error}")
     if not trees:
         return None, missing
 
-    rows = [comparison.row(name) for name in trees]
+    candidates = [comparison.candidate(name) for name in trees]
     packed = pack(trees)
     described = [
-        replace(tree, description=describe(row))
-        for tree, row in zip(packed.trees, rows, strict=True)
+        replace(tree, description=describe(candidate))
+        for tree, candidate in zip(packed.trees, candidates, strict=True)
     ]
     # The recommended tree is shown first. If the flat softmax is recommended, the best tree is.
     recommended = comparison.best and comparison.best.tree
-    first = min(rows, key=lambda row: (row.tree != recommended, row.valid))
+    first = min(candidates, key=lambda candidate: (candidate.tree != recommended, candidate.valid))
     labels = set(next(iter(trees.values())).labels)
     example = next((word for word in _EXAMPLES if word in labels), None)
-    return replace(packed, trees=described, first=rows.index(first), example=example), missing
+    return replace(packed, trees=described, first=candidates.index(first), example=example), missing
 
 
 def pack(trees: Mapping[str, Tree]) -> Trees:

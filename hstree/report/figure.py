@@ -1,7 +1,8 @@
-"""A figure: rows, axes and marks as data, and the functions that make SVG and CSV of it.
+"""A figure: candidates, axes and marks as data, and the functions that make SVG and CSV of it.
 
 Shapes have classes, so that the style sheet gives them their colours for light, dark and paper, and
-hides the rows that are unticked; the rest stays as it is. A figure has a description in words.
+hides the candidates that are unticked; the rest stays as it is. A figure has a description in
+words.
 """
 
 import math
@@ -13,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from markupsafe import Markup
 from msgspec import Struct
 
-from hstree.experiments.results import RowResult, csv_of
+from hstree.experiments.results import CandidateResult, csv_of
 from hstree.report.formats import ASSETS, TEMPLATES, Link
 from hstree.report.scales import LINE, Scale, spread, ticks
 
@@ -23,9 +24,9 @@ Side = Literal["right", "left"]
 #: Width of a figure, height of one without strips, and margins; names are in the right one.
 WIDTH, HEIGHT = 430.0, 310.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 136.0, 26.0, 40.0
-#: Longest name of a row beside its line, in characters.
+#: Longest name of a candidate beside its line, in characters.
 _LONGEST = 17
-#: Heights of a row's name, of its strip below that, and of the space below the strip.
+#: Heights of a candidate's name, of its strip below that, and of the space below the strip.
 _NAME, _STRIP, _BELOW = 17.0, 12.0, 5.0
 #: Number of colours: the classes ``c0`` and so on of the style sheet.
 COLOURS = 12
@@ -42,29 +43,31 @@ _OUTLINES = (
 
 
 class Style(NamedTuple):
-    """How a row is drawn, in the table and in every figure."""
+    """How a candidate is drawn, in the table and in every figure."""
 
     number: int  #: its position in the table
     name: str
     short: str  #: the name, cut in the middle so that it fits beside a figure
-    classes: str  #: of whatever is drawn of the row: its number, and its colour
+    classes: str  #: of whatever is drawn of the candidate: its number, and its colour
     line: str  #: class of its lines
     outline: str  #: path of its marker
 
 
-def styles_of(rows: Iterable[RowResult], best: RowResult | None = None) -> list[Style]:
-    """Return the styles of the rows of a table; the best one stands out."""
+def styles_of(
+    candidates: Iterable[CandidateResult], best: CandidateResult | None = None
+) -> list[Style]:
+    """Return the styles of the candidates of a table; the best one stands out."""
     styles = []
-    for i, row in enumerate(rows):
-        name, head = row.name, (_LONGEST - 1) // 2
+    for i, candidate in enumerate(candidates):
+        name, head = candidate.name, (_LONGEST - 1) // 2
         if len(name) > _LONGEST:
             name = f"{name[:head]}\N{HORIZONTAL ELLIPSIS}{name[head + 1 - _LONGEST :]}"
         line = "dotted" if i >= COLOURS else "solid"  # where colours repeat
-        if row.kind == "ngram" or row.models > 1:  # it has no epochs
+        if candidate.kind == "ngram" or candidate.models > 1:  # it has no epochs
             line = "dashed"
         outline = _OUTLINES[i % len(_OUTLINES)]
-        classes = f"row-{i} c{i % COLOURS}{' best' * (row is best)}"
-        styles.append(Style(i, row.name, name, classes, line, outline))
+        classes = f"row-{i} c{i % COLOURS}{' best' * (candidate is best)}"
+        styles.append(Style(i, candidate.name, name, classes, line, outline))
     return styles
 
 
@@ -81,14 +84,14 @@ class Axis(Struct, frozen=True):
 
 
 class Mark(Struct, frozen=True):
-    """A "dot", a "segment" from corner to corner, or else a line, of the row of a number.
+    """A "dot", a "segment" from corner to corner, or else a line, of the candidate of a number.
 
     A dot that takes no part in the front is "aside". `points` are values of both axes; in a strip,
     the second is its share from the top. `figures` are its line in the table of the figure's data,
-    whose first is the name of the row.
+    whose first is the name of the candidate.
     """
 
-    row: int
+    candidate: int
     kind: str
     points: list[Point]
     figures: list[Any] = []
@@ -101,7 +104,7 @@ class Figure(Struct, frozen=True):
     ----------
     id, title, caption : str
     x, y : Axis
-        A figure without `y` has a strip for each row instead.
+        A figure without `y` has a strip for each candidate instead.
     columns : list of str
         Titles of the table of its data.
     marks : list of Mark
@@ -109,9 +112,9 @@ class Figure(Struct, frozen=True):
         Value of `y` at which a dashed line crosses the figure.
     front : {"right", "left"} or None
         Where `x` is better, if the Pareto front is drawn: the lowest `y` of the dots that are at
-        least so far to that side. Rows that are not on it are grey.
+        least so far to that side. Candidates that are not on it are grey.
     ends : dict of int to str
-        Text at the right of a strip's name, by the number of the row.
+        Text at the right of a strip's name, by the number of the candidate.
     """
 
     id: str
@@ -146,53 +149,58 @@ def pareto(points: Iterable[Point], better: Side = "right") -> list[Point]:
 def draw(figure: Figure, styles: Sequence[Style], *, is_alone: bool = False) -> Markup:
     """Return a figure as an ``svg`` element, or with its style as an image that stands alone.
 
-    Rows are drawn in the styles of their numbers.
+    Candidates are drawn in the styles of their numbers.
     """
-    by_row: dict[int, list[Mark]] = {}
+    by_candidate: dict[int, list[Mark]] = {}
     for mark in figure.marks:
-        by_row.setdefault(mark.row, []).append(mark)
+        by_candidate.setdefault(mark.candidate, []).append(mark)
     left, right, top, strip = _LEFT, WIDTH - _RIGHT, _TOP, 0.0
     below = _BOTTOM + LINE * any("\n" in name for name in figure.x.names)
-    height = max(HEIGHT, top + below + LINE * len(by_row))
+    height = max(HEIGHT, top + below + LINE * len(by_candidate))
     if figure.y is None:
         left, right, top, strip = _LEFT - 34, WIDTH - 14, 6, _NAME + _STRIP + _BELOW
-        height = top + strip * len(by_row) + below
+        height = top + strip * len(by_candidate) + below
     bottom = height - below
     rise = (bottom, top) if figure.y else (top + _NAME, top + _NAME + _STRIP)
-    x_at, x_labels = _placed(figure.x, by_row, 0, left, right)
-    y_at, y_labels = _placed(figure.y, by_row, 1, *rise, figure.level)
+    x_at, x_labels = _placed(figure.x, by_candidate, 0, left, right)
+    y_at, y_labels = _placed(figure.y, by_candidate, 1, *rise, figure.level)
 
     def pixels(points: Iterable[Point], i: int = 0) -> list[Point]:
         return [(round(x_at(x), 1), round(y_at(y) + strip * i, 1)) for x, y in points]
 
     # Names are in the strips, or beside what they name, to which a line leads.
-    names = [(left, top + strip * i + 12) for i in range(len(by_row))]
+    names = [(left, top + strip * i + 12) for i in range(len(by_candidate))]
     leaders: list[Point] = []
     if figure.y is not None:
-        # the lowest end of each row's lines, else of its dots
+        # the lowest end of each candidate's lines, else of its dots
         ends = [
             [m.points[-1] for m in marks if m.kind == "line"]
             or [m.points[-1] for m in marks if m.kind in ("dot", "aside")]
-            for marks in by_row.values()
+            for marks in by_candidate.values()
         ]
-        lowest = pixels(min(of_row, key=itemgetter(1)) for of_row in ends)
+        lowest = pixels(min(of_candidate, key=itemgetter(1)) for of_candidate in ends)
         leaders = [(x, min(max(y, top), bottom)) for x, y in lowest]
         apart = spread([y for _, y in leaders], LINE, top - 8, bottom)
         names = [(right + 9, y + 4) for y in apart]
-    dots = {row: m.points[0] for row, marks in by_row.items() for m in marks if m.kind == "dot"}
+    dots = {
+        candidate: m.points[0]
+        for candidate, marks in by_candidate.items()
+        for m in marks
+        if m.kind == "dot"
+    }
     front = pareto(dots.values(), figure.front) if figure.front else []
     corners = ([(point[0], before[1]), point] for before, point in pairwise(front))
     staircase = [*front[:1], *(point for corner in corners for point in corner)]
     groups = [
         {
-            "style": styles[row],
-            "is_beaten": bool(front) and row in dots and dots[row] not in front,
+            "style": styles[candidate],
+            "is_beaten": bool(front) and candidate in dots and dots[candidate] not in front,
             "marks": [(mark.kind, pixels(mark.points, i), mark.figures) for mark in marks],
             "name": names[i],
             "leader": leaders[i : i + 1],
-            "end": figure.ends.get(row, ""),
+            "end": figure.ends.get(candidate, ""),
         }
-        for i, (row, marks) in enumerate(by_row.items())
+        for i, (candidate, marks) in enumerate(by_candidate.items())
     ]
     svg = TEMPLATES.get_template("figure.svg").render(
         figure=figure,
@@ -210,7 +218,7 @@ def draw(figure: Figure, styles: Sequence[Style], *, is_alone: bool = False) -> 
 
 def _placed(
     axis: Axis | None,
-    by_row: Mapping[int, Sequence[Mark]],
+    by_candidate: Mapping[int, Sequence[Mark]],
     side: int,
     start: float,
     end: float,
@@ -226,7 +234,7 @@ def _placed(
     if axis is not None and axis.names:
         low, high, labels = -0.4, len(axis.names) - 0.6, dict(enumerate(axis.names))
     elif axis is not None:
-        marks = [mark for of_row in by_row.values() for mark in of_row]
+        marks = [mark for of_candidate in by_candidate.values() for mark in of_candidate]
         values = [p[side] for mark in marks for p in mark.points]
         values += [] if level is None else [level]
         least, most = axis.within or (-math.inf, math.inf)

@@ -41,20 +41,20 @@ class Page(msgspec.Struct, frozen=True):
 
 
 def page_of(comparison: Comparison, folder: Path) -> Page:
-    """Return the page of a comparison; rows whose trees are not in `folder` have none."""
+    """Return the page of a comparison; candidates whose trees are not in `folder` have none."""
     trees, missing = pack_trees(comparison, folder)
     answer = answer_of(comparison, folder)
     return Page(comparison, answer, plots_of(comparison), trees, missing)
 
 
 def markup(page: Page, folder: Path) -> str:
-    """Return a page as HTML, with the files of the recommended row from `folder`.
+    """Return a page as HTML, with the files of the recommended candidate from `folder`.
 
     Raises OptionError when the model of the comparison is not known.
     """
     comparison = page.comparison
     choice = comparison.choice
-    styles = styles_of(comparison.rows, comparison.best)
+    styles = styles_of(comparison.candidates, comparison.best)
     columns, cells = table_of(comparison)
     options = config_of(comparison.options)
     model, training = kind_of(options).model.describe(options)
@@ -80,5 +80,7 @@ def markup(page: Page, folder: Path) -> str:
         model=model,
         training=training,
         figures=[(f, draw(f, styles), links_of(f, styles)) for f in page.figures],
-        words=sorted(comparison.words, key=lambda t: choice is None or t.row != choice.chosen),
+        words=sorted(
+            comparison.words, key=lambda t: choice is None or t.candidate != choice.chosen
+        ),
     )

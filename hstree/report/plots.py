@@ -1,4 +1,4 @@
-"""Plots of the page: the figures of the rows that each shows."""
+"""Plots of the page: the figures of the candidates that each shows."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,13 @@ from itertools import accumulate
 
 from msgspec.structs import replace
 
-from hstree.experiments.results import Band, Comparison, RowResult, eligible_rows, figure_at
+from hstree.experiments.results import (
+    Band,
+    CandidateResult,
+    Comparison,
+    eligible_candidates,
+    figure_at,
+)
 from hstree.report.figure import Axis, Figure, Mark, Side
 from hstree.report.formats import number
 
@@ -21,12 +27,12 @@ _STEPS = ("vectors", "tree", "preparation", "training")
 
 
 def plots_of(comparison: Comparison) -> list[Figure]:
-    """Return the plots that the rows have figures for, the most telling first."""
-    rows = comparison.rows
-    seconds, *speeds = (_against(rows, *cost) for cost in _COSTS)
+    """Return the plots that the candidates have figures for, the most telling first."""
+    candidates = comparison.candidates
+    seconds, *speeds = (_against(candidates, *cost) for cost in _COSTS)
     figures = [
-        *(seconds, _learning(rows), _by_band(rows, comparison.bands)),
-        *(_steps(rows), *speeds),
+        *(seconds, _learning(candidates), _by_band(candidates, comparison.bands)),
+        *(_steps(candidates), *speeds),
     ]
     drawn = []
     for figure in filter(None, figures):
@@ -38,7 +44,7 @@ def plots_of(comparison: Comparison) -> list[Figure]:
 
 
 #: Of each plot of a cost its id, title and caption, the title of its axis, the side where it is
-#: better, and the path of its figure in a row.
+#: better, and the path of its figure in a candidate.
 _COSTS: tuple[tuple[str, str, str, str, Side, str], ...] = (
     ("seconds", "Perplexity against time",
      "From the text to the trained model, with the vectors and the tree that it needs.",
@@ -55,58 +61,68 @@ _COSTS: tuple[tuple[str, str, str, str, Side, str], ...] = (
 
 
 def _against(
-    rows: Sequence[RowResult], id: str, title: str, caption: str, axis: str, better: Side, path: str
+    candidates: Sequence[CandidateResult],
+    id: str,
+    title: str,
+    caption: str,
+    axis: str,
+    better: Side,
+    path: str,
 ) -> Figure:
     """Draw test perplexity over a cost, and the front."""
     marks = []
-    eligible = {row.name for row in eligible_rows(rows)}
-    for i, row in enumerate(rows):
-        x, test, sd = figure_at(path, row), row.perplexity["test"].mean, row.perplexity["test"].sd
+    eligible = {candidate.name for candidate in eligible_candidates(candidates)}
+    for i, candidate in enumerate(candidates):
+        x, test, sd = (
+            figure_at(path, candidate),
+            candidate.perplexity["test"].mean,
+            candidate.perplexity["test"].sd,
+        )
         if not x or not test:
             continue
         if sd:
             marks.append(Mark(i, "whisker", [(x, test - sd), (x, test + sd)]))
-        kind = "dot" if row.name in eligible else "aside"
-        marks.append(Mark(i, kind, [(x, test)], [row.name, x, test, sd]))
+        kind = "dot" if candidate.name in eligible else "aside"
+        marks.append(Mark(i, kind, [(x, test)], [candidate.name, x, test, sd]))
     kinds = {mark.kind for mark in marks}
-    aside = " Rows that cannot be recommended take no part." if "aside" in kinds else ""
-    sampled = [row.name for row in rows if row.sample is not None]
-    if 0 < len(sampled) < len(rows):
+    aside = " Candidates that cannot be recommended take no part." if "aside" in kinds else ""
+    sampled = [candidate.name for candidate in candidates if candidate.sample is not None]
+    if 0 < len(sampled) < len(candidates):
         aside += f" Scored on a sample of the tokens: {', '.join(sampled)}."
     bars = " Bars: one standard deviation over seeds." if "whisker" in kinds else ""
     return Figure(
         f"plot-{id}", title,
-        f"{caption} Down and to the {better} is better: the dashed line is the frontier, and rows "
-        f"that are beaten in both are grey.{aside}{bars}",
+        f"{caption} Down and to the {better} is better: the dashed line is the frontier, and "
+        f"candidates that are beaten in both are grey.{aside}{bars}",
         Axis(f"{axis} (log scale)", "log"), Axis("test perplexity"),
-        ["row", axis, "test perplexity", "standard deviation"], marks, front=better,
+        ["candidate", axis, "test perplexity", "standard deviation"], marks, front=better,
     )  # fmt: skip
 
 
-def _learning(rows: Sequence[RowResult]) -> Figure:
+def _learning(candidates: Sequence[CandidateResult]) -> Figure:
     """Draw the validation perplexity of every job after each epoch, over the time."""
     marks: list[Mark] = []
-    others: list[Mark] = []  # of rows that are not one training
+    others: list[Mark] = []  # of candidates that are not one training
     lowest = []
-    for i, row in enumerate(rows):
-        steps, total = row.steps, row.steps.total
-        if not total or row.valid == math.inf:
+    for i, candidate in enumerate(candidates):
+        steps, total = candidate.steps, candidate.steps.total
+        if not total or candidate.valid == math.inf:
             continue
-        lowest.append(row.valid)
-        if row.models > 1 or row.kind == "ngram":
-            figures = [row.name, None, None, total, row.valid]
-            others.append(Mark(i, "dot", [(total, row.valid)], figures))
+        lowest.append(candidate.valid)
+        if candidate.models > 1 or candidate.kind == "ngram":
+            figures = [candidate.name, None, None, total, candidate.valid]
+            others.append(Mark(i, "dot", [(total, candidate.valid)], figures))
             continue
         # Epochs take the time of the table, so that a curve ends at the seconds there.
         before = (steps.vectors or 0.0) + (steps.tree or 0.0) + (steps.preparation or 0.0)
-        each = (steps.training or 0.0) / (row.trained_epochs or 1.0)
-        for job in row.jobs:
+        each = (steps.training or 0.0) / (candidate.trained_epochs or 1.0)
+        for job in candidate.jobs:
             curve = []
             done = accumulate(epoch.share for epoch in job.epochs)
             for epoch, share in zip(job.epochs, done, strict=True):
                 if epoch.valid is not None:
                     at = before + share * each
-                    figures = [row.name, job.seed, epoch.epoch, at, epoch.valid]
+                    figures = [candidate.name, job.seed, epoch.epoch, at, epoch.valid]
                     curve.append(Mark(i, "dot", [(at, epoch.valid)], figures))
             line = Mark(i, "line", [dot.points[0] for dot in curve])
             marks += [line, *curve] if curve else []
@@ -114,38 +130,38 @@ def _learning(rows: Sequence[RowResult]) -> Figure:
     return Figure(
         "plot-learning", "Perplexity while training",
         "After each epoch, over the seconds from the text, without validation: at a given time, "
-        "the lowest line is the best row.",
+        "the lowest line is the best candidate.",
         Axis("seconds from the text (log scale)", "log"),
         Axis("validation perplexity (log scale)", "log", within=(0.0, highest)),
-        ["row", "seed", "epoch", "seconds from the text", "validation perplexity"],
+        ["candidate", "seed", "epoch", "seconds from the text", "validation perplexity"],
         marks + others if marks else [],
     )  # fmt: skip
 
 
-def _steps(rows: Sequence[RowResult]) -> Figure:
+def _steps(candidates: Sequence[CandidateResult]) -> Figure:
     """Draw the seconds of each step from the text to the model."""
     marks, ends = [], {}
-    for i, row in enumerate(rows):
-        seconds = [getattr(row.steps, step) or 0.0 for step in _STEPS]
+    for i, candidate in enumerate(candidates):
+        seconds = [getattr(candidate.steps, step) or 0.0 for step in _STEPS]
         for step, each, end in zip(_STEPS, seconds, accumulate(seconds), strict=True):
-            if each and row.steps.total:
+            if each and candidate.steps.total:
                 corners = [(end - each, 0.0), (end, 1.0)]
-                marks.append(Mark(i, f"segment step-{step}", corners, [row.name, step, each]))
-                ends[i] = f"{number(row.steps.total)} s"
+                marks.append(Mark(i, f"segment step-{step}", corners, [candidate.name, step, each]))
+                ends[i] = f"{number(candidate.steps.total)} s"
     return Figure(
         "plot-costs", "Seconds of each step",
         "From the left: learning the vectors that a tree is built from (palest), building "
         "the tree, preparing the output layer, and training it (full colour).",
-        Axis("seconds", "zero"), None, ["row", "step", "seconds"], marks, ends=ends,
+        Axis("seconds", "zero"), None, ["candidate", "step", "seconds"], marks, ends=ends,
     )  # fmt: skip
 
 
-def _by_band(rows: Sequence[RowResult], bands: Sequence[Band]) -> Figure | None:
-    """Draw the test perplexity of every row by band, as a ratio to that of flat, or the best."""
-    scored = [row for row in rows if any(row.by_band)]
+def _by_band(candidates: Sequence[CandidateResult], bands: Sequence[Band]) -> Figure | None:
+    """Draw the test perplexities by band, as ratios to those of flat, or of the best."""
+    scored = [candidate for candidate in candidates if any(candidate.by_band)]
     if not scored:
         return None
-    level = min(scored, key=lambda row: (not row.is_flat, row.valid))
+    level = min(scored, key=lambda candidate: (not candidate.is_flat, candidate.valid))
     total = sum(band.tokens for band in bands)
     shown, names = [], []
     for i, band in enumerate(bands):
@@ -160,25 +176,25 @@ def _by_band(rows: Sequence[RowResult], bands: Sequence[Band]) -> Figure | None:
         names.append(f"{name}\n{share:.{'0f' if share >= 9.95 else '2g'}}%")
     marks: list[Mark] = []
     common = [1.0]
-    for i_row, row in enumerate(rows):
+    for i_candidate, candidate in enumerate(candidates):
         dots = []
         for position, (i, band, name) in enumerate(shown):
-            value, divisor = row.by_band[i], level.by_band[i]
+            value, divisor = candidate.by_band[i], level.by_band[i]
             if value and divisor:
                 ratio = value / divisor
                 common += [ratio] if band.tokens >= _RARE * total else []
-                figures = [row.name, name, band.words, band.tokens, value, ratio]
-                dots.append(Mark(i_row, "dot", [(float(position), ratio)], figures))
-        line = Mark(i_row, "line", [dot.points[0] for dot in dots])
+                figures = [candidate.name, name, band.words, band.tokens, value, ratio]
+                dots.append(Mark(i_candidate, "dot", [(float(position), ratio)], figures))
+        line = Mark(i_candidate, "line", [dot.points[0] for dot in dots])
         marks += [line, *dots] if dots else []
     return Figure(
-        "plot-bands", "Which words each row helps",
+        "plot-bands", "Which words each candidate helps",
         f"Test perplexity as a multiple of {level.name}\u2019s, the dashed line, by how often the "
-        "training text has the word (10+ is 10 to 99, and so on): below it a row predicts better. "
-        "What is outside the picture is in the CSV.",
+        "training text has the word (10+ is 10 to 99, and so on): below it a candidate predicts "
+        "better. What is outside the picture is in the CSV.",
         Axis("training count of the word; share of the test tokens", names=names),
         Axis(f"test perplexity / {level.name}\u2019s (log scale)", "log",
              within=(min(common), max(common))),
-        ["row", "training count", "words", "test tokens", "test perplexity", f"/ {level.name}"],
-        marks, level=1.0,
+        ["candidate", "training count", "words", "test tokens", "test perplexity",
+         f"/ {level.name}"], marks, level=1.0,
     )  # fmt: skip

@@ -170,7 +170,9 @@ def _is_so_far(path: Path, new: bytes) -> bool:
     """Return whether a file has the results of finished rows, while others are to come."""
     if path.name == results.JSON:
         comparison = results.load(path)
-        return bool(comparison.pending) or len(comparison.rows) < len(json.loads(new)["rows"])
+        return bool(comparison.pending) or len(comparison.candidates) < len(
+            json.loads(new)["candidates"]
+        )
     if path.name != results.CSV:
         return False
     with path.open(newline="") as file:

@@ -33,12 +33,12 @@ class Ran:
 
 
 def figures(path):
-    """Return the figures of the one row of a comparison's JSON, and of its text."""
+    """Return the figures of the one candidate of a comparison's JSON, and of its text."""
     document = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=pytest.fail)
-    (row,) = document["rows"]
-    means = {split: spread["mean"] for split, spread in row["perplexity"].items()}
+    (candidate,) = document["candidates"]
+    means = {split: spread["mean"] for split, spread in candidate["perplexity"].items()}
     of_text = {name: document[name] for name in ("tokens", "oov", "vocabulary", "unigram")}
-    return {**row, **of_text, "perplexity": means, "epochs": row["jobs"][0]["epochs"]}
+    return {**candidate, **of_text, "perplexity": means, "epochs": candidate["jobs"][0]["epochs"]}
 
 
 @pytest.fixture

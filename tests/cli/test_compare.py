@@ -13,26 +13,32 @@ QUICK = ("--dim", "8", "--context", "2", "--epochs", "2", "--batch-size", "64")
 
 @pytest.fixture
 def compare(hstree, corpus):
-    """Compare rows of the corpus into the folder c."""
+    """Compare candidates of the corpus into the folder c."""
 
-    def run(*rows, options=(), **expected):
-        return hstree("compare", corpus, *rows, "-o", "c", *QUICK, *options, **expected)
+    def run(*candidates, options=(), **expected):
+        return hstree("compare", corpus, *candidates, "-o", "c", *QUICK, *options, **expected)
 
     return run
 
 
 def test_every_figure_fits_the_terminal(compare, tmp_path, monkeypatch):
-    rows = ("random", "gmm epsilon=0.4 trees=2 max_codes=8", "sampled samples=3", "flat", "kn2")
+    candidates = (
+        "random",
+        "gmm epsilon=0.4 trees=2 max_codes=8",
+        "sampled samples=3",
+        "flat",
+        "kn2",
+    )
     for columns in (60, 80):
         monkeypatch.setenv("COLUMNS", str(columns))
-        ran = compare(*rows, options=("--seeds", "2"))
+        ran = compare(*candidates, options=("--seeds", "2"))
         comparison = results.load(tmp_path / "c")
-        assert [row.name for row in comparison.rows] == list(rows)
-        for row in comparison.rows:
-            assert f"{row.test:.1f}" in ran.out
-            assert f"{row.to_flat.ratio:.3f}" in ran.out
-            if row.training:
-                assert f"{row.training.times_flat:,.1f}" in ran.out
+        assert [candidate.name for candidate in comparison.candidates] == list(candidates)
+        for candidate in comparison.candidates:
+            assert f"{candidate.test:.1f}" in ran.out
+            assert f"{candidate.to_flat.ratio:.3f}" in ran.out
+            if candidate.training:
+                assert f"{candidate.training.times_flat:,.1f}" in ran.out
         assert len(re.findall(r"^ ─+ *$", ran.out, re.M)) == 1, "one table"
         (left_out,) = re.findall(r"^No room here for (.*?)\.$", ran.out, re.M | re.S)
         assert "scores/target" in left_out
@@ -65,41 +71,43 @@ def test_the_plan_lists_jobs_and_trains_nothing(compare, tmp_path):
     assert not (tmp_path / "c" / "runs" / "random").exists()
 
 
-def test_the_plan_gives_the_seconds_of_each_row(hstree, corpus):
+def test_the_plan_gives_the_seconds_of_each_candidate(hstree, corpus):
     usual = ("compare", corpus, "random", "huffman", "flat", "--dim", "4", "-o", "c", "--plan")
     out = hstree(*usual, "--minutes", "1").out
     assert (
         len(re.findall(r"^ (?:random|huffman|flat) +0 +to do +\d+\.\d to \d+\.\d $", out, re.M))
         == 3
     )
-    assert re.search(r"rounds, from the text on: 3 rows, [\d.]+ s each; 2 rows, [\d.]+ s each", out)
+    assert re.search(
+        r"rounds, from the text on: 3 candidates, [\d.]+ s each; 2 candidates, [\d.]+ s each", out
+    )
     out = hstree(*usual, "--seconds", "7").out
     assert len(re.findall(r"to do +7\.0 $", out, re.M)) == 3
 
 
-def test_a_log_says_the_round_what_is_trained_and_the_time_left_of_all_rows(
+def test_a_log_says_the_round_what_is_trained_and_the_time_left_of_all_candidates(
     hstree, corpus, monkeypatch
 ):
     monkeypatch.setattr("hstree._displays.LINE_PATIENCE", 0.0)
-    rows = ("gmm", "huffman", "flat")
-    usual = ("compare", corpus, *rows, "--dim", "4", "-o", "c")
+    candidates = ("gmm", "huffman", "flat")
+    usual = ("compare", corpus, *candidates, "--dim", "4", "-o", "c")
     lines = hstree(*usual, "--minutes", "0.15", warns=True).err.splitlines()
     first = re.compile(
-        r"round 1 of 2, \d s a row, row \d of 3: (vectors for gmm|gmm|huffman|flat), "
+        r"round 1 of 2, \d s a candidate, candidate \d of 3: (vectors for gmm|gmm|huffman|flat), "
         r"epoch \d+, validation [\d.]+, \d s left of 9 s"
     )
     matches = [match for line in lines if (match := first.fullmatch(line))]
     assert next(match[1] for match in matches) == "vectors for gmm"
-    assert {match[1] for match in matches} == {"vectors for gmm", *rows}
+    assert {match[1] for match in matches} == {"vectors for gmm", *candidates}
     lines = hstree(*usual, "--seconds", "0.3", "--force", warns=True).err.splitlines()
-    assert lines[0].startswith("row 1 of 3: vectors for gmm, epoch 1, ")
+    assert lines[0].startswith("candidate 1 of 3: vectors for gmm, epoch 1, ")
     assert all(line.endswith(" left of 1 s") for line in lines)
     lines = hstree(*usual, "--epochs", "1", "--force", warns=True).err.splitlines()
-    assert lines[0].startswith("row 1 of 3: vectors for gmm, epoch 1 of 1, ")
+    assert lines[0].startswith("candidate 1 of 3: vectors for gmm, epoch 1 of 1, ")
     assert [line.partition(",")[0] for line in lines[1:]] == [
-        "row 1 of 3: gmm",
-        "row 2 of 3: huffman",
-        "row 3 of 3: flat",
+        "candidate 1 of 3: gmm",
+        "candidate 2 of 3: huffman",
+        "candidate 3 of 3: flat",
     ]
 
 
@@ -116,7 +124,7 @@ def test_the_words_of_a_tree_are_taken_where_nothing_else_chooses_them(compare, 
     compare("flat", tree)
     assert "<unk>" in library.load(tree).labels
     assert results.load("c").vocabulary.size == 42
-    flat = library.load(f"c/{results.load('c').rows[0].tree_file}")
+    flat = library.load(f"c/{results.load('c').candidates[0].tree_file}")
     counts = dict(zip(flat.labels, flat.counts.tolist(), strict=True))
     assert list(counts) == sorted(counts, key=lambda word: (-counts[word], word))
 
@@ -132,8 +140,12 @@ def test_trees_over_other_words_are_refused(refused, hstree, tree, corpus):
     ("arguments", "status", "saying"),
     [
         (("gmm --trees 4",), 2, '"gmm trees=4"'),
-        (("-m", "flat"), 2, "no option -m; type `hstree compare CORPUS [ROW]... --output DIR`"),
-        (("hufman",), 2, "there is no row 'hufman'"),
+        (
+            ("-m", "flat"),
+            2,
+            "no option -m; type `hstree compare CORPUS [CANDIDATE]... --output DIR`",
+        ),
+        (("hufman",), 2, "there is no candidate 'hufman'"),
         (("flat", "--seeds", "0"), 2, "--seeds"),
         (("flat", "--seed", 2**32 - 1, "--seeds", 2), 2, "4294967295"),
         (("flat", "--jobs", "0"), 2, "--jobs is 0; it must be 1 or more, or -1 for all cores"),
@@ -165,7 +177,10 @@ def test_ctrl_c_says_how_to_go_on_and_what_is_finished_has_a_page(
     assert "the same command goes on from there" in ran.errors[0]
     assert not (runs / "flat/seed-0/result.json").exists()
     stopped = results.load(tmp_path / "c")
-    assert ([row.name for row in stopped.rows], stopped.pending) == (["random"], ["flat"])
+    assert ([candidate.name for candidate in stopped.candidates], stopped.pending) == (
+        ["random"],
+        ["flat"],
+    )
     hstree("report", "c")
     assert "flat" in (tmp_path / "c/report.html").read_text().partition("not finished yet")[2][:200]
     compare("random", "flat")

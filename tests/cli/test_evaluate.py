@@ -58,11 +58,11 @@ def test_the_untrained_model_is_the_unigram(hstree, tree, corpus, tmp_path):
     assert found["unigram"] == pytest.approx(math.exp(nll / len(test)), rel=1e-9)
 
 
-@pytest.mark.parametrize("row", ["sampled samples=5", "gmm epsilon=0.4", "huffman + ngrams"])
-def test_any_row_is_evaluated(hstree, corpus, tmp_path, row):
-    hstree("evaluate", row, corpus, *QUICK, "--json", "r.json", "--save", "m")
+@pytest.mark.parametrize("candidate", ["sampled samples=5", "gmm epsilon=0.4", "huffman + ngrams"])
+def test_any_candidate_is_evaluated(hstree, corpus, tmp_path, candidate):
+    hstree("evaluate", candidate, corpus, *QUICK, "--json", "r.json", "--save", "m")
     found, model = figures(tmp_path / "r.json"), library.load_model(tmp_path / "m")
-    assert found["name"] == row
+    assert found["name"] == candidate
     test = model.perplexity(library.Corpus.read(corpus).splits()[2])
     assert test == pytest.approx(found["perplexity"]["test"], rel=1e-6)
 

@@ -45,5 +45,5 @@ def test_compare_trains_any_model_and_says_of_what_its_figures_are(hstree, corpu
     found = json.loads((tmp_path / "runs" / "results.json").read_text())
     assert found["predicts"].startswith("word given one word")
     assert found["options"]["model"] == "skipgram"
-    assert [row["name"] for row in found["rows"]] == ["huffman", "flat"]
-    assert all(min(row["training"]["rounds"]) > 0 for row in found["rows"])
+    assert [candidate["name"] for candidate in found["candidates"]] == ["huffman", "flat"]
+    assert all(min(candidate["training"]["rounds"]) > 0 for candidate in found["candidates"])

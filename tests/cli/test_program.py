@@ -65,11 +65,11 @@ def test_methods_lists_every_builder_layer_and_model_in_a_line_or_two(hstree):
     ("name", "saying"),
     [
         ("kn5", ["kn5  N-gram model", "A Kneser-Ney model of the last 4 words."]),
-        ("trees", ["trees  Set of rows", "gmm epsilon=0.4 trees=4"]),
+        ("trees", ["trees  Set of candidates", "gmm epsilon=0.4 trees=4"]),
         ("approximations", ["cnn delay=32", "flat"]),
     ],
 )
-def test_methods_describes_all_that_stands_in_a_row(name, saying, hstree):
+def test_methods_describes_all_that_stands_in_a_candidate(name, saying, hstree):
     ran = hstree("methods", name)
     assert set(saying) <= {line.strip() for line in ran.out.splitlines()}
 
@@ -182,8 +182,8 @@ def test_quiet_goes_before_the_command(hstree, refused, corpus):
     ("typed", "parts"),
     [
         ("build corpus.txt", ["--method", "`hstree build INPUT --method METHOD`"]),
-        ("evaluate huffman", ["CORPUS", "`hstree evaluate ROW CORPUS`"]),
-        ("compare corpus.txt", ["--output", "`hstree compare CORPUS [ROW]... --output DIR`"]),
+        ("evaluate huffman", ["CORPUS", "`hstree evaluate CANDIDATE CORPUS`"]),
+        ("compare corpus.txt", ["--output", "`hstree compare CORPUS [CANDIDATE]... --output DIR`"]),
         ("build -m gmm v.npy epsilon=0.4", ["epsilon=0.4", '--method "gmm epsilon=0.4"']),
         ("build -m gmm v.npy --epsilon 0.4", ["--epsilon", '--method "gmm epsilon=0.4"']),
         ("predict m a b=c", ["b=c", "`hstree predict MODEL_DIR "]),

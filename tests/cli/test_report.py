@@ -29,10 +29,10 @@ def test_the_file_of_the_results_stands_for_its_folder(hstree, refused, comparis
         refused("report", nothing, saying="hstree compare")
 
 
-def test_a_comparison_without_a_finished_row_has_a_page(hstree, comparison):
+def test_a_comparison_without_a_finished_candidate_has_a_page(hstree, comparison):
     file = comparison / "results.json"
     whole = json.loads(file.read_bytes())
-    write_json(file, whole | {"rows": [], "choice": None, "pending": ["huffman"]})
+    write_json(file, whole | {"candidates": [], "choice": None, "pending": ["huffman"]})
     hstree("report", "compared")
     page = (comparison / "report.html").read_text()
     assert "huffman" in page.partition("not finished yet")[2][:200]

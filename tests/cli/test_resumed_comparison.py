@@ -56,7 +56,7 @@ def test_a_forgotten_option_is_named_as_it_is_typed(run, texts, typed, saying):
     named = re.search("; give (.*), choose another folder", line)[1]
     if "the same" not in named:
         run(*usual, *shlex.split(named.replace(", ", " ")))
-        assert len(results.load("c").rows) == 1
+        assert len(results.load("c").candidates) == 1
 
 
 @pytest.mark.parametrize(

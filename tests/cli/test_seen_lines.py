@@ -75,16 +75,16 @@ def test_parts_that_share_lines_are_called_out_everywhere(done, corpus, tmp_path
     ]
     warnings = done("compare", corpus, "huffman", "kn2", "-o", "c", *QUICK, *same)
     assert all(part in warning for part, warning in zip(said, warnings, strict=True))
-    rows = results.load(tmp_path / "c").rows
-    assert [said[0] in row.seen for row in rows] == [True, True]
-    header, row, _ = (tmp_path / "c" / "results.csv").read_text().splitlines()
+    candidates = results.load(tmp_path / "c").candidates
+    assert [said[0] in candidate.seen for candidate in candidates] == [True, True]
+    header, candidate, _ = (tmp_path / "c" / "results.csv").read_text().splitlines()
     assert header.split(",")[-1] == "seen"
-    assert said[0] in row
+    assert said[0] in candidate
     done("build", "-m", "random", corpus, "--train-split-only")
     one(done("evaluate", "tree.json", corpus, "--valid", corpus, "--epochs", "0")[1:], said[2][15:])
 
 
-def test_a_row_of_a_comparison_knows_what_its_tree_has_read(done, tree, corpus, tmp_path):
+def test_a_candidate_of_a_comparison_knows_what_its_tree_has_read(done, tree, corpus, tmp_path):
     labels = library.load(tree).labels
     library.Vocabulary(labels, [1] * len(labels)).save(tmp_path / "w.tsv")
     seen = library.build("balanced", library.Corpus.read(corpus), vocabulary=tmp_path / "w.tsv")
@@ -93,21 +93,21 @@ def test_a_row_of_a_comparison_knows_what_its_tree_has_read(done, tree, corpus, 
     # An equal tree that has read none of the test lines is trained first, and its run kept.
     seen.with_meta({}).save(tmp_path / "clean.json")
     assert done("compare", corpus, "clean.json", *given) == []
-    assert [row.seen for row in results.load(tmp_path / "c").rows] == [None]
+    assert [candidate.seen for candidate in results.load(tmp_path / "c").candidates] == [None]
     (tmp_path / "clean.json").write_bytes((tmp_path / "seen.json").read_bytes())
     one(done("compare", corpus, "clean.json", tree, *given), "clean.json: ")
-    rows = results.load(tmp_path / "c").rows
-    assert "the tree's builder read lines 181 to 200" in rows[0].seen
-    assert rows[1].seen is None
-    assert results.load(tmp_path / "c").read_before() == [f"clean.json: {rows[0].seen}"]
+    candidates = results.load(tmp_path / "c").candidates
+    assert "the tree's builder read lines 181 to 200" in candidates[0].seen
+    assert candidates[1].seen is None
+    assert results.load(tmp_path / "c").read_before() == [f"clean.json: {candidates[0].seen}"]
 
 
 def test_vectors_that_a_method_names_are_called_out_below_the_table(hstree, done, tree, corpus):
     done("evaluate", tree, corpus, "--test", corpus, "--vectors-out", "v.npy", *QUICK)
-    row = "classes cluster_by=vectors n_classes=3 vectors_file=v.npy"
+    candidate = "classes cluster_by=vectors n_classes=3 vectors_file=v.npy"
     vocabulary = ("--vocabulary", "v.labels.tsv")
-    compared = hstree("compare", corpus, row, *vocabulary, "-o", "c", *QUICK, warns=True)
-    assert f"read before {row}: {BY_FILES}" in " ".join(compared.out.split())
+    compared = hstree("compare", corpus, candidate, *vocabulary, "-o", "c", *QUICK, warns=True)
+    assert f"read before {candidate}: {BY_FILES}" in " ".join(compared.out.split())
     assert "each has read lines of the test part" in " ".join(compared.out.split())
 
 
@@ -117,7 +117,7 @@ def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, corpus, tmp_p
     chosen = "the words of the vocabulary were chosen on lines 181 to 200"
     compared = done("compare", corpus, "huffman", "--vocabulary", "v.tsv", "-o", "c", *QUICK)
     one(compared, chosen, "(`hstree vocab --train-split-only`)")
-    assert "made from lines 181 to 200" in results.load(tmp_path / "c").rows[0].seen
+    assert "made from lines 181 to 200" in results.load(tmp_path / "c").candidates[0].seen
     evaluate = ("evaluate", "flat", corpus, "--vocabulary", "v.tsv", "--epochs", "0")
     one(done(*evaluate), chosen)
     done(*choice, "--train-split-only")
@@ -127,10 +127,10 @@ def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, corpus, tmp_p
 def test_a_bootstrap_records_the_lines_of_all_its_rounds(done, corpus, tmp_path):
     rounds = ("gmm epsilon=0.4", "--rounds", "2")
     assert done("bootstrap", corpus, *rounds, "-o", "b", *QUICK) == []
-    rows = results.load(tmp_path / "b").rows
-    assert [row.options.get("epsilon") for row in rows] == [None, 0.4, 0.4]
+    candidates = results.load(tmp_path / "b").candidates
+    assert [candidate.options.get("epsilon") for candidate in candidates] == [None, 0.4, 0.4]
     done("report", "b")
-    tree = tmp_path / "b" / rows[-1].tree_file
+    tree = tmp_path / "b" / candidates[-1].tree_file
     read = library.load(tree).meta["input"]
     assert [text["lines"] for text in read["texts"]] == [[0, 180]]
     one(

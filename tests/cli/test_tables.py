@@ -55,14 +55,14 @@ def test_a_wide_terminal_has_every_column(drawn):
     assert "No room" not in drawn(120)
 
 
-def test_a_pipe_has_every_row_on_one_line(drawn):
+def test_a_pipe_has_every_candidate_on_one_line(drawn):
     lines = drawn().splitlines()
     for name in NAMES:
         (line,) = (line for line in lines if line.startswith(f" {name} "))
         assert all(number in line for number in NUMBERS)
 
 
-def test_the_row_of_the_answer_is_bold(drawn):
+def test_the_candidate_of_the_answer_is_bold(drawn):
     lines = drawn(120, answer="flat", colours="standard").splitlines()[3:]
     (line,) = (line for line in lines if "\x1b[1m" in line)
     assert "flat" in line

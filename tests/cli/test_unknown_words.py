@@ -11,7 +11,7 @@ import hstree as library
 from hstree.experiments import results
 from tests.texts import write_lines
 
-ROWS = ("huffman", "random", "flat")
+CANDIDATES = ("huffman", "random", "flat")
 QUICK = ("--dim", "16", "--context", "2", "--batch-size", "64", "--epochs", "4")
 UNTRAINED = "<unk> never occurs in the training split"
 SAID = "read as <unk> (271 of 332 words); --min-count 1 (in Python min_count=1) keeps them"
@@ -49,22 +49,23 @@ def text(tmp_path, rare_lines):
 
 
 def ranked(folder, split):
-    rows = results.load(folder).rows
+    candidates = results.load(folder).candidates
     return sorted(
-        ROWS, key=lambda name: next(r for r in rows if r.name == name).perplexity[split].mean
+        CANDIDATES,
+        key=lambda name: next(r for r in candidates if r.name == name).perplexity[split].mean,
     )
 
 
 def test_the_ranking_does_not_depend_on_unknown_words(hstree, text):
-    ran = hstree("compare", text, *ROWS, *QUICK, "-o", "c", warns=True)
+    ran = hstree("compare", text, *CANDIDATES, *QUICK, "-o", "c", warns=True)
     assert ran.warnings == []
     assert ran.err.count("occur once") == ran.err.count(SAID) == 1
     assert ranked("c", "test") == ranked("c", "test_without_oov")
     compared = results.load("c")
     words = library.Vocabulary.from_file("c/words.tsv")
     assert words.counts[words.index("<unk>")] == compared.oov["train"] == 271
-    # The same text with every word ranks these rows by what they make of a word never seen.
-    ran = hstree("compare", text, *ROWS, *QUICK, "--min-count", "1", "-o", "all", warns=True)
+    # The same text with every word ranks these candidates by what they make of a word never seen.
+    ran = hstree("compare", text, *CANDIDATES, *QUICK, "--min-count", "1", "-o", "all", warns=True)
     assert SAID not in ran.err
     assert any(UNTRAINED in warning for warning in ran.warnings)
     assert results.load("all").oov["train"] == 0
@@ -80,7 +81,7 @@ def test_every_table_has_the_rate_of_unknown_words(hstree, text):
     assert f"Out of vocabulary: {rate:.2%} of test tokens" in str(compared)
     assert f"Out of vocabulary: {rate:.2%} of test tokens" in compared._repr_html_()
     with open("c/results.csv", newline="") as file:
-        assert [float(row["test_oov"]) for row in csv.DictReader(file)] == [rate, rate]
+        assert [float(candidate["test_oov"]) for candidate in csv.DictReader(file)] == [rate, rate]
     with open("c/report.html", encoding="utf-8") as file:
         assert f"{rate:.2%} of them out of vocabulary" in file.read()
     ran = hstree("evaluate", "huffman", text, *QUICK, warns=True)
@@ -132,9 +133,18 @@ def test_words_that_were_chosen_before_stay(hstree, text):
     """Those of a tree and of a vocabulary file, whose <unk> was never seen."""
     hstree("vocab", text, "--min-count", "1", "--train-split-only")
     hstree("build", "-m", "huffman", "vocab.tsv")
-    for row, option in (("tree.json", ()), ("huffman", ("--vocabulary", "vocab.tsv"))):
+    for candidate, option in (("tree.json", ()), ("huffman", ("--vocabulary", "vocab.tsv"))):
         ran = hstree(
-            "evaluate", row, text, *option, "--epochs", "0", "--save", "m", "--force", warns=True
+            "evaluate",
+            candidate,
+            text,
+            *option,
+            "--epochs",
+            "0",
+            "--save",
+            "m",
+            "--force",
+            warns=True,
         )
         assert [UNTRAINED in warning for warning in ran.warnings] == [True]
         assert "occur once" not in ran.err

@@ -1,4 +1,4 @@
-"""A small text, and a comparison of one row of each kind over it."""
+"""A small text, and a comparison of one candidate of each kind over it."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.texts import corpus_of, markov_lines
 
 #: Options of a model that trains in a moment.
 QUICK = {"dim": 8, "context": 2, "batch_size": 64}
-ROWS = (
+CANDIDATES = (
     *("random", "huffman", "gmm epsilon=0.4", "classes cluster_by=vectors", "huffman + ngrams"),
     *("2 x gmm epsilon=0.4", "sampled samples=3", "flat", "kn2"),
 )
@@ -21,7 +21,7 @@ def splits(tmp_path_factory, short_turns):
 
 @pytest.fixture(scope="package")
 def compared(splits, tmp_path_factory):
-    """The comparison of all kinds of rows, with two seeds; tests must not change its folder."""
+    """A comparison of all kinds of candidates, two seeds; tests must not change its folder."""
     home = tmp_path_factory.mktemp("compared")
     stop = hstree.Epochs(2)
-    return hstree.compare(splits, ROWS, home, stop=stop, seeds=2, speed_rounds=1, **QUICK)
+    return hstree.compare(splits, CANDIDATES, home, stop=stop, seeds=2, speed_rounds=1, **QUICK)

@@ -8,20 +8,22 @@ from hstree.experiments import results
 from tests.experiments.conftest import QUICK
 
 
-def bootstrap(text, folder, rows=("gmm",), **options):
-    return hstree.bootstrap(text, folder, rows, stop=hstree.Epochs(1), **QUICK, **options)
+def bootstrap(text, folder, candidates=("gmm",), **options):
+    return hstree.bootstrap(text, folder, candidates, stop=hstree.Epochs(1), **QUICK, **options)
 
 
 def test_each_round_is_built_from_the_vectors_of_the_best_so_far(splits, tmp_path):
     rounds = dict(bootstrap(splits, tmp_path, ["gmm", "classes cluster_by=vectors"]))
     assert list(rounds) == ["round-0", "round-1", "round-2"]
-    assert [row.method for row in rounds.values()] == ["random", "gmm", "classes"]
+    assert [candidate.method for candidate in rounds.values()] == ["random", "gmm", "classes"]
     done = list(rounds.values())
     for number in (1, 2):
         best = min(range(number), key=lambda one: done[one].valid)
         assert done[number].options["vectors_file"] == f"round-{best}/vectors.npy"
         assert done[number].steps.vectors > done[best].steps.total
-    assert [row.name for row in results.load(tmp_path).rows] == [row.name for row in done]
+    assert [candidate.name for candidate in results.load(tmp_path).candidates] == [
+        candidate.name for candidate in done
+    ]
 
 
 def test_finished_rounds_are_not_done_again_by_any_path_to_them(splits, tmp_path, monkeypatch):
@@ -32,10 +34,15 @@ def test_finished_rounds_are_not_done_again_by_any_path_to_them(splits, tmp_path
     first = list(bootstrap(splits, "b"))
     before = done()
     again = list(bootstrap(splits, tmp_path / "b"))
-    assert [row.perplexity for _, row in again] == [row.perplexity for _, row in first]
+    assert [candidate.perplexity for _, candidate in again] == [
+        candidate.perplexity for _, candidate in first
+    ]
     assert done() == before
     more = hstree.compare(splits, ["flat"], "b", stop=hstree.Epochs(1), speed_rounds=0, **QUICK)
-    assert [row.name for row in more.rows] == [*(row.name for _, row in first), "flat"]
+    assert [candidate.name for candidate in more.candidates] == [
+        *(candidate.name for _, candidate in first),
+        "flat",
+    ]
     assert before.items() < done().items()
 
 
@@ -46,14 +53,16 @@ def test_on_a_short_text_numpy_computes_as_in_a_comparison(splits, tmp_path, mon
 
 
 @pytest.mark.parametrize(
-    ("rows", "options", "saying"),
+    ("candidates", "options", "saying"),
     [
         (["huffman"], {}, "huffman is not built from vectors"),
-        (["gmm", "kmeans"], {"rounds": 1}, "rounds is 1, for 2 rows"),
+        (["gmm", "kmeans"], {"rounds": 1}, "rounds is 1, for 2 candidates"),
         (["gmm", "sampled"], {}, "sampled is not built from vectors"),
     ],
 )
-def test_rounds_that_cannot_be_built_are_refused_at_once(splits, tmp_path, rows, options, saying):
+def test_rounds_that_cannot_be_built_are_refused_at_once(
+    splits, tmp_path, candidates, options, saying
+):
     with pytest.raises(OptionError, match=saying):
-        bootstrap(splits, tmp_path / "new", rows, **options)
+        bootstrap(splits, tmp_path / "new", candidates, **options)
     assert not (tmp_path / "new").exists()

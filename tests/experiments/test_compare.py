@@ -1,4 +1,4 @@
-"""Comparison of rows: figures, what is kept, what is refused."""
+"""Comparison of candidates: figures, what is kept, what is refused."""
 
 import re
 import shutil
@@ -13,76 +13,81 @@ from hstree._files import locked
 from hstree.data.splits import Splits
 from hstree.data.text_score import perplexity
 from hstree.errors import InputError, OptionError
+from hstree.experiments.candidate import Candidate
 from hstree.experiments.compare import best_weight, frequency_bands, mixed_nll, plan_of
 from hstree.experiments.results import TreeFigures
-from hstree.experiments.row import Row
 from hstree.experiments.run import Runner
 from hstree.experiments.significance import paired_ratio
 from hstree.kernels import backend_name
 from hstree.models.ensemble import mean_probability
-from tests.experiments.conftest import QUICK, ROWS
+from tests.experiments.conftest import CANDIDATES, QUICK
 from tests.needs import NUMBA
 from tests.texts import contents, corpus_of
 
 ONE = hstree.Epochs(1)
 
 
-def compare(text, rows, folder, **options):
+def compare(text, candidates, folder, **options):
     return hstree.compare(
-        text, rows, folder, **{"stop": ONE, "speed_rounds": 0, **QUICK, **options}
+        text, candidates, folder, **{"stop": ONE, "speed_rounds": 0, **QUICK, **options}
     )
 
 
 def nlls(compared, name, split="test"):
-    """Return the kept nll of every token of a row, for each of its jobs."""
-    folders = [compared.folder / job.folder for job in compared.row(name).jobs]
+    """Return the kept nll of every token of a candidate, for each of its jobs."""
+    folders = [compared.folder / job.folder for job in compared.candidate(name).jobs]
     return [np.load(folder / f"{split}_nll.npy") for folder in folders]
 
 
-def test_figures_of_a_row_are_those_of_its_tree_and_models(compared, splits):
-    row = compared.row("gmm epsilon=0.4")
-    tree = hstree.load(compared.folder / row.tree_file)
-    assert row.tree == msgspec.convert(tree.stats().as_dict(), TreeFigures)
-    assert (row.method, row.options["epsilon"]) == (tree.meta["method"], 0.4)
-    model = hstree.load_model(compared.folder / row.jobs[0].folder / "model")
-    assert row.parameters == sum(array.size for array in model.parameters().values())
-    assert model.perplexity(splits.test) == pytest.approx(row.jobs[0].perplexity["test"])
+def test_figures_of_a_candidate_are_those_of_its_tree_and_models(compared, splits):
+    candidate = compared.candidate("gmm epsilon=0.4")
+    tree = hstree.load(compared.folder / candidate.tree_file)
+    assert candidate.tree == msgspec.convert(tree.stats().as_dict(), TreeFigures)
+    assert (candidate.method, candidate.options["epsilon"]) == (tree.meta["method"], 0.4)
+    model = hstree.load_model(compared.folder / candidate.jobs[0].folder / "model")
+    assert candidate.parameters == sum(array.size for array in model.parameters().values())
+    assert model.perplexity(splits.test) == pytest.approx(candidate.jobs[0].perplexity["test"])
 
 
 def test_perplexities_are_means_and_spreads_over_seeds(compared):
-    row = compared.row("huffman")
+    candidate = compared.candidate("huffman")
     tests = [perplexity(float(nll.sum()), len(nll)) for nll in nlls(compared, "huffman")]
-    assert [job.seed for job in row.jobs] == [0, 1]
-    assert row.perplexity["test"].mean == pytest.approx(np.mean(tests))
-    assert row.perplexity["test"].sd == pytest.approx(np.std(tests, ddof=1))
+    assert [job.seed for job in candidate.jobs] == [0, 1]
+    assert candidate.perplexity["test"].mean == pytest.approx(np.mean(tests))
+    assert candidate.perplexity["test"].sd == pytest.approx(np.std(tests, ddof=1))
 
 
 def test_several_models_are_scored_by_the_mean_of_their_probabilities(compared):
-    row, one = compared.row("2 x gmm epsilon=0.4"), compared.row("gmm epsilon=0.4")
-    of_seeds = np.array_split(nlls(compared, row.name), 2)
+    candidate, one = (
+        compared.candidate("2 x gmm epsilon=0.4"),
+        compared.candidate("gmm epsilon=0.4"),
+    )
+    of_seeds = np.array_split(nlls(compared, candidate.name), 2)
     tests = [perplexity(float(mean_probability(n).sum()), len(n[0])) for n in of_seeds]
-    assert [job.seed for job in row.jobs] == [0, 1, 2, 3]
-    assert row.perplexity["test"].mean == pytest.approx(np.mean(tests))
-    assert row.parameters == 2 * one.parameters
-    assert row.training.rounds == [speed / 2 for speed in one.training.rounds]
+    assert [job.seed for job in candidate.jobs] == [0, 1, 2, 3]
+    assert candidate.perplexity["test"].mean == pytest.approx(np.mean(tests))
+    assert candidate.parameters == 2 * one.parameters
+    assert candidate.training.rounds == [speed / 2 for speed in one.training.rounds]
 
 
 def test_ratios_are_to_flat_over_the_same_tokens(compared):
     ratio = paired_ratio(nlls(compared, "huffman"), nlls(compared, "flat"))
-    assert compared.row("huffman").to_flat == ratio
-    assert compared.row("flat").to_flat.ratio == 1
+    assert compared.candidate("huffman").to_flat == ratio
+    assert compared.candidate("flat").to_flat.ratio == 1
 
 
-def test_rows_with_a_layer_are_compared_with_flat_under_the_same_layer(splits, tmp_path):
+def test_candidates_with_a_layer_are_compared_with_flat_under_the_same_layer(splits, tmp_path):
     found = compare(splits, ["huffman + ngrams", "flat + ngrams", "flat"], tmp_path)
-    row = found.row("huffman + ngrams")
-    assert (row.like, found.row("flat + ngrams").like) == ("flat + ngrams", None)
-    assert row.to_like == paired_ratio(nlls(found, row.name), nlls(found, "flat + ngrams"))
+    candidate = found.candidate("huffman + ngrams")
+    assert (candidate.like, found.candidate("flat + ngrams").like) == ("flat + ngrams", None)
+    assert candidate.to_like == paired_ratio(
+        nlls(found, candidate.name), nlls(found, "flat + ngrams")
+    )
 
 
 @pytest.fixture(scope="module")
 def complementary(tmp_path_factory):
-    """A comparison of rows and an n-gram model that each know something that the other lacks.
+    """A comparison of candidates and an n-gram model that each know something that the other lacks.
 
     The next word depends on the last word or, as often, on the one before, which kn2 does not see.
     """
@@ -94,14 +99,14 @@ def complementary(tmp_path_factory):
             words.append(after[kind] % 20)
         lines.append(" ".join(f"w{word}" for word in words))
     splits = Splits.of(corpus_of(tmp_path_factory.mktemp("text"), lines))
-    rows = ["huffman", "2 x huffman", "flat", "kn2"]
-    return compare(splits, rows, tmp_path_factory.mktemp("c"), stop=hstree.Epochs(3), seeds=2)
+    candidates = ["huffman", "2 x huffman", "flat", "kn2"]
+    return compare(splits, candidates, tmp_path_factory.mktemp("c"), stop=hstree.Epochs(3), seeds=2)
 
 
 @pytest.mark.parametrize("name", ["huffman", "2 x huffman"])
-def test_rows_are_mixed_with_the_n_gram_model(complementary, name):
+def test_candidates_are_mixed_with_the_n_gram_model(complementary, name):
     """The weight is fitted on the validation split, and the mixture scored on the test split."""
-    row = complementary.row(name)
+    candidate = complementary.candidate(name)
     of_splits = {
         split: [
             mean_probability(seed) for seed in np.array_split(nlls(complementary, name, split), 2)
@@ -118,11 +123,11 @@ def test_rows_are_mixed_with_the_n_gram_model(complementary, name):
         for weight, test in zip(weights, of_splits["test"], strict=True)
     ]
     tests = [perplexity(float(nll.sum()), len(nll)) for nll in mixed]
-    assert row.mixture.ngram == "kn2"
-    assert row.mixture.weight == pytest.approx(np.mean(weights))
-    assert row.mixture.test == pytest.approx(np.mean(tests))
-    assert row.mixture.test < min(row.test, complementary.row("kn2").test)
-    assert complementary.row("kn2").mixture is None
+    assert candidate.mixture.ngram == "kn2"
+    assert candidate.mixture.weight == pytest.approx(np.mean(weights))
+    assert candidate.mixture.test == pytest.approx(np.mean(tests))
+    assert candidate.mixture.test < min(candidate.test, complementary.candidate("kn2").test)
+    assert complementary.candidate("kn2").mixture is None
 
 
 def test_the_best_weight_has_the_lowest_total(complementary):
@@ -136,7 +141,7 @@ def test_the_best_weight_has_the_lowest_total(complementary):
     assert best_weight(first, other) == pytest.approx(0.01 + 0.01 * np.argmin(totals), abs=0.01)
 
 
-def test_the_recommended_row_is_compared_with_its_rival(complementary):
+def test_the_recommended_candidate_is_compared_with_its_rival(complementary):
     choice = complementary.choice
     chosen, rival = (nlls(complementary, name) for name in (choice.chosen, choice.rival))
     pairs = [[mean_probability(pair) for pair in np.array_split(nll, 2)] for nll in (chosen, rival)]
@@ -149,23 +154,26 @@ def test_bands_partition_words_and_test_tokens(compared, splits):
     bands, band_of_token = frequency_bands(splits)
     assert sum(band.words for band in bands) == len(splits.train.vocabulary)
     assert sum(band.tokens for band in bands) == len(splits.test) == len(band_of_token)
-    row = compared.row("flat")
-    logs = [n.tokens * np.log(p) for n, p in zip(bands, row.by_band, strict=True) if p]
-    assert np.exp(sum(logs) / len(splits.test)) == pytest.approx(row.test, rel=1e-3)
+    candidate = compared.candidate("flat")
+    logs = [n.tokens * np.log(p) for n, p in zip(bands, candidate.by_band, strict=True) if p]
+    assert np.exp(sum(logs) / len(splits.test)) == pytest.approx(candidate.test, rel=1e-3)
 
 
-def test_words_that_a_row_helps_add_up_to_what_it_gains(compared):
-    table = next(t for t in compared.words if (t.row, t.against) == ("huffman", "flat"))
+def test_words_that_a_candidate_helps_add_up_to_what_it_gains(compared):
+    table = next(t for t in compared.words if (t.candidate, t.against) == ("huffman", "flat"))
     gained = np.mean(nlls(compared, "flat"), axis=0) - np.mean(nlls(compared, "huffman"), axis=0)
     assert table.gained - table.lost == pytest.approx(gained.sum())
     assert all(word.gained > 0 for word in table.helped)
 
 
 def test_seconds_count_from_the_text(compared):
-    row, random = compared.row("gmm epsilon=0.4"), compared.row("random")
-    assert row.steps.vectors > 0
-    assert row.steps.total == pytest.approx(
-        row.steps.vectors + row.steps.tree + row.steps.preparation + row.steps.training
+    candidate, random = compared.candidate("gmm epsilon=0.4"), compared.candidate("random")
+    assert candidate.steps.vectors > 0
+    assert candidate.steps.total == pytest.approx(
+        candidate.steps.vectors
+        + candidate.steps.tree
+        + candidate.steps.preparation
+        + candidate.steps.training
     )
     assert random.steps.vectors == 0
 
@@ -175,13 +183,13 @@ def test_the_same_comparison_again_trains_nothing(compared, splits, tmp_path):
     shutil.copytree(compared.folder, home)
     models = {p: b for p, b in contents(home).items() if "results" not in p.name}
     again = hstree.compare(
-        splits, ROWS, home, stop=hstree.Epochs(2), seeds=2, speed_rounds=1, **QUICK
+        splits, CANDIDATES, home, stop=hstree.Epochs(2), seeds=2, speed_rounds=1, **QUICK
     )
-    assert again.rows == compared.rows
+    assert again.candidates == compared.candidates
     assert {p: b for p, b in contents(home).items() if "results" not in p.name} == models
 
 
-def test_a_new_row_joins_those_in_the_folder_also_when_a_tree_file_is_gone(splits, tmp_path):
+def test_a_new_candidate_joins_those_in_the_folder_also_when_a_tree_file_is_gone(splits, tmp_path):
     file, tree = tmp_path / "tree.json", hstree.build("balanced", splits.train)
     tree.save(file)
     names = [f"2 x {file}", f"{file} + ngrams", f"tree-{tree.sha256[:8]}.json"]
@@ -189,10 +197,10 @@ def test_a_new_row_joins_those_in_the_folder_also_when_a_tree_file_is_gone(split
     before = contents(tmp_path / "c/runs")
     file.unlink()
     found = compare(splits, ["random"], tmp_path / "c")
-    assert [row.name for row in found.rows] == [*names, "random"]
+    assert [candidate.name for candidate in found.candidates] == [*names, "random"]
     assert before.items() <= contents(tmp_path / "c/runs").items()
     only = compare(splits, ["random"], tmp_path / "c", only=True)
-    assert [row.name for row in only.rows] == ["random"]
+    assert [candidate.name for candidate in only.candidates] == ["random"]
 
 
 def test_the_same_seed_gives_the_same_weights_in_any_company(splits, tmp_path):
@@ -202,15 +210,17 @@ def test_the_same_seed_gives_the_same_weights_in_any_company(splits, tmp_path):
     assert (tmp_path / "one" / weights).read_bytes() == (tmp_path / "two" / weights).read_bytes()
 
 
-def test_rows_that_share_a_tree_build_it_once(compared):
-    assert compared.row("huffman").tree_file == compared.row("huffman + ngrams").tree_file
+def test_candidates_that_share_a_tree_build_it_once(compared):
+    assert (
+        compared.candidate("huffman").tree_file == compared.candidate("huffman + ngrams").tree_file
+    )
 
 
-def test_each_finished_row_is_told_with_those_that_are_pending(splits, tmp_path):
+def test_each_finished_candidate_is_told_with_those_that_are_pending(splits, tmp_path):
     told = []
     compare(
         splits, ["huffman", "random", "flat"], tmp_path,
-        updated=lambda found: told.append(([row.name for row in found.rows], found.pending)),
+        updated=lambda found: told.append(([c.name for c in found.candidates], found.pending)),
     )  # fmt: skip
     assert told == [
         (["huffman"], ["random", "flat"]),
@@ -223,7 +233,7 @@ def test_the_plan_has_every_job_and_the_seconds_of_finished_ones(compared, split
     planned = plan_of(
         splits, ["balanced"], compared.folder, stop=hstree.Epochs(2), seeds=2, **QUICK
     )
-    to_do = [(job.row.name, job.seed) for job, p in planned.jobs.items() if not p.is_finished]
+    to_do = [(job.candidate.name, job.seed) for job, p in planned.jobs.items() if not p.is_finished]
     assert to_do == [("balanced", 0), ("balanced", 1)]
     assert len(planned.jobs) == 19
     assert all(p.seconds > 0 for p in planned.jobs.values() if p.is_finished)
@@ -240,7 +250,7 @@ def test_another_model_or_rule_needs_force(splits, tmp_path, options, saying):
     compare(splits, ["huffman"], tmp_path)
     with pytest.raises(InputError, match=saying):
         compare(splits, ["huffman"], tmp_path, **options)
-    assert len(compare(splits, ["random"], tmp_path, force=True, **options).rows) == 1
+    assert len(compare(splits, ["random"], tmp_path, force=True, **options).candidates) == 1
 
 
 def test_another_text_needs_force(splits, tmp_path):
@@ -275,10 +285,10 @@ def test_bad_options_are_refused_before_anything_is_written(splits, tmp_path, op
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("rows", ["huffman", Row.parse("huffman")])
-def test_one_row_is_a_list_too(rows, splits, tmp_path):
-    with pytest.raises(OptionError, match=r'rows=\["huffman"\]'):
-        hstree.compare(splits, rows, tmp_path)
+@pytest.mark.parametrize("candidates", ["huffman", Candidate.parse("huffman")])
+def test_one_candidate_is_a_list_too(candidates, splits, tmp_path):
+    with pytest.raises(OptionError, match=r'candidates=\["huffman"\]'):
+        hstree.compare(splits, candidates, tmp_path)
 
 
 RUN, TREE, VECTORS = "runs/gmm/seed-0", "trees/gmm/seed-0", "vectors/random/seed-0"
@@ -299,7 +309,7 @@ DAMAGE = [
     ("results.json", lambda data: data.replace(b'"jobs"', b'"jabs"')),
 ]
 #: What is said of damage, by the first part of the file's name.
-SAID = {"runs": "the job is done anew", "results.json": "its rows are left out"}
+SAID = {"runs": "the job is done anew", "results.json": "its candidates are left out"}
 SAID |= dict.fromkeys(("trees", "vectors"), "made anew")
 
 
@@ -316,7 +326,9 @@ def test_what_is_damaged_is_named_and_done_anew(finished, splits, tmp_path, name
     file.unlink() if change is None else file.write_bytes(change(file.read_bytes()))
     with pytest.warns(UserWarning, match=f"{file.parent}.*{SAID[name.partition('/')[0]]}"):
         again = compare(splits, ["gmm", "kn2"], tmp_path)
-    assert [row.perplexity for row in again.rows] == [row.perplexity for row in finished.rows]
+    assert [candidate.perplexity for candidate in again.candidates] == [
+        candidate.perplexity for candidate in finished.candidates
+    ]
     assert hstree.load_model(tmp_path / RUN / "model").perplexity(splits.test)
 
 
@@ -331,21 +343,23 @@ def test_vectors_without_their_words_build_no_tree(finished, splits, tmp_path):
     shutil.copytree(finished.folder, tmp_path, dirs_exist_ok=True)
     (tmp_path / "vectors/random/seed-0/vectors.labels.tsv").unlink()
     shutil.rmtree(tmp_path / "trees/gmm")
-    assert compare(splits, ["gmm", "kn2"], tmp_path).rows[0].tree == finished.rows[0].tree
+    assert (
+        compare(splits, ["gmm", "kn2"], tmp_path).candidates[0].tree == finished.candidates[0].tree
+    )
 
 
-def test_an_evaluation_is_a_comparison_of_one_row(splits, tmp_path):
+def test_an_evaluation_is_a_comparison_of_one_candidate(splits, tmp_path):
     found = hstree.evaluate("gmm", splits, stop=ONE, **QUICK)
     same = compare(splits, ["gmm"], tmp_path)
-    assert found.row.perplexity == same.rows[0].perplexity
+    assert found.candidate.perplexity == same.candidates[0].perplexity
     assert found.model.perplexity(splits.test) == pytest.approx(found.perplexity)
     assert found.train == pytest.approx(found.model.perplexity(splits.train), rel=1e-6)
 
 
 def test_an_evaluation_takes_one_model_to_train(splits):
-    for row in ("kn2", "2 x huffman"):
+    for candidate in ("kn2", "2 x huffman"):
         with pytest.raises(OptionError, match="is not one model to train"):
-            hstree.evaluate(row, splits, **QUICK)
+            hstree.evaluate(candidate, splits, **QUICK)
 
 
 def test_an_evaluation_tells_of_the_model_before_it_is_scored(splits):

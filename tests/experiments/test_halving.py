@@ -1,4 +1,4 @@
-"""Rules that bound the time: seconds for each row, and halving."""
+"""Rules that bound the time: seconds for each candidate, and halving."""
 
 import json
 import time
@@ -20,7 +20,7 @@ from hstree.training.scoring import score
 from tests.experiments.conftest import QUICK
 from tests.texts import corpus_of, markov_lines
 
-ROWS = ["huffman", "random", "balanced", "gmm", "flat", "kn2"]
+CANDIDATES = ["huffman", "random", "balanced", "gmm", "flat", "kn2"]
 
 
 @pytest.fixture(scope="module")
@@ -28,19 +28,19 @@ def halved(splits, tmp_path_factory):
     """A comparison by halving; every round is long enough for some epochs."""
     home = tmp_path_factory.mktemp("halved")
     stop = hstree.Halving(minutes=0.2)
-    return hstree.compare(splits, ROWS, home, stop=stop, speed_rounds=0, **QUICK)
+    return hstree.compare(splits, CANDIDATES, home, stop=stop, speed_rounds=0, **QUICK)
 
 
 def rounds_of(found):
     return json.loads((found.folder / "rounds.json").read_bytes())["rounds"]
 
 
-def test_the_better_half_goes_on_until_two_rows_are_left(halved):
+def test_the_better_half_goes_on_until_two_candidates_are_left(halved):
     rounds = rounds_of(halved)
-    assert [len(one["rows"]) for one in rounds] == [5, 3, 2]
+    assert [len(one["candidates"]) for one in rounds] == [5, 3, 2]
     for one, after in pairwise(rounds):
-        ranked = sorted(one["rows"], key=lambda row: one["valid"][row])
-        assert set(after["rows"]) == set(ranked[: len(after["rows"])])
+        ranked = sorted(one["candidates"], key=lambda candidate: one["valid"][candidate])
+        assert set(after["candidates"]) == set(ranked[: len(after["candidates"])])
 
 
 def test_rounds_double_the_seconds_and_take_no_more_than_there_are(halved):
@@ -48,52 +48,54 @@ def test_rounds_double_the_seconds_and_take_no_more_than_there_are(halved):
     seconds = [one["seconds"] for one in rounds]
     assert all(before < after <= 2 * before for before, after in pairwise(seconds))
     steps = np.diff([0.0, *seconds])
-    assert 2 < sum(len(one["rows"]) * s for one, s in zip(rounds, steps, strict=True)) < 12
+    assert 2 < sum(len(one["candidates"]) * s for one, s in zip(rounds, steps, strict=True)) < 12
 
 
-def test_no_row_trains_longer_than_its_last_round(halved):
+def test_no_candidate_trains_longer_than_its_last_round(halved):
     rounds = rounds_of(halved)
-    for row in halved.rows:
-        last = [one["seconds"] for one in rounds if row.name in one["rows"]]
+    for candidate in halved.candidates:
+        last = [one["seconds"] for one in rounds if candidate.name in one["candidates"]]
         if last:
-            assert row.steps.total < last[-1] + 3.0  # a busy machine ends a step late
+            assert candidate.steps.total < last[-1] + 3.0  # a busy machine ends a step late
 
 
-def test_all_rows_stay_in_the_table_and_the_lowest_perplexity_is_recommended(halved):
-    assert [row.name for row in halved.rows] == ROWS
-    assert halved.row("huffman").to_flat is not None
-    trained = [row for row in halved.rows if row.kind != "ngram"]
-    assert halved.choice.rows == [row.name for row in trained]
-    assert halved.best == min(trained, key=lambda row: row.valid)
+def test_all_candidates_stay_in_the_table_and_the_lowest_perplexity_is_recommended(halved):
+    assert [candidate.name for candidate in halved.candidates] == CANDIDATES
+    assert halved.candidate("huffman").to_flat is not None
+    trained = [candidate for candidate in halved.candidates if candidate.kind != "ngram"]
+    assert halved.choice.candidates == [candidate.name for candidate in trained]
+    assert halved.best == min(trained, key=lambda candidate: candidate.valid)
 
 
 def test_the_same_halving_again_is_read(halved, splits):
     again = hstree.compare(
-        splits, ROWS, halved.folder, stop=hstree.Halving(minutes=0.2), speed_rounds=0, **QUICK
+        splits, CANDIDATES, halved.folder, stop=hstree.Halving(minutes=0.2), speed_rounds=0, **QUICK
     )
-    assert again.rows == halved.rows
+    assert again.candidates == halved.candidates
 
 
-def test_rows_of_the_same_model_go_on_together(splits, tmp_path):
+def test_candidates_of_the_same_model_go_on_together(splits, tmp_path):
     """They share its folder: one that trained on alone would change the figures of the others."""
     same, stop = ["huffman", "2 x huffman", "3 x huffman"], hstree.Halving(0.15)
-    rows = [*same, "random", "flat"]
-    first = hstree.compare(splits, rows, tmp_path, stop=stop, speed_rounds=0, **QUICK)
-    assert all(len(set(same) & set(one["rows"])) in (0, 3) for one in rounds_of(first))
+    candidates = [*same, "random", "flat"]
+    first = hstree.compare(splits, candidates, tmp_path, stop=stop, speed_rounds=0, **QUICK)
+    assert all(len(set(same) & set(one["candidates"])) in (0, 3) for one in rounds_of(first))
     trained = {file: file.stat().st_mtime_ns for file in tmp_path.glob("runs/*/*/result.json")}
-    again = hstree.compare(splits, rows, tmp_path, stop=stop, speed_rounds=0, **QUICK)
-    assert again.rows == first.rows
+    again = hstree.compare(splits, candidates, tmp_path, stop=stop, speed_rounds=0, **QUICK)
+    assert again.candidates == first.candidates
     assert {file: file.stat().st_mtime_ns for file in trained} == trained
 
 
-def test_minutes_that_are_too_few_for_the_rows_are_refused(splits, tmp_path):
-    with pytest.raises(OptionError, match=r"0.1 minutes are too few for 5 rows; give 0.18 or more"):
-        hstree.compare(splits, ROWS, tmp_path, stop=hstree.Halving(0.1), **QUICK)
+def test_minutes_that_are_too_few_for_the_candidates_are_refused(splits, tmp_path):
+    with pytest.raises(
+        OptionError, match=r"0.1 minutes are too few for 5 candidates; give 0.18 or more"
+    ):
+        hstree.compare(splits, CANDIDATES, tmp_path, stop=hstree.Halving(0.1), **QUICK)
 
 
 def test_n_gram_models_need_no_round(splits, tmp_path):
     found = hstree.compare(splits, ["kn2"], tmp_path, stop=hstree.Halving(0.1), **QUICK)
-    assert found.rows[0].test > 1
+    assert found.candidates[0].test > 1
 
 
 def test_speeds_are_measured_in_a_quarter_of_the_minutes(splits, tmp_path):
@@ -102,56 +104,56 @@ def test_speeds_are_measured_in_a_quarter_of_the_minutes(splits, tmp_path):
     assert len(json.loads((tmp_path / "speeds.json").read_bytes())["speeds"]["nll"]["flat"]) == 1
 
 
-def test_another_row_changes_the_seconds_of_all_and_the_plan_says_so(halved, splits):
-    def finished(*rows):
-        planned = plan_of(splits, rows, halved.folder, stop=hstree.Halving(0.2), **QUICK)
-        return [job.row.name for job, one in planned.jobs.items() if one.is_finished]
+def test_another_candidate_changes_the_seconds_of_all_and_the_plan_says_so(halved, splits):
+    def finished(*candidates):
+        planned = plan_of(splits, candidates, halved.folder, stop=hstree.Halving(0.2), **QUICK)
+        return [job.candidate.name for job, one in planned.jobs.items() if one.is_finished]
 
-    assert finished("huffman", "kn3") == ROWS
-    with pytest.warns(UserWarning, match=r"other rows \(classes\) change .*: all train anew"):
+    assert finished("huffman", "kn3") == CANDIDATES
+    with pytest.warns(UserWarning, match=r"other candidates \(classes\) change .*: all train anew"):
         assert finished("classes") == ["kn2"]
 
 
-def test_the_plan_has_the_seconds_of_each_row(splits, tmp_path):
-    planned = plan_of(splits, ROWS, tmp_path, stop=hstree.Halving(1), speed_rounds=0, **QUICK)
-    assert [one.rows for one in planned.rounds] == [5, 3, 2]
+def test_the_plan_has_the_seconds_of_each_candidate(splits, tmp_path):
+    planned = plan_of(splits, CANDIDATES, tmp_path, stop=hstree.Halving(1), speed_rounds=0, **QUICK)
+    assert [one.candidates for one in planned.rounds] == [5, 3, 2]
     seconds = [one.seconds for one in planned.rounds]
     # training takes three quarters of the first round, and then all that is left
     assert seconds[0] == pytest.approx(0.75 * 60 / (5 + 2 * 3 / 2 + 4 * 2 / 2), rel=0.5)
     steps = np.diff([0.0, *seconds])
-    in_all = sum(one.rows * step for one, step in zip(planned.rounds, steps, strict=True))
+    in_all = sum(one.candidates * step for one, step in zip(planned.rounds, steps, strict=True))
     assert 30 < in_all <= 60
-    jobs = {job.row.name: one for job, one in planned.jobs.items()}
+    jobs = {job.candidate.name: one for job, one in planned.jobs.items()}
     assert (jobs["huffman"].seconds, jobs["huffman"].most_seconds) == (seconds[0], seconds[-1])
     assert jobs["kn2"].seconds is None
-    fixed = plan_of(splits, ROWS, tmp_path, stop=hstree.Seconds(5), **QUICK)
-    assert {job.row.name: one.seconds for job, one in fixed.jobs.items()}["huffman"] == 5
+    fixed = plan_of(splits, CANDIDATES, tmp_path, stop=hstree.Seconds(5), **QUICK)
+    assert {job.candidate.name: one.seconds for job, one in fixed.jobs.items()}["huffman"] == 5
     assert fixed.rounds == []
 
 
 def test_the_planned_seconds_are_those_of_the_comparison(halved, splits, tmp_path):
     stop = hstree.Halving(0.2)
-    planned = plan_of(splits, ROWS, tmp_path, stop=stop, speed_rounds=0, **QUICK)
+    planned = plan_of(splits, CANDIDATES, tmp_path, stop=stop, speed_rounds=0, **QUICK)
     rounds = rounds_of(halved)
     assert planned.rounds[0].seconds == pytest.approx(rounds[0]["seconds"], rel=0.2)
-    assert [one.rows for one in planned.rounds] == [len(one["rows"]) for one in rounds]
-    again = plan_of(splits, ROWS, halved.folder, stop=stop, speed_rounds=0, **QUICK)
+    assert [one.candidates for one in planned.rounds] == [len(one["candidates"]) for one in rounds]
+    again = plan_of(splits, CANDIDATES, halved.folder, stop=stop, speed_rounds=0, **QUICK)
     assert [one.seconds for one in again.rounds] == [one["seconds"] for one in rounds]
 
 
 def test_ten_minutes_by_halving_are_the_default(splits, tmp_path):
     runner = Runner.of(splits, None, tmp_path, None, 1, {})
     assert runner.stop == hstree.Halving(minutes=10)
-    assert [str(row) for row in runner.rows][-2:] == ["flat", "kn5"]
+    assert [str(candidate) for candidate in runner.candidates][-2:] == ["flat", "kn5"]
 
 
-def test_all_rows_have_the_same_seconds_from_the_text(splits, tmp_path):
+def test_all_candidates_have_the_same_seconds_from_the_text(splits, tmp_path):
     found = hstree.compare(
         splits, ["gmm", "flat"], tmp_path, stop=hstree.Seconds(1.0), speed_rounds=0, **QUICK
     )
-    gmm = found.row("gmm")
+    gmm = found.candidate("gmm")
     assert gmm.steps.vectors > 0
-    assert all(row.steps.total < 2.0 for row in found.rows)
+    assert all(candidate.steps.total < 2.0 for candidate in found.candidates)
 
 
 def test_vectors_are_of_the_tokens_that_half_of_the_first_round_has_time_for(tmp_path):
@@ -168,12 +170,12 @@ def test_vectors_are_of_the_tokens_that_half_of_the_first_round_has_time_for(tmp
     assert learned.counts[late] == 2
 
 
-def test_a_row_whose_tree_takes_the_whole_round_trains_for_a_share_of_it(splits, tmp_path):
+def test_a_candidate_whose_tree_takes_the_whole_round_trains_for_a_share_of_it(splits, tmp_path):
     found = hstree.compare(
         splits, ["gmm epsilon=0.4 trees=99"], tmp_path,
         stop=hstree.Seconds(0.2), speed_rounds=0, **QUICK,
     )  # fmt: skip
-    steps = found.rows[0].steps
+    steps = found.candidates[0].steps
     assert steps.vectors + steps.tree > (1 - LEAST_SHARE) * 0.2
     assert steps.training >= LEAST_SHARE * 0.2
 
@@ -232,21 +234,21 @@ def test_a_training_that_goes_on_has_the_preparation_of_its_start(splits, tmp_pa
 
 @pytest.mark.usefixtures("slow_at_first")
 def test_a_job_has_the_perplexity_that_its_round_was_ranked_by(splits, tmp_path):
-    row = "huffman + ngrams"
-    runner = Runner.of(splits, [row], tmp_path, hstree.Halving(1), 1, QUICK)
-    (job,) = runner.jobs_of(runner.rows[0])[0]
+    candidate = "huffman + ngrams"
+    runner = Runner.of(splits, [candidate], tmp_path, hstree.Halving(1), 1, QUICK)
+    (job,) = runner.jobs_of(runner.candidates[0])[0]
     ranked_by = runner.advance(job, 0.302)
     assert runner.run(job, seconds=0.302).perplexity["valid"] == pytest.approx(ranked_by, rel=1e-9)
 
 
-def test_rows_have_the_perplexities_of_their_last_ranking(halved):
+def test_candidates_have_the_perplexities_of_their_last_ranking(halved):
     """Those that left after a round train no more."""
     rounds = rounds_of(halved)
     last = {name: valid for one in rounds for name, valid in one["valid"].items()}
-    left = set(last) - set(rounds[-1]["rows"])
+    left = set(last) - set(rounds[-1]["candidates"])
     assert len(left) == 3
     for name in left:
-        assert halved.row(name).valid == pytest.approx(last[name], rel=1e-9)
+        assert halved.candidate(name).valid == pytest.approx(last[name], rel=1e-9)
 
 
 @pytest.mark.slow
@@ -256,12 +258,15 @@ def test_rounds_end_where_scoring_leaves_no_time_for_another(splits, tmp_path, m
         return score(*args)
 
     monkeypatch.setattr("hstree.training.trainer.score", slowly)
-    rows, how = ["huffman", "random", "balanced", "semantic", "flat"], {"speed_rounds": 0, **QUICK}
-    found = hstree.compare(splits, rows, tmp_path, stop=hstree.Halving(0.18), **how)
+    candidates, how = (
+        ["huffman", "random", "balanced", "semantic", "flat"],
+        {"speed_rounds": 0, **QUICK},
+    )
+    found = hstree.compare(splits, candidates, tmp_path, stop=hstree.Halving(0.18), **how)
     first, last = rounds_of(found)
-    assert (len(first["rows"]), len(last["rows"])) == (5, 3)
+    assert (len(first["candidates"]), len(last["candidates"])) == (5, 3)
     assert first["seconds"] == last["seconds"]
-    assert len(found.choice.rows) == 5
+    assert len(found.choice.candidates) == 5
     monkeypatch.undo()
-    again = hstree.compare(splits, rows, tmp_path, stop=hstree.Halving(0.18), **how)
-    assert again.rows == found.rows
+    again = hstree.compare(splits, candidates, tmp_path, stop=hstree.Halving(0.18), **how)
+    assert again.candidates == found.candidates

@@ -21,19 +21,19 @@ from tests.experiments.conftest import QUICK
 RULE = hstree.Epochs(1)
 
 
-def compare(text, rows, folder, **options):
+def compare(text, candidates, folder, **options):
     return hstree.compare(
-        text, rows, folder, **{"stop": RULE, "speed_rounds": 0, **QUICK, **options}
+        text, candidates, folder, **{"stop": RULE, "speed_rounds": 0, **QUICK, **options}
     )
 
 
 @pytest.fixture
 def written(monkeypatch):
-    """The names of the rows in the results, each time that they are written."""
+    """The names of the candidates in the results, each time that they are written."""
     names = []
 
     def save(comparison, folder):
-        names.append([row.name for row in comparison.rows])
+        names.append([candidate.name for candidate in comparison.candidates])
         results_save(comparison, folder)
 
     results_save = results.save
@@ -57,15 +57,15 @@ def interrupt_after(monkeypatch, n_steps):
 # When results are written
 
 
-def test_results_are_not_written_once_per_kept_row(splits, tmp_path, written):
-    rows = [f"random random_state={seed}" for seed in range(6)]
-    compare(splits, rows, tmp_path)
+def test_results_are_not_written_once_per_kept_candidate(splits, tmp_path, written):
+    candidates = [f"random random_state={seed}" for seed in range(6)]
+    compare(splits, candidates, tmp_path)
     written.clear()
     compare(splits, ["flat"], tmp_path)
-    assert written == [rows, [*rows, "flat"]]
+    assert written == [candidates, [*candidates, "flat"]]
     written.clear()
-    compare(splits, rows, tmp_path)
-    assert written == [[*rows, "flat"]]
+    compare(splits, candidates, tmp_path)
+    assert written == [[*candidates, "flat"]]
 
 
 def test_the_number_of_writes_is_bounded_where_they_take_long(
@@ -86,7 +86,7 @@ def test_an_interrupted_comparison_has_results_of_what_is_finished(
         with pytest.raises(KeyboardInterrupt):
             compare(splits, ["kn2", "huffman", "flat"], tmp_path, stop=stop)
     stopped = results.load(tmp_path)
-    assert [row.name for row in stopped.rows] == ["kn2"]
+    assert [candidate.name for candidate in stopped.candidates] == ["kn2"]
     assert stopped.pending == ["huffman", "flat"]
     stopped.to_html(tmp_path / "report.html")
     assert compare(splits, ["kn2", "huffman", "flat"], tmp_path, stop=stop).pending == []
@@ -100,7 +100,7 @@ def test_an_interruption_before_the_first_result_leaves_a_page(splits, tmp_path,
     assert "huffman" in results.load(tmp_path).to_html(tmp_path / "report.html").read_text()
 
 
-def test_rows_finished_since_the_last_write_are_in_the_results_of_an_interruption(
+def test_candidates_finished_since_the_last_write_are_in_the_results_of_an_interruption(
     splits, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(module, "_WRITING_SECONDS", 0.0)
@@ -110,14 +110,17 @@ def test_rows_finished_since_the_last_write_are_in_the_results_of_an_interruptio
     )
     with pytest.raises(KeyboardInterrupt):
         compare(splits, ["huffman", "flat"], tmp_path)
-    assert [row.name for row in results.load(tmp_path).rows] == ["huffman", "flat"]
+    assert [candidate.name for candidate in results.load(tmp_path).candidates] == [
+        "huffman",
+        "flat",
+    ]
 
 
 def test_an_interruption_while_finished_jobs_are_read_leaves_the_results_as_they_were(
     splits, tmp_path, monkeypatch
 ):
-    rows = ["huffman", "random", "flat"]
-    compare(splits, rows, tmp_path)
+    candidates = ["huffman", "random", "flat"]
+    compare(splits, candidates, tmp_path)
     before = (tmp_path / "results.json").read_bytes()
     kept, calls = Runner.kept, []
 
@@ -135,8 +138,10 @@ def test_an_interruption_while_finished_jobs_are_read_leaves_the_results_as_they
 
 
 @pytest.mark.filterwarnings("ignore:.*all train anew")
-def test_rows_that_were_to_train_anew_stay_after_an_interruption(splits, tmp_path, monkeypatch):
-    """By halving, another row changes the seconds of all."""
+def test_candidates_that_were_to_train_anew_stay_after_an_interruption(
+    splits, tmp_path, monkeypatch
+):
+    """By halving, another candidate changes the seconds of all."""
     stop = hstree.Halving(0.1)
     compare(splits, ["kn2", "huffman", "flat"], tmp_path, stop=stop)
     shutil.rmtree(tmp_path / "runs/kn2")  # so that results are written before the interruption
@@ -145,22 +150,22 @@ def test_rows_that_were_to_train_anew_stay_after_an_interruption(splits, tmp_pat
         with pytest.raises(KeyboardInterrupt):
             compare(splits, ["random"], tmp_path, stop=stop)
     assert results.load(tmp_path).pending == ["huffman", "flat", "random"]
-    assert {row.name for row in compare(splits, ["random"], tmp_path, stop=stop).rows} == {
-        *("kn2", "huffman", "flat", "random")
-    }
+    assert {
+        candidate.name for candidate in compare(splits, ["random"], tmp_path, stop=stop).candidates
+    } == {*("kn2", "huffman", "flat", "random")}
 
 
 # Damage
 
-#: Rows of which every kind of file is kept: vectors, trees, models, n-gram models.
-ROWS = ["gmm", "flat", "sampled samples=3", "kn2"]
+#: Candidates of which every kind of file is kept: vectors, trees, models, n-gram models.
+CANDIDATES = ["gmm", "flat", "sampled samples=3", "kn2"]
 
 
 @pytest.fixture(scope="module")
 def finished(splits, tmp_path_factory):
     """A comparison with speeds; tests copy its folder."""
     home = tmp_path_factory.mktemp("finished")
-    return compare(splits, ROWS, home, speed_rounds=1)
+    return compare(splits, CANDIDATES, home, speed_rounds=1)
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +184,10 @@ def folder(finished, tmp_path):
 
 def without_times(comparison):
     """Return the figures that are the same when a job is done anew."""
-    return [(row.name, row.perplexity, row.parameters, row.by_band) for row in comparison.rows]
+    return [
+        (candidate.name, candidate.perplexity, candidate.parameters, candidate.by_band)
+        for candidate in comparison.candidates
+    ]
 
 
 @pytest.mark.parametrize(
@@ -243,7 +251,7 @@ def test_a_changed_figure_changes_no_table(finished, folder, splits, name, chang
     change(document)
     (folder / name).write_text(json.dumps(document))
     with pytest.warns(UserWarning, match=f"{name} is damaged: .*(anew|again)"):
-        again = compare(splits, ROWS, folder, speed_rounds=1)
+        again = compare(splits, CANDIDATES, folder, speed_rounds=1)
     assert without_times(again) == without_times(finished)
 
 
@@ -253,7 +261,7 @@ def test_scores_of_all_tokens_are_those_of_the_model_that_is_trained_anew(
     monkeypatch.setattr(results, "SAMPLE", 100)
     stop = hstree.Seconds(1.0)
     before = compare(splits, ["huffman"], tmp_path, stop=stop)
-    assert before.rows[0].sample is None
+    assert before.candidates[0].sample is None
     home = tmp_path / "runs/huffman/seed-0"
     divided_result = json.loads((home / "result.json").read_bytes())
     divided_result["parameters"] += 1
@@ -263,8 +271,8 @@ def test_scores_of_all_tokens_are_those_of_the_model_that_is_trained_anew(
     with pytest.warns(UserWarning, match=r"result.json is damaged"):
         again = compare(splits, ["huffman"], tmp_path, stop=stop)
     model = hstree.load_model(home / "model")
-    assert again.rows[0].test == pytest.approx(model.perplexity(splits.test))
-    assert again.rows[0].test != pytest.approx(before.rows[0].test)
+    assert again.candidates[0].test == pytest.approx(model.perplexity(splits.test))
+    assert again.candidates[0].test != pytest.approx(before.candidates[0].test)
 
 
 def test_changed_scores_of_a_round_change_no_ranking(halved, splits, tmp_path, monkeypatch):
@@ -319,14 +327,14 @@ def test_whatever_is_in_the_place_of_a_file_it_is_done_anew_or_refused(
         home = Path(shutil.copytree(finished.folder, tmp_path / "c"))
         (home / name).unlink()
         IN_THE_PLACE[kind](home / name)
-        again = within_a_minute(lambda home=home: compare(splits, ROWS, home, speed_rounds=1))
+        again = within_a_minute(lambda home=home: compare(splits, CANDIDATES, home, speed_rounds=1))
         if isinstance(again, HstreeError):
             assert "\n" not in str(again)
             assert Path(name).name in str(again) or kind == "dangling"
             assert Path(name).name in NOT_REMOVED, again
         else:
             assert without_times(again) == without_times(finished), name
-            assert results.load(home).rows == again.rows
+            assert results.load(home).candidates == again.candidates
         shutil.rmtree(home)
 
 
@@ -341,7 +349,7 @@ def test_whatever_is_in_the_place_of_a_folder_its_jobs_are_done_anew_or_refused(
         home = Path(shutil.copytree(finished.folder, tmp_path / "c"))
         shutil.rmtree(home / name)
         IN_THE_PLACE[kind](home / name)
-        again = within_a_minute(lambda home=home: compare(splits, ROWS, home, speed_rounds=1))
+        again = within_a_minute(lambda home=home: compare(splits, CANDIDATES, home, speed_rounds=1))
         if isinstance(again, HstreeError):
             assert "\n" not in str(again)
             assert str(home / name) in str(again)
@@ -357,4 +365,4 @@ def test_checkpoints_in_whose_place_anything_is_stop_no_training(splits, tmp_pat
     place.parent.mkdir(parents=True)
     IN_THE_PLACE[kind](place)
     again = within_a_minute(lambda: compare(splits, ["flat"], tmp_path / "c"))
-    assert again.rows[0].perplexity["test"].mean > 1
+    assert again.candidates[0].perplexity["test"].mean > 1

@@ -81,9 +81,9 @@ def quick_options(model):
 
 @pytest.fixture
 def key_of(splits, tmp_path, monkeypatch):
-    """Return the key of the first job of a row, or that of its tree; nothing is made."""
+    """Return the key of the first job of a candidate, or that of its tree; nothing is made."""
 
-    def key(row, step="run", *, text=splits, stop=ONE, seed=0, model="lbl", **options):
+    def key(candidate, step="run", *, text=splits, stop=ONE, seed=0, model="lbl", **options):
         keys = []
 
         def kept(self, place, key, *_):
@@ -97,8 +97,8 @@ def key_of(splits, tmp_path, monkeypatch):
             return tmp_path / "learned.npy", 0.0
 
         options = {**quick_options(model), "random_state": seed, **options}
-        runner = Runner.of(text, [row], tmp_path / "c", stop, 1, options)
-        job = runner.jobs_of(runner.rows[0])[0][0]
+        runner = Runner.of(text, [candidate], tmp_path / "c", stop, 1, options)
+        job = runner.jobs_of(runner.candidates[0])[0][0]
         arguments = {"seconds": stop.total_seconds} if step == "run" else {}
         with monkeypatch.context() as patched:
             patched.setattr(Runner, "kept" if step == "run" else "_kept_artifact", kept)
@@ -121,19 +121,19 @@ def test_a_job_depends_on_every_option_of_its_model(key_of, inputs, name, option
 
 @pytest.mark.parametrize(("name", "option"), declared(LAYERS))
 def test_a_job_depends_on_every_option_of_its_layer(key_of, inputs, name, option):
-    row = f"huffman + {name}" if LAYERS.get(name).takes is Tree else name
+    candidate = f"huffman + {name}" if LAYERS.get(name).takes is Tree else name
     value = option.spelled(other_value(option, inputs))
-    assert key_of(f"{row} {option.name}={value}") != key_of(row)
+    assert key_of(f"{candidate} {option.name}={value}") != key_of(candidate)
 
 
 @pytest.mark.parametrize("name", [n for n in LAYERS.names() if n not in ("flat", TREE_LAYER)])
 def test_a_job_depends_on_its_layer(key_of, name):
-    row = f"flat + {name}" if LAYERS.get(name).takes is Tree else name
-    assert key_of(row) != key_of("flat")
+    candidate = f"flat + {name}" if LAYERS.get(name).takes is Tree else name
+    assert key_of(candidate) != key_of("flat")
 
 
-@pytest.mark.parametrize("row", ["huffman", "sampled", "huffman + ngrams", "kn2"])
-def test_a_job_depends_on_its_text_and_its_words(key_of, splits, tmp_path, row):
+@pytest.mark.parametrize("candidate", ["huffman", "sampled", "huffman + ngrams", "kn2"])
+def test_a_job_depends_on_its_text_and_its_words(key_of, splits, tmp_path, candidate):
     lines = markov_lines(2_500, 1)[0]
     other = corpus_of(tmp_path, lines).with_vocabulary(splits.train.vocabulary)
     changed = [
@@ -143,7 +143,7 @@ def test_a_job_depends_on_its_text_and_its_words(key_of, splits, tmp_path, row):
     ]
     words = splits.train.select_vocabulary(max_size=6, unk=True)
     changed.append(Splits(*(part.with_vocabulary(words) for part in splits)))
-    keys = [key_of(row), *(key_of(row, text=text) for text in changed)]
+    keys = [key_of(candidate), *(key_of(candidate, text=text) for text in changed)]
     assert len(set(keys)) == len(keys)
 
 
@@ -159,18 +159,18 @@ def test_a_job_depends_on_the_case_of_its_text(key_of, tmp_path):
     assert key_of("kn2", text=as_it_is) != key_of("kn2", text=lowered)
 
 
-@pytest.mark.parametrize("row", ["huffman", "sampled", "huffman + ngrams"])
-def test_a_job_depends_on_its_rule_and_its_seed(key_of, row):
+@pytest.mark.parametrize("candidate", ["huffman", "sampled", "huffman + ngrams"])
+def test_a_job_depends_on_its_rule_and_its_seed(key_of, candidate):
     rules = [hstree.Epochs(1), hstree.Epochs(2), hstree.Seconds(1.0), hstree.Seconds(2.0)]
-    keys = [*(key_of(row, stop=rule) for rule in rules), key_of(row, seed=1)]
+    keys = [*(key_of(candidate, stop=rule) for rule in rules), key_of(candidate, seed=1)]
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize("row", ["huffman", "sampled", "huffman + ngrams", "kn2"])
-def test_a_job_depends_on_the_version(key_of, monkeypatch, row):
-    before = key_of(row)
+@pytest.mark.parametrize("candidate", ["huffman", "sampled", "huffman + ngrams", "kn2"])
+def test_a_job_depends_on_the_version(key_of, monkeypatch, candidate):
+    before = key_of(candidate)
     monkeypatch.setattr(module, "__version__", "0.0.0")
-    assert key_of(row) != before
+    assert key_of(candidate) != before
 
 
 # What a tree depends on
@@ -182,28 +182,30 @@ def test_a_tree_depends_on_every_option_of_its_builder(key_of, inputs, name, opt
     assert key_of(f"{name} '{option.name}={value}'", "tree") != key_of(name, "tree")
 
 
-@pytest.mark.parametrize("row", ["balanced", "classes cluster_by=vectors", "gmm"])
-def test_a_tree_depends_on_its_text_its_seed_and_the_version(key_of, splits, monkeypatch, row):
+@pytest.mark.parametrize("candidate", ["balanced", "classes cluster_by=vectors", "gmm"])
+def test_a_tree_depends_on_its_text_its_seed_and_the_version(
+    key_of, splits, monkeypatch, candidate
+):
     other = Splits(splits.train.select_lines(0, 90), splits.valid, splits.test)
     # a balanced tree has the words in the order of the vocabulary
     words = splits.train.counted_vocabulary()
     reversed_words = Vocabulary(words.words[::-1], words.counts[::-1])
     reordered = Splits(*(part.with_vocabulary(reversed_words) for part in splits))
-    keys = [key_of(row, "tree"), key_of(row, "tree", seed=1)]
-    keys += [key_of(row, "tree", text=text) for text in (other, reordered)]
+    keys = [key_of(candidate, "tree"), key_of(candidate, "tree", seed=1)]
+    keys += [key_of(candidate, "tree", text=text) for text in (other, reordered)]
     monkeypatch.setattr(module, "__version__", "0.0.0")
-    keys.append(key_of(row, "tree"))
+    keys.append(key_of(candidate, "tree"))
     assert len(set(keys)) == len(keys)
 
 
 # The same comparison again is as one in a fresh folder
 
 
-def compare(text, row, folder, **options):
-    """Return the nll of every test token of a row."""
+def compare(text, candidate, folder, **options):
+    """Return the nll of every test token of a candidate."""
     options = {"stop": ONE, "speed_rounds": 0, "force": True, "only": True, **options}
-    comparison = hstree.compare(text, [row], folder, **options)
-    return np.load(folder / comparison.rows[0].jobs[0].folder / NLL["test"])
+    comparison = hstree.compare(text, [candidate], folder, **options)
+    return np.load(folder / comparison.candidates[0].jobs[0].folder / NLL["test"])
 
 
 @pytest.mark.parametrize(
@@ -235,7 +237,7 @@ def reverse_labels(folder, words):
     file.write_text("".join([lines[0], *lines[:0:-1]]), encoding="utf-8")
 
 
-#: Rows that read a file, and how that is written anew.
+#: Candidates that read a file, and how that is written anew.
 REWRITTEN = {
     "vectors": (
         "gmm vectors_file={}/vectors.npy",
@@ -264,12 +266,12 @@ REWRITTEN = {
 @pytest.mark.parametrize("name", REWRITTEN)
 def test_a_rewritten_input_is_read_again(splits, inputs, tmp_path, name):
     words = splits.train.counted_vocabulary()
-    row, rewrite = REWRITTEN[name]
+    candidate, rewrite = REWRITTEN[name]
     folder = tmp_path / "inputs"
     shutil.copytree(inputs, folder)
-    before = compare(splits, row.format(folder), tmp_path / "again", **QUICK)
+    before = compare(splits, candidate.format(folder), tmp_path / "again", **QUICK)
     rewrite(folder, words)
-    again = compare(splits, row.format(folder), tmp_path / "again", **QUICK)
-    fresh = compare(splits, row.format(folder), tmp_path / "fresh", **QUICK)
+    again = compare(splits, candidate.format(folder), tmp_path / "again", **QUICK)
+    fresh = compare(splits, candidate.format(folder), tmp_path / "fresh", **QUICK)
     np.testing.assert_array_equal(again, fresh)
     assert not np.array_equal(again, before)

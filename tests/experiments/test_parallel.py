@@ -15,12 +15,12 @@ from hstree._files import locked
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, WorkerError
 from hstree.experiments import results
+from hstree.experiments.candidate import BuilderCandidate
 from hstree.experiments.parallel import _unpack
-from hstree.experiments.row import BuilderRow
 from hstree.experiments.run import Runner
 from hstree.training.checkpoints import Checkpoints
 from hstree.tree import Tree
-from tests.experiments.conftest import QUICK, ROWS
+from tests.experiments.conftest import CANDIDATES, QUICK
 from tests.texts import contents
 
 #: What differs from one run to the next: times and what is made of them.
@@ -61,7 +61,7 @@ def content(home, kinds=("runs", "trees", "vectors")):
 def alone(splits, tmp_path_factory):
     """The folder of a comparison with one job at a time."""
     home = tmp_path_factory.mktemp("alone")
-    hstree.compare(splits, ROWS, home, stop=hstree.Epochs(2), speed_rounds=0, **QUICK)
+    hstree.compare(splits, CANDIDATES, home, stop=hstree.Epochs(2), speed_rounds=0, **QUICK)
     return home
 
 
@@ -69,27 +69,31 @@ def alone(splits, tmp_path_factory):
 @pytest.mark.parametrize("is_shared", [True, False], ids=["shared", "sent"])
 def test_two_jobs_leave_the_same_folder(alone, splits, tmp_path, is_shared):
     how = {"n_jobs": 2, "is_shared": is_shared, "speed_rounds": 0}
-    hstree.compare(splits, ROWS, tmp_path, stop=hstree.Epochs(2), **how, **QUICK)
+    hstree.compare(splits, CANDIDATES, tmp_path, stop=hstree.Epochs(2), **how, **QUICK)
     assert content(tmp_path) == content(alone)
 
 
 @pytest.mark.parametrize(
-    ("rows", "stop"),
+    ("candidates", "stop"),
     [(["flat", "kn2"], hstree.Epochs(2)), (["huffman", "gmm", "flat"], hstree.Seconds(1))],
 )
-def test_finished_jobs_are_kept(splits, tmp_path, rows, stop):
+def test_finished_jobs_are_kept(splits, tmp_path, candidates, stop):
     """Under seconds they are those of the share of threads that a job has."""
-    first = hstree.compare(splits, rows, tmp_path, stop=stop, n_jobs=2, speed_rounds=1, **QUICK)
-    assert [row.name for row in first.rows] == rows
-    second = hstree.compare(splits, rows, tmp_path, stop=stop, n_jobs=2, speed_rounds=1, **QUICK)
+    first = hstree.compare(
+        splits, candidates, tmp_path, stop=stop, n_jobs=2, speed_rounds=1, **QUICK
+    )
+    assert [candidate.name for candidate in first.candidates] == candidates
+    second = hstree.compare(
+        splits, candidates, tmp_path, stop=stop, n_jobs=2, speed_rounds=1, **QUICK
+    )
     assert second == first
 
 
-def test_a_tree_in_memory_is_a_row(splits, tmp_path):
+def test_a_tree_in_memory_is_a_candidate(splits, tmp_path):
     tree = hstree.build("huffman", splits.train.counted_vocabulary())
-    rows = [tree, "huffman"]
+    candidates = [tree, "huffman"]
     how = {"stop": hstree.Epochs(1), "n_jobs": 2, "speed_rounds": 0}
-    first, second = hstree.compare(splits, rows, tmp_path, **how, **QUICK).rows
+    first, second = hstree.compare(splits, candidates, tmp_path, **how, **QUICK).candidates
     assert first.test == second.test
 
 
@@ -126,41 +130,43 @@ def writes(monkeypatch):
 @pytest.mark.parametrize("stop", [hstree.Epochs(1), hstree.Seconds(0.2), hstree.Halving(0.1)])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_no_folder_of_a_job_is_written_without_its_lock(splits, tmp_path, writes, n_jobs, stop):
-    rows = ["random", "gmm", "gmm + ngrams", "kn2"]
+    candidates = ["random", "gmm", "gmm + ngrams", "kn2"]
     with joblib.parallel_config("threading", n_jobs=n_jobs):  # which takes the watched functions
-        hstree.compare(splits, rows, tmp_path, stop=stop, speed_rounds=0, **QUICK)
+        hstree.compare(splits, candidates, tmp_path, stop=stop, speed_rounds=0, **QUICK)
     folders = {folder.relative_to(tmp_path).as_posix() for folder, _ in writes}
     expected = {"trees/gmm/seed-0", "vectors/random/seed-0", "runs/gmm/seed-0", "runs/kn2"}
     assert expected <= folders
     assert [folder for folder, is_locked in writes if not is_locked] == []
 
 
-@pytest.mark.parametrize("rows", [["huffman", "huffman + ngrams"], ["random", "gmm"]])
-def test_two_jobs_that_share_a_tree_build_it_once(splits, tmp_path, monkeypatch, rows):
+@pytest.mark.parametrize("candidates", [["huffman", "huffman + ngrams"], ["random", "gmm"]])
+def test_two_jobs_that_share_a_tree_build_it_once(splits, tmp_path, monkeypatch, candidates):
     """One waits while the other builds, in `Runner.tree` itself or for the vectors."""
-    build, built = BuilderRow.build, []
+    build, built = BuilderCandidate.build, []
 
     def slowly(self, *arguments):
         built.append(str(self))
         time.sleep(0.3)
         return build(self, *arguments)
 
-    monkeypatch.setattr(BuilderRow, "build", slowly)
-    runner = Runner.of(splits, rows, tmp_path, hstree.Epochs(1), 1, QUICK)
-    jobs = [runner.jobs_of(row)[0][0] for row in runner.rows]
+    monkeypatch.setattr(BuilderCandidate, "build", slowly)
+    runner = Runner.of(splits, candidates, tmp_path, hstree.Epochs(1), 1, QUICK)
+    jobs = [runner.jobs_of(candidate)[0][0] for candidate in runner.candidates]
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(runner.tree, jobs))
     assert len(built) == len(set(built))
 
 
-def test_halving_trains_the_rows_of_a_round_together(splits, tmp_path):
-    rows = ["huffman", "random", "flat"]
+def test_halving_trains_the_candidates_of_a_round_together(splits, tmp_path):
+    candidates = ["huffman", "random", "flat"]
     how = {"stop": hstree.Halving(0.15), "n_jobs": 2, "speed_rounds": 0}
-    comparison = hstree.compare(splits, rows, tmp_path, **how, **QUICK)
-    assert len(comparison.rows) == 3
+    comparison = hstree.compare(splits, candidates, tmp_path, **how, **QUICK)
+    assert len(comparison.candidates) == 3
     rounds = json.loads((tmp_path / "rounds.json").read_text())["rounds"]
-    assert rounds[0]["valid"].keys() == set(rows)
-    assert rounds[0]["seconds"] > 1.35  # which each row would have at most, one after the other
+    assert rounds[0]["valid"].keys() == set(candidates)
+    assert (
+        rounds[0]["seconds"] > 1.35
+    )  # which each candidate would have at most, one after the other
 
 
 def packed_as(*names):

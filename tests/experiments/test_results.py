@@ -21,13 +21,13 @@ def test_a_comparison_is_the_same_after_saving_and_loading(compared, tmp_path):
     assert again.folder == tmp_path
 
 
-def test_the_csv_file_has_the_columns_of_every_row(compared):
+def test_the_csv_file_has_the_columns_of_every_candidate(compared):
     with (compared.folder / results.CSV).open(newline="") as file:
         lines = list(csv.DictReader(file))
-    assert [line["name"] for line in lines] == [row.name for row in compared.rows]
+    assert [line["name"] for line in lines] == [candidate.name for candidate in compared.candidates]
     assert list(lines[0]) == [column.key for column in COLUMNS]
-    huffman = compared.row("huffman")
-    line = lines[compared.rows.index(huffman)]
+    huffman = compared.candidate("huffman")
+    line = lines[compared.candidates.index(huffman)]
     assert float(line["test"]) == huffman.test
     assert float(line["to_flat_p"] or -1) == (huffman.to_flat.p or -1)
     assert float(line["nll_times_flat"]) == huffman.nll.times_flat
@@ -38,33 +38,36 @@ def test_the_csv_file_has_the_columns_of_every_row(compared):
 def test_the_frame_has_the_columns_of_the_csv_file(compared):
     pytest.importorskip("pandas", reason=needs.NOTEBOOK)
     assert list(compared.frame()) == [column.key for column in COLUMNS]
-    assert list(compared.frame()["name"]) == [row.name for row in compared.rows]
+    assert list(compared.frame()["name"]) == [candidate.name for candidate in compared.candidates]
 
 
 def test_a_formula_is_no_formula_in_the_csv_file(compared, tmp_path):
-    row = replace(compared.row("flat"), seen="=1+1")
-    results.save(replace(compared, rows=[row], choice=None, words=[]), tmp_path)
+    candidate = replace(compared.candidate("flat"), seen="=1+1")
+    results.save(replace(compared, candidates=[candidate], choice=None, words=[]), tmp_path)
     assert ",'=1+1" in (tmp_path / results.CSV).read_text()
 
 
-def test_the_table_shows_the_columns_that_a_row_has(compared):
+def test_the_table_shows_the_columns_that_a_candidate_has(compared):
     titles = set(compared.table().columns)
-    assert {"row", "s from text", "s trained", "mixed with kn2", "ratio to flat"} <= titles
+    assert {"candidate", "s from text", "s trained", "mixed with kn2", "ratio to flat"} <= titles
     assert "ln Z" not in titles
-    alone = replace(compared, rows=[compared.row("kn2")], choice=None, words=[])
+    alone = replace(compared, candidates=[compared.candidate("kn2")], choice=None, words=[])
     assert "scores/target" not in alone.table().columns
 
 
 @pytest.mark.parametrize(
     ("change", "saying"),
     [
-        (lambda figures: figures["rows"].append(figures["rows"][0]), "same name"),
-        (lambda figures: figures["rows"][0]["perplexity"].pop("test"), r">= 3 - at .*perplexity`"),
-        (lambda figures: figures["rows"][0].update(tree=None), "lacks a tree"),
+        (lambda figures: figures["candidates"].append(figures["candidates"][0]), "same name"),
+        (
+            lambda figures: figures["candidates"][0]["perplexity"].pop("test"),
+            r">= 3 - at .*perplexity`",
+        ),
+        (lambda figures: figures["candidates"][0].update(tree=None), "lacks a tree"),
         (lambda figures: figures["bands"].pop(), "other bands"),
         (lambda figures: figures["choice"].update(chosen="none"), "not in the table"),
         (lambda figures: figures["corpus"].pop("valid"), r">= 3 - at .*\.corpus`"),
-        (lambda figures: figures.update(version=4), "reads version 5; compare again"),
+        (lambda figures: figures.update(version=5), "reads version 6; compare again"),
         (lambda figures: figures.update(format="other"), "is not what `hstree.compare` leaves"),
     ],
 )
@@ -94,21 +97,23 @@ def test_changed_results_have_a_page_and_a_table_or_are_refused(request, compare
 @pytest.mark.parametrize("bound", ["low", "high"])
 def test_half_an_interval_is_refused(compared, tmp_path, bound):
     figures = json.loads((compared.folder / results.JSON).read_bytes())
-    figures["rows"][0]["to_flat"][bound] = 1.0
+    figures["candidates"][0]["to_flat"][bound] = 1.0
     (tmp_path / results.JSON).write_text(json.dumps(figures))
     with pytest.raises(FileFormatError, match=r"damaged: .*it must have both, or none"):
         results.load(tmp_path)
 
 
-def test_a_row_far_below_the_epochs_of_its_training_has_a_page(compared, tmp_path):
+def test_a_candidate_far_below_the_epochs_of_its_training_has_a_page(compared, tmp_path):
     """The figure of the learning curves then leaves out all of them."""
-    rows = [
-        replace(row, perplexity=row.perplexity | {"valid": Spread(mean=0.01, sd=None, n=2)})
-        for row in compared.rows
-        if row.models == 1 and row.kind != "ngram"
+    candidates = [
+        replace(
+            candidate, perplexity=candidate.perplexity | {"valid": Spread(mean=0.01, sd=None, n=2)}
+        )
+        for candidate in compared.candidates
+        if candidate.models == 1 and candidate.kind != "ngram"
     ]
-    choice = results.choose(rows)
-    results.save(replace(compared, rows=rows, choice=choice, words=[]), tmp_path)
+    choice = results.choose(candidates)
+    results.save(replace(compared, candidates=candidates, choice=choice, words=[]), tmp_path)
     assert results.load(tmp_path).to_html(tmp_path / "report.html").exists()
 
 

@@ -23,7 +23,7 @@ from tests.texts import contents
 #: Tokens of a sample, at most.
 SAMPLE = 100
 STOP = hstree.Seconds(0.2)
-ROWS = ["huffman", "flat", "2 x huffman", "huffman + ngrams", "kn2"]
+CANDIDATES = ["huffman", "flat", "2 x huffman", "huffman + ngrams", "kn2"]
 
 
 @pytest.fixture(autouse=True)
@@ -31,14 +31,14 @@ def small_sample(monkeypatch):
     monkeypatch.setattr(results, "SAMPLE", SAMPLE)
 
 
-def compare(splits, folder, rows=ROWS, **options):
+def compare(splits, folder, candidates=CANDIDATES, **options):
     how = {"stop": STOP, "speed_rounds": 0, **QUICK, **options}
-    return hstree.compare(splits, rows, folder, **how)
+    return hstree.compare(splits, candidates, folder, **how)
 
 
 def nlls(compared, name, split, *, sampled=False):
-    """The kept nll of every token that a row was scored on, for each of its jobs."""
-    folders = [compared.folder / job.folder for job in compared.row(name).jobs]
+    """The kept nll of every token that a candidate was scored on, for each of its jobs."""
+    folders = [compared.folder / job.folder for job in compared.candidate(name).jobs]
     if not sampled and name != "kn2":
         folders = [folder / ALL for folder in folders]
     return [np.load(folder / f"{split}_nll.npy") for folder in folders]
@@ -48,15 +48,15 @@ def sizes(splits):
     return len(splits.valid), len(splits.test)
 
 
-def test_rows_are_scored_on_all_tokens_where_that_takes_a_tenth_of_the_time(splits, tmp_path):
+def test_candidates_are_scored_on_all_tokens_where_that_takes_a_tenth_of_the_time(splits, tmp_path):
     compared = compare(splits, tmp_path, stop=hstree.Seconds(1))
     assert (compared.tokens["valid"], compared.tokens["test"]) == sizes(splits)
-    assert all(row.sample is None for row in compared.rows)
+    assert all(candidate.sample is None for candidate in compared.candidates)
     for name in ("huffman", "flat", "huffman + ngrams"):
-        row = compared.row(name)
-        model = hstree.load_model(compared.folder / row.jobs[0].folder / "model")
-        assert row.valid == pytest.approx(model.perplexity(splits.valid))
-        assert row.test == pytest.approx(model.perplexity(splits.test))
+        candidate = compared.candidate(name)
+        model = hstree.load_model(compared.folder / candidate.jobs[0].folder / "model")
+        assert candidate.valid == pytest.approx(model.perplexity(splits.valid))
+        assert candidate.test == pytest.approx(model.perplexity(splits.test))
     assert len(nlls(compared, "kn2", "test")[0]) == len(splits.test)
     assert results.SAMPLED not in str(compared)
 
@@ -67,11 +67,11 @@ def test_the_sample_is_the_first_lines_and_its_figures_are_marked(splits, tmp_pa
     valid, test = (part.first_tokens(SAMPLE) for part in (splits.valid, splits.test))
     sample = TokenCounts(len(valid), len(test))
     assert max(sample.valid, sample.test) <= SAMPLE
-    trained = [row for row in compared.rows if row.kind != "ngram"]
-    assert all(row.sample == sample for row in trained)
-    row = compared.row("huffman")
-    model = hstree.load_model(compared.folder / row.jobs[0].folder / "model")
-    assert row.test == pytest.approx(model.perplexity(test))
+    trained = [candidate for candidate in compared.candidates if candidate.kind != "ngram"]
+    assert all(candidate.sample == sample for candidate in trained)
+    candidate = compared.candidate("huffman")
+    model = hstree.load_model(compared.folder / candidate.jobs[0].folder / "model")
+    assert candidate.test == pytest.approx(model.perplexity(test))
     # in the table, in the sentence, in the CSV file
     cells = dict(zip(compared.table().columns, compared.table().rows[0], strict=True))
     for title in ("valid", "test", "ratio to flat", "mixed with kn2"):
@@ -83,37 +83,37 @@ def test_the_sample_is_the_first_lines_and_its_figures_are_marked(splits, tmp_pa
     assert (line["valid_sample"], line["test_sample"]) == (str(sample.valid), str(sample.test))
 
 
-def test_rows_of_two_sizes_are_compared_on_the_tokens_of_both(splits, tmp_path, monkeypatch):
+def test_candidates_of_two_sizes_are_compared_on_the_tokens_of_both(splits, tmp_path, monkeypatch):
     """Where only finalists are scored on all tokens, one of them is recommended."""
 
     def only_finalists(table, finalists):
-        return [row for row in finalists if row.name != "flat"]
+        return [candidate for candidate in finalists if candidate.name != "flat"]
 
-    monkeypatch.setattr(Table, "_rows_in_time", only_finalists)
+    monkeypatch.setattr(Table, "_candidates_in_time", only_finalists)
     compared = compare(splits, tmp_path)
-    flat, huffman = compared.row("flat"), compared.row("huffman")
+    flat, huffman = compared.candidate("flat"), compared.candidate("huffman")
     assert (flat.sample is None, huffman.sample) == (False, None)
     n = flat.sample.test
     first = [nll[:n] for nll in nlls(compared, "huffman", "test")]
     level = nlls(compared, "flat", "test", sampled=True)
     assert huffman.to_flat == paired_ratio(first, level)
-    assert compared.choice.rows == ["huffman", "2 x huffman", "huffman + ngrams"]
+    assert compared.choice.candidates == ["huffman", "2 x huffman", "huffman + ngrams"]
     assert compared.best.sample is None
-    rows = {line[0]: line for line in compared.table().rows}
+    candidates = {line[0]: line for line in compared.table().rows}
     columns = compared.table().columns
-    marks = {name: [results.SAMPLED in cell for cell in line] for name, line in rows.items()}
+    marks = {name: [results.SAMPLED in cell for cell in line] for name, line in candidates.items()}
     assert [columns[i] for i, is_marked in enumerate(marks["huffman"]) if is_marked] == [
         "ratio to flat"
     ]
     assert marks["flat"][columns.index("valid")]
     titles, cells = table_of(compared)
-    for row, row_cells in zip(compared.rows, cells, strict=True):
+    for candidate, row_cells in zip(compared.candidates, cells, strict=True):
         noted = {
             title.title for title, cell in zip(titles, row_cells, strict=True)
             if "tokens" in cell.note
         }  # fmt: skip
-        assert noted == {"huffman": {"to flat"}, "kn2": {"to flat"}}.get(row.name, noted)
-        assert ("valid" in noted) == (row.name == "flat")
+        assert noted == {"huffman": {"to flat"}, "kn2": {"to flat"}}.get(candidate.name, noted)
+        assert ("valid" in noted) == (candidate.name == "flat")
 
 
 def test_the_scores_of_all_tokens_are_kept(splits, tmp_path):
@@ -121,7 +121,7 @@ def test_the_scores_of_all_tokens_are_kept(splits, tmp_path):
     first = compare(splits, tmp_path, stop=stop)
     before = contents(tmp_path / "runs")
     again = compare(splits, tmp_path, stop=stop)
-    assert again.rows == first.rows
+    assert again.candidates == first.candidates
     assert contents(tmp_path / "runs") == before
 
     # what is missing or damaged is scored again, without training
@@ -130,18 +130,20 @@ def test_the_scores_of_all_tokens_are_kept(splits, tmp_path):
     file.write_bytes(file.read_bytes()[:-8])
     with pytest.warns(UserWarning, match="test_nll.npy is not the file that was written"):
         again = compare(splits, tmp_path, stop=stop)
-    assert [row.perplexity for row in again.rows] == [row.perplexity for row in first.rows]
-    assert again.row("flat").steps == first.row("flat").steps
+    assert [candidate.perplexity for candidate in again.candidates] == [
+        candidate.perplexity for candidate in first.candidates
+    ]
+    assert again.candidate("flat").steps == first.candidate("flat").steps
 
 
 def test_several_jobs_score_all_tokens(splits, tmp_path):
-    compared = compare(splits, tmp_path, ROWS[:2], stop=hstree.Seconds(1), n_jobs=2)
-    assert all(row.sample is None for row in compared.rows)
+    compared = compare(splits, tmp_path, CANDIDATES[:2], stop=hstree.Seconds(1), n_jobs=2)
+    assert all(candidate.sample is None for candidate in compared.candidates)
 
 
 def test_an_evaluation_scores_all_tokens(splits, tmp_path):
     evaluation = hstree.evaluate("huffman", splits, stop=hstree.Seconds(1), **QUICK)
-    assert evaluation.row.sample is None
+    assert evaluation.candidate.sample is None
     assert evaluation.perplexity == pytest.approx(evaluation.model.perplexity(splits.test))
 
 
@@ -150,7 +152,7 @@ def test_the_rounds_say_how_many_tokens_they_are_ranked_by(splits, tmp_path):
     rounds = json.loads((tmp_path / "rounds.json").read_bytes())
     n = rounds["valid_tokens"]
     assert n == len(splits.valid.first_tokens(SAMPLE))
-    (name,) = set(rounds["rounds"][0]["rows"]) - set(rounds["rounds"][-1]["rows"])
+    (name,) = set(rounds["rounds"][0]["candidates"]) - set(rounds["rounds"][-1]["candidates"])
     ranked_by = rounds["rounds"][0]["valid"][name]
     (nll,) = nlls(compared, name, "valid", sampled=True)
     assert np.exp(nll[:n].mean()) == pytest.approx(ranked_by)
@@ -175,12 +177,12 @@ def test_finalists_are_scored_first_then_the_cheapest(splits, tmp_path, stop, co
     sample = TokenCounts(len(runner.sample.valid), len(runner.sample.test))
     share = (sample.valid + sample.test) / sum(sizes(splits))
     result = JobResult(
-        key="", files={}, row="", seed=0, perplexity=dict.fromkeys(results.SCORED), parameters=1,
-        options={}, steps=Steps(), scored=sample,
+        key="", files={}, candidate="", seed=0, perplexity=dict.fromkeys(results.SCORED),
+        parameters=1, options={}, steps=Steps(), scored=sample,
     )  # fmt: skip
     done = {name: [[replace(result, scoring_seconds=cost * share)]] for name, cost in costs.items()}
     table = Table(runner, done={**done, "kn2": [[result]]})
-    trained = [row for row in runner.rows if row.is_trained]
+    trained = [candidate for candidate in runner.candidates if candidate.is_trained]
     finalists = trained if isinstance(stop, hstree.Seconds) else trained[:2]
-    rows = [row.name for row in table._rows_in_time(finalists)]
-    assert rows == ([] if scored is None else ["huffman", "flat", *scored])
+    candidates = [candidate.name for candidate in table._candidates_in_time(finalists)]
+    assert candidates == ([] if scored is None else ["huffman", "flat", *scored])

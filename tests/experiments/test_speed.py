@@ -8,29 +8,32 @@ from hstree.experiments.speed import _per_second
 from tests.experiments.conftest import QUICK
 
 
-def test_speeds_of_finished_rows_are_kept(splits, tmp_path, monkeypatch):
+def test_speeds_of_finished_candidates_are_kept(splits, tmp_path, monkeypatch):
     measured, turn = [], speed.training_turn
 
     def noted(folder, corpus):
         measured.append(folder.relative_to(tmp_path).parts[1])
         return turn(folder, corpus)
 
-    def compare(*rows, **options):
+    def compare(*candidates, **options):
         how = {"stop": hstree.Epochs(1), "speed_rounds": 2, **QUICK, **options}
-        return hstree.compare(splits, rows, tmp_path, **how)
+        return hstree.compare(splits, candidates, tmp_path, **how)
 
     monkeypatch.setattr(speed, "training_turn", noted)
     first = compare("huffman", "flat")
     assert measured == 2 * ["huffman", "flat"]
     again = compare("huffman", "random", speed_rounds=3)
     assert measured[4:] == 3 * ["random"]
-    for row in first.rows:
-        assert again.row(row.name) == row
-    random, flat = again.row("random"), again.row("flat")
+    for candidate in first.candidates:
+        assert again.candidate(candidate.name) == candidate
+    random, flat = again.candidate("random"), again.candidate("flat")
     assert random.training.times_flat == random.training.median / flat.training.median
-    # a row that is left out for once keeps its speeds, too
+    # a candidate that is left out for once keeps its speeds, too
     compare("random", only=True)
-    assert compare("huffman").row("huffman").training.rounds == first.row("huffman").training.rounds
+    assert (
+        compare("huffman").candidate("huffman").training.rounds
+        == first.candidate("huffman").training.rounds
+    )
     assert len(measured) == 7
 
 
@@ -38,7 +41,7 @@ def test_speeds_of_another_machine_or_job_are_measured_anew(splits, tmp_path, mo
     def compare(**options):
         how = {"stop": hstree.Epochs(1), "speed_rounds": 1, **QUICK, **options}
         found = hstree.compare(splits, ["huffman"], tmp_path, force=True, **how)
-        return found.rows[0].training.rounds
+        return found.candidates[0].training.rounds
 
     first = compare()
     assert compare() == first

@@ -94,7 +94,7 @@ def test_ids_outside_the_labels_are_refused(model):
 
 def test_any_text_is_compared(tmp_path):
     stop = {"stop": hstree.Epochs(1), "dim": 4, "speed_rounds": 0}
-    (row,) = hstree.compare(LINES[:60], ["huffman"], tmp_path / "of", **stop).rows
+    (row,) = hstree.compare(LINES[:60], ["huffman"], tmp_path / "of", **stop).candidates
     assert 1 < row.perplexity["test"].mean < 10
     assert hstree.evaluate("huffman", IDS[:60], stop=hstree.Epochs(1), dim=4).perplexity
 
@@ -103,8 +103,8 @@ def test_any_text_is_compared(tmp_path):
 def test_jobs_in_other_processes_get_a_text_in_memory(tmp_path):
     stop = {"stop": hstree.Epochs(1), "dim": 4, "speed_rounds": 0}
     rows = ["huffman", "random"]
-    alone = hstree.compare(LINES[:60], rows, tmp_path / "alone", **stop).rows
-    both = hstree.compare(LINES[:60], rows, tmp_path / "both", n_jobs=2, **stop).rows
+    alone = hstree.compare(LINES[:60], rows, tmp_path / "alone", **stop).candidates
+    both = hstree.compare(LINES[:60], rows, tmp_path / "both", n_jobs=2, **stop).candidates
     assert [row.perplexity for row in alone] == [row.perplexity for row in both]
 
 

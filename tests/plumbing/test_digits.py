@@ -15,8 +15,8 @@ from hstree.data.multilabel import read_multilabel
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
+from hstree.experiments.candidate import Candidate
 from hstree.experiments.results import load as load_results
-from hstree.experiments.row import Row
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
 from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models import MODELS
@@ -127,7 +127,7 @@ def test_arrays_with_long_shapes_are_refused_in_one_line(tmp_path, name, shape, 
     assert "\n" not in str(caught.value)
 
 
-#: Every option that is a whole number, of everything that a row or a model is spelled by.
+#: Every option that is a whole number, of everything that a candidate or a model is spelled by.
 SPELLED = [
     (name if kind is not LAYERS or record.takes is Vocabulary else f"huffman + {name}", option.name)
     for kind in (BUILDERS, LAYERS)
@@ -138,14 +138,24 @@ SPELLED = [
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_rows_with_long_numbers_are_refused_in_one_line(length):
+def test_candidates_with_long_numbers_are_refused_in_one_line(length):
     digits = "7" * length
-    rows = [f"{row} {option}={sign}{digits}" for row, option in SPELLED for sign in ("", "-", "+")]
-    rows += [f"{digits} x flat", f"kn{digits}", digits, f"flat + {digits}", f"huffman {digits}=1"]
-    for row in rows:
+    candidates = [
+        f"{candidate} {option}={sign}{digits}"
+        for candidate, option in SPELLED
+        for sign in ("", "-", "+")
+    ]
+    candidates += [
+        f"{digits} x flat",
+        f"kn{digits}",
+        digits,
+        f"flat + {digits}",
+        f"huffman {digits}=1",
+    ]
+    for candidate in candidates:
         with pytest.raises(OptionError) as caught:
-            Row.parse(row)
-        assert "\n" not in str(caught.value), row
+            Candidate.parse(candidate)
+        assert "\n" not in str(caught.value), candidate
 
 
 @pytest.mark.parametrize("length", LENGTHS)

@@ -153,53 +153,53 @@ def log(written, monkeypatch):
     return run
 
 
-def test_a_log_has_the_events_with_their_row_and_the_time_left(log):
+def test_a_log_has_the_events_with_their_candidate_and_the_time_left(log):
     def body():
         progress.report("epoch 1 of 2", 44.2)
-        with progress.task("rows", 2, "rows") as task:
+        with progress.task("candidates", 2, "candidates") as task:
             task.note("huffman")
             progress.report("epoch 2 of 2", 1.0)
 
     assert log(body) == [
         "epoch 1 of 2, 45 s left",
-        "row 1 of 2: huffman, epoch 2 of 2, 1 s left for this row",
+        "candidate 1 of 2: huffman, epoch 2 of 2, 1 s left for this candidate",
     ]
 
 
-def test_a_log_has_the_round_and_the_time_left_of_all_rows(log):
+def test_a_log_has_the_round_and_the_time_left_of_all_candidates(log):
     def body():
-        with progress.task("all rows", 600.0, "seconds"):
-            with progress.task("round 2 of 3, 24 s a row", 5, "rows") as task:
+        with progress.task("all candidates", 600.0, "seconds"):
+            with progress.task("round 2 of 3, 24 s a candidate", 5, "candidates") as task:
                 task.advance()
                 task.note("huffman")
                 progress.report("epoch 3, validation 231.2", 12.0)
-            with progress.task("round 3 of 3, 48 s a row", 2, "jobs"):
+            with progress.task("round 3 of 3, 48 s a candidate", 2, "jobs"):
                 progress.report("flat, seed 0: trained, 1 of 2 jobs")
 
     assert log(body) == [
-        "round 2 of 3, 24 s a row, row 2 of 5: huffman, epoch 3, validation 231.2, "
+        "round 2 of 3, 24 s a candidate, candidate 2 of 5: huffman, epoch 3, validation 231.2, "
         "10 min left of 10 min",
-        "round 3 of 3, 48 s a row: flat, seed 0: trained, 1 of 2 jobs, 10 min left of 10 min",
+        "round 3 of 3, 48 s a candidate: flat, seed 0: trained, 1 of 2 jobs, 10 min left of 10 min",
     ]
 
 
-def test_a_log_names_what_is_made_for_a_row_first(log):
+def test_a_log_names_what_is_made_for_a_candidate_first(log):
     def body():
-        with progress.task("rows", 1, "rows") as task:
+        with progress.task("candidates", 1, "candidates") as task:
             task.note("gmm")
-            with progress.task("vectors for gmm", unit="rows"):
+            with progress.task("vectors for gmm", unit="candidates"):
                 progress.report("epoch 1 of 2", 5.0)
 
-    assert log(body) == ["row 1 of 1: vectors for gmm, epoch 1 of 2, 5 s left"]
+    assert log(body) == ["candidate 1 of 1: vectors for gmm, epoch 1 of 2, 5 s left"]
 
 
-def test_a_terminal_shows_the_time_left_of_all_rows(written):
+def test_a_terminal_shows_the_time_left_of_all_candidates(written):
     def body():
-        with showing_progress(), progress.task("all rows", 600.0, "seconds"):
+        with showing_progress(), progress.task("all candidates", 600.0, "seconds"):
             time.sleep(0.15)
 
     lines = lines_of(written(body, Terminal()))
-    assert any(re.fullmatch(r"all rows +10 min left of 10 min *", line) for line in lines)
+    assert any(re.fullmatch(r"all candidates +10 min left of 10 min *", line) for line in lines)
 
 
 def test_a_notebook_without_ipywidgets_has_lines(monkeypatch, written):

@@ -10,12 +10,12 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.experiments import results
 from hstree.experiments.results import (
     Band,
+    CandidateResult,
     Choice,
     Comparison,
     Epochs,
     JobFigures,
     Machine,
-    RowResult,
     Speed,
     Spread,
     Steps,
@@ -39,8 +39,10 @@ OPTIONS = {"dim": 100, "context": 5, "full": False, "batch_size": 256, "learning
 SMALL = Tree.from_children(["a", "b", "c"], [[1, ~2], [~0, ~1]], counts=[3, 2, 1])
 
 
-def a_row(name, *, kind="tree", test=100.0, valid=None, sd=None, n=1, speed=1000.0, **changed):
-    """Return a row; `speed` is in tokens per second, beside a flat softmax of 100."""
+def a_candidate(
+    name, *, kind="tree", test=100.0, valid=None, sd=None, n=1, speed=1000.0, **changed
+):
+    """Return a candidate; `speed` is in tokens per second, beside a flat softmax of 100."""
     means = {split: factor * test for split, factor in SCORED.items()}
     means["valid"] = means["valid"] if valid is None else valid
     epochs = [epoch(i, valid=means["valid"] * (1 + 2 * math.exp(-i))) for i in range(1, 4)]
@@ -73,7 +75,7 @@ def a_row(name, *, kind="tree", test=100.0, valid=None, sd=None, n=1, speed=1000
             rounds = [0.9 * speed, speed, 1.1 * speed]
             fields[measure] = Speed(rounds=rounds, times_flat=speed / 100, low=speed / 111,
                                     high=speed / 91)  # fmt: skip
-    return RowResult(name=name, kind=kind, **fields | changed)
+    return CandidateResult(name=name, kind=kind, **fields | changed)
 
 
 def epoch(number, *, valid, share=1.0):
@@ -81,8 +83,8 @@ def epoch(number, *, valid, share=1.0):
                  learning_rate=0.1, share=share)  # fmt: skip
 
 
-def a_comparison(*rows, **changed):
-    """Return the comparison of some rows; the answer is chosen by the rule of the library."""
+def a_comparison(*candidates, **changed):
+    """Return the comparison of some candidates; the answer is chosen by the rule of the library."""
     part = {"kind": "corpus", "name": "made up", "sha256": "ab" * 32, "lines": [0, 1000]}
     fields = {
         "predicts": "word given the words before it",
@@ -97,14 +99,14 @@ def a_comparison(*rows, **changed):
         "machine": Machine(cores=2, system="Linux", processor="x86_64"),
         "unigram": 639.3,
         "bands": [],
-        "rows": list(rows),
-        "choice": results.choose(rows),
+        "candidates": list(candidates),
+        "choice": results.choose(candidates),
     }
     return Comparison(**fields | changed)
 
 
 def chosen(name, *others, **changed):
-    return Choice(chosen=name, tolerance=0.03, rows=[name, *others], **changed)
+    return Choice(chosen=name, tolerance=0.03, candidates=[name, *others], **changed)
 
 
 def small_trees(words=("the", "of", "bank")):
@@ -113,16 +115,19 @@ def small_trees(words=("the", "of", "bank")):
 
 
 def leave(folder, trees, *, ngrams=("kn3",), seeds=(0, 1), oov=12, **changed):
-    """Write the files of a comparison of `trees`, by the rows' names; return its folder."""
-    rows = [_tree_row(folder, name, tree, i, seeds) for i, (name, tree) in enumerate(trees.items())]
-    rows += [_ngram_row(name, i) for i, name in enumerate(ngrams)]
+    """Write the files of a comparison of `trees`, by the candidates' names; return its folder."""
+    candidates = [
+        _tree_candidate(folder, name, tree, i, seeds)
+        for i, (name, tree) in enumerate(trees.items())
+    ]
+    candidates += [_ngram_candidate(name, i) for i, name in enumerate(ngrams)]
     if "bands" in changed:
-        rows = [replace(row, by_band=[]) for row in rows]
+        candidates = [replace(candidate, by_band=[]) for candidate in candidates]
     first = next(iter(trees.values()))
     tokens = {"train": 0, "valid": 0, "test": oov}
     words = VocabularyFigures(size=first.n_labels, sha256="4a819943" * 8)
     fields = {"oov": tokens, "vocabulary": words, "seeds": list(seeds), "bands": BANDS}
-    comparison = a_comparison(*rows, **fields | changed)
+    comparison = a_comparison(*candidates, **fields | changed)
     results.save(comparison, folder)
     Vocabulary(first.labels, [1] * first.n_labels).save(folder / results.WORDS)
     return folder
@@ -132,13 +137,13 @@ def write_page(folder):
     return results.load(folder).to_html(folder / "report.html")
 
 
-def _tree_row(folder, name, tree, i, seeds):
+def _tree_candidate(folder, name, tree, i, seeds):
     method = str(tree.meta.get("method") or "tree")
     file = f"trees/row-{i}/seed-{seeds[0]}/tree.json"
     (folder / file).parent.mkdir(parents=True)
     tree.save(folder / file)
     level = 125.6 if method == "flat" else 163 - 7 * i
-    return a_row(
+    return a_candidate(
         name, test=level, sd=0.004 * level if len(seeds) > 1 else None, n=len(seeds),
         speed=14_000 if method == "flat" else 200_000 / (1 + i),
         method=method, tree=convert(tree.stats().as_dict(), TreeFigures), tree_file=file,
@@ -148,8 +153,8 @@ def _tree_row(folder, name, tree, i, seeds):
     )  # fmt: skip
 
 
-def _ngram_row(name, i):
-    return a_row(
+def _ngram_candidate(name, i):
+    return a_candidate(
         name, kind="ngram", test=148.0 - 7 * i, steps=Steps(training=2.0),
         by_band=[11_000.0, 1_500.0, 410.0, 55.0, 30.0],
     )  # fmt: skip

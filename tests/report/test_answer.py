@@ -20,9 +20,9 @@ from hstree.experiments.results import (
 from hstree.experiments.significance import Ratio
 from hstree.report.answer import verdict_of
 from hstree.report.page import markup, page_of
-from tests.report.comparison import a_comparison, a_row, chosen, epoch
+from tests.report.comparison import a_candidate, a_comparison, chosen, epoch
 
-FLAT = a_row("flat", test=100.0, speed=100.0, to_flat=Ratio(1, 1, 1, None, 82))
+FLAT = a_candidate("flat", test=100.0, speed=100.0, to_flat=Ratio(1, 1, 1, None, 82))
 
 
 def html_of(comparison):
@@ -51,12 +51,12 @@ def timed(seconds):
     return Steps(training=seconds)
 
 
-def trained(row, epochs):
-    """Return a row whose jobs have trained for so many epochs, the last maybe in part."""
-    whole = [epoch(i, valid=row.valid) for i in range(1, int(epochs) + 1)]
+def trained(candidate, epochs):
+    """Return a candidate whose jobs have trained for so many epochs, the last maybe in part."""
+    whole = [epoch(i, valid=candidate.valid) for i in range(1, int(epochs) + 1)]
     if part := epochs - int(epochs):
-        whole.append(epoch(len(whole) + 1, valid=row.valid, share=part))
-    return replace(row, jobs=[replace(job, epochs=whole) for job in row.jobs])
+        whole.append(epoch(len(whole) + 1, valid=candidate.valid, share=part))
+    return replace(candidate, jobs=[replace(job, epochs=whole) for job in candidate.jobs])
 
 
 # Random tables
@@ -66,7 +66,7 @@ numbers = st.floats(50, 60, allow_nan=False).map(lambda x: round(x, 3))
 
 
 @st.composite
-def rows(draw):
+def candidates(draw):
     """Draw a table: close perplexities, times, epochs and ratios, some of them unknown."""
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
     table = []
@@ -76,25 +76,31 @@ def rows(draw):
         ratio = draw(st.none() | st.floats(0.5, 1.5))
         low, high = draw(st.sampled_from([(0.99, 1.01), (0.5, 0.9), (None, None)]))
         to_flat = None if ratio is None or "flat" not in names else Ratio(ratio, low, high, 0.1, 9)
-        row = a_row(
+        candidate = a_candidate(
             name, kind=kind, valid=draw(numbers), test=draw(numbers), models=1 + (name[0] == "2"),
             steps=timed(total), seen=draw(st.sampled_from([None, None, None, "it was read"])),
             to_flat=to_flat,
         )  # fmt: skip
-        if row.layer and name != "flat + ngrams" and "flat + ngrams" in names:
-            row = replace(row, like="flat + ngrams", to_like=Ratio(0.98, low, high, 0.1, 9))
-        table.append(trained(row, draw(st.sampled_from([2, 3, 3.25]))))
+        if candidate.layer and name != "flat + ngrams" and "flat + ngrams" in names:
+            candidate = replace(
+                candidate, like="flat + ngrams", to_like=Ratio(0.98, low, high, 0.1, 9)
+            )
+        table.append(trained(candidate, draw(st.sampled_from([2, 3, 3.25]))))
     return table
 
 
-@given(rows(), st.sampled_from([Epochs(3), Seconds(240), Halving(10)]))
+@given(candidates(), st.sampled_from([Epochs(3), Seconds(240), Halving(10)]))
 def test_the_sentences_agree_with_the_table(table, stop):
     compared = a_comparison(*table, stop=stop)
     cells = dict(
         zip(compared.table().columns, zip(*compared.table().rows, strict=True), strict=True)
     )
-    shown = {name: i for i, name in enumerate(cells["row"])}
-    eligible = {row.name: row for row in table if row.kind != "ngram" and row.seen is None}
+    shown = {name: i for i, name in enumerate(cells["candidate"])}
+    eligible = {
+        candidate.name: candidate
+        for candidate in table
+        if candidate.kind != "ngram" and candidate.seen is None
+    }
     first, *others = lines(compared)
     if not eligible:
         assert not first.startswith("Recommended: ")
@@ -103,16 +109,24 @@ def test_the_sentences_agree_with_the_table(table, stop):
         r"Recommended: (.*) \(validation perplexity ([\d.]+)(?:, ([\d.]+) s from the text)?\)\.",
         first,
     ).groups()
-    best = compared.row(name)
-    assert best.valid == min(row.valid for row in eligible.values())
+    best = compared.candidate(name)
+    assert best.valid == min(candidate.valid for candidate in eligible.values())
     assert valid == cells["valid"][shown[name]]
     agrees(seconds, cells["s from text"][shown[name]])
     cheaper = re.match(
         r"Cheaper alternative within 3%: (.*) \(validation perplexity ([\d.]+), ([\d.]+) s from "
         r"the text\), (?:([\d.]+)% worse|as good to 0.1%) in ([\d.e-]+) of the time\.", others[0],
     )  # fmt: skip
-    near = [row for row in eligible.values() if row.valid <= (1 + TOLERANCE) * best.valid]
-    times = {row.name: row.steps.total for row in near if row.steps.total is not None}
+    near = [
+        candidate
+        for candidate in eligible.values()
+        if candidate.valid <= (1 + TOLERANCE) * best.valid
+    ]
+    times = {
+        candidate.name: candidate.steps.total
+        for candidate in near
+        if candidate.steps.total is not None
+    }
     if cheaper is None:
         slower = (1 - SAME_TIME) * (best.steps.total or 0.0)
         assert all(time >= slower for other, time in times.items() if other != name)
@@ -129,7 +143,7 @@ def test_the_sentences_agree_with_the_table(table, stop):
         if against := re.search(
             r"that of (flat.*?)(?: \(within.*\))?, after the same (.*)\.", sentence
         ):
-            flat, training = compared.row(against[1]), against[2]
+            flat, training = compared.candidate(against[1]), against[2]
             assert (best.layer, best.models) == (flat.layer, flat.models)
             amount, unit = training.split()
             if unit.startswith("epoch"):
@@ -140,7 +154,7 @@ def test_the_sentences_agree_with_the_table(table, stop):
                 assert flat.steps.total == pytest.approx(best.steps.total, rel=2 * SAME_TIME)
         elif sentence is not others[0]:
             assert sentence.startswith("The n-gram model kn5, which is no output layer")
-            assert compared.row("kn5").valid < best.valid
+            assert compared.candidate("kn5").valid < best.valid
         assert "times as fast" not in sentence
 
 
@@ -151,19 +165,21 @@ def agrees(seconds, cell):
         assert abs(float(seconds) - float(cell)) <= (0.5 if "." not in seconds else 0) + 1e-9
 
 
-@given(rows(), st.floats(1.0001, 2), st.floats(0.1, 900), st.sampled_from(["tree", "ngram"]))
-def test_another_row_that_is_worse_does_not_change_the_recommendation(table, factor, seconds, kind):
+@given(candidates(), st.floats(1.0001, 2), st.floats(0.1, 900), st.sampled_from(["tree", "ngram"]))
+def test_another_candidate_that_is_worse_does_not_change_the_recommendation(
+    table, factor, seconds, kind
+):
     before = a_comparison(*table)
     if before.choice is None:
         return
-    worse = a_row("worse", kind=kind, valid=factor * before.best.valid, steps=timed(seconds))
+    worse = a_candidate("worse", kind=kind, valid=factor * before.best.valid, steps=timed(seconds))
     for more in ([worse, *table], [*table, worse]):
         after = a_comparison(*more)
         assert after.choice.chosen == before.choice.chosen
         assert lines(after)[0] == lines(before)[0]
 
 
-@given(rows())
+@given(candidates())
 def test_the_program_the_page_and_python_say_the_same(table):
     compared = a_comparison(*table)
     assert said(compared)["verdict"] == lines(compared)
@@ -175,11 +191,11 @@ def test_the_program_the_page_and_python_say_the_same(table):
 # Sentences
 
 
-def test_the_lowest_perplexity_is_recommended_and_a_cheaper_row_within_the_tolerance_is_named():
-    best = a_row("classes", valid=112.4, steps=timed(243))
-    near = a_row("huffman", valid=114.0, steps=timed(97.2))
-    nearer = a_row("gmm", valid=113.0, steps=timed(150))
-    far = a_row("random", valid=130.0, steps=timed(10))
+def test_the_lowest_perplexity_is_recommended_and_a_cheaper_candidate_is_named():
+    best = a_candidate("classes", valid=112.4, steps=timed(243))
+    near = a_candidate("huffman", valid=114.0, steps=timed(97.2))
+    nearer = a_candidate("gmm", valid=113.0, steps=timed(150))
+    far = a_candidate("random", valid=130.0, steps=timed(10))
     for stop in (Epochs(20), Seconds(243), Halving(10)):
         assert lines(a_comparison(nearer, far, best, near, stop=stop)) == [
             "Recommended: classes (validation perplexity 112.4, 243 s from the text).",
@@ -192,9 +208,9 @@ def test_the_lowest_perplexity_is_recommended_and_a_cheaper_row_within_the_toler
     ("valid", "seconds", "named"),
     [(103.0, 98.9, True), (103.1, 50, False), (101, 99.5, False), (101, None, False)],
 )
-def test_the_cheaper_row_takes_less_time_and_is_within_the_tolerance(valid, seconds, named):
-    best, other = (a_row("best", valid=100.0, steps=timed(100.0)),
-                   a_row("other", valid=valid, steps=timed(seconds)))  # fmt: skip
+def test_the_cheaper_candidate_takes_less_time_and_is_within_the_tolerance(valid, seconds, named):
+    best, other = (a_candidate("best", valid=100.0, steps=timed(100.0)),
+                   a_candidate("other", valid=valid, steps=timed(seconds)))  # fmt: skip
     compared = a_comparison(best, other)
     assert (compared.choice.cheaper == "other") == named
     less = "at least 1% less time" if seconds == 99.5 else "less time"
@@ -202,9 +218,9 @@ def test_the_cheaper_row_takes_less_time_and_is_within_the_tolerance(valid, seco
     assert (lines(compared)[1] == none) == (not named)
 
 
-def test_a_row_whose_time_is_not_known_has_no_cheaper_alternative():
-    best = a_row("mine.json", valid=100.0, steps=timed(None))
-    assert lines(a_comparison(best, a_row("other", valid=101.0))) == [
+def test_a_candidate_whose_time_is_not_known_has_no_cheaper_alternative():
+    best = a_candidate("mine.json", valid=100.0, steps=timed(None))
+    assert lines(a_comparison(best, a_candidate("other", valid=101.0))) == [
         "Recommended: mine.json (validation perplexity 100.0).",
         "Its time from the text is not known, so that no cheaper alternative is named.",
     ]
@@ -220,9 +236,9 @@ def test_a_row_whose_time_is_not_known_has_no_cheaper_alternative():
     ],
 )
 def test_a_ratio_says_what_its_interval_tells(ratio, says):
-    row = a_row("near", test=99.0, to_flat=ratio)
+    candidate = a_candidate("near", test=99.0, to_flat=ratio)
     expected = f"Its test perplexity is {says}, after the same 3 epochs."
-    assert lines(a_comparison(FLAT, row))[2] == expected
+    assert lines(a_comparison(FLAT, candidate))[2] == expected
 
 
 @pytest.mark.parametrize(
@@ -230,47 +246,49 @@ def test_a_ratio_says_what_its_interval_tells(ratio, says):
     [(3, 99, "3 epochs"), (2, 99, None), (2, 240.9, "240 seconds"), (0.03, 12, None)],
 )
 def test_flat_is_compared_after_the_same_training_alone(epochs, seconds, training):
-    row = a_row("near", test=50.0, to_flat=Ratio(0.5, 0.4, 0.6, 0.01, 82), steps=timed(240.0))
+    candidate = a_candidate(
+        "near", test=50.0, to_flat=Ratio(0.5, 0.4, 0.6, 0.01, 82), steps=timed(240.0)
+    )
     flat = trained(replace(FLAT, steps=timed(seconds)), epochs)
-    told = lines(a_comparison(flat, row))[2:]
+    told = lines(a_comparison(flat, candidate))[2:]
     assert [one.partition("after the same ")[2] for one in told] == (
         [f"{training}."] if training else []
     )
 
 
-def test_a_row_with_a_layer_is_compared_with_flat_of_the_same_layer_alone():
+def test_a_candidate_with_a_layer_is_compared_with_flat_of_the_same_layer_alone():
     ratio = Ratio(0.98, 0.97, 0.99, 0.01, 82)
-    row = a_row("near + ngrams", test=90.0, to_flat=Ratio(0.9, 0.8, 0.95, 0.01, 82))
-    assert not any("that of flat" in line for line in lines(a_comparison(FLAT, row)))
-    row = replace(row, like="flat + ngrams", to_like=ratio)
-    alike = a_row("flat + ngrams", test=92.0)
-    assert lines(a_comparison(FLAT, alike, row))[2] == (
+    candidate = a_candidate("near + ngrams", test=90.0, to_flat=Ratio(0.9, 0.8, 0.95, 0.01, 82))
+    assert not any("that of flat" in line for line in lines(a_comparison(FLAT, candidate)))
+    candidate = replace(candidate, like="flat + ngrams", to_like=ratio)
+    alike = a_candidate("flat + ngrams", test=92.0)
+    assert lines(a_comparison(FLAT, alike, candidate))[2] == (
         "Its test perplexity is 2.0% lower than that of flat + ngrams, after the same 3 epochs."
     )
 
 
 def test_an_n_gram_model_of_lower_perplexity_is_named():
-    kneser_ney = a_row("kn5", kind="ngram", valid=90.0)
+    kneser_ney = a_candidate("kn5", kind="ngram", valid=90.0)
     assert lines(a_comparison(FLAT, kneser_ney))[-1] == (
         "The n-gram model kn5, which is no output layer, has a lower validation perplexity: 90.0."
     )
 
 
-def test_one_row_is_not_called_the_best():
-    assert lines(a_comparison(a_row("one"))) == [
+def test_one_candidate_is_not_called_the_best():
+    assert lines(a_comparison(a_candidate("one"))) == [
         "Recommended: one (validation perplexity 110.0, 70.0 s from the text).",
         "It is the only candidate to choose from.",
     ]
 
 
 def test_where_all_have_read_the_test_part_none_is_named():
-    assert "has read lines of the test part" in lines(a_comparison(a_row("a", seen="all")))[0]
+    assert "has read lines of the test part" in lines(a_comparison(a_candidate("a", seen="all")))[0]
 
 
 def test_without_a_finite_perplexity_none_is_named():
-    perplexity = a_row("a").perplexity
+    perplexity = a_candidate("a").perplexity
     lost = perplexity | {"valid": replace(perplexity["valid"], mean=None)}
-    compared = a_comparison(a_row("a", perplexity=lost))
+    compared = a_comparison(a_candidate("a", perplexity=lost))
     assert lines(compared) == [
         "No candidate is recommended: none has a finite validation perplexity."
     ]
@@ -285,8 +303,8 @@ def test_without_any_tree_none_is_named():
 
 
 def test_the_reasons_are_those_of_the_recommendation():
-    row = a_row("near", test=101.0, speed=900.0)
-    compared = a_comparison(FLAT, row, a_row("quick", test=130.0, speed=2_000))
+    candidate = a_candidate("near", test=101.0, speed=900.0)
+    compared = a_comparison(FLAT, candidate, a_candidate("quick", test=130.0, speed=2_000))
     answer = said(compared)
     assert answer["How was it chosen?"] == (
         "It has the lowest validation perplexity of 2 trees and the flat softmax; its test "
@@ -300,13 +318,13 @@ def test_the_reasons_are_those_of_the_recommendation():
 
 
 def test_that_flat_is_missing_is_said():
-    answer = said(a_comparison(a_row("near"), a_row("other", test=120.0)))
+    answer = said(a_comparison(a_candidate("near"), a_candidate("other", test=120.0)))
     assert "The flat softmax was not compared." in answer["How was it chosen?"]
 
 
 def test_the_cost_names_the_vectors():
-    row = a_row("near", test=90.0, steps=Steps(vectors=331.0, tree=2.0, training=880.0))
-    answer = said(a_comparison(FLAT, row))
+    candidate = a_candidate("near", test=90.0, steps=Steps(vectors=331.0, tree=2.0, training=880.0))
+    answer = said(a_comparison(FLAT, candidate))
     cost = answer["What does it cost?"]
     assert "node scores for each word predicted, where a flat softmax takes 10,000" in cost
     assert "331 seconds for the vectors that it is built from" in cost
@@ -314,27 +332,30 @@ def test_the_cost_names_the_vectors():
 
 
 def test_the_answer_may_be_a_layer():
-    layer = a_row("fast", kind="layer", speed=100.0)
-    compared = a_comparison(a_row("tree", test=120.0, speed=50.0), layer)
+    layer = a_candidate("fast", kind="layer", speed=100.0)
+    compared = a_comparison(a_candidate("tree", test=120.0, speed=50.0), layer)
     answer = said(compared)
     assert "<title>Which output layer for made up?</title>" in html_of(compared)
     assert "of 2 output layers;" in answer["How was it chosen?"]
     assert answer["What does it cost?"].startswith("No tree; 100 tokens/s in training")
-    assert answer["And if only time counts?"].startswith("The same row: no other")
-    assert "The best of the other rows, tree" in answer["How sure is that?"]
+    assert answer["And if only time counts?"].startswith("The same candidate: no other")
+    assert "The best of the other candidates, tree" in answer["How sure is that?"]
 
 
 @pytest.mark.parametrize(
     ("sd", "n", "expected"),
     [
-        (None, 1, "no row was trained with several seeds, so it is not known"),
+        (None, 1, "no candidate was trained with several seeds, so it is not known"),
         (0.1, 3, "more than the spread over seeds explains"),
         (5.0, 3, "no more than the spread over seeds explains"),
     ],
 )
 def test_how_sure_it_is_follows_the_spread_over_seeds(sd, n, expected):
-    rows = [a_row("a", test=100.0, sd=sd, n=n), a_row("b", test=102.0, speed=500.0, sd=sd, n=n)]
-    assert expected in said(a_comparison(*rows))["How sure is that?"]
+    candidates = [
+        a_candidate("a", test=100.0, sd=sd, n=n),
+        a_candidate("b", test=102.0, speed=500.0, sd=sd, n=n),
+    ]
+    assert expected in said(a_comparison(*candidates))["How sure is that?"]
 
 
 @pytest.mark.parametrize(
@@ -342,23 +363,25 @@ def test_how_sure_it_is_follows_the_spread_over_seeds(sd, n, expected):
 )
 def test_the_interval_against_the_rival_says_whether_it_tells_them_apart(high, expected):
     choice = chosen("a", "b", rival="b", to_rival=Ratio(0.94, 0.9, high, 0.1, 82))
-    rows = [a_row("a"), a_row("b", test=102.0)]
-    assert expected in said(a_comparison(*rows, choice=choice))["How sure is that?"]
+    candidates = [a_candidate("a"), a_candidate("b", test=102.0)]
+    assert expected in said(a_comparison(*candidates, choice=choice))["How sure is that?"]
 
 
 def test_a_name_is_text_in_the_answer():
-    assert "<strong><bdi>&lt;b&gt;bold</bdi></strong>" in html_of(a_comparison(a_row("<b>bold")))
+    assert "<strong><bdi>&lt;b&gt;bold</bdi></strong>" in html_of(
+        a_comparison(a_candidate("<b>bold"))
+    )
 
 
 def test_the_conditions_have_the_rule_and_the_sizes_of_the_samples():
-    compared = a_comparison(a_row("a", at_epoch_limit=1, sample=TokenCounts(50, 60)))
+    compared = a_comparison(a_candidate("a", at_epoch_limit=1, sample=TokenCounts(50, 60)))
     page = html_of(compared)
     text = re.sub("<[^>]+>", "", page)
     for part in (
         "at most 6 epochs",
         "first 50 tokens of the validation split and the first 60 of the test split: a",
         "lines 1 to 1,000",
-        "1 of 1 row, marked *",
+        "1 of 1 candidate, marked *",
     ):
         assert part in text
 
@@ -372,5 +395,5 @@ def test_the_conditions_have_the_rule_and_the_sizes_of_the_samples():
     ],
 )
 def test_a_rival_is_compared_in_percent(test, expected):
-    rows = [a_row("a"), a_row("b", test=test, valid=112.0)]
-    assert expected in said(a_comparison(*rows))["How sure is that?"]
+    candidates = [a_candidate("a"), a_candidate("b", test=test, valid=112.0)]
+    assert expected in said(a_comparison(*candidates))["How sure is that?"]

@@ -34,15 +34,15 @@ def contrast(one, other):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark", "print"])
-def test_text_and_rows_stand_out(theme):
+def test_text_and_candidates_stand_out(theme):
     colours = palette(theme)
-    rows = [f"c{i}" for i in range(COLOURS)]
+    candidates = [f"c{i}" for i in range(COLOURS)]
     for paper in ("paper", "raised"):
-        for name in ("ink", "soft", "accent", *rows):
+        for name in ("ink", "soft", "accent", *candidates):
             assert contrast(colours[name], colours[paper]) >= 4.5, (theme, name, paper)
     for ground in ("lit", "warn"):
         assert contrast(colours["ink"], colours[ground]) >= 4.5
 
 
-def test_every_colour_of_a_row_has_its_class():
+def test_every_colour_of_a_candidate_has_its_class():
     assert {int(n) for n in re.findall(r"^\.c(\d+) \{", FIGURE, re.M)} == set(range(COLOURS))

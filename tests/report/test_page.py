@@ -21,7 +21,7 @@ from tests.report.comparison import leave, write_page
 HOSTILE = ["</script><script>document.title='broken'</script>", "\"'><img src=x onerror=alert(1)>",
            "<!--", "&amp;", "שלום", "🌲", "a\\u0062", "‮reversed"]  # fmt: skip
 WORDS = ["the", "of", "bank", "river", "loan", "Bank", *HOSTILE, *(f"w{i}" for i in range(120))]
-#: Parts of the page in which the answer's row stands out.
+#: Parts of the page in which the answer's candidate stands out.
 PARTS = ("#plot-seconds", "#rows")
 COUNTS = [2_000 // (i + 1) + 1 for i in range(len(WORDS))]
 
@@ -45,8 +45,8 @@ def trees():
         meta={"method": "classes"},
     )
     huffman, drawn, flat = (build(name, vocabulary) for name in ("huffman", "random", "flat"))
-    of_rows = {"huffman": huffman, "random": drawn, "senses </script>": senses}
-    return of_rows | {"classes": classes, "flat": flat}
+    of_candidates = {"huffman": huffman, "random": drawn, "senses </script>": senses}
+    return of_candidates | {"classes": classes, "flat": flat}
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +56,14 @@ def page(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory):
-    """A page of as many rows as are usual, with the words that they help."""
-    of_rows = {f"{name}{over}": tree for over in ("", " + ngrams", " + ngrams words=3")
+    """A page of as many candidates as are usual, with the words that they help."""
+    of_candidates = {f"{name}{over}": tree for over in ("", " + ngrams", " + ngrams words=3")
                for name, tree in trees().items() if "<" not in name}  # fmt: skip
     word = WordFigures(word="bank", count=2, gained=0.2, share=0.7, contexts=[])
-    table = WordTable(row="huffman", against="flat", gained=2, lost=1, helped=[word], hurt=[word])
-    return write_page(leave(tmp_path_factory.mktemp("usual"), of_rows, words=[table]))
+    table = WordTable(
+        candidate="huffman", against="flat", gained=2, lost=1, helped=[word], hurt=[word]
+    )
+    return write_page(leave(tmp_path_factory.mktemp("usual"), of_candidates, words=[table]))
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +160,7 @@ def test_no_two_texts_of_a_figure_overlap(opened):
     assert opened.overlapping() == []
 
 
-def test_the_row_that_is_recommended_stands_out(opened):
+def test_the_candidate_that_is_recommended_stands_out(opened):
     assert opened.one(".said h2").text.startswith("Recommended: flat (validation perplexity ")
     best = [opened.one(f"{part} .best").get_attribute("data-row") for part in PARTS]
     assert best[0] == best[1]
@@ -297,7 +299,7 @@ def test_without_javascript_the_page_has_its_answer_table_plots_and_files(withou
     assert not any(e.is_displayed() for e in without_scripts.all(".scripted"))
 
 
-def test_a_row_unticked_leaves_the_plots_without_javascript(without_scripts):
+def test_a_candidate_unticked_leaves_the_plots_without_javascript(without_scripts):
     groups = without_scripts.all(".chart .row-1")
     assert len(groups) == 7
     without_scripts.one("tr[data-row='1'] .mark").click()
@@ -383,17 +385,17 @@ def test_it_is_printed_on_three_pages_at_most_without_controls(first_shown, emul
 
 def test_a_narrow_table_has_perplexities_and_seconds_and_the_rest_by_a_tap(first_shown, emulated):
     emulated(420)
-    row = first_shown.one("#rows tbody tr")
-    shown = [cell for cell in row.find_elements("css selector", "td") if cell.is_displayed()]
+    candidate = first_shown.one("#rows tbody tr")
+    shown = [cell for cell in candidate.find_elements("css selector", "td") if cell.is_displayed()]
     assert [cell.text.split("\n")[0] for cell in shown] == ["179.3", "163.0", "30.2"]
-    row.find_element("css selector", ".opens").click()
-    cells = row.find_elements("css selector", "td[data-value]")
+    candidate.find_element("css selector", ".opens").click()
+    cells = candidate.find_elements("css selector", "td[data-value]")
     assert len(cells) >= 10
     assert all(cell.is_displayed() for cell in cells)
     title = "return getComputedStyle(arguments[0], '::before').content"
     assert first_shown.run(title, cells[3]) == '"to flat, perplexity"'
     assert first_shown.overlapping() == []
-    row.find_element("css selector", ".opens").click()
+    candidate.find_element("css selector", ".opens").click()
 
 
 def test_the_figures_follow_the_colours_of_the_page(opened, emulated):

@@ -16,7 +16,7 @@ import pytest
 from hstree.experiments.results import Band, JobFigures, Steps
 from hstree.report.figure import Axis, Figure, Mark, draw, links_of, pareto, styles_of
 from hstree.report.plots import plots_of
-from tests.report.comparison import a_comparison, a_row, epoch
+from tests.report.comparison import a_candidate, a_comparison, epoch
 
 
 def same_as_gold(name, content):
@@ -27,8 +27,8 @@ def same_as_gold(name, content):
     assert content == file.read_text(encoding="utf-8"), f"{file} is other; see `same_as_gold`"
 
 
-def figures(*rows):
-    return {figure.id: figure for figure in plots_of(a_comparison(*rows))}
+def figures(*candidates):
+    return {figure.id: figure for figure in plots_of(a_comparison(*candidates))}
 
 
 def lines(figure):
@@ -36,16 +36,18 @@ def lines(figure):
     return [mark.figures for mark in figure.marks if mark.figures]
 
 
-def drawn(figure, rows):
-    return ET.fromstring(str(draw(figure, styles_of(rows))).replace("<svg", '<svg xmlns="s"', 1))
+def drawn(figure, candidates):
+    return ET.fromstring(
+        str(draw(figure, styles_of(candidates))).replace("<svg", '<svg xmlns="s"', 1)
+    )
 
 
 def trained(name, *, before=0.0, each=10.0, shares=(1.0, 1.0), **changed):
-    """A row whose training took 999 seconds an epoch beside other work, `each` by itself."""
+    """A candidate whose training took 999 seconds an epoch beside other work, `each` by itself."""
     epochs = [epoch(i + 1, valid=130.0 - i, share=s) for i, s in enumerate(shares)]
     jobs = [JobFigures(seed=0, folder="runs", perplexity={}, epochs=epochs)]
     steps = Steps(vectors=before, training=each * sum(shares))
-    return a_row(name, jobs=jobs, steps=steps, **changed)
+    return a_candidate(name, jobs=jobs, steps=steps, **changed)
 
 
 def test_the_front_holds_just_the_points_that_none_beats():
@@ -68,17 +70,17 @@ def test_the_front_holds_just_the_points_that_none_beats():
     ("plot", "expected"),
     [("plot-speed", ["beaten", "quick"]), ("plot-seconds", ["beaten", "prepared"])],
 )
-def test_rows_that_are_beaten_are_grey_by_the_cost_of_the_plot(plot, expected):
-    rows = [
+def test_candidates_that_are_beaten_are_grey_by_the_cost_of_the_plot(plot, expected):
+    candidates = [
         trained("quick", test=120.0, speed=900.0, each=1.0),
         trained("good", test=90.0, speed=100.0, each=9.0),
         trained("prepared", test=110.0, speed=950.0, each=1.0, before=50.0),
         trained("beaten", test=125.0, speed=90.0, each=10.0),
         trained("seen", test=80.0, speed=999.0, each=0.1, seen="all"),  # cannot be the answer
     ]
-    svg = drawn(figures(*rows)[plot], rows)
+    svg = drawn(figures(*candidates)[plot], candidates)
     grey = [g.get("data-row") for g in svg.iter("{s}g") if "beaten" in g.get("class", "").split()]
-    assert sorted(rows[int(row)].name for row in grey) == expected
+    assert sorted(candidates[int(candidate)].name for candidate in grey) == expected
     (front,) = (line for line in svg.iter("{s}polyline") if line.get("class") == "front")
     corners = [point.split(",") for point in front.get("points").split()]
     assert all(a[0] == b[0] or a[1] == b[1] for a, b in pairwise(corners)), "a staircase"
@@ -87,10 +89,10 @@ def test_rows_that_are_beaten_are_grey_by_the_cost_of_the_plot(plot, expected):
 def test_curves_end_at_the_seconds_of_the_table():
     """They begin after the vectors, the tree and the preparation of the output layer."""
     steps = Steps(vectors=25.0, tree=2.0, preparation=3.0, training=8.0)
-    rows = [trained("a"), msgspec.structs.replace(trained("b"), steps=steps)]
-    figure = figures(*rows)["plot-learning"]
+    candidates = [trained("a"), msgspec.structs.replace(trained("b"), steps=steps)]
+    figure = figures(*candidates)["plot-learning"]
     assert [line[3] for line in lines(figure)] == [10.0, 20.0, 34.0, 38.0]
-    assert [row.steps.total for row in rows] == [20.0, 38.0]
+    assert [candidate.steps.total for candidate in candidates] == [20.0, 38.0]
 
 
 def test_a_part_of_an_epoch_takes_its_share():
@@ -98,8 +100,8 @@ def test_a_part_of_an_epoch_takes_its_share():
     assert [line[3] for line in lines(figure)] == [10.0, 15.0]
 
 
-def test_a_row_whose_time_is_not_known_is_left_out_of_the_plots_over_time():
-    unknown = a_row("b", steps=Steps(tree=None))
+def test_a_candidate_whose_time_is_not_known_is_left_out_of_the_plots_over_time():
+    unknown = a_candidate("b", steps=Steps(tree=None))
     found = figures(trained("a"), unknown)
     for plot in ("plot-seconds", "plot-costs", "plot-learning"):
         assert {line[0] for line in lines(found[plot])} == {"a"}
@@ -107,25 +109,27 @@ def test_a_row_whose_time_is_not_known_is_left_out_of_the_plots_over_time():
 
 
 def test_several_models_and_ngram_models_are_points_without_epochs():
-    rows = [trained("a"), a_row("2 x a", models=2), a_row("kn3", kind="ngram")]
-    figure = figures(*rows)["plot-learning"]
+    candidates = [trained("a"), a_candidate("2 x a", models=2), a_candidate("kn3", kind="ngram")]
+    figure = figures(*candidates)["plot-learning"]
     points = [line for line in lines(figure) if line[0] != "a"]
     assert [line[:3] for line in points] == [["2 x a", None, None], ["kn3", None, None]]
     assert [line[3:] for line in points] == [[70.0, pytest.approx(110)]] * 2
-    assert [style.line for style in styles_of(rows)] == ["solid", "dashed", "dashed"]
+    assert [style.line for style in styles_of(candidates)] == ["solid", "dashed", "dashed"]
 
 
 def test_figures_of_ngram_models_alone_have_no_front():
-    rows = [a_row("kn3", kind="ngram")]
-    svg = drawn(figures(*rows)["plot-seconds"], rows)
+    candidates = [a_candidate("kn3", kind="ngram")]
+    svg = drawn(figures(*candidates)["plot-seconds"], candidates)
     assert not [line for line in svg.iter("{s}polyline") if line.get("class") == "front"]
 
 
 @pytest.mark.parametrize("n", [1, 2, 30])
 def test_every_figure_is_well_formed_and_has_words_and_data(n):
-    rows = [trained(f"row <{i}> & its name", speed=100.0 + i, test=90.0 + i) for i in range(n)]
-    for figure in figures(*rows).values():
-        root = drawn(figure, rows)
+    candidates = [
+        trained(f"candidate <{i}> & its name", speed=100.0 + i, test=90.0 + i) for i in range(n)
+    ]
+    for figure in figures(*candidates).values():
+        root = drawn(figure, candidates)
         for axis in ("x", "y") if figure.y else ("x",):
             assert len(root.findall(f".//{{s}}g[@class='{axis} ticks']/{{s}}g")) >= 2, figure.id
         assert root.find("{s}desc").text
@@ -133,30 +137,30 @@ def test_every_figure_is_well_formed_and_has_words_and_data(n):
         assert all(len(line) == len(figure.columns) for line in lines(figure))
 
 
-def test_words_are_beside_those_of_flat_or_the_best_row():
+def test_words_are_beside_those_of_flat_or_the_best_candidate():
     bands = [Band(least=1, most=9, words=2, tokens=30), Band(least=10, most=99, words=0, tokens=0)]
-    rows = [a_row("a", by_band=[50.0, None]), a_row("flat", by_band=[40.0, None])]
-    drawn = {f.id: f for f in plots_of(a_comparison(*rows, bands=bands))}["plot-bands"]
+    candidates = [a_candidate("a", by_band=[50.0, None]), a_candidate("flat", by_band=[40.0, None])]
+    drawn = {f.id: f for f in plots_of(a_comparison(*candidates, bands=bands))}["plot-bands"]
     assert lines(drawn) == [["a", "1+", 2, 30, 50.0, 1.25], ["flat", "1+", 2, 30, 40.0, 1.0]]
 
 
 FIGURE = Figure(
-    "plot-x", "A <title>", "", Axis("x, s", "log"), Axis("y"), ["row", "x", "y"],
+    "plot-x", "A <title>", "", Axis("x, s", "log"), Axis("y"), ["candidate", "x", "y"],
     [Mark(0, "dot", [(1.0, 2.5)], ["=a", 1.0, 2.5]), Mark(1, "dot", [(30, 2.0)], ["b", 30, None])],
     front="left",
 )  # fmt: skip
 
 
 def file_of(figure, ending):
-    rows = [a_row("=a"), a_row("b")]
-    links = links_of(figure, styles_of(rows, rows[1]))
+    candidates = [a_candidate("=a"), a_candidate("b")]
+    links = links_of(figure, styles_of(candidates, candidates[1]))
     (link,) = (link for link in links if link.name == f"{figure.id}.{ending}")
     return base64.b64decode(link.href.partition(",")[2]).decode()
 
 
 def test_the_data_of_a_figure_are_csv():
     lines = list(csv.reader(io.StringIO(file_of(FIGURE, "csv"))))
-    assert lines == [["row", "x", "y"], ["'=a", "1.0", "2.5"], ["b", "30", ""]]
+    assert lines == [["candidate", "x", "y"], ["'=a", "1.0", "2.5"], ["b", "30", ""]]
 
 
 def test_a_figure_alone_is_the_gold_svg():
@@ -164,22 +168,28 @@ def test_a_figure_alone_is_the_gold_svg():
 
 
 def test_figures_are_the_gold_data():
-    rows = [trained("flat", speed=100.0), trained("a & b", test=99.0), a_row("kn3", kind="ngram")]
+    candidates = [
+        trained("flat", speed=100.0),
+        trained("a & b", test=99.0),
+        a_candidate("kn3", kind="ngram"),
+    ]
     same_as_gold(
         "figures.json",
-        msgspec.json.format(msgspec.json.encode(plots_of(a_comparison(*rows)))).decode(),
+        msgspec.json.format(msgspec.json.encode(plots_of(a_comparison(*candidates)))).decode(),
     )
 
 
 def test_names_beside_a_figure_do_not_overlap():
-    rows = [a_row(f"row {i}", test=100.0 + 0.001 * i, speed=100.0 + i) for i in range(30)]
-    svg = str(draw(figures(*rows)["plot-speed"], styles_of(rows)))
-    ys = sorted(float(y) for y in re.findall(r'<text x="303.0" y="([0-9.]+)">row', svg))
+    candidates = [
+        a_candidate(f"candidate {i}", test=100.0 + 0.001 * i, speed=100.0 + i) for i in range(30)
+    ]
+    svg = str(draw(figures(*candidates)["plot-speed"], styles_of(candidates)))
+    ys = sorted(float(y) for y in re.findall(r'<text x="303.0" y="([0-9.]+)">candidate', svg))
     assert len(ys) == 30
     assert min(b - a for a, b in pairwise(ys)) >= 14.9
 
 
 def test_a_long_name_is_cut_in_its_middle():
-    long, short = styles_of([a_row("gmm epsilon=0.4 trees=4"), a_row("huffman")])
+    long, short = styles_of([a_candidate("gmm epsilon=0.4 trees=4"), a_candidate("huffman")])
     assert long.short == "gmm epsi\N{HORIZONTAL ELLIPSIS} trees=4"
     assert short.short == "huffman"

@@ -1,4 +1,4 @@
-"""How to get a row: commands and lines of Python that do what the page says of them."""
+"""How to get a candidate: commands and lines of Python that do what the page says of them."""
 
 import pathlib
 import shlex
@@ -11,11 +11,11 @@ from hstree.experiments.results import Halving, Seconds
 from hstree.report.recipe import recipe_of
 from hstree_cli.inputs import read_splits
 from hstree_cli.main import exit_status
-from tests.report.comparison import a_comparison, a_row
+from tests.report.comparison import a_candidate, a_comparison
 from tests.texts import markov_lines, write_lines
 
 OVER = "huffman arity=4 + ngrams words=2"
-ROWS = ("huffman", "gmm epsilon=0.4", "flat", "adaptive", OVER, "2 x huffman")
+CANDIDATES = ("huffman", "gmm epsilon=0.4", "flat", "adaptive", OVER, "2 x huffman")
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +24,12 @@ def compared(tmp_path_factory):
     text = write_lines(home / "text.txt", markov_lines(4_000, 0, n_words=60)[0])
     options = {"dim": 8, "context": 2, "batch_size": 64}
     return hstree.compare(
-        read_splits(str(text)), ROWS, home, stop=hstree.Epochs(1), speed_rounds=0, **options
+        read_splits(str(text)), CANDIDATES, home, stop=hstree.Epochs(1), speed_rounds=0, **options
     )
 
 
 def recipe(compared, name):
-    return recipe_of(compared.row(name), compared, compared.folder)
+    return recipe_of(compared.candidate(name), compared, compared.folder)
 
 
 @pytest.mark.parametrize("name", ["gmm epsilon=0.4", "flat", "adaptive", OVER])
@@ -72,31 +72,33 @@ def test_the_lines_of_python_make_a_layer_in_torch(compared, monkeypatch, name, 
 
 def test_the_command_names_a_vocabulary_that_is_not_that_of_the_training_split(compared):
     comparison = replace(compared, oov=compared.oov | {"train": 1})
-    typed = recipe_of(compared.row("adaptive"), comparison, compared.folder).command
+    typed = recipe_of(compared.candidate("adaptive"), comparison, compared.folder).command
     assert "--vocabulary words.tsv" in typed
 
 
 def test_the_command_lower_cases_a_text_that_was(compared):
     train = compared.corpus["train"] | {"lower": True}
     comparison = replace(compared, corpus=compared.corpus | {"train": train})
-    typed = recipe_of(compared.row("adaptive"), comparison, compared.folder).command
+    typed = recipe_of(compared.candidate("adaptive"), comparison, compared.folder).command
     assert "--lower" in typed
     assert "--lower" not in recipe(compared, "adaptive").command
 
 
 @pytest.mark.parametrize(("stop", "seconds"), [(Seconds(12.5), "12.5"), (Halving(1.0), "70")])
 def test_a_bounded_time_is_in_the_command(tmp_path, stop, seconds):
-    """Under halving, that of the row: 30 seconds before its training, which takes 40."""
+    """Under halving, that of the candidate: 30 seconds before its training, which takes 40."""
     (tmp_path / "words.tsv").write_text("a\t1\n")
-    row = a_row("sampled", kind="layer")
-    command = recipe_of(row, a_comparison(row, stop=stop), tmp_path).command
+    candidate = a_candidate("sampled", kind="layer")
+    command = recipe_of(candidate, a_comparison(candidate, stop=stop), tmp_path).command
     typed = shlex.split(command)
     assert typed[typed.index("--seconds") + 1] == seconds
 
 
 def test_other_options_of_a_model_are_in_its_spelling(tmp_path):
     (tmp_path / "words.tsv").write_text("a\t1\n")
-    row = a_row("sampled", kind="layer")
+    candidate = a_candidate("sampled", kind="layer")
     options = {"model": "cbow", "dim": 50, "window": 3}
-    typed = shlex.split(recipe_of(row, a_comparison(row, options=options), tmp_path).command)
+    typed = shlex.split(
+        recipe_of(candidate, a_comparison(candidate, options=options), tmp_path).command
+    )
     assert typed[typed.index("--model") + 1] == "cbow dim=50 window=3"

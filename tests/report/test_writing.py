@@ -21,7 +21,14 @@ from hstree.experiments.results import (
 )
 from hstree.report import page as pages
 from hstree.report.table import table_of
-from tests.report.comparison import a_comparison, a_row, chosen, leave, small_trees, write_page
+from tests.report.comparison import (
+    a_candidate,
+    a_comparison,
+    chosen,
+    leave,
+    small_trees,
+    write_page,
+)
 
 NO_OOV = {"train": 0, "valid": 0, "test": 0}
 
@@ -73,16 +80,16 @@ def test_nothing_is_fetched(folder):
     assert "default-src &#39;none&#39;" in page
 
 
-def test_columns_appear_when_a_row_has_them():
-    plain = [a_row("huffman"), a_row("flat")]
+def test_columns_appear_when_a_candidate_has_them():
+    plain = [a_candidate("huffman"), a_candidate("flat")]
     speed = Speed(rounds=[960.0], times_flat=9.6, low=9.0, high=10.0)
-    own = a_row(
+    own = a_candidate(
         "own", kind="layer", unnormalised=speed, mixture=Mixture("kn5", weight=0.25, test=87.5),
         log_normaliser=NormaliserFigures(mean=-0.034, sd=0.1, unnormalised_perplexity=91.0),
     )  # fmt: skip
     before = {column.title for column in table_of(a_comparison(*plain, oov=NO_OOV))[0]}
-    columns, rows = table_of(a_comparison(*plain, own))
-    cells = dict(zip((column.title for column in columns), rows[2], strict=True))
+    columns, candidates = table_of(a_comparison(*plain, own))
+    cells = dict(zip((column.title for column in columns), candidates[2], strict=True))
     assert {"test", "training", "trained", "valid"} <= before
     assert cells.keys() - before == {
         *("one score", "mixed with kn5", "ln Z", "unnormalised", "no OOV"),
@@ -122,15 +129,15 @@ def test_a_comparison_without_flat_takes_the_best_tree_for_its_level(tmp_path):
 
 def test_a_page_of_layers_alone_has_no_explorer(folder):
     comparison = results.load(folder)
-    layers = replace(comparison, rows=[a_row("sampled", kind="layer")],
+    layers = replace(comparison, candidates=[a_candidate("sampled", kind="layer")],
                                      choice=chosen("sampled"), bands=[])  # fmt: skip
     page = markup(layers.in_folder(folder).to_html(folder / "page.html"))
     assert 'id="explorer"' not in page
 
 
 @pytest.mark.parametrize("damage", ["missing", "another", "broken"])
-def test_a_row_whose_tree_is_lost_is_shown_without_it(folder, damage):
-    file = folder / results.load(folder).rows[0].tree_file
+def test_a_candidate_whose_tree_is_lost_is_shown_without_it(folder, damage):
+    file = folder / results.load(folder).candidates[0].tree_file
     file.unlink()
     if damage == "another":
         build("random", Vocabulary(["a", "b", "c"], [1, 1, 1])).save(file)
@@ -148,12 +155,14 @@ def test_a_tree_is_packed_once_and_the_flat_softmax_is_none(tmp_path):
     assert [tree.name for tree in data_of(page).trees.trees] == ["huffman"]
 
 
-def test_a_row_that_has_read_the_test_part_is_named_in_a_warning(folder):
+def test_a_candidate_that_has_read_the_test_part_is_named_in_a_warning(folder):
     assert 'class="warning"' not in markup(write_page(folder))
     comparison = results.load(folder)
-    huffman, flat, kn3 = comparison.rows
-    rows = [huffman, replace(flat, seen="read 9 lines of the test part"), kn3]
-    results.save(replace(comparison, rows=rows, choice=results.choose(rows)), folder)
+    huffman, flat, kn3 = comparison.candidates
+    candidates = [huffman, replace(flat, seen="read 9 lines of the test part"), kn3]
+    results.save(
+        replace(comparison, candidates=candidates, choice=results.choose(candidates)), folder
+    )
     page = markup(write_page(folder))
     warning = page[page.index('class="warning"') : page.index('id="answer"')]
     assert "flat: read 9 lines of the test part" in warning
@@ -168,7 +177,7 @@ def test_the_words_of_the_comparison_are_on_the_page(folder):
     helped = WordFigures(word="bank", count=2, gained=0.25, share=0.75, contexts=[context])
     hurt = WordFigures(word="of", count=2, gained=-0.25, share=0.75, contexts=[context])
     table = WordTable(
-        row="flat", against="huffman", gained=2.0, lost=1.0, helped=[helped], hurt=[hurt]
+        candidate="flat", against="huffman", gained=2.0, lost=1.0, helped=[helped], hurt=[hurt]
     )
     results.save(replace(comparison, words=[table]), folder)
     page = markup(write_page(folder))

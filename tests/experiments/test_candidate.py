@@ -1,4 +1,4 @@
-"""Rows of a comparison: one grammar, read and written."""
+"""Candidates of a comparison: one grammar, read and written."""
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from hstree.builders.registry import BUILDERS
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError
-from hstree.experiments.row import VECTORS_FILE, Row, parse_rows
+from hstree.experiments.candidate import VECTORS_FILE, Candidate, parse_candidates
 from hstree.layers.registry import LAYERS
 from hstree.tree import Tree
 
@@ -42,8 +42,8 @@ def named(draw, name, options):
 
 
 @st.composite
-def row_texts(draw):
-    """Draw the text of any row of registered builders and layers, quoted as in a shell."""
+def candidate_texts(draw):
+    """Draw the text of any candidate of registered builders and layers, quoted as in a shell."""
     over_trees = [n for n in LAYERS.names() if LAYERS.get(n).takes is Tree]
     layers = [n for n in LAYERS.names() if n not in (*over_trees, "flat")]
     name = draw(st.sampled_from([*BUILDERS.names(), *layers]))
@@ -58,29 +58,36 @@ def row_texts(draw):
     return f"{draw(st.integers(2, 9))} x {text}" if draw(st.booleans()) else text
 
 
-@given(text=row_texts())
-def test_a_row_is_read_as_it_is_written(text):
+@given(text=candidate_texts())
+def test_a_candidate_is_read_as_it_is_written(text):
     try:
-        row = Row.parse(text)
+        candidate = Candidate.parse(text)
     except (OptionError, ValueError):
         return  # options that exclude each other, quotes in names
-    again = Row.parse(str(row))
-    assert again == row
-    assert str(again) == str(row)
-    assert again.options == row.options
-    assert again.folder == row.folder
+    again = Candidate.parse(str(candidate))
+    assert again == candidate
+    assert str(again) == str(candidate)
+    assert again.options == candidate.options
+    assert again.folder == candidate.folder
 
 
 def test_options_are_written_without_defaults_in_their_order():
-    assert str(Row.parse("gmm trees=4 epsilon=0.40 iterations=10")) == "gmm epsilon=0.4 trees=4"
+    assert (
+        str(Candidate.parse("gmm trees=4 epsilon=0.40 iterations=10")) == "gmm epsilon=0.4 trees=4"
+    )
 
 
-def test_a_row_has_what_its_kind_has():
-    row = Row.parse("2 x classes n_classes=3 + ngrams words=3")
-    assert (row.kind, row.method, row.layer, row.models) == ("tree", "classes", "ngrams words=3", 2)
-    assert str(row.single) == "classes n_classes=3 + ngrams words=3"
-    assert str(row.single.tree_row) == "classes n_classes=3"
-    layer, ngram = Row.parse("sampled samples=7"), Row.parse("kn3")
+def test_a_candidate_has_what_its_kind_has():
+    candidate = Candidate.parse("2 x classes n_classes=3 + ngrams words=3")
+    assert (candidate.kind, candidate.method, candidate.layer, candidate.models) == (
+        "tree",
+        "classes",
+        "ngrams words=3",
+        2,
+    )
+    assert str(candidate.single) == "classes n_classes=3 + ngrams words=3"
+    assert str(candidate.single.tree_candidate) == "classes n_classes=3"
+    layer, ngram = Candidate.parse("sampled samples=7"), Candidate.parse("kn3")
     assert (layer.kind, layer.options["samples"]) == ("layer", 7)
     assert (ngram.kind, ngram.is_trained) == ("ngram", False)
 
@@ -96,14 +103,14 @@ def test_a_row_has_what_its_kind_has():
         ("sampled", None),
     ],
 )
-def test_rows_that_need_vectors_learn_them_on_a_random_tree(text, source):
-    row = Row.parse(text)
-    assert (row.source and str(row.source)) == source
+def test_candidates_that_need_vectors_learn_them_on_a_random_tree(text, source):
+    candidate = Candidate.parse(text)
+    assert (candidate.source and str(candidate.source)) == source
 
 
 def test_only_plain_flat_is_the_reference():
-    rows = ["flat", "flat + ngrams", "2 x flat", "huffman"]
-    assert [text for text in rows if Row.parse(text).is_flat] == ["flat"]
+    candidates = ["flat", "flat + ngrams", "2 x flat", "huffman"]
+    assert [text for text in candidates if Candidate.parse(text).is_flat] == ["flat"]
 
 
 @pytest.mark.parametrize(
@@ -112,8 +119,8 @@ def test_only_plain_flat_is_the_reference():
         ("gmm --epsilon 0.4", '"gmm epsilon=0.4"'),
         ("nce --samples 200 --ranking --no-unique", '"nce samples=200 ranking=true unique=false"'),
         ("gmm --trees=2 + ngrams --min-count 3", '"gmm trees=2 + ngrams min_count=3"'),
-        ("nosuch", "there is no row 'nosuch'"),
-        ("epsilon=0.4", "in the quotes of their row"),
+        ("nosuch", "there is no candidate 'nosuch'"),
+        ("epsilon=0.4", "in the quotes of their candidate"),
         ("gmm eps=1", "did you mean 'epsilon'"),
         ("gmm epsilon=9", "epsilon is 9.0; it must be a number from 0 to 0.5"),
         ("gmm epsilon", "write key=value"),
@@ -124,56 +131,66 @@ def test_only_plain_flat_is_the_reference():
         ("kn9", "there are kn2 to kn7"),
         ("kn5 order=2", "has no options"),
         ("1 x gmm", "K is 1"),
-        ("2 x 2 x gmm", "give one row"),
-        ("2 x kn5", "give one row"),
-        ("", "is no row"),
-        ("gmm +", "is no row"),
+        ("2 x 2 x gmm", "give one candidate"),
+        ("2 x kn5", "give one candidate"),
+        ("", "is no candidate"),
+        ("gmm +", "is no candidate"),
         ("gmm 'a", "no closing quotation"),
     ],
 )
-def test_what_is_no_row_is_refused_with_what_to_write(text, saying):
+def test_what_is_no_candidate_is_refused_with_what_to_write(text, saying):
     with pytest.raises(OptionError) as refused:
-        Row.parse(text)
+        Candidate.parse(text)
     assert saying in str(refused.value)
 
 
-def test_a_tree_file_is_a_row_with_any_layer(tmp_path):
+def test_a_tree_file_is_a_candidate_with_any_layer(tmp_path):
     path = tmp_path / "mine.json"
     hstree.build("huffman", {"a": 3, "b": 2, "<eos>": 1}).save(path)
-    row = Row.parse(f"{path} + ngrams")
-    assert (row.method, row.layer, row.kind, row.is_timed) == ("huffman", "ngrams", "tree", False)
+    candidate = Candidate.parse(f"{path} + ngrams")
+    assert (candidate.method, candidate.layer, candidate.kind, candidate.is_timed) == (
+        "huffman",
+        "ngrams",
+        "tree",
+        False,
+    )
     with pytest.raises(FileFormatError):
-        Row.parse(str(tmp_path / "none.json"))
+        Candidate.parse(str(tmp_path / "none.json"))
 
 
 def test_a_tree_over_other_words_is_refused():
     tree = hstree.build("huffman", {"a": 3, "<eos>": 1})
     with pytest.raises(InputError, match="over the same words only"):
-        Row.parse(tree).check(Vocabulary(["<eos>", "b"], [1, 1]), {"dim": 2})
+        Candidate.parse(tree).check(Vocabulary(["<eos>", "b"], [1, 1]), {"dim": 2})
 
 
-def test_rows_for_language_models_are_refused_beside_other_models():
+def test_candidates_for_language_models_are_refused_beside_other_models():
     words, config = Vocabulary(["<eos>", "b"], [1, 1]), {"dim": 2, "model": "cbow"}
-    Row.parse("infrequent").check(words, config)
+    Candidate.parse("infrequent").check(words, config)
     for text in ("kn5", "2 x huffman", "huffman + ngrams"):
         with pytest.raises(OptionError):
-            Row.parse(text).check(words, config)
+            Candidate.parse(text).check(words, config)
 
 
-def test_named_sets_stand_for_their_rows():
-    names = [str(row) for row in parse_rows(["kn5", "trees", "approximations", "flat"], {})]
+def test_named_sets_stand_for_their_candidates():
+    names = [
+        str(candidate)
+        for candidate in parse_candidates(["kn5", "trees", "approximations", "flat"], {})
+    ]
     assert names[:3] == ["kn5", "random", "huffman"]
     assert len(set(names)) == len(names)
     layers = {name for name in LAYERS.names() if LAYERS.get(name).takes is Vocabulary}
-    assert layers <= {row.method for row in parse_rows(["approximations"], {})}
+    assert layers <= {candidate.method for candidate in parse_candidates(["approximations"], {})}
 
 
-@pytest.mark.parametrize("rows", [[], ["gmm", "gmm epsilon=0.0"], ["huffman", "trees", "huffman"]])
-def test_no_row_and_a_row_twice_are_refused(rows):
+@pytest.mark.parametrize(
+    "candidates", [[], ["gmm", "gmm epsilon=0.0"], ["huffman", "trees", "huffman"]]
+)
+def test_no_candidate_and_a_candidate_twice_are_refused(candidates):
     with pytest.raises(OptionError, match=r"nothing to compare|occurs twice"):
-        parse_rows(rows, {})
+        parse_candidates(candidates, {})
 
 
 def test_what_is_neither_text_nor_tree_is_refused():
-    with pytest.raises(OptionError, match="give a row as a text"):
-        Row.parse(("gmm", {"epsilon": 0.4}))
+    with pytest.raises(OptionError, match="give a candidate as a text"):
+        Candidate.parse(("gmm", {"epsilon": 0.4}))

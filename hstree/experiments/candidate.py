@@ -1,14 +1,15 @@
-"""Rows: whatever can stand in a comparison, written in one way everywhere.
+"""Candidates: whatever can stand in a comparison, written in one way everywhere.
 
 ::
 
-    row    =  [K x] output [+ layer]
+    candidate    =  [K x] output [+ layer]
     output =  NAME key=value ...  |  a tree file  |  knN
     layer  =  NAME key=value ...
 
 Keys and values are the Python names and values of a builder's or a layer's options; ``true`` and
-``false`` for switches, ``none`` for nothing, quotes as in a shell around blanks. `Row.parse` reads
-a row and `str` writes it, with the options that differ from their defaults, in their order.
+``false`` for switches, ``none`` for nothing, quotes as in a shell around blanks. `Candidate.parse`
+reads a candidate and `str` writes it, with the options that differ from their defaults, in their
+order.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
 
 FLAT = "flat"
-#: Rows of a comparison that names none.
+#: Candidates of a comparison that names none.
 DEFAULT = (
     *("huffman", "huffman + ngrams", "gmm", "gmm + ngrams", "classes", "classes + ngrams"),
     *("sampled", FLAT, "kn5"),
 )
-#: Rows of the set ``trees``, and the trees of the set ``approximations``.
+#: Candidates of the set ``trees``, and the trees of the set ``approximations``.
 _TREES = ("random", "huffman", "semantic", "gmm", "gmm epsilon=0.4 trees=4", "classes", FLAT)
 _SOME_TREES = ("huffman", "gmm", "gmm epsilon=0.4 trees=4", "classes")
-#: Named sets of rows, with a sentence about each.
+#: Named sets of candidates, with a sentence about each.
 SETS = {
     "trees": "Trees of seven kinds, one of them flat.",
     "approximations": "Some trees, and every output layer over the words.",
@@ -52,7 +53,7 @@ SETS = {
 #: Words and a tree over which the layers of sets, and of trees that are not built yet, are checked.
 _TWO_WORDS = Vocabulary([EOS, "a"], [1, 1])
 _SMALLEST = Tree([EOS, "a"], [0, 2], [~0, ~1])
-#: Option of builders that take vectors, in rows: a file of them, instead of a model's.
+#: Option of builders that take vectors, in candidates: a file of them, instead of a model's.
 VECTORS_FILE = Option("vectors_file", Path, None, optional=True)
 #: Number of models in an ensemble, and order of an n-gram model.
 _MODELS = Option.of("K", Annotated[int, Range(2, 100)])
@@ -63,18 +64,18 @@ Kind = Literal["tree", "layer", "ngram"]
 
 
 class Job(NamedTuple):
-    """One model to train, or to fit: a row that is no several, and its random state."""
+    """One model to train, or to fit: a candidate that is no several, and its random state."""
 
-    row: Row
+    candidate: Candidate
     seed: int
 
 
-class Row:
+class Candidate:
     """Whatever can stand in a comparison.
 
-    Kinds of rows differ by their attributes and methods. Rows are equal when they are spelled
-    alike. A tree in memory is spelled as a file, ``tree-HASH.json``, which `parse` reads only where
-    such a file is.
+    Kinds of candidates differ by their attributes and methods. Candidates are equal when they are
+    spelled alike. A tree in memory is spelled as a file, ``tree-HASH.json``, which `parse` reads
+    only where such a file is.
 
     Attributes
     ----------
@@ -86,12 +87,12 @@ class Row:
         Layer over a tree with its options, unless it is the hierarchical softmax.
     folder, files : str and list of Path
         Name of its folder; what it reads: its tree, and what options of it and its layer name.
-    models, single : int and Row
+    models, single : int and Candidate
         Number of models whose probabilities are averaged, and what each of them is.
-    tree_row : Row
-        The row that shares its tree: this one without its layer.
-    source : Row or None
-        The row whose model learns the vectors that this one is built from.
+    tree_candidate : Candidate
+        The candidate that shares its tree: this one without its layer.
+    source : Candidate or None
+        The candidate whose model learns the vectors that this one is built from.
     vectors_file : Path or None
         File of vectors that it is built from instead.
     tree, provenance : Tree or None, and object
@@ -105,7 +106,7 @@ class Row:
 
     layer: str | None = None
     models = 1
-    source: Row | None = None
+    source: Candidate | None = None
     vectors_file: Path | None = None
     tree: Tree | None = None
     provenance: object = None
@@ -127,15 +128,15 @@ class Row:
             known = LAYERS.get(layer)
             if known.takes is not Tree:
                 raise OptionError(
-                    f"the output layer {layer!r} is not over a tree; it is a row alone"
+                    f"the output layer {layer!r} is not over a tree; it is a candidate alone"
                 )
             self._layer = layer, parse_options(layer, known.options, pairs)
             self.layer = spelled(layer, known.options, self._layer[1])
             name, summary = f"{name} + {self.layer}", f"{summary} Over it: {known.summary}"
         self.name, self.kind, self.method = name, kind, method
         self.options, self.summary, self.is_flat = options, summary, name == FLAT
-        self.single: Row = self
-        self.tree_row: Row = self
+        self.single: Candidate = self
+        self.tree_candidate: Candidate = self
         # plain letters, with a hash where they may not be unique
         joined = name.replace(" + ", " ")
         plain = re.sub(r"[^A-Za-z0-9._]+", "-", joined).strip("-.").lower()
@@ -148,8 +149,8 @@ class Row:
         self.files += [value for value in options.values() if isinstance(value, Path)]
 
     @staticmethod
-    def parse(entry: Row | str | Tree, tree: Tree | None = None) -> Row:
-        """Return the row of a text or of a tree; a row as it is.
+    def parse(entry: Candidate | str | Tree, tree: Tree | None = None) -> Candidate:
+        """Return the candidate of a text or of a tree; a candidate as it is.
 
         A tree file that the text names is not read where `tree` is what it holds.
 
@@ -162,57 +163,65 @@ class Row:
 
         Examples
         --------
-        >>> row = Row.parse("2 x gmm trees=2 epsilon=0.40 + ngrams")
-        >>> str(row), row.models, row.folder
+        >>> candidate = Candidate.parse("2 x gmm trees=2 epsilon=0.40 + ngrams")
+        >>> str(candidate), candidate.models, candidate.folder
         ('2 x gmm epsilon=0.4 trees=2 + ngrams', 2, '2-x-gmm-epsilon-0.4-trees-2-ngrams')
         """
-        if isinstance(entry, Row):
+        if isinstance(entry, Candidate):
             return entry
         if isinstance(entry, Tree):
-            return TreeRow(f"tree-{entry.sha256[:8]}.json", entry)
+            return TreeCandidate(f"tree-{entry.sha256[:8]}.json", entry)
         if not isinstance(entry, str):
             raise OptionError(
-                f'{entry!r} cannot be compared; give a row as a text, such as "gmm epsilon=0.4", '
-                "or a tree"
+                f"{entry!r} cannot be compared; give a candidate as a text, such as "
+                '"gmm epsilon=0.4", or a tree'
             )
         text, tokens = entry, typed_words(entry)
         if len(tokens) > 2 and tokens[1] == "x" and tokens[0].isdecimal():
-            return Several(Row.parse(shlex.join(tokens[2:]), tree), _MODELS.parsed(tokens[0]))
+            return EnsembleCandidate(
+                Candidate.parse(shlex.join(tokens[2:]), tree), _MODELS.parsed(tokens[0])
+            )
         end = tokens.index("+") if "+" in tokens else len(tokens)
         output, over = tokens[:end], tokens[end + 1 :]
         if not output or (end < len(tokens) and not over) or "+" in over:
             raise OptionError(
-                f'{text!r} is no row; write an output, as in "gmm epsilon=0.4", or an output and a '
-                'layer, as in "gmm + ngrams"'
+                f'{text!r} is no candidate; write an output, as in "gmm epsilon=0.4", or an output '
+                'and a layer, as in "gmm + ngrams"'
             )
         name, *pairs = output
         match = re.fullmatch(r"kn(\d+)", name)
         if match or name.endswith(ENDINGS):
             if pairs or (match and over):
                 what = "options" if pairs else "layer over it"
-                raise OptionError(f"{text!r} is no row: {name} has no {what}; leave that out")
-            return NGram(_ORDER.parsed(match[1])) if match else TreeRow(name, tree, over)
+                raise OptionError(f"{text!r} is no candidate: {name} has no {what}; leave that out")
+            return (
+                NGramCandidate(_ORDER.parsed(match[1]))
+                if match
+                else TreeCandidate(name, tree, over)
+            )
         if name in BUILDERS:
-            return BuilderRow(name, pairs, over)
+            return BuilderCandidate(name, pairs, over)
         if name not in LAYERS:
             names = [*BUILDERS.names(), *(n for n in LAYERS.names() if n not in (TREE_LAYER, FLAT))]
             known = f"there are {', '.join(names)}, kn5 and tree files"
             hint = suggestion(name, names).strip() or known
             if "=" in name:
-                hint = 'options stand in the quotes of their row, as in "gmm epsilon=0.4"'
-            raise OptionError(f"there is no row {quoted(name)}; {hint}")
+                hint = 'options stand in the quotes of their candidate, as in "gmm epsilon=0.4"'
+            raise OptionError(f"there is no candidate {quoted(name)}; {hint}")
         if over:
-            raise OptionError(f"{text!r} is no row: {name} is a layer itself, which takes no layer")
-        return LayerRow(name, pairs)
+            raise OptionError(
+                f"{text!r} is no candidate: {name} is a layer itself, which takes no layer"
+            )
+        return LayerCandidate(name, pairs)
 
     def __str__(self) -> str:
         return self.name
 
     def __repr__(self) -> str:
-        return f"Row.parse({self.name!r})"
+        return f"Candidate.parse({self.name!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Row) and self.name == other.name
+        return isinstance(other, Candidate) and self.name == other.name
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -230,7 +239,7 @@ class Row:
         return LayerSpec(words if self.kind == "layer" else tree, name, **options)
 
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
-        """Refuse a row that cannot be trained on a text with these words, by this model.
+        """Refuse a candidate that cannot be trained on a text with these words, by this model.
 
         Its layer cannot be over these words, or has no contexts from the model. Or its tree is over
         other words: perplexities could not be compared.
@@ -240,17 +249,17 @@ class Row:
             need_language_model(
                 config,
                 f"{self} needs the words before each target",
-                "train a language model, or leave the row out",
+                "train a language model, or leave the candidate out",
             )
         if self.tree is not None and (others := set(self.tree.labels) ^ set(words.words)):
             raise InputError(
-                f"{self.tree_row} is over {self.tree.n_labels:,} words, the comparison over "
+                f"{self.tree_candidate} is over {self.tree.n_labels:,} words, the comparison over "
                 f"{len(words):,} ({min(others)!r} is in one alone); perplexities can be compared "
                 "over the same words only: build it over those"
             )
 
 
-class BuilderRow(Row):
+class BuilderCandidate(Candidate):
     """A builder with its options, as typed pairs ``key=value``, and the layer over its tree."""
 
     def __init__(self, name: str, pairs: Sequence[str] = (), over: Sequence[str] = ()) -> None:
@@ -262,17 +271,17 @@ class BuilderRow(Row):
         super().__init__(text, "tree", name, options, builder.summary, over)
         self._builder, self._values, self._pairs = builder, values, pairs
         if self.layer is not None:
-            self.tree_row = BuilderRow(name, pairs)
+            self.tree_candidate = BuilderCandidate(name, pairs)
         self.vectors_file = options.get(VECTORS_FILE.name)
         self.is_timed = self.vectors_file is None and options.get("from") is None
         by_vectors = builder.takes is WordVectors or options.get("cluster_by") == "vectors"
         if by_vectors and self.vectors_file is None:
-            self.source = BuilderRow("random")
+            self.source = BuilderCandidate("random")
 
-    def from_vectors(self, file: Path) -> BuilderRow:
-        """Return the same row, built from a file of vectors."""
+    def from_vectors(self, file: Path) -> BuilderCandidate:
+        """Return the same candidate, built from a file of vectors."""
         pairs = [*self._pairs, f"{VECTORS_FILE.name}={file}"]
-        return BuilderRow(self.method, pairs, shlex.split(self.layer or ""))
+        return BuilderCandidate(self.method, pairs, shlex.split(self.layer or ""))
 
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
         """Build the tree of a seed."""
@@ -288,7 +297,7 @@ class BuilderRow(Row):
         return build(self.method, WordVectors.read(str(vectors)), **options)
 
 
-class TreeRow(Row):
+class TreeCandidate(Candidate):
     """A tree that is there already, by the name of its file, and the layer over it."""
 
     is_timed = False
@@ -308,7 +317,7 @@ class TreeRow(Row):
         self.is_flat = self.tree.n_nodes <= 1 and self.layer is None
         self.provenance = self.tree.meta.get("input")
         if self.layer is not None:
-            self.tree_row = TreeRow(name, self.tree)
+            self.tree_candidate = TreeCandidate(name, self.tree)
         stem = re.sub(r"[^a-z0-9.]+", "-", Path(name).name.partition(".")[0].lower())
         made_of = f"{self.tree.sha256} {self.layer}".encode("utf-8", "surrogatepass")
         self.folder = f"tree-{stem}-{hashlib.sha256(made_of).hexdigest()[:8]}"
@@ -318,7 +327,7 @@ class TreeRow(Row):
         return self.tree
 
 
-class LayerRow(Row):
+class LayerCandidate(Candidate):
     """An output layer over the words of the training split, and its typed options."""
 
     def __init__(self, name: str, pairs: Sequence[str]) -> None:
@@ -332,15 +341,17 @@ class LayerRow(Row):
         self._layer = name, values
 
 
-class Several(Row):
-    """Several models of one row, each with its own random state; their probabilities' mean.
+class EnsembleCandidate(Candidate):
+    """Several models of one candidate, whose probabilities are averaged.
+
+    Each has its own random state.
 
     Models over trees that a builder draws, or builds from vectors, have a tree of their own each.
     """
 
-    def __init__(self, each: Row, models: int) -> None:
+    def __init__(self, each: Candidate, models: int) -> None:
         if each.models > 1 or not each.is_trained:
-            raise OptionError(f"{each} cannot be each of several models; give one row")
+            raise OptionError(f"{each} cannot be each of several models; give one candidate")
         _MODELS.checked(models)
         summary = f"{models} models, whose probabilities are averaged. {each.summary}"
         super().__init__(f"{models} x {each}", each.kind, each.method, each.options, summary)
@@ -354,7 +365,7 @@ class Several(Row):
         need_language_model(config, f"{self} has several language models", "leave it out")
 
 
-class NGram(Row):
+class NGramCandidate(Candidate):
     """A Kneser-Ney n-gram model; "kn3" is the usual name of a trigram model."""
 
     is_trained = False
@@ -372,36 +383,42 @@ class NGram(Row):
         need_language_model(config, why, "leave out the n-gram models")
 
 
-def parse_rows(entries: Iterable[Row | str | Tree] | None, config: Mapping[str, Any]) -> list[Row]:
-    """Return the rows of a comparison, in their order, the names of sets replaced by their rows.
+def parse_candidates(
+    entries: Iterable[Candidate | str | Tree] | None, config: Mapping[str, Any]
+) -> list[Candidate]:
+    """Return the candidates of a comparison in their order; sets are replaced by their candidates.
 
-    None stands for `DEFAULT`; rows of a set that are there already are left out.
+    None stands for `DEFAULT`; candidates of a set that are there already are left out.
 
     Raises OptionError when there is none, or two that are named are the same.
     """
-    if isinstance(entries, str | Row | Tree):
+    if isinstance(entries, str | Candidate | Tree):
         one = "tree" if isinstance(entries, Tree) else f'"{entries}"'
-        raise OptionError(f"rows must be a list, also of one row: rows=[{one}]")
+        raise OptionError(f"candidates must be a list, also of one candidate: candidates=[{one}]")
     if entries is None:
-        entries = rows_of_set(None, config)
-    rows: dict[str, Row] = {}
+        entries = candidates_in_set(None, config)
+    candidates: dict[str, Candidate] = {}
     named: set[str] = set()
     for entry in entries:
         if isinstance(entry, str) and entry in SETS:
-            rows |= {row.name: row for row in rows_of_set(entry, config)}
+            candidates |= {
+                candidate.name: candidate for candidate in candidates_in_set(entry, config)
+            }
             continue
-        row = Row.parse(entry)
-        if row.name in named:
-            raise OptionError(f"{row} occurs twice in the comparison; name each row once")
-        named.add(row.name)
-        rows[row.name] = row
-    if not rows:
-        raise OptionError('there is nothing to compare; name a row, such as "huffman"')
-    return list(rows.values())
+        candidate = Candidate.parse(entry)
+        if candidate.name in named:
+            raise OptionError(
+                f"{candidate} occurs twice in the comparison; name each candidate once"
+            )
+        named.add(candidate.name)
+        candidates[candidate.name] = candidate
+    if not candidates:
+        raise OptionError('there is nothing to compare; name a candidate, such as "huffman"')
+    return list(candidates.values())
 
 
-def rows_of_set(name: str | None, config: Mapping[str, Any]) -> list[Row]:
-    """Return the rows of a set, or of `DEFAULT`, that the model of the config can train.
+def candidates_in_set(name: str | None, config: Mapping[str, Any]) -> list[Candidate]:
+    """Return the candidates of a set, or of `DEFAULT`, that the model of the config can train.
 
     Models of other things than a language cannot train n-gram features and models, and layers that
     need the words before each target.
@@ -410,12 +427,12 @@ def rows_of_set(name: str | None, config: Mapping[str, Any]) -> list[Row]:
     if name == "approximations":
         layers = [n for n, kind in LAYERS.all().items() if kind.takes is Vocabulary and n != FLAT]
         names = (*_SOME_TREES, *("cnn delay=32" if n == "cnn" else n for n in layers), FLAT)
-    rows = []
-    for row in map(Row.parse, names):
+    candidates = []
+    for candidate in map(Candidate.parse, names):
         with suppress(OptionError):
-            row.check(_TWO_WORDS, config)
-            rows.append(row)
-    return rows
+            candidate.check(_TWO_WORDS, config)
+            candidates.append(candidate)
+    return candidates
 
 
 def need_language_model(config: Mapping[str, Any], why: str, instead: str) -> None:
