@@ -41,8 +41,8 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import train_test_split
 
 import hstree
-from benchmarks import table
-from benchmarks.fresh import in_fork
+from benchmarks import common
+from benchmarks.common import in_fork
 from hstree._arrays import Array
 from hstree.data.multilabel import read_multilabel, write_multilabel
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
@@ -53,7 +53,7 @@ TEXT, TOPICAL, TOPIC = 40, 0.3, 20
 
 SETS = ["newsgroups", "digits", "planted-1000", "bibtex"]
 
-table.PACKAGES = (*table.PACKAGES, "napkinxc", "omikuji", "hiclass")
+common.PACKAGES = (*common.PACKAGES, "napkinxc", "omikuji", "hiclass")
 
 
 class Data(NamedTuple):
@@ -83,7 +83,7 @@ Fit = Callable[[Data, float | None], Fitted]
 
 
 def main() -> None:
-    parser = table.parser(__doc__)
+    parser = common.parser(__doc__)
     parser.add_argument("--sets", nargs="+", default=SETS, help="planted-V for V classes, too")
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--C", nargs="+", type=float, default=[1.0, 3.0, 10.0, 30.0, 100.0])
@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=600, help="seconds of one fit")
     parser.add_argument("--data", help="a tar of the newsgroups (default: see above)")
     options = parser.parse_args()
-    table.report("classifiers", compare(options), options.json)
+    common.report("classifiers", compare(options), options.json)
 
 
 def compare(options: Any) -> Iterator[dict[str, Any]]:

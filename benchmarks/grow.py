@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import hstree
-from benchmarks import table
+from benchmarks import common
 from benchmarks.texts import add_ptb, ptb_splits
 from hstree import progress
 from hstree._text import plural
@@ -28,7 +28,7 @@ from hstree.data.splits import Splits
 
 
 def main() -> None:
-    command = table.parser(__doc__)
+    command = common.parser(__doc__)
     command.add_argument("--shares", type=float, nargs="+", default=[0.5, 0.1])
     command.add_argument("--methods", nargs="+", default=["huffman", "gmm"])
     command.add_argument("--epochs", type=int, default=5)
@@ -37,7 +37,7 @@ def main() -> None:
     options = command.parse_args()
     progress.enable()
     splits = ptb_splits(options.ptb)
-    table.report("grow", rows(splits, options), options.json)
+    common.report("grow", rows(splits, options), options.json)
 
 
 def rows(splits: Splits, options: Any) -> Iterator[dict[str, Any]]:

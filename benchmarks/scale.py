@@ -30,21 +30,21 @@ from typing import Any
 import numpy as np
 
 import hstree
-from benchmarks import table
+from benchmarks import common
 from hstree._files import replacing
 from hstree.data.corpus import Corpus
 from hstree.data.windows import ContextBatches
 
 #: Different words of the text, its words a line, and words that are drawn at a time.
 TYPES, LINE, DRAWN = 10**6, 20, 1 << 20
-#: Rows of the comparison that jobs are measured by.
-ROWS = ("huffman", "random", "gmm", "gmm epsilon=0.4", "huffman + ngrams", "sampled")
+#: Candidates of the comparison that jobs are measured by.
+CANDIDATES = ("huffman", "random", "gmm", "gmm epsilon=0.4", "huffman + ngrams", "sampled")
 #: Seconds between two looks at the memory of the processes.
 LOOK = 0.02
 
 
 def main() -> None:
-    parser = table.parser(__doc__)
+    parser = common.parser(__doc__)
     parser.add_argument("--what", choices=TABLES, default="texts")
     parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2], metavar="N")
     parser.add_argument("--tokens", type=int, nargs="+", default=[10**7], metavar="N")
@@ -54,10 +54,10 @@ def main() -> None:
     parser.add_argument("--corpus", default="builtin:python", metavar="FILE", help="of jobs")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    table.report("scale", TABLES[options.what](options), options.json)
+    common.report("scale", TABLES[options.what](options), options.json)
 
 
-def texts(options: Namespace) -> Iterator[table.Row]:
+def texts(options: Namespace) -> Iterator[common.Row]:
     """Count and encode Zipf texts, from an empty cache folder; then read windows of them."""
     for tokens in options.tokens:
         path = zipf_text(options.folder / f"zipf-{tokens}.txt", tokens)
@@ -94,12 +94,12 @@ def read_windows(path: Path, cache: Path) -> None:
         pass
 
 
-def jobs(options: Namespace) -> Iterator[table.Row]:
-    """Compare six rows on a text, with jobs of one thread each."""
+def jobs(options: Namespace) -> Iterator[common.Row]:
+    """Compare six candidates on a text, with jobs of one thread each."""
     for n in options.jobs:
         folder = options.folder / "comparison"
         shutil.rmtree(folder, ignore_errors=True)
-        spent = cost(compare_rows, options.corpus, folder, n)
+        spent = cost(compare_candidates, options.corpus, folder, n)
         shutil.rmtree(folder)
         yield {
             "jobs": n,
@@ -109,8 +109,8 @@ def jobs(options: Namespace) -> Iterator[table.Row]:
         }
 
 
-def compare_rows(corpus: str, folder: Path, n_jobs: int) -> str:
-    """Train six rows for two epochs; return their test perplexities."""
+def compare_candidates(corpus: str, folder: Path, n_jobs: int) -> str:
+    """Train six candidates for two epochs; return their test perplexities."""
     from joblib.externals.loky import get_reusable_executor
     from threadpoolctl import threadpool_limits
 
@@ -118,9 +118,9 @@ def compare_rows(corpus: str, folder: Path, n_jobs: int) -> str:
     from hstree.experiments.compare import compare
     from hstree.experiments.results import Epochs
 
-    how = {"stop": Epochs(2), "n_jobs": n_jobs, "speed_rounds": 0}
+    options = {"stop": Epochs(2), "n_jobs": n_jobs, "speed_rounds": 0}
     with limited_threads(n_jobs), threadpool_limits(1):
-        rows = compare(Corpus.read(corpus, min_count=1), ROWS, folder, **how).candidates
+        rows = compare(Corpus.read(corpus, min_count=1), CANDIDATES, folder, **options).candidates
     if n_jobs > 1:  # a process of multiprocessing waits for idle workers otherwise
         get_reusable_executor().shutdown(kill_workers=True)
     return " ".join(f"{row.test:.3f}" for row in rows)
@@ -147,7 +147,7 @@ def zipf_text(path: Path, tokens: int) -> Path:
     return path
 
 
-def trees(options: Namespace) -> Iterator[table.Row]:
+def trees(options: Namespace) -> Iterator[common.Row]:
     """Build trees, write, read and check one, and train the layer of it."""
     for labels in options.labels:
         vectors = normal_vectors(options.folder, labels, options.dim)
@@ -175,7 +175,7 @@ def trees(options: Namespace) -> Iterator[table.Row]:
             }
 
 
-def vectors(options: Namespace) -> Iterator[table.Row]:
+def vectors(options: Namespace) -> Iterator[common.Row]:
     """Build trees of vectors in several kinds of files; then kill a build, and start it again."""
     for labels, jobs in product(options.labels, options.jobs):
         path = normal_vectors(options.folder, labels, options.dim)
@@ -235,9 +235,7 @@ def opened(kind: str, path: Path) -> Any:
         return path
     rows = np.load(path, mmap_mode="r")
     if kind == "with counts":
-        from benchmarks.layer import zipf_counts
-
-        return hstree.WordVectors(None, rows, counts=zipf_counts(len(rows)))
+        return hstree.WordVectors(None, rows, counts=common.zipf_counts(len(rows)))
     import dask.array
 
     return dask.array.from_array(rows, chunks=(DRAWN, -1))
@@ -252,9 +250,7 @@ def seconds_of(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def build_huffman(labels: int, path: Path) -> float:
     """Return the seconds of a tree over words whose counts follow Zipf's law; save it."""
-    from benchmarks.layer import zipf_vocabulary
-
-    words = zipf_vocabulary(labels)
+    words = common.zipf_vocabulary(labels)
     seconds, tree = seconds_of(lambda: hstree.build("huffman", words))
     tree.save(path)
     return seconds
@@ -278,13 +274,11 @@ def build_divided(method: str, values: dict[str, Any], kind: str, path: Path, jo
 
 def layer_speed(labels: int, batch: int = 4096, rounds: int = 7) -> float:
     """Return the targets a second of steps on a Huffman tree of row numbers; the median."""
-    from benchmarks.layer import tree_step, zipf_counts
-
-    counts = zipf_counts(labels)
+    counts = common.zipf_counts(labels)
     rng, share = np.random.default_rng(0), counts / counts.sum()
     hidden = rng.standard_normal((batch, 100), np.float32)
     targets = rng.choice(labels, batch, p=share)
-    step = tree_step(hstree.build("huffman", counts), hidden, targets)
+    step = common.tree_step(hstree.build("huffman", counts), hidden, targets)
     del counts, share
     step()  # compiles
     return batch / statistics.median(seconds_of(step)[0] for _ in range(rounds))
@@ -373,7 +367,7 @@ BUILDS: list[tuple[str, dict[str, Any], str]] = [
     ("semantic", {}, "with counts"),
 ]
 #: What can be measured: a function of the options that yields rows.
-TABLES: dict[str, Callable[[Namespace], Iterator[table.Row]]] = {
+TABLES: dict[str, Callable[[Namespace], Iterator[common.Row]]] = {
     "texts": texts,
     "jobs": jobs,
     "trees": trees,

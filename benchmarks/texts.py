@@ -16,22 +16,30 @@ import hstree
 from benchmarks.classifiers import posts
 from hstree.data.splits import Splits
 
-#: Numbers of tokens after which the splits end; the test split of Brown's corpus is the rest.
+#: Numbers of tokens after which the splits end. The test split of Brown's corpus is the rest.
 BROWN = (900_000, 1_000_000)
 POSTS = (650_000, 737_000, 824_000)
 NOVELS = (400_000, 450_000, 500_000)
-#: Maximum number of tokens of a post; number of lines of the novels that have more than the splits.
-POST, NOVEL_LINES = 1_000, 50_000
+#: Maximum number of tokens of a post.
+POST = 1_000
+#: Number of first lines of the novels, which have more tokens than the splits.
+NOVEL_LINES = 50_000
 
 
 def add_ptb(command: argparse.ArgumentParser) -> None:
-    """Add ``--ptb DIR``, by default where the tests look for it."""
+    """Add ``--ptb DIR``, by default the folder of the tests."""
     data = os.environ.get("HSTREE_TEST_DATA")
     command.add_argument("--ptb", type=Path, default=Path(data, "ptb") if data else None)
 
 
+def add_texts(command: argparse.ArgumentParser, default: str | None = "ptb") -> None:
+    """Add ``--corpus NAME``, and the folder of the Penn Treebank."""
+    command.add_argument("--corpus", choices=TEXTS, default=default)
+    add_ptb(command)
+
+
 def ptb_splits(folder: Path | None) -> Splits:
-    """Read the Penn Treebank's three splits, or end with a line that says where to put them."""
+    """Read the Penn Treebank's three splits."""
     if folder is None:
         sys.exit("set HSTREE_TEST_DATA, or give --ptb: ptb.train.txt, .valid.txt and .test.txt")
     return Splits(
@@ -51,8 +59,8 @@ def brown_splits(*_: Path | None) -> Splits:
 def posts_splits(*_: Path | None) -> Splits:
     """Split posts of twenty newsgroups in random order, each split to the end of a line.
 
-    Words and other characters but spaces are tokens, in lower case, with "N" for a number. Longer
-    posts are lists of questions, or files in letters.
+    Words and single other characters except spaces are tokens, in lower case, with "N" for a
+    number. Longer posts are left out: they are lists of questions, or files as text.
     """
     texts = posts("train")[0]
     lines: list[list[str]] = []
@@ -84,7 +92,7 @@ def cut(text: hstree.Corpus, *ends: int) -> Splits:
     return Splits(*(part.with_vocabulary(words) for part in parts))
 
 
-#: Readers of the texts, which the folder of the Penn Treebank is given to.
+#: Functions that read a text, given the folder of the Penn Treebank.
 TEXTS = {
     "ptb": ptb_splits,
     "brown": brown_splits,

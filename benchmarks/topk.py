@@ -1,9 +1,9 @@
 """Exact top-k: best-first search beside one dense pass and a sort, a context at a time.
 
 Node vectors are drawn so that a decision's score has a given spread: at 0.5 all words are about
-as likely as their counts say, at 8 nearly every decision is certain. What the search reads of a
-tree depends on that, what the dense pass reads does not. `top-k` is what `layer.top_k` takes: the
-search, which gives way to the dense pass where that is cheaper. Medians over contexts.
+as likely as their counts say, at 8 nearly every decision is certain. The search reads fewer nodes
+the more certain the decisions are; the dense pass reads all. "top-k" is `layer.top_k`: the search,
+replaced by the dense pass where that is cheaper. Medians over contexts.
 
     python -m benchmarks.topk [--labels 100000] [--k 10] [--json FILE]
 """
@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 
 import hstree
-from benchmarks import table
-from benchmarks.layer import zipf_vocabulary
+from benchmarks import common
+from benchmarks.common import zipf_vocabulary
 from hstree.builders.shared.join import join_under_root
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.hierarchical import HierarchicalSoftmax
 
-Answer = Callable[[Any, int], tuple[Any, Any]]
+TopK = Callable[[Any, int], tuple[Any, Any]]
 
 
 def main() -> None:
-    parser = table.parser(__doc__)
+    parser = common.parser(__doc__)
     parser.add_argument("--labels", type=int, default=100_000)
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--k", type=int, default=10)
@@ -36,11 +36,11 @@ def main() -> None:
     parser.add_argument("--spread", type=float, nargs="+", default=[0.5, 1.0, 2.0, 4.0, 8.0])
     options = parser.parse_args()
     rows = (
-        measured(name, tree, spread, options)
+        measure(name, tree, spread, options)
         for name, tree in trees(options.labels)
         for spread in options.spread
     )
-    table.report("topk", rows, options.json)
+    common.report("topk", rows, options.json)
 
 
 def trees(n_labels: int) -> Iterator[tuple[str, hstree.Tree]]:
@@ -58,26 +58,27 @@ def several_codes(vocabulary: Vocabulary, n: int) -> hstree.Tree:
     return join_under_root(trees, vocabulary.words, counts=vocabulary.counts)
 
 
-def measured(name: str, tree: hstree.Tree, spread: float, options: Any) -> dict[str, Any]:
-    """Time search and dense pass on the same contexts, and see that they agree."""
+def measure(tree_name: str, tree: hstree.Tree, spread: float, options: Any) -> dict[str, Any]:
+    """Time search and dense pass on the same contexts, and compare their answers."""
     rng = np.random.default_rng(0)
     layer = HierarchicalSoftmax(tree, options.dim)
     layer.weight[...] = rng.standard_normal(layer.weight.shape, np.float32)
     layer.weight *= spread / np.sqrt(options.dim)
     hidden = rng.standard_normal((options.contexts, options.dim), np.float32)
     milliseconds: dict[str, list[float]] = {"search": [], "dense": []}
-    likeliest, agree = [], True
+    methods: dict[str, TopK] = {"search": layer.top_k, "dense": dense(layer)}
+    likeliest = []
+    agree = True
     for i in range(options.contexts):
-        one = hidden[i : i + 1]
         answers = {}
-        for how, answer in (("search", layer.top_k), ("dense", dense(layer))):
-            began = time.perf_counter()
-            answers[how] = answer(one, options.k)
-            milliseconds[how].append(1e3 * (time.perf_counter() - began))
+        for name, top_k in methods.items():
+            start = time.perf_counter()
+            answers[name] = top_k(hidden[i : i + 1], options.k)
+            milliseconds[name].append(1e3 * (time.perf_counter() - start))
         agree &= np.allclose(answers["search"][1], answers["dense"][1], rtol=1e-4, atol=1e-4)
         likeliest.append(float(np.exp(answers["dense"][1][0, 0])))
     return {
-        "tree": name,
+        "tree": tree_name,
         "labels": tree.n_labels,
         "spread": spread,
         "P(best)": statistics.median(likeliest),
@@ -88,17 +89,17 @@ def measured(name: str, tree: hstree.Tree, spread: float, options: Any) -> dict[
     }
 
 
-def dense(layer: HierarchicalSoftmax) -> Answer:
+def dense(layer: HierarchicalSoftmax) -> TopK:
     """Return a top-k by all labels' log-probabilities and a partial sort."""
 
-    def answer(hidden: Any, k: int) -> tuple[Any, Any]:
+    def top_k(hidden: Any, k: int) -> tuple[Any, Any]:
         log_prob = layer.log_prob(hidden)
         best = np.argpartition(-log_prob, k - 1)[:, :k]
         order = np.argsort(-np.take_along_axis(log_prob, best, 1))
         best = np.take_along_axis(best, order, 1)
         return best, np.take_along_axis(log_prob, best, 1)
 
-    return answer
+    return top_k
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Output layers for torch, ours and others: forward, backward, step, memory, gradient error.
 
-Hidden vectors that want a gradient, Zipf-distributed targets, ids in the order of frequency, drawn
-weights, plain SGD for all. Each head is measured in a process of its own, forked from this one, on
-one thread: medians of CPU seconds (of wall time on a GPU), and the peak of its memory above what it
-was before the head was made. A head whose first step takes longer than ``--long`` seconds is
-measured by that step alone.
+Hidden vectors that need a gradient, Zipf-distributed targets, ids in the order of frequency, random
+weights, plain SGD for all. Each head is measured in its own process, forked from this one, on one
+thread: medians of CPU seconds (of wall time on a GPU), and its peak memory above that before the
+head was made. A head whose first step takes longer than ``--long`` seconds is measured by that step
+alone.
 
 - Linear: ``nn.Linear`` and ``cross_entropy``; left out where its logits have over 2^29 numbers,
   2^31 on a GPU;
@@ -13,7 +13,7 @@ measured by that step alone.
 - adaptive: ``nn.AdaptiveLogSoftmaxWithLoss``, cut at V / 50 and V / 5, div_value 4;
 - hierarchicalsoftmax: the package, on the class tree, up to 50,000 labels, where it is installed;
 - cut_cross_entropy (in bfloat16, likewise), liger: on a GPU, where they are installed;
-- huffman, gmm, classes: our `HierarchicalSoftmax`, sparse gradients; gmm is built from drawn
+- huffman, gmm, classes: our `HierarchicalSoftmax`, sparse gradients; gmm is built from random
   vectors, up to 128,000 labels; classes has sqrt(V) classes of equal mass by the root of counts;
 - sampled: our `SampledSoftmax`, 1,000 labels by their counts, sparse gradients.
 
@@ -39,17 +39,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import hstree
-from benchmarks import table
-from benchmarks.fresh import in_fork
-from benchmarks.layer import class_tree, zipf_vocabulary
-from benchmarks.torch_layer import LinearSoftmax, Loss
+from benchmarks import common
+from benchmarks.common import class_tree, in_fork, zipf_targets, zipf_vocabulary
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.interop.torch import HierarchicalSoftmax, SampledSoftmax
 
 
 def main() -> None:
-    parser = table.parser(__doc__)
+    parser = common.parser(__doc__)
     sizes = [32_000, 50_000, 128_000, 256_000, 1_000_000]
     parser.add_argument("--sizes", type=int, nargs="+", default=sizes)
     parser.add_argument("--heads", nargs="+", choices=HEADS, default=list(HEADS))
@@ -61,7 +59,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.sparse.check_sparse_tensor_invariants.disable()
-    table.report("torch_heads", rows(options), options.json)
+    common.report("torch_heads", rows(options), options.json)
 
 
 def rows(options: Any) -> Iterator[dict[str, Any]]:
@@ -79,11 +77,11 @@ def rows(options: Any) -> Iterator[dict[str, Any]]:
 def measure(name: str, vocabulary: Vocabulary, options: Any) -> dict[str, Any] | None:
     """Return the figures of a head, None where it is left out."""
     on_gpu = options.device != "cpu"
-    rng, counts = np.random.default_rng(0), vocabulary.counts
-    target = torch.from_numpy(rng.choice(len(counts), options.tokens, p=counts / counts.sum()))
-    hidden = torch.from_numpy(rng.standard_normal((options.tokens, options.dim), np.float32))
-    hidden, target = hidden.to(options.device).requires_grad_(), target.to(options.device)
-    tree = tree_of(name, vocabulary)
+    size = (options.tokens, options.dim)
+    drawn = np.random.default_rng(0).standard_normal(size, np.float32)
+    hidden = torch.from_numpy(drawn).to(options.device).requires_grad_()
+    target = torch.from_numpy(zipf_targets(vocabulary, options.tokens, seed=1)).to(options.device)
+    tree = build_tree(name, vocabulary)
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     before = peak_memory(on_gpu)
@@ -157,8 +155,8 @@ def gradient_error(head: nn.Module, hidden: Tensor, target: Tensor) -> float:
     return float((actual - expected).norm() / expected.norm())
 
 
-def tree_of(name: str, vocabulary: Vocabulary) -> hstree.Tree | None:
-    """Return the tree of a head, if it has one and it is built at this size."""
+def build_tree(name: str, vocabulary: Vocabulary) -> hstree.Tree | None:
+    """Return the tree of a head, None for heads without one or too large to build."""
     if name in ("classes", "hierarchicalsoftmax"):
         return class_tree(vocabulary)
     if name == "gmm" and len(vocabulary) <= 128_000:
@@ -166,6 +164,26 @@ def tree_of(name: str, vocabulary: Vocabulary) -> hstree.Tree | None:
         vectors = WordVectors(vocabulary.words, drawn)
         return hstree.build("gmm", vectors)
     return hstree.build("huffman", vocabulary) if name == "huffman" else None
+
+
+class LinearSoftmax(nn.Linear):
+    """The flat softmax as one writes it in torch."""
+
+    def forward(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the mean loss."""
+        return functional.cross_entropy(super().forward(hidden), target)
+
+
+class Loss(nn.Module):
+    """The loss of a layer that returns (output, loss)."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the mean loss."""
+        return self.layer(hidden, target).loss
 
 
 class ChunkedSoftmax(nn.Linear):
@@ -179,8 +197,8 @@ class ChunkedSoftmax(nn.Linear):
         )
 
 
-class Other(nn.Linear):
-    """The flat softmax by another function of hidden vectors, weight and targets."""
+class FunctionalSoftmax(nn.Linear):
+    """The flat softmax by another package's function of hidden vectors, weight and targets."""
 
     def __init__(self, dim: int, n_labels: int, loss: Callable[..., Tensor]) -> None:
         super().__init__(dim, n_labels, bias=False)
@@ -208,11 +226,11 @@ class SoftmaxNodes(nn.Module):
         leaf: list[Any] = [None] * tree.n_labels
         for n in range(tree.n_nodes):
             for child in tree.child[tree.child_start[n] : tree.child_start[n + 1]].tolist():
-                made = SoftmaxNode(str(child), parent=nodes[n])
+                node = SoftmaxNode(str(child), parent=nodes[n])
                 if child < 0:
-                    leaf[~child] = made
+                    leaf[~child] = node
                 else:
-                    nodes.append(made)
+                    nodes.append(node)
         nodes[0].set_indexes()
         self.number = torch.tensor([nodes[0].node_to_id[each] for each in leaf])
         self.layer = HierarchicalSoftmaxLinear(root=nodes[0], in_features=dim)
@@ -223,19 +241,20 @@ class SoftmaxNodes(nn.Module):
         return self.loss(self.layer(hidden), self.number[target])
 
 
-#: From vocabulary, tree and options, returns a head, None where it is left out.
+#: Returns a head of vocabulary, tree and options, None where it is left out.
 Make = Callable[[Vocabulary, Any, Any], "nn.Module | None"]
 
 
-def of_size(make: Callable[[int, int], nn.Module], most: int = 1 << 62) -> Make:
-    """Return what makes a head of d and V, up to so many logits."""
+def with_size(make: Callable[[int, int], nn.Module], limit: int = 1 << 62) -> Make:
+    """Return the maker of a head from d and V, up to a number of logits."""
 
-    def of(vocabulary: Vocabulary, _: Any, options: Any) -> nn.Module | None:
+    def make_head(vocabulary: Vocabulary, _: Any, options: Any) -> nn.Module | None:
         n_labels = len(vocabulary)
-        size = options.tokens * n_labels // (1 if options.device == "cpu" else 16)
-        return make(options.dim, n_labels) if size <= most else None
+        # a GPU takes up to four times as many logits
+        n_logits = options.tokens * n_labels // (1 if options.device == "cpu" else 4)
+        return make(options.dim, n_labels) if n_logits <= limit else None
 
-    return of
+    return make_head
 
 
 def adaptive(dim: int, n_labels: int) -> nn.Module:
@@ -270,16 +289,17 @@ def sampled(vocabulary: Vocabulary, _: Any, options: Any) -> nn.Module:
 
 
 def on_gpu_only(load: Callable[[], Callable[..., Tensor]]) -> Make:
-    """Return what makes a head of another package, where that and a GPU are there."""
+    """Return the maker of another package's head, None without a GPU or the package."""
 
-    def of(vocabulary: Vocabulary, _: Any, options: Any) -> nn.Module | None:
+    def make_head(vocabulary: Vocabulary, _: Any, options: Any) -> nn.Module | None:
+        if options.device == "cpu":
+            return None
         try:
-            loss = load() if options.device != "cpu" else None
+            return FunctionalSoftmax(options.dim, len(vocabulary), load())
         except ImportError:
             return None
-        return loss and Other(options.dim, len(vocabulary), loss)
 
-    return of
+    return make_head
 
 
 def linear_bfloat16() -> Callable[..., Tensor]:
@@ -304,8 +324,8 @@ def liger() -> Callable[..., Tensor]:
 
 
 HEADS: dict[str, Make] = {
-    "Linear": of_size(LinearSoftmax, 1 << 29),
-    "adaptive": of_size(adaptive),
+    "Linear": with_size(LinearSoftmax, 1 << 29),
+    "adaptive": with_size(adaptive),
     "hierarchicalsoftmax": softmax_nodes,
     "Linear, bfloat16": on_gpu_only(linear_bfloat16),
     "cut_cross_entropy": on_gpu_only(cut_cross_entropy),
@@ -316,7 +336,7 @@ HEADS: dict[str, Make] = {
     "sampled": sampled,
 }
 if hasattr(functional, "linear_cross_entropy"):
-    HEADS["linear_cross_entropy"] = of_size(ChunkedSoftmax)
+    HEADS["linear_cross_entropy"] = with_size(ChunkedSoftmax)
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ import torch
 from torch import Tensor, nn
 
 import hstree
-from benchmarks import table
-from benchmarks.compared import PARTS, write_spread
+from benchmarks import common
+from benchmarks.comparisons import write_spread
 from benchmarks.texts import add_ptb, ptb_splits
 from benchmarks.torch_heads import HEADS, now
 from hstree._files import hash_of, write_json
@@ -53,7 +53,7 @@ CHOSEN = ["Linear", "linear_cross_entropy", "adaptive", "sampled", "huffman", "g
 
 
 def main() -> None:
-    parser = table.parser(__doc__)
+    parser = common.parser(__doc__)
     parser.add_argument("--model", choices=BODIES, default="gru")
     parser.add_argument(
         "--heads", nargs="+", choices=HEADS, default=[h for h in CHOSEN if h in HEADS]
@@ -74,7 +74,7 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.sparse.check_sparse_tensor_invariants.disable()
     splits = read(options)
-    table.report("torch_perplexity", rows(splits, options), options.json)
+    common.report("torch_perplexity", rows(splits, options), options.json)
 
 
 def read(options: Namespace) -> Splits:
@@ -102,49 +102,54 @@ def rows(splits: Splits, options: Namespace) -> Iterator[dict[str, Any]]:
             "tree s": mean["tree s"],
             "tokens/s": mean["tokens/s"],
             "epochs": mean["epochs"],
-            **{part: write_spread(Spread.of([run[part] for run in runs])) for part in PARTS},
+            "valid": write_spread(Spread.of([run["valid"] for run in runs])),
+            "test": write_spread(Spread.of([run["test"] for run in runs])),
         }
 
 
 def run(splits: Splits, head: str, rate: float, seed: int, options: Namespace) -> dict[str, float]:
-    """Return the figures of a run, from its file where it is finished."""
-    text = [part.sha256 for part in splits], len(splits.train.vocabulary)
-    of_text = hash_of({"text": text, "read": [options.streams, options.scored]})[:8]
+    """Return the results of a run, from its file where it is finished."""
+    text = [split.sha256 for split in splits], len(splits.train.vocabulary)
+    text_hash = hash_of({"text": text, "read": [options.streams, options.scored]})[:8]
     name = f"{options.model}-{head}-{options.dim}-{options.seconds:g}-{rate:g}-{seed}.json"
-    file: Path = options.folder / options.device / f"{splits.train.name}-{of_text}" / name
+    file: Path = options.folder / options.device / f"{splits.train.name}-{text_hash}" / name
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(file, train(splits, head, rate, seed, options))
-    figures: dict[str, float] = json.loads(file.read_text())
-    return figures
+    results: dict[str, float] = json.loads(file.read_text())
+    return results
 
 
 def train(
     splits: Splits, name: str, rate: float, seed: int, options: Namespace
 ) -> dict[str, float]:
-    """Train a model for some seconds, building included; return its figures."""
-    words, on_gpu = splits.train.vocabulary, options.device != "cpu"
+    """Train a model for some seconds, building included; return its results."""
+    words = splits.train.vocabulary
+    on_gpu = options.device != "cpu"
     train = streams(splits.train, options.streams).to(options.device)
-    valid, test = (
-        streams(part, SCORED_STREAMS, options.scored).to(options.device) for part in splits[1:]
-    )
+    valid = streams(splits.valid, SCORED_STREAMS, options.scored).to(options.device)
+    test = streams(splits.test, SCORED_STREAMS, options.scored).to(options.device)
     began = now(on_gpu)
-    tree = tree_of(name, splits.train, seed)
+    tree = build_tree(name, splits.train, seed)
     built = now(on_gpu) - began
     if on_gpu:
         model = new_model(name, words, tree, seed, options)
         model(train[:, : LENGTH + 1], None)[0].backward()
     model = new_model(name, words, tree, seed, options)
-    by_rows = [*model.embedding.parameters(), *model.head.parameters()]
+    sparse = [*model.embedding.parameters(), *model.head.parameters()]
+    # {optimiser: its initial learning rate}
     optimisers = {
         torch.optim.Adam(model.body.parameters()): BODY_RATE,
-        torch.optim.Adagrad(by_rows): rate,
+        torch.optim.Adagrad(sparse): rate,
     }
     began = now(on_gpu) - built
-    state, tokens, at = None, 0, 0
+    state = None
+    tokens = 0
+    at = 0
     while (used := now(on_gpu) - began) < options.seconds:
         if at + LENGTH >= train.shape[1]:
-            state, at = None, 0
+            state = None
+            at = 0
         loss, state = model(train[:, at : at + LENGTH + 1], state)
         state = None if state is None else state.detach()
         model.zero_grad()
@@ -152,9 +157,15 @@ def train(
         for optimiser, start in optimisers.items():
             optimiser.param_groups[0]["lr"] = start * (1 - used / options.seconds)
             optimiser.step()
-        tokens, at = tokens + options.tokens, at + LENGTH
-    figures = {"tree s": built, "tokens/s": tokens / used, "epochs": tokens / train.numel()}
-    return figures | {"valid": perplexity(model, valid), "test": perplexity(model, test)}
+        tokens += options.tokens
+        at += LENGTH
+    return {
+        "tree s": built,
+        "tokens/s": tokens / used,
+        "epochs": tokens / train.numel(),
+        "valid": perplexity(model, valid),
+        "test": perplexity(model, test),
+    }
 
 
 def new_model(
@@ -175,7 +186,8 @@ def new_model(
 @torch.no_grad()
 def perplexity(model: nn.Module, tokens: Tensor) -> float:
     """Score all tokens of the streams but the first of each."""
-    total, state = 0.0, None
+    total = 0.0
+    state = None
     model.eval()
     for at in range(0, tokens.shape[1] - 1, LENGTH):
         part = tokens[:, at : at + LENGTH + 1]
@@ -191,7 +203,7 @@ def streams(corpus: Corpus, number: int, most: int | None = None) -> Tensor:
     return torch.from_numpy(ids[: len(ids) // number * number].reshape(number, -1))
 
 
-def tree_of(name: str, train: Corpus, seed: int) -> hstree.Tree | None:
+def build_tree(name: str, train: Corpus, seed: int) -> hstree.Tree | None:
     """Build the tree of a head from the text; gmm's from vectors of two epochs of CBOW."""
     if name == "gmm":
         model = hstree.CBOW(hstree.build("huffman", train), epochs=2, random_state=seed)

@@ -30,13 +30,13 @@ import torch
 from torch import Tensor, distributed, nn
 
 import hstree
-from benchmarks import table
-from benchmarks.layer import zipf_vocabulary
+from benchmarks import common
+from benchmarks.common import zipf_targets, zipf_vocabulary
 from hstree.interop.torch import ShardedHierarchicalSoftmax
 
 
 def main() -> None:
-    parser = table.parser(__doc__)
+    parser = common.parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000])
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--dim", type=int, default=256)
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--layers", nargs="+", choices=LAYERS, default=list(LAYERS))
     options = parser.parse_args()
-    table.report("torch_sharded", compare(options), options.json)
+    common.report("torch_sharded", compare(options), options.json)
 
 
 def compare(options: Any) -> Iterator[dict[str, Any]]:
@@ -60,7 +60,7 @@ def compare(options: Any) -> Iterator[dict[str, Any]]:
 def measure(rank: int, name: str, n_labels: int, options: Any, folder: Path) -> None:
     """Take steps in one process of a group; the first writes a row of the table."""
     n, d, size = options.processes, options.dim, options.batch_size
-    device = next(each for _, each in socket.if_nameindex() if each.startswith("lo"))
+    device = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
     os.environ["GLOO_SOCKET_IFNAME"] = device
     torch.set_num_threads(1)
     torch.sparse.check_sparse_tensor_invariants.disable()
@@ -68,10 +68,9 @@ def measure(rank: int, name: str, n_labels: int, options: Any, folder: Path) -> 
         "gloo", f"file://{folder}/store", timedelta(minutes=5), rank=rank, world_size=n
     )
     layer = LAYERS[name](n_labels, d)
-    counts = zipf_vocabulary(n_labels).counts
-    rng = np.random.default_rng(rank)
-    target = torch.from_numpy(rng.choice(n_labels, size, p=counts / counts.sum()))
-    hidden = torch.from_numpy(rng.standard_normal((size, d), np.float32)).requires_grad_()
+    target = torch.from_numpy(zipf_targets(zipf_vocabulary(n_labels), size, seed=rank))
+    drawn = np.random.default_rng(rank).standard_normal((size, d), np.float32)
+    hidden = torch.from_numpy(drawn).requires_grad_()
     seconds, sent = [], []
     for _ in range(options.rounds + 1):
         distributed.barrier()
@@ -128,8 +127,8 @@ class Vocabulary(nn.Linear):
         """Return the mean loss of this process's items, in the second place as a tree's layer."""
         everything = _gathered(hidden)
         logits = everything @ self.weight.T + self.bias
-        of_items: Callable[..., Tensor] = _Parallel.apply
-        nll = of_items(logits, _gathered(target) - self.first)
+        cross_entropy: Callable[..., Tensor] = _Parallel.apply
+        nll = cross_entropy(logits, _gathered(target) - self.first)
         start = distributed.get_rank() * len(target)
         return None, nll[start : start + len(target)].mean()
 

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 
 import hstree
-from benchmarks import table
-from benchmarks.layer import class_tree, take_turns, zipf_vocabulary
+from benchmarks import common
+from benchmarks.common import class_tree, take_turns, zipf_vocabulary
 from benchmarks.torch_heads import now
 from hstree.interop.torch import HierarchicalSoftmax
 
@@ -29,7 +29,7 @@ Answer = Callable[[Tensor], Tensor]
 
 
 def main() -> None:
-    parser = table.parser(__doc__)
+    parser = common.parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--contexts", type=int, nargs="+", default=[1, 256])
     parser.add_argument("--spread", type=float, nargs="+", default=[0.05, 0.3])
@@ -40,43 +40,46 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    table.report("torch_topk", rows(options), options.json)
+    common.report("torch_topk", rows(options), options.json)
 
 
 @torch.no_grad()
 def rows(options: Any) -> Iterator[dict[str, Any]]:
     """Measure all layers at each size, spread and number of contexts."""
     for n_labels in options.sizes:
-        layers = {name: layer.to(options.device) for name, layer in made(n_labels, options.dim)}
+        layers = dict(make_layers(n_labels, options))
         for spread in options.spread:
             for layer in layers.values():
                 layer.weight.normal_(0, spread)
             for n in options.contexts:
                 hidden = torch.randn(n, options.dim, device=options.device)
-                yield from measured(layers, hidden, options, spread)
+                yield from measure(layers, hidden, options, spread)
 
 
-def made(n_labels: int, dim: int) -> Iterator[tuple[str, Any]]:
-    """Make the layers."""
+def make_layers(n_labels: int, options: Any) -> Iterator[tuple[str, nn.Module]]:
+    """Make the layers, each with its name."""
     vocabulary = zipf_vocabulary(n_labels)
-    yield "Linear", nn.Linear(dim, n_labels)
-    yield "huffman", HierarchicalSoftmax(hstree.build("huffman", vocabulary), dim)
-    yield "classes", HierarchicalSoftmax(class_tree(vocabulary), dim)
+    huffman = hstree.build("huffman", vocabulary)
+    yield "Linear", nn.Linear(options.dim, n_labels).to(options.device)
+    yield "huffman", HierarchicalSoftmax(huffman, options.dim).to(options.device)
+    yield "classes", HierarchicalSoftmax(class_tree(vocabulary), options.dim).to(options.device)
 
 
-def measured(
+def measure(
     layers: dict[str, Any], hidden: Tensor, options: Any, spread: float
 ) -> Iterator[dict[str, Any]]:
-    """Time all layers on the same hidden vectors; see that both ways of each tree agree."""
+    """Time all layers on the same hidden vectors, and compare both answers of each tree."""
     answers: dict[str, Answer] = {"Linear": lambda h: layers["Linear"](h).topk(options.k).values}
     for name in ("huffman", "classes"):
-        answers[name] = partial(searched, layers[name], k=options.k)
-        answers[f"{name}, all labels"] = partial(of_all, layers[name], k=options.k)
+        answers[name] = partial(search, layers[name], k=options.k)
+        answers[f"{name}, all labels"] = partial(score_all, layers[name], k=options.k)
     steps = {name: partial(answer, hidden) for name, answer in answers.items()}
     agree = "yes"
     for name in ("huffman", "classes"):
-        both = answers[name](hidden), answers[f"{name}, all labels"](hidden)
-        agree = agree if torch.allclose(*both, rtol=1e-4, atol=1e-4) else f"NO: {name}"
+        by_search = answers[name](hidden)
+        by_scores = answers[f"{name}, all labels"](hidden)
+        if not torch.allclose(by_search, by_scores, rtol=1e-4, atol=1e-4):
+            agree = f"NO: {name}"
     seconds = take_turns(steps, options.rounds, partial(now, options.device != "cpu"))
     linear = statistics.median(seconds["Linear"])
     for name, taken in seconds.items():
@@ -91,13 +94,13 @@ def measured(
         }
 
 
-def searched(layer: HierarchicalSoftmax, hidden: Tensor, k: int) -> Tensor:
-    """Return the log-probabilities of the most probable labels, as the layer finds them."""
+def search(layer: HierarchicalSoftmax, hidden: Tensor, k: int) -> Tensor:
+    """Return the log-probabilities of the most probable labels by the layer's own search."""
     return layer.top_k(hidden, k).log_prob
 
 
-def of_all(layer: HierarchicalSoftmax, hidden: Tensor, k: int) -> Tensor:
-    """Return the log-probabilities of the most probable labels of all."""
+def score_all(layer: HierarchicalSoftmax, hidden: Tensor, k: int) -> Tensor:
+    """Return the same from the log-probabilities of all labels."""
     return layer.log_prob(hidden).topk(k).values
 
 

@@ -1,14 +1,14 @@
-"""Rows tuned over one grid: weight decay and dropout of each, chosen on validation.
+"""Candidates tuned over one grid: weight decay and dropout of each, chosen on validation.
 
-Every row has as many trials as every other, the flat softmax among them: the same pairs of a weight
-decay, times the number of training tokens, and a dropout, one random state each. The pair of the
-lowest validation perplexity is then trained from further random states. Test perplexities are those
-of one model, of two that predict together (of each two random states), and of one and two mixed
-with a Kneser-Ney model of order 5. Ratios are to the first row, and of rows with n-gram features to
-`flat + ngrams`, where it is among them. Every training is a process; finished ones are kept in the
-folder, so that a repeated command continues.
+Every candidate has as many trials as every other, the flat softmax among them: the same pairs of a
+weight decay, times the number of training tokens, and a dropout, with one random seed each. The
+pair of the lowest validation perplexity is then trained with further random seeds. Test
+perplexities are those of one model, of two that predict together (of each two random seeds), and of
+one and two mixed with a Kneser-Ney model of order 5. Ratios are to the first candidate, and for
+candidates with n-gram features to `flat + ngrams`, where it is among them. Every training is a
+process. Finished ones are kept in the folder, so that a repeated command continues.
 
-    python -m benchmarks.tuned [--corpus brown] [--rows ROW ...] [--pairs 14,0.35 ...] [--json FILE]
+    python -m benchmarks.tuned [--corpus brown] [--candidates CANDIDATE ...] [--pairs 14,0.35 ...]
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import hstree
-from benchmarks import table
-from benchmarks.compared import parser, write_spread
-from benchmarks.frontier import interval
-from benchmarks.texts import TEXTS, add_ptb
+from benchmarks import common
+from benchmarks.comparisons import write_ratio, write_spread
+from benchmarks.texts import TEXTS, add_texts
 from hstree import progress
 from hstree._arrays import Float64
 from hstree.data.splits import Splits
@@ -38,7 +37,7 @@ from hstree.experiments.results import CandidateResult, Spread
 from hstree.experiments.significance import paired_ratio
 from hstree.models.lbl import TEXT_DECAY
 
-ROWS = (
+CANDIDATES = (
     "flat",
     "flat + ngrams",
     "huffman",
@@ -59,25 +58,28 @@ DEFAULT = (TEXT_DECAY, 0.35)
 
 
 class Job(NamedTuple):
-    """A training: row, weight decay times tokens, dropout and random state."""
+    """A training: candidate, weight decay times tokens, dropout and random seed."""
 
-    row: str
+    candidate: str
     decay: float
     dropout: float
     seed: int
 
 
 class Scores(NamedTuple):
-    """Negative log-likelihoods of each token of a split, by random state."""
+    """Negative log-likelihoods of each token of a split, by random seed."""
 
     valid: list[Float64]
     test: list[Float64]
 
 
 def main() -> None:
-    command = parser(__doc__, ROWS, "runs/tuned", seeds=3, epochs=40)
-    add_ptb(command)
-    command.add_argument("--corpus", choices=TEXTS, default="ptb")
+    command = common.parser(__doc__)
+    add_texts(command)
+    command.add_argument("--candidates", nargs="+", default=CANDIDATES, metavar="CANDIDATE")
+    command.add_argument("--folder", type=Path, default=Path("runs/tuned"))
+    command.add_argument("--seeds", type=int, default=3, help="number of random seeds")
+    command.add_argument("--epochs", type=int, default=40)
     command.add_argument("--lines", type=int, help="number of first lines to train on")
     command.add_argument(
         "--pairs",
@@ -88,71 +90,85 @@ def main() -> None:
     )
     command.add_argument("--workers", type=int, default=1, help="number of processes")
     options = command.parse_args()
-    read(options.corpus, options.ptb, options.lines)  # a missing text ends it here
-    table.report("tuned", tuned(options), options.json)
+    read(options.corpus, options.ptb, options.lines)  # fails here where a text is missing
+    common.report("tuned", tuned(options), options.json)
 
 
 def tuned(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Try every pair for all rows, then train each row's best from all random states."""
-    rows = [str(Candidate.parse(row)) for row in options.rows]
+    """Try every pair for all candidates, then train each one's best with all random seeds."""
+    candidates = [str(Candidate.parse(candidate)) for candidate in options.candidates]
     pairs = dict.fromkeys([*options.pairs, DEFAULT])
-    grid = [Job(row, *pair, seed=0) for row in rows for pair in pairs]
-    of_ngrams = Job(NGRAMS, *DEFAULT, seed=0)
-    results = dict(zip([*grid, of_ngrams], trained([*grid, of_ngrams], options), strict=True))
+    grid = [Job(candidate, *pair, seed=0) for candidate in candidates for pair in pairs]
+    ngram_job = Job(NGRAMS, *DEFAULT, seed=0)
+    trials = [*grid, ngram_job]
+    results = dict(zip(trials, train_all(trials, options), strict=True))
     valid = {job: results[job].perplexity["valid"].mean or np.inf for job in grid}
-    best = {}
-    for row in rows:
-        best[row] = min((job for job in grid if job.row == row), key=valid.__getitem__)
-    seeds = range(options.seeds)
-    chosen = {row: [job._replace(seed=seed) for seed in seeds] for row, job in best.items()}
-    trained([job for jobs in chosen.values() for job in jobs], options)
+    best = {
+        candidate: min((job for job in grid if job.candidate == candidate), key=valid.__getitem__)
+        for candidate in candidates
+    }
+    chosen = {
+        candidate: [job._replace(seed=seed) for seed in range(options.seeds)]
+        for candidate, job in best.items()
+    }
+    train_all([job for jobs in chosen.values() for job in jobs], options)
 
-    ngrams = scores(options, [of_ngrams])
-    all_figures = {row: figures(scores(options, jobs), ngrams) for row, jobs in chosen.items()}
-    for row, job in best.items():
-        like = "flat + ngrams" if "+ ngrams" in row and "flat + ngrams" in best else rows[0]
-        default = scores(options, [Job(row, *DEFAULT, seed=0)]).test
-        of_like = scores(options, [Job(like, *DEFAULT, seed=0)]).test
-        columns = {
-            "row": row,
+    ngrams = read_scores(options, [ngram_job])
+    # {candidate: {column: nll of test tokens, by random seed}}
+    columns = {
+        candidate: mixtures(read_scores(options, jobs), ngrams)
+        for candidate, jobs in chosen.items()
+    }
+    for candidate, job in best.items():
+        has_features = "+ ngrams" in candidate and "flat + ngrams" in best
+        baseline = "flat + ngrams" if has_features else candidates[0]
+        default = read_scores(options, [Job(candidate, *DEFAULT, seed=0)]).test
+        baseline_default = read_scores(options, [Job(baseline, *DEFAULT, seed=0)]).test
+        row = {
+            "candidate": candidate,
             "decay": f"{job.decay:g} / tokens",
             "dropout": f"{job.dropout:g}",
             "valid": f"{valid[job]:.1f}",
             "test, defaults": perplexity(default),
-            "ratio, defaults": ratio(default, of_like),
-            "like": like,
+            "ratio, defaults": ratio(default, baseline_default),
+            "like": baseline,
         }
-        for name, nlls in all_figures[row].items():
-            columns[name] = perplexity(nlls)
-            columns[f"{name}, ratio"] = ratio(nlls, all_figures[like][name])
-        yield columns
+        for name, nlls in columns[candidate].items():
+            row[name] = perplexity(nlls)
+            row[f"{name}, ratio"] = ratio(nlls, columns[baseline][name])
+        yield row
 
 
-def figures(scores: Scores, ngrams: Scores) -> dict[str, list[Float64]]:
+def mixtures(scores: Scores, ngrams: Scores) -> dict[str, list[Float64]]:
     """Return the nll of test tokens of one model and of two, alone and mixed with n-grams."""
-    two = Scores(*([mixed_nll(0.5, *pair) for pair in combinations(part, 2)] for part in scores))
-    some = {"test": scores, "two models": two}
-    all_nlls: dict[str, list[Float64]] = {}
-    for name, (valid, test) in some.items():
+    two = Scores(
+        [mixed_nll(0.5, *pair) for pair in combinations(scores.valid, 2)],
+        [mixed_nll(0.5, *pair) for pair in combinations(scores.test, 2)],
+    )
+    columns: dict[str, list[Float64]] = {}
+    for name, (valid, test) in {"test": scores, "two models": two}.items():
         if test:
             weights = [best_weight(nll, ngrams.valid[0]) for nll in valid]
-            mixed = [mixed_nll(*pair, ngrams.test[0]) for pair in zip(weights, test, strict=True)]
-            all_nlls |= {name: test, f"{name} and {NGRAMS}": mixed}
-    return all_nlls
+            columns[name] = test
+            columns[f"{name} and {NGRAMS}"] = [
+                mixed_nll(weight, nll, ngrams.test[0])
+                for weight, nll in zip(weights, test, strict=True)
+            ]
+    return columns
 
 
 def ratio(nlls: list[Float64], others: list[Float64]) -> str | None:
     """Write the ratio of two perplexities with its interval."""
-    return interval(paired_ratio(nlls, others))
+    return write_ratio(paired_ratio(nlls, others))
 
 
 def perplexity(nlls: list[Float64]) -> str:
-    """Write the perplexity over random states."""
+    """Write the perplexity over random seeds."""
     return write_spread(Spread.of([float(np.exp(nll.mean())) for nll in nlls]))
 
 
-def trained(jobs: list[Job], options: argparse.Namespace) -> list[CandidateResult]:
-    """Do jobs, with several workers each in a process of its own."""
+def train_all(jobs: list[Job], options: argparse.Namespace) -> list[CandidateResult]:
+    """Run jobs, with several workers each in its own process."""
     if options.workers == 1:
         progress.enable()
         return [train(job, options) for job in jobs]
@@ -161,11 +177,11 @@ def trained(jobs: list[Job], options: argparse.Namespace) -> list[CandidateResul
 
 
 def train(job: Job, options: argparse.Namespace) -> CandidateResult:
-    """Train a row with a pair from one random state; a finished training is read."""
+    """Train a candidate with a pair and a random seed, or read the finished training."""
     splits = read(options.corpus, options.ptb, options.lines)
     comparison = hstree.compare(
         splits,
-        [job.row],
+        [job.candidate],
         folder(job, options),
         stop=hstree.Epochs(options.epochs),
         speed_rounds=0,
@@ -176,19 +192,19 @@ def train(job: Job, options: argparse.Namespace) -> CandidateResult:
     return comparison.candidates[0]
 
 
-def scores(options: argparse.Namespace, jobs: list[Job]) -> Scores:
+def read_scores(options: argparse.Namespace, jobs: list[Job]) -> Scores:
     """Read the scores of finished trainings."""
-    runs = [folder(job, options) / "runs" / Candidate.parse(job.row).folder for job in jobs]
-    parts = (
-        [np.load(file) for run in runs for file in sorted(run.rglob(f"{part}_nll.npy"))]
-        for part in Scores._fields
-    )
-    return Scores(*parts)
+    scores = Scores([], [])
+    for job in jobs:
+        run = folder(job, options) / "runs" / Candidate.parse(job.candidate).folder
+        scores.valid.extend(np.load(file) for file in sorted(run.rglob("valid_nll.npy")))
+        scores.test.extend(np.load(file) for file in sorted(run.rglob("test_nll.npy")))
+    return scores
 
 
 def folder(job: Job, options: argparse.Namespace) -> Path:
-    """Return where a training is kept."""
-    name = re.sub(r"[^\w.=]+", "-", job.row)
+    """Return the folder of a training."""
+    name = re.sub(r"[^\w.=]+", "-", job.candidate)
     pair = f"decay-{job.decay:g}-dropout-{job.dropout:g}"
     return Path(options.folder, options.corpus, name, f"{pair}-seed-{job.seed}")
 

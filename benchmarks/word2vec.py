@@ -28,7 +28,7 @@ from itertools import pairwise
 from typing import Any
 
 import hstree
-from benchmarks import table
+from benchmarks import common
 from hstree._parallel import n_threads
 from hstree.data.windows import SymmetricWindows
 from hstree.interop.gensim import layer_of
@@ -42,7 +42,7 @@ Contestant = Callable[[int], tuple[float, float]]
 
 
 def main() -> None:
-    parser = table.parser(__doc__)
+    parser = common.parser(__doc__)
     parser.add_argument("train")
     parser.add_argument("test")
     parser.add_argument("--models", nargs="+", default=["cbow", "skipgram"])
@@ -67,7 +67,7 @@ def main() -> None:
         for sample in options.sample
         for row in compare(model, sample, train, test, options)
     )
-    table.report("word2vec", rows, options.json)
+    common.report("word2vec", rows, options.json)
 
 
 def compare(

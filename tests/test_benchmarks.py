@@ -12,12 +12,11 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from benchmarks.fast import MEASURED, ROWS, training
-from benchmarks.layer import take_turns, timed
+from benchmarks.common import take_turns
+from benchmarks.fast import CANDIDATES, training
+from benchmarks.texts import TEXTS
 from hstree import LanguageModel, build
 from hstree.data.splits import Splits
-from hstree.data.vocabulary import Vocabulary
-from hstree.layers.registry import LAYERS
 from hstree.ngrams.kneser_ney import KneserNey
 from tests import needs
 from tests.texts import corpus_of, markov_lines, write_lines
@@ -46,14 +45,6 @@ DRAWN = {
     "topk": (
         "--labels 300 --dim 4 --contexts 2 --spread 1",
         {"huffman", "random x 2", "random x 4", "flat"},
-    ),
-    "class_search": (
-        "--classes 1000 --words 200 --train 2000 --samples 60 --epochs 1 --builders huffman",
-        {"predict", "top_k(5)"},
-    ),
-    "torch_layer": (
-        "--sizes 200 --dim 4 --batch-size 8 --rounds 1 --optimiser adagrad",
-        {"Linear", "adaptive", "huffman", "huffman, dense"},
     ),
     "torch_heads": (
         "--sizes 200 --dim 4 --tokens 8 --rounds 1",
@@ -85,64 +76,36 @@ def test_what_is_drawn_is_measured(name, monkeypatch, capsys, tmp_path):
         assert float(row.get("gradient error", 0)) < 1e-5
 
 
-def test_approximations_measures_every_layer(monkeypatch, capsys, tmp_path):
-    def one_step_each(steps, rounds):
-        return {name: [timed(step, 1)] for name, step in steps.items()}
-
-    sizes = ("--sizes", 300, "--dim", 4, "--batch-size", 64, "--rounds", 1)
-    monkeypatch.setattr("benchmarks.approximations.TOKENS", 2_000)
-    monkeypatch.setattr("benchmarks.approximations.take_turns", one_step_each)
-    rows = run("approximations", monkeypatch, capsys, tmp_path, *sizes)
-    layers = {name for name, kind in LAYERS.all().items() if kind.takes is Vocabulary}
-    assert {row["layer"] for row in rows} == {"huffman", *layers}
-    flat = next(row for row in rows if row["layer"] == "flat")
-    for task in ("training", "one word", "all words", "top 10"):
-        assert all(row[f"{task}, ms"] > 0 for row in rows)
-        assert flat[f"{task}, times flat"] == 1
-    assert flat["parameters, % of flat"] == 100
-
-
 def test_fast_trains_in_batches(tmp_path):
     corpus = corpus_of(tmp_path, markov_lines(5_000, 0)[0])
-    once = training({"huffman": build("huffman", corpus)}, corpus, 1, "lbl")["lbl, huffman"]
+    once = training({"huffman": build("huffman", corpus)}, corpus, 1)["lbl, huffman"]
     assert once() == LanguageModel.batch_size
 
 
-def test_fast_measures_both_kernels(monkeypatch, capsys, tmp_path):
+def test_fast_measures_numpy_and_compiled_functions(monkeypatch, capsys, tmp_path):
     lines = [" ".join(f"w{(7 * i + 3 * j) % 50}" for j in range(20)) for i in range(60)]
     corpus = write_lines(tmp_path / "text.txt", lines)
     sizes = ("--tokens", 300, "--rounds", 1, "--sizes", 400, "--words", 50, "--classes", 5)
-    for name, size in (("COPIED", 1 << 10), ("MULTIPLIED", 1 << 5), ("SAMPLES", 2_000)):
-        monkeypatch.setattr(f"benchmarks.fast.{name}", size)
-    everything = (*sizes, "--text", corpus, "--memory")
-    rows = run("fast", monkeypatch, capsys, tmp_path, corpus, *everything)
-    rows, peaks = rows[: -len(MEASURED)], rows[-len(MEASURED) :]
-    assert all(row["work"].startswith("peak memory, ") and row["ratio"] > 0 for row in peaks)
+    monkeypatch.setattr("benchmarks.fast.SAMPLES", 2_000)
+    rows = run("fast", monkeypatch, capsys, tmp_path, corpus, *sizes)
     assert {row["work"] for row in rows} == {
-        *(f"{work}, {tree}" for work in ("lbl", "scoring") for tree in ROWS),
-        "cbow, huffman",
-        "skipgram, huffman",
+        *(f"{work}, {candidate}" for work in ("lbl", "scoring") for candidate in CANDIDATES),
         "layer alone, huffman, 400 labels",
-        "building, gmm, 50 vectors",
+        "search, huffman, 400 labels",
+        "building, kmeans, 50 vectors",
         "building, classes by exchange, 5 classes",
-        "fitting, Kneser-Ney, order 5",
         "fitting, classifier by Adagrad, 2,000 classes",
-        "reading text",
     }
-    beside = ("--only", "cbow", "--busy", 1)
-    (only,) = run("fast", monkeypatch, capsys, tmp_path, corpus, *sizes, *beside)
-    assert only["work"] == "cbow, huffman"
-    # What a token costs at least.
-    limited = ("lbl", "cbow", "skipgram", "scoring", "layer alone")
-    assert all(row["bytes/token"] > 0 for row in rows if row["work"].split(",")[0] in limited)
-    assert all(row["lowest"] <= row["ratio"] <= row["highest"] for row in rows)
+    assert all(0 < row["lowest"] <= row["ratio"] <= row["highest"] for row in rows)
+    (only,) = run("fast", monkeypatch, capsys, tmp_path, corpus, *sizes, "--only", "search")
+    assert only["work"] == "search, huffman, 400 labels"
 
 
 @pytest.fixture
 def short_turns(monkeypatch):
     monkeypatch.setattr("hstree.experiments.speed.TURN", 0.01)
     monkeypatch.setattr(
-        "benchmarks.compared.take_turns", lambda steps, rounds: take_turns(steps, 1)
+        "benchmarks.comparisons.take_turns", lambda steps, rounds: take_turns(steps, 1)
     )
 
 
@@ -153,21 +116,17 @@ def ptb(folder):
     return folder
 
 
-#: Benchmarks on texts: their options, a column, and what it lists.
-OF_TEXTS = {
-    "training": (
-        "ptb.train.txt --rounds 1 --batch-sizes 4096",
-        "tree",
-        ["huffman", "balanced", "random", "flat"],
-    ),
-    "goodman": (
-        "--ptb . --folder runs --epochs 1 --rows random 'classes cluster_by=vectors' flat",
-        "tree",
+#: Benchmarks on texts: their options, a column, and its values.
+ON_TEXTS = {
+    "comparisons goodman": (
+        "--ptb . --folder runs --epochs 1 --candidates random 'classes cluster_by=vectors' flat",
+        "candidate",
         ["random", "classes cluster_by=vectors", "flat"],
     ),
-    "frontier": (
-        "--ptb . --folder runs --epochs 1 --rows flat 'classes + ngrams' '2 x classes + ngrams'",
-        "tree",
+    "comparisons frontier": (
+        "--ptb . --folder runs --epochs 1"
+        " --candidates flat 'classes + ngrams' '2 x classes + ngrams'",
+        "candidate",
         ["flat", "classes + ngrams", "2 x classes + ngrams"],
     ),
     "scale": ("--tokens 5000 --folder texts", "tokens", [5000]),
@@ -175,31 +134,30 @@ OF_TEXTS = {
 
 
 @pytest.mark.usefixtures("short_turns")
-@pytest.mark.parametrize("name", OF_TEXTS)
-def test_every_row_of_a_text_is_measured(name, monkeypatch, capsys, tmp_path):
+@pytest.mark.parametrize("command", ON_TEXTS)
+def test_every_candidate_is_measured(command, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(ptb(tmp_path))
-    options, column, expected = OF_TEXTS[name]
-    rows = run(name, monkeypatch, capsys, tmp_path, *shlex.split(options))
+    options, column, expected = ON_TEXTS[command]
+    name, *table = command.split()
+    rows = run(name, monkeypatch, capsys, tmp_path, *table, *shlex.split(options))
     assert [row[column] for row in rows] == expected
-    assert all(figure > 0 for row in rows for figure in row.values() if isinstance(figure, float))
+    assert all(value > 0 for row in rows for value in row.values() if isinstance(value, float))
 
 
 @pytest.mark.usefixtures("short_turns")
-def test_mnih_hinton_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
+def test_a_repeated_comparison_trains_nothing(monkeypatch, capsys, tmp_path):
     few = ("--ptb", ptb(tmp_path), "--folder", tmp_path / "runs", "--epochs", 1, "--seeds", 2)
-    rows = ("--rows", "random", "gmm epsilon=0.4 trees=2", "flat")
-    first = run("mnih_hinton", monkeypatch, capsys, tmp_path, *few, *rows)
-    assert [row["tree"] for row in first] == ["random", "gmm epsilon=0.4 trees=2", "flat"]
+    command = ("mnih_hinton", *few, "--candidates", "random", "gmm epsilon=0.4 trees=2", "flat")
+    first = run("comparisons", monkeypatch, capsys, tmp_path, *command)
     assert all("±" in row["test"] and row["n"] == 2 for row in first)
-    # One epoch of one at the most.
-    assert {row["epochs"] for row in first} == {"1*"}
+    assert {row["epochs"] for row in first} == {"1*"}  # one epoch is the limit
     random, mixture, flat = first
     assert random["parameters"] < mixture["parameters"]
     assert mixture["s from text"] > random["s from text"]
     ratio = flat["s from text"] / mixture["s from text"]
     assert mixture["from text, times flat"] == pytest.approx(ratio)
     monkeypatch.setattr(LanguageModel, "fit", lambda *_, **options: pytest.fail("trained again"))
-    again = run("mnih_hinton", monkeypatch, capsys, tmp_path, *few, *rows)
+    again = run("comparisons", monkeypatch, capsys, tmp_path, *command)
     assert [row["test"] for row in again] == [row["test"] for row in first]
 
 
@@ -225,11 +183,12 @@ def test_grow_goes_on_with_old_rows(monkeypatch, capsys, tmp_path):
 
 def test_tuned_chooses_each_pair_on_validation(monkeypatch, capsys, tmp_path):
     few = ("--ptb", ptb(tmp_path), "--folder", tmp_path / "runs", "--epochs", 1, "--seeds", 2)
-    asked = ("--pairs", "14,0.2", "56,0.2", "--rows", "huffman", "flat", "huffman + ngrams")
+    asked = ("--pairs", "14,0.2", "56,0.2", "--candidates")
+    asked += ("huffman", "flat", "huffman + ngrams")
     rows = run("tuned", monkeypatch, capsys, tmp_path, *few, *asked)
     assert [row["like"] for row in rows] == ["huffman"] * 3
     for row in rows:
-        folder = tmp_path / "runs" / "ptb" / row["row"].replace(" + ", "-")
+        folder = tmp_path / "runs" / "ptb" / row["candidate"].replace(" + ", "-")
         trials = {
             (figures["options"]["dropout"], figures["perplexity"]["valid"])
             for file in folder.glob("*-seed-0/runs/*/seed-0/result.json")
@@ -247,29 +206,20 @@ def test_tuned_chooses_each_pair_on_validation(monkeypatch, capsys, tmp_path):
     assert rows[0]["test, ratio"] == "1.000 [1.000, 1.000]"
 
 
-def test_morin_bengio_ends_with_a_trigram(monkeypatch, capsys, tmp_path):
+def test_n_gram_models_are_candidates(monkeypatch, capsys, tmp_path):
     texts = [corpus_of(tmp_path, markov_lines(2_000, i)[0], name=f"{i}.txt") for i in range(3)]
     words = texts[0].vocabulary
     splits = Splits(*(text.with_vocabulary(words) for text in texts))
-    monkeypatch.setattr("benchmarks.morin_bengio.brown_splits", lambda: splits)
+    monkeypatch.setitem(TEXTS, "brown", lambda _: splits)
     few = ("--folder", tmp_path / "runs", "--epochs", 1)
-    few += ("--rows", "wordnet binarise=none", "flat", "kn3")
-    *trees, trigram = run("morin_bengio", monkeypatch, capsys, tmp_path, *few)
-    assert [row["tree"] for row in trees] == ["wordnet binarise=none", "flat"]
-    assert trigram["tree"] == "kn3"
+    few += ("--candidates", "wordnet binarise=none", "flat", "kn3")
+    *trees, trigram = run("comparisons", monkeypatch, capsys, tmp_path, "morin_bengio", *few)
+    assert [row["candidate"] for row in trees] == ["wordnet binarise=none", "flat"]
     model = KneserNey(order=3).fit(splits.train)
+    assert trigram["candidate"] == "kn3"
     assert trigram["valid"] == f"{model.perplexity(splits.valid):.1f}"
     assert trigram["test"] == f"{model.perplexity(splits.test):.1f}"
-    assert trigram["above flat"].endswith("%")
-
-
-def test_kneser_ney_measures_both_context_rules(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("benchmarks.kneser_ney.DISCOUNTS", ("modified",))
-    few = ("--ptb", ptb(tmp_path), "--orders", 2)
-    line, running = run("kneser_ney", monkeypatch, capsys, tmp_path, *few)
-    assert (line["contexts"], running["contexts"]) == ("line", "running")
-    assert line["test"] == running["test"]  # one word of context never reaches over a line end
-    assert line["fit s"] > 0
+    assert trigram["ratio to flat"]
 
 
 def test_word2vec(monkeypatch, capsys, tmp_path):
@@ -366,11 +316,3 @@ def test_a_model_that_takes_too_long_has_no_figures(monkeypatch, capsys, tmp_pat
     (row,) = run("classifiers", monkeypatch, capsys, tmp_path, *few)
     assert row["C"] == "failed, or over 0 s"
     assert "P@1" not in row
-
-
-def test_context_words(monkeypatch, capsys, tmp_path):
-    few = ("--ptb", ptb(tmp_path), "--samples", 500, "--epochs", 1)
-    rows = run("context_words", monkeypatch, capsys, tmp_path, *few)
-    assert len(rows) == 7
-    assert all(row["fit s"] > 0 for row in rows)
-    assert all(0 < row["log-loss"] < 3 for row in rows[:-1])

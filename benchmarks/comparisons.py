@@ -1,0 +1,262 @@
+"""Comparisons of output layers on a text: the tables of three papers, and others of docs/results/.
+
+Every candidate is trained under the same regime, and every finished job is kept in the folder, so
+that a repeated command continues. Perplexities are means over random seeds, with the sample
+standard deviation. Speeds are measured at the end, all candidates in turns in one process.
+Candidates are written as for ``hstree compare``.
+
+frontier      README's table: perplexity and seconds from the text, until validation stops.
+mnih_hinton   Mnih & Hinton (2008): trees learned from vectors, on the Penn Treebank.
+goodman       Goodman (2001): class trees, on the Penn Treebank, with speeds of the layer alone.
+morin_bengio  Morin & Bengio (2005): is-a trees, on Brown's corpus, likewise.
+
+    python -m benchmarks.comparisons frontier [--corpus brown] [--candidates CANDIDATE ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import hstree
+from benchmarks import common
+from benchmarks.common import Step, take_turns, tree_step
+from benchmarks.texts import TEXTS, add_texts
+from hstree import progress
+from hstree.data.splits import Splits
+from hstree.experiments.results import CandidateResult, Comparison, Scored, Spread
+from hstree.experiments.significance import Ratio
+from hstree.layers.hierarchical import HierarchicalSoftmax
+
+#: Targets of one call where more than one word is scored.
+MANY = 1024
+SPLITS: tuple[Scored, ...] = ("valid", "test")
+
+
+class Table(NamedTuple):
+    """Defaults of a table: candidates, text, epochs, seeds, and whether layers are timed alone."""
+
+    candidates: tuple[str, ...]
+    corpus: str = "ptb"
+    epochs: int = 12
+    seeds: int = 1
+    has_layer_speeds: bool = False
+
+
+TABLES = {
+    "frontier": Table(
+        (
+            "flat",
+            "huffman",
+            "gmm",
+            "gmm epsilon=0.4 trees=4",
+            "classes",
+            "flat + ngrams",
+            "gmm + ngrams",
+            "classes + ngrams",
+        ),
+        epochs=40,
+    ),
+    "mnih_hinton": Table(
+        (
+            "random",
+            "huffman",
+            "gmm split=balanced",
+            "gmm",
+            "gmm epsilon=0.25",
+            "gmm epsilon=0.4",
+            "gmm epsilon=0.4 trees=2",
+            "gmm epsilon=0.4 trees=4",
+            "gmm epsilon=0.4 trees=8",
+            "gmm epsilon=0.4 trees=12",
+            "semantic",
+            "flat",
+        ),
+        seeds=3,
+    ),
+    "goodman": Table(
+        (
+            "random",
+            "huffman",
+            "gmm",
+            "classes cluster_by=frequency",
+            "classes cluster_by=vectors",
+            "classes",
+            "classes cluster_by=brown",
+            "flat",
+        ),
+        has_layer_speeds=True,
+    ),
+    "morin_bengio": Table(
+        (
+            "random",
+            "huffman",
+            "wordnet",
+            "wordnet binarise=none",
+            "wordnet senses=all",
+            "wordnet senses=all binarise=none",
+            "gmm",
+            "gmm epsilon=0.4 trees=4",
+            "classes",
+            "classes cluster_by=brown",
+            "classes cluster_by=frequency",
+            "classes cluster_by=vectors",
+            "flat",
+            "kn3",
+        ),
+        corpus="brown",
+        has_layer_speeds=True,
+    ),
+}
+
+
+def main() -> None:
+    parser = common.parser(__doc__)
+    parser.add_argument("table", choices=TABLES)
+    parser.add_argument("--candidates", nargs="+", metavar="CANDIDATE")
+    parser.add_argument("--folder", type=Path, help="folder of the jobs (default: runs/TABLE)")
+    parser.add_argument("--seeds", type=int, help="number of random seeds")
+    parser.add_argument("--epochs", type=int)
+    add_texts(parser, default=None)
+    options = parser.parse_args()
+    table = TABLES[options.table]
+    for name in ("candidates", "corpus", "epochs", "seeds"):
+        if getattr(options, name) is None:
+            setattr(options, name, getattr(table, name))
+    options.folder = options.folder or Path("runs", options.table)
+    common.report("comparisons", rows(options, table.has_layer_speeds), options.json)
+
+
+def rows(options: argparse.Namespace, has_layer_speeds: bool) -> Iterator[dict[str, Any]]:
+    """Train the candidates, and lay out the table."""
+    progress.enable()
+    splits = TEXTS[options.corpus](options.ptb)
+    comparison = hstree.compare(
+        splits,
+        options.candidates,
+        options.folder,
+        stop=hstree.Epochs(options.epochs),
+        seeds=options.seeds,
+        only=True,
+    )
+    speeds = layer_speeds(comparison, splits, options.folder) if has_layer_speeds else {}
+    for result in comparison.candidates:
+        yield costs(result) | speeds.get(result.name, {}) | seconds_from_text(result)
+
+
+def costs(result: CandidateResult) -> dict[str, Any]:
+    """Return the columns of a candidate's costs and perplexities.
+
+    Epochs are the maximum over random seeds. An asterisk marks candidates that stopped at the
+    limit, before the validation perplexity had stopped falling.
+    """
+    columns: dict[str, Any] = {"candidate": result.name}
+    if result.tree is not None:
+        columns |= {
+            "codes/word": result.tree.codes_per_label,
+            "code length": result.tree.code_length.weighted,
+            "scores/target": result.tree.scores_per_target,
+            "parameters": result.parameters,
+        }
+    columns |= {split: write_spread(result.perplexity[split]) for split in SPLITS}
+    columns["ratio to flat"] = write_ratio(result.to_flat)
+    if result.tree is not None:
+        epochs = max(len(job.epochs) for job in result.jobs)
+        mark = "*" if result.at_epoch_limit else ""
+        columns |= {"n": result.perplexity["test"].n, "epochs": f"{epochs}{mark}"}
+    return columns
+
+
+def seconds_from_text(result: CandidateResult) -> dict[str, float | None]:
+    """Return the columns of training speed, and of the seconds from the text to the model."""
+    if result.tree is None:
+        return {}
+    return {
+        "tokens/s": result.training and result.training.median,
+        "s from text": result.steps.total,
+        "from text, times flat": result.from_text_times_flat,
+    }
+
+
+def write_spread(spread: Spread) -> str:
+    """Write the mean over random seeds, with the standard deviation where there are several."""
+    return f"{spread.mean:.1f}" + ("" if spread.sd is None else f" ± {spread.sd:.1f}")
+
+
+def write_ratio(ratio: Ratio | None) -> str | None:
+    """Write a ratio with its interval, if there is one."""
+    if ratio is None or ratio.low is None:
+        return ratio and f"{ratio.ratio:.3f}"
+    return f"{ratio.ratio:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
+
+
+def layer_speeds(
+    comparison: Comparison, splits: Splits, folder: Path
+) -> dict[str, dict[str, float]]:
+    """Measure the layer of every tree against that of the tree called "flat".
+
+    Each trains on the same batch of the text's targets, and scores the same words, one at a time
+    and `MANY` at a time; all take turns.
+
+    Returns
+    -------
+    dict
+        Candidate -> column -> how many times as fast as flat; the median of ratios round by round.
+    """
+    trees = {
+        result.name: hstree.load(folder / result.tree_file)
+        for result in comparison.candidates
+        if result.tree_file is not None
+    }
+    if "flat" not in trees:
+        return {}
+    targets = {name: drawn_targets(tree, splits) for name, tree in trees.items()}
+    hidden = np.random.default_rng(0).standard_normal((4 * MANY, 100), np.float32)
+    layers = {name: HierarchicalSoftmax(tree, 100) for name, tree in trees.items()}
+    training = {name: tree_step(tree, hidden, targets[name]) for name, tree in trees.items()}
+    tasks: Mapping[str, Mapping[str, Step]] = {
+        "training, times flat": training,
+        "one word, times flat": {
+            name: scoring_step(layer, hidden, targets[name], 1) for name, layer in layers.items()
+        },
+        f"{MANY:,} words, times flat": {
+            name: scoring_step(layer, hidden, targets[name], MANY) for name, layer in layers.items()
+        },
+    }
+    columns: dict[str, dict[str, float]] = {name: {} for name in trees}
+    for column, steps in tasks.items():
+        seconds = take_turns(steps, rounds=5)
+        for name, taken in seconds.items():
+            ratios = [a / b for a, b in zip(seconds["flat"], taken, strict=True)]
+            columns[name][column] = statistics.median(ratios)
+    return columns
+
+
+def drawn_targets(tree: hstree.Tree, splits: Splits) -> Any:
+    """Return the label ids of the same words of the text for every tree."""
+    label = {word: i for i, word in enumerate(tree.labels)}
+    label_of_word = np.array([label[word] for word in splits.train.vocabulary.words])
+    ids = splits.train.ids(slice(0, 1 << 20))
+    ids = ids[ids >= 0]
+    return label_of_word[ids[np.random.default_rng(0).integers(0, len(ids), 4 * MANY)]]
+
+
+def scoring_step(layer: HierarchicalSoftmax, hidden: Any, targets: Any, n: int) -> Step:
+    """Return a step that scores n words after n others, from the start again at the end."""
+    start = 0
+
+    def step() -> None:
+        nonlocal start
+        layer.nll(hidden[start : start + n], targets[start : start + n])
+        start = (start + n) % (len(targets) - n + 1)
+
+    return step
+
+
+if __name__ == "__main__":
+    main()
