@@ -1,7 +1,7 @@
 """Entry point of `hstree` and `python -m hstree_cli`.
 
-Ctrl-C and SIGTERM end the program in one line from its first moment on, so imports that take time
-are inside the function.
+Ctrl-C and SIGTERM end the program with one line, even while it starts. Imports that take time are
+therefore inside the function.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import NoReturn
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C or SIGTERM.
 
-    Python notes a plain KeyboardInterrupt that leaves code compiled from a string, as the imports
-    of many packages run it, and in the end kills itself, whatever the exit status.
+    The imports of many packages run code that is compiled from a string. When a plain
+    KeyboardInterrupt leaves such code, Python later kills itself, whatever the exit status is.
     """
 
 
-#: Seconds after which a signal whose exception Python discarded comes again.
-AGAIN = 0.05
-_came: list[int] = []  # signals for which an exception was raised
-_again: list[threading.Timer] = []
-_is_discarding = False  # whether what a handler raises now would be discarded
+#: Seconds until a signal is sent again whose exception Python discarded.
+RETRY_DELAY = 0.05
+_received: list[int] = []  # signals for which an exception was raised
+_retries: list[threading.Timer] = []
+_is_discarding = False  # whether Python would discard an exception that a handler raises now
 
 
 def run() -> None:
@@ -33,56 +33,57 @@ def run() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 signal.signal(number, _interrupt)
-        sys.unraisablehook = _deliver_again
+        sys.unraisablehook = _handle_discarded
         from hstree_cli import main
 
         main.run()
     except KeyboardInterrupt:
         _end_interrupted()
     except SystemExit as end:
-        if end.code or not _came:
+        if end.code or not _received:
             raise
-        _end_interrupted()  # some code of others has caught the exception
+        _end_interrupted()  # a library has caught the exception
     finally:
-        # While Python shuts down, the exception could only print a traceback.
+        # While Python shuts down, the exception would only print a traceback.
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is _interrupt:
                 signal.signal(number, signal.SIG_DFL)
-        for timer in _again:
+        for timer in _retries:
             timer.cancel()
 
 
 def _end_interrupted() -> NoReturn:
-    # `hstree_cli.terminal` may be what was being imported.
+    # `hstree_cli.terminal` may not be imported completely.
     print("hstree: error: interrupted", file=sys.stderr)
     sys.exit(130)
 
 
 def _interrupt(number: int, _: object) -> None:
-    _came.append(number)
+    _received.append(number)
     if not _is_discarding:
         raise Interrupted
-    _come_again()
+    _send_again()
 
 
-def _deliver_again(discarded: sys.UnraisableHookArgs) -> None:
-    """Raise a signal again whose exception Python discards, in a finaliser or a callback.
+def _handle_discarded(discarded: sys.UnraisableHookArgs) -> None:
+    """Send a signal again whose exception Python discards in a finaliser or a callback.
 
-    In this function it would be discarded, too; so it comes a moment later.
+    An exception that this function raised would be discarded as well, so the signal is sent later.
     """
     global _is_discarding
     if not issubclass(discarded.exc_type, Interrupted):
         sys.__unraisablehook__(discarded)
         return
     _is_discarding = True
-    _come_again()
+    _send_again()
     _is_discarding = False
 
 
-def _come_again() -> None:
-    """Send the last signal once more in a moment."""
-    _again.append(threading.Timer(AGAIN, signal.raise_signal, [_came[-1]]))
-    _again[-1].start()
+def _send_again() -> None:
+    """Send the last signal again after a short delay."""
+    timer = threading.Timer(RETRY_DELAY, signal.raise_signal, [_received[-1]])
+    _retries.append(timer)
+    timer.start()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Outputs of commands: checked before the work, written before anything is printed.
 
-A command says in one call of `check_outputs` what it reads and what it writes: no output is, lies
-inside or contains anything that is read, and none replaces another output.
+A command passes all that it reads and writes to one call of `check_outputs`. No output may be an
+input or another output, lie inside one, or contain one.
 """
 
 import os
@@ -20,115 +20,120 @@ from hstree_cli.terminal import BAD_INPUT, complain
 
 @contextmanager
 def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[list[Path]]:
-    """Write every output by its function, then run the body, which prints; skip a path of None.
+    """Write each output by its function, then run the body, which prints. Skip paths of None.
 
-    The body gets the paths that are written.
-
-    A failed output is named, stops neither the others nor the body, and ends the program after
-    the body. The body comes last, so that an error of standard output loses nothing.
+    The body gets the paths of the written files. An output that cannot be written is reported. The
+    other outputs and the body follow all the same, and the program ends with an error after the
+    body. The body runs last, so that an error of standard output loses nothing.
     """
     from hstree.errors import HstreeError
 
-    failed, done = False, list[Path]()
+    has_failed = False
+    files: list[Path] = []
     for path, write in outputs:
         if path is None:
             continue
         try:
             write(path)
-            done.append(path)
+            files.append(path)
         except (HstreeError, OSError, MemoryError) as error:
-            failed = True
+            has_failed = True
             is_memory = isinstance(error, MemoryError)
             reason = f"cannot write {path}: there is not enough memory" if is_memory else error
             complain(str(reason))
     try:
-        yield done
+        yield files
         sys.stdout.flush()
     except BrokenPipeError:
-        if not failed:
+        if not has_failed:
             raise
-    if failed:
+    if has_failed:
         raise typer.Exit(BAD_INPUT)
 
 
 class Output(NamedTuple):
-    """A file that a command writes, or a folder, by the option that names it."""
+    """A file or folder that a command writes, and the option that names it."""
 
     option: str
-    path: Path | None  #: None where the option was not typed
-    endings: tuple[str, ...] = ()  #: that the file's name may have; empty for any
-    holds: tuple[str, ...] | None = None  #: names written into a folder; None for a file
+    path: Path | None  #: None if the option was not typed
+    endings: tuple[str, ...] = ()  #: accepted endings of the file's name; empty for any
+    contents: tuple[str, ...] | None = None  #: names of the files in a folder; None for a file
 
 
 def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True) -> None:
-    """Refuse outputs that cannot be written, must not be replaced, or are not apart.
+    """Refuse outputs that cannot be written, must not be replaced, or overlap with other files.
 
-    `reads` has all that the command reads, by paths or as it was typed: "-" is standard input; what
-    is no path (None, numbers) is skipped. Without `force` nothing that is there is replaced.
+    `reads` contains the inputs of the command, as paths or as they were typed; "-" is standard
+    input. Values that are no paths (None, numbers) are skipped. Without `force`, existing files are
+    not replaced.
     """
     from hstree._files import resolved
     from hstree.data.word_files import LABELS
     from hstree.errors import FileFormatError, OptionError
 
-    named = [read for read in reads if read and isinstance(read, str | Path)]
-    read = [Path("/dev/stdin" if one == "-" else one) for one in named]
-    read += [path.with_suffix(LABELS) for path in read if path.suffix == ".npy"]
-    taken = list(read)  # and what outputs before this one write
-    for option, path, endings, holds in outputs:
+    inputs = [
+        Path("/dev/stdin" if value == "-" else value)
+        for value in reads
+        if value and isinstance(value, str | Path)
+    ]
+    inputs += [path.with_suffix(LABELS) for path in inputs if path.suffix == ".npy"]
+    used = list(inputs)  # and the files of the previous outputs
+    for option, path, endings, contents in outputs:
         if path is None:
             continue
         if endings and not path.name.endswith(endings):
             raise OptionError(f"{option} {path}: its name must end in {' or '.join(endings)}")
-        if holds is None and path.is_dir():
+        if contents is None and path.is_dir():
             raise FileFormatError(f"{option} {path} is a folder; name a file in it")
-        check_apart(path, option, read)
-        if holds is not None and path.is_file():
+        refuse_overlap(path, option, inputs)
+        if contents is not None and path.is_file():
             raise FileFormatError(f"{option} {path} is a file; name a folder")
-        targets = [path] if holds is None else [path / name for name in holds]
+        targets = [path] if contents is None else [path / name for name in contents]
         targets += [file.with_suffix(LABELS) for file in targets if file.suffix == ".npy"]
         for target in targets:
-            check_apart(target, option, taken)
+            refuse_overlap(target, option, used)
             if target.exists() and not force:
                 raise FileFormatError(
                     f"{target} exists; add --force to replace it, or choose another place with "
                     f"{option}"
                 )
-        taken += targets
-        # the nearest folder that is there must take a file
-        nearest = resolved(path).parent if holds is None else path
-        while holds is not None and not nearest.exists() and nearest != nearest.parent:
+        used += targets
+
+        # A file can be created in the nearest folder that exists.
+        nearest = resolved(path).parent if contents is None else path
+        while contents is not None and not nearest.exists() and nearest != nearest.parent:
             nearest = nearest.parent
         try:
             tempfile.TemporaryFile(dir=nearest).close()
         except OSError as error:
             is_missing = isinstance(error, FileNotFoundError)
-            why = f"there is no folder {path.parent}" if is_missing else error.strerror or error
-            end = f"choose another place with {option}"
-            raise FileFormatError(f"cannot write {path}: {why}; {end}") from error
+            reason = f"there is no folder {path.parent}" if is_missing else error.strerror or error
+            hint = f"choose another place with {option}"
+            raise FileFormatError(f"cannot write {path}: {reason}; {hint}") from error
 
 
-def check_apart(output: Path, option: str, sources: Iterable[Path]) -> None:
-    """Refuse an output that is, lies inside or contains any of some files and folders.
+def refuse_overlap(output: Path, option: str, others: Iterable[Path]) -> None:
+    """Refuse an output that is one of some files and folders, lies inside one, or contains one.
 
-    Hard and symbolic links are the file that they lead to, those inside a folder, too.
+    Hard and symbolic links, including links inside a folder, count as the file that they lead to.
     """
     from hstree.errors import FileFormatError
 
-    ours = _identities(output)
-    for source in sources:
-        # A link to the output can lie in a folder only where the output exists.
-        inside = source.rglob("*") if output.exists() and source.is_dir() else ()
-        for path in chain([source], inside):
-            theirs = _identities(path)
-            if ours[0] in theirs or theirs[0] in ours:
+    output_ids = _identities(output)
+    for other in others:
+        # A folder can contain a link to the output only if the output exists.
+        inside = other.rglob("*") if output.exists() and other.is_dir() else ()
+        for path in chain([other], inside):
+            path_ids = _identities(path)
+            if output_ids[0] in path_ids or path_ids[0] in output_ids:
                 raise FileFormatError(
-                    f"{option} {output} is, holds or lies in {path}, which this command "
-                    f"reads or writes, too; choose another place with {option}"
+                    f"{option} {output} is, contains or lies in {path}, which this command also "
+                    f"reads or writes; choose another place with {option}"
                 )
 
 
 def _identities(path: Path) -> list[tuple[int, int] | str]:
-    """Device and inode of a path and of each folder above it; the name of what is not there."""
+    """Return device and inode of a path and of each folder above it; its name if it is missing."""
     real = Path(os.path.realpath(path))
     identities: list[tuple[int, int] | str] = []
     for part in (real, *real.parents):

@@ -1,6 +1,7 @@
-"""Numbers, tables and name-value lines; the figures of a corpus and of a tree.
+"""Tables and lines of names and values.
 
-Every command imports this module, so that help pages wait for it: functions import the library.
+Every command imports this module, and so does every help page. The library is therefore imported
+inside functions.
 """
 
 from __future__ import annotations
@@ -27,11 +28,8 @@ if TYPE_CHECKING:
 
 #: Names and values, printed one below the other.
 Facts = list[tuple[str, str]]
-#: Characters between two cells, and at both edges of a table together.
+#: Characters between two cells, and total at both edges of a table.
 _GAP = 2
-
-
-# Numbers and words
 
 
 def shortened(word: str, width: int = 24) -> str:
@@ -43,8 +41,8 @@ def shortened(word: str, width: int = 24) -> str:
 # Layout
 
 
-#: Looks of every table.
-LOOKS: dict[str, Any] = {"box": box.SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True}
+#: Style of every table.
+STYLE: dict[str, Any] = {"box": box.SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True}
 
 
 def table(
@@ -55,48 +53,57 @@ def table(
     bold: str | None = None,
     first: Sequence[str] = (),
 ) -> Group:
-    """Return lines of texts as one table that keeps names and numbers whole.
+    """Return a table of texts that breaks no name and no number.
 
-    In a pipe it is as wide as it needs to be, unless ``COLUMNS`` is set. On a terminal that is too
-    narrow it has the columns that fit, those named in `first` before others, and a line that names
-    the rest. The line that begins with `bold` is bold; columns are right-aligned but for those in
+    In a pipe, the table is as wide as necessary, unless ``COLUMNS`` is set. On a narrow terminal,
+    it has the columns that fit, preferably those in `first`, and a note that names the other
+    columns. The line that begins with `bold` is bold. Columns are right-aligned, except those in
     `text`.
     """
     is_wrapped = sys.stdout.isatty() or "COLUMNS" in os.environ
     width = shutil.get_terminal_size().columns if is_wrapped else 1 << 16
-    # Width of each column's longest line, and the least: words of titles and names stay whole, and
-    # so do numbers, but an interval may go below its number
+
+    # Pieces that are not broken: words of titles and names, and lines of cells. An interval may be
+    # printed below its number.
     pieces = [re.split(r"\s", title) for title in columns]
     for line in lines:
         pieces[0] += line[0].split()
         for i, cell in enumerate(line[1:], start=1):
             pieces[i] += cell.replace(" [", "\n[").split("\n")
-    least = [max(cell_len(printable(piece)) for piece in column) for column in pieces]
-    whole = [
-        max(cell_len(printable(one)) for cell in column for one in cell.split("\n"))
+    min_widths = [max(cell_len(printable(piece)) for piece in column) for column in pieces]
+    full_widths = [
+        max(cell_len(printable(line)) for cell in column for line in cell.split("\n"))
         for column in zip(columns, *lines, strict=True)
     ]
-    shown, widths = list(range(len(columns))), whole
-    if sum(whole) + _GAP * len(columns) > width:
-        rank = [columns.index(title) for title in first if title in columns]
-        left, chosen = width, list[int]()
-        for i in dict.fromkeys([0, *rank, *shown]):
-            if not chosen or least[i] + _GAP <= left:
+    full_width = sum(full_widths) + _GAP * len(columns)
+
+    shown = list(range(len(columns)))
+    widths = full_widths
+    if full_width > width:
+        # Add columns while they fit: the names, the columns in `first`, the others.
+        ranked = [columns.index(title) for title in first if title in columns]
+        left = width
+        chosen: list[int] = []
+        for i in dict.fromkeys([0, *ranked, *shown]):
+            if not chosen or min_widths[i] + _GAP <= left:
                 chosen.append(i)
-                left -= least[i] + _GAP
-        shown, widths = sorted(chosen), least
-        widths[0] = min(whole[0], least[0] + max(left, 0))  # the rest of the width is for names
-    # Rich has 80 columns in a pipe, but leaves a table's own width as it is
-    own = None if is_wrapped else sum(whole) + _GAP * len(columns)
-    drawn = Table(**LOOKS, width=own)
+                left -= min_widths[i] + _GAP
+        shown = sorted(chosen)
+        widths = min_widths
+        # The names get the rest of the width.
+        widths[0] = min(full_widths[0], min_widths[0] + max(left, 0))
+
+    # In a pipe, Rich assumes 80 columns, but accepts a wider table.
+    result = Table(**STYLE, width=None if is_wrapped else full_width)
     for i in shown:
         side: Any = "left" if columns[i] in text else "right"
-        drawn.add_column(columns[i], justify=side, overflow="fold", width=widths[i])
+        result.add_column(columns[i], justify=side, overflow="fold", width=widths[i])
     for line in lines:
-        drawn.add_row(*(line[i] for i in shown), style="bold" if line[0] == bold else None)
-    names = [" ".join(columns[i].split()) for i in range(len(columns)) if i not in shown]
-    note = [Text(f"No room here for {'; '.join(names)}.")] if names else []
-    return Group(drawn, *note)
+        result.add_row(*(line[i] for i in shown), style="bold" if line[0] == bold else None)
+
+    hidden = [" ".join(columns[i].split()) for i in range(len(columns)) if i not in shown]
+    note = [Text(f"Columns that do not fit: {'; '.join(hidden)}.")] if hidden else []
+    return Group(result, *note)
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
@@ -117,13 +124,14 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def origin(corpus: Corpus) -> str:
-    """Return a text's name and its hash."""
+    """Return the name of a text and its hash."""
     return f"{corpus.name}, sha256 {corpus.sha256[:16]}"
 
 
 def corpus_facts(corpus: Corpus) -> Facts:
-    """Return the figures of a corpus and of its vocabulary."""
-    words, tokens = corpus.vocabulary, len(corpus)
+    """Return the sizes of a corpus and of its vocabulary."""
+    words = corpus.vocabulary
+    tokens = len(corpus)
     return [
         ("text", origin(corpus)),
         ("lines", f"{corpus.n_lines:,}"),
@@ -134,7 +142,7 @@ def corpus_facts(corpus: Corpus) -> Facts:
 
 
 def input_facts(tree: Tree) -> Facts:
-    """Return what a tree's file records about its builder and input."""
+    """Return the builder options and the input that a tree file records."""
     rows: Facts = []
     for key, value in tree.meta.items():
         if key not in ("method", "input", "hstree") and (text := _recorded(value)):
@@ -156,13 +164,13 @@ def input_facts(tree: Tree) -> Facts:
 
 
 def _recorded(value: object, depth: int = 0) -> str:
-    """Return a recorded value on one line: "number=4, by=exchange"; only the ends of long lists."""
+    """Return a recorded value on one line, such as "number=4, by=exchange"; of lists, the ends."""
     if isinstance(value, Mapping) and depth < 3:
-        parts = [(key, _recorded(one, depth + 1)) for key, one in value.items()]
+        parts = [(key, _recorded(part, depth + 1)) for key, part in value.items()]
         return ", ".join(f"{key}={text}" for key, text in parts if text)
     if isinstance(value, list) and value and depth:
         ends = value[:1] if len(value) == 1 else [value[0], value[-1]]
-        return " to ".join(_recorded(one, 3) for one in ends)
+        return " to ".join(_recorded(end, 3) for end in ends)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, float):

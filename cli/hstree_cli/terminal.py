@@ -1,6 +1,6 @@
 """Results on standard output; errors, warnings and progress on standard error.
 
-Words of a corpus are never read as markup, and control characters are escaped.
+Words of a corpus are never interpreted as markup, and control characters are escaped.
 """
 
 import os
@@ -18,11 +18,11 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-#: Exit statuses; 0 is success. A file cannot be read, used or written.
+#: Exit status if a file cannot be read, used or written.
 BAD_INPUT = 1
-#: An option or argument is unknown, or cannot have its value.
+#: Exit status if an option or argument is unknown or has a wrong value.
 WRONG_USAGE = 2
-#: Ctrl-C or SIGTERM.
+#: Exit status after Ctrl-C or SIGTERM.
 INTERRUPTED = 130
 
 _is_quiet = ContextVar("hstree quiet", default=False)
@@ -31,8 +31,8 @@ _is_quiet = ContextVar("hstree quiet", default=False)
 def printable(text: str, keep: str = "") -> str:
     """Escape control characters as `hstree._text.printable` does.
 
-    The library is imported where a text has some: every command imports this module, so that help
-    pages wait for it; and after Ctrl-C while NumPy is imported, that cannot be imported again.
+    The library is only imported for texts that have control characters. Help pages would wait for
+    the import. After Ctrl-C during the import of NumPy, NumPy cannot be imported again.
     """
     if text.isprintable():
         return text
@@ -44,10 +44,10 @@ def printable(text: str, keep: str = "") -> str:
 def warn(message: str, kind: str = "warning: ") -> None:
     """Print a message as one line on standard error, by default as a warning.
 
-    Functions of the library that it names become commands.
+    Names of functions of the library are replaced by commands.
     """
-    named = re.sub(r"`hstree\.(bootstrap|build|compare|evaluate)`", r"`hstree \1`", message)
-    sys.stderr.write(f"hstree: {kind}{printable(' '.join(named.split()))}\n")
+    with_commands = re.sub(r"`hstree\.(bootstrap|build|compare|evaluate)`", r"`hstree \1`", message)
+    sys.stderr.write(f"hstree: {kind}{printable(' '.join(with_commands.split()))}\n")
 
 
 def complain(message: str) -> None:
@@ -57,21 +57,24 @@ def complain(message: str) -> None:
 
 @contextmanager
 def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
-    """Run the body as the options of the program say.
+    """Run the body with the options of the program.
 
-    It computes in at most `threads`: the libraries that compute are loaded later, and read the
-    environment variable. If `quiet` it shows no progress; if `debug` the traceback of its error.
-    Warnings of the library are shown as those of the program.
+    The body computes with at most `threads` threads: numerical libraries are loaded later and read
+    the environment variable. If `quiet`, no progress is shown. If `debug`, the traceback of an
+    error is printed. Warnings of the library are printed as warnings of the program.
     """
-    token, as_python = _is_quiet.set(quiet), warnings.showwarning
+    token = _is_quiet.set(quiet)
+    show_by_default = warnings.showwarning
 
-    def as_line(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
+    def show_as_line(
+        message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any
+    ) -> None:
         if issubclass(category, UserWarning):
             warn(str(message))
         else:
-            as_python(message, category, *args, **kwargs)
+            show_by_default(message, category, *args, **kwargs)
 
-    warnings.showwarning = as_line
+    warnings.showwarning = show_as_line
     if threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(threads)
     try:
@@ -84,7 +87,7 @@ def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
                 sys.stderr.write(printable(traceback.format_exc(), keep="\n"))
         raise
     finally:
-        warnings.showwarning = as_python
+        warnings.showwarning = show_by_default
         _is_quiet.reset(token)
 
 
@@ -100,12 +103,12 @@ class Output(Console):
             yield Segment(text, segment.style, segment.control)
 
     def on_broken_pipe(self) -> None:
-        """Raise the error, where Rich would end the program."""
+        """Raise the error; Rich would end the program."""
         raise BrokenPipeError
 
 
 def say(result: RenderableType) -> None:
-    """Print a result on standard output, in 80 columns where it is no terminal."""
+    """Print a result on standard output, 80 columns wide unless it is a terminal."""
     Output(markup=False, highlight=False, emoji=False).print(result, crop=False)
 
 
@@ -116,10 +119,10 @@ def showing_progress(
     jobs: int | None = None,
     scheduler: str | None = None,
 ) -> Iterator[None]:
-    """Show the library's progress while the body runs, as bars or lines, unless in `quiet`.
+    """Show the progress of the body as bars or lines, unless the program is quiet.
 
-    A training in a `folder` goes on from there after Ctrl-C. Several jobs run at a time where
-    `jobs` says so, or on the cluster of a `scheduler`.
+    After Ctrl-C, training in a `folder` can be continued from there. The body runs `jobs` jobs in
+    parallel, or runs them on the cluster of a `scheduler`.
     """
     with ExitStack() as stack:
         if not _is_quiet.get():
@@ -138,7 +141,7 @@ def showing_progress(
             if folder is None:
                 raise
             complain(
-                f"interrupted; every finished run is kept in {folder}, and the same command goes "
-                "on from there"
+                f"interrupted; all finished runs are kept in {folder}, and the same command "
+                "continues from there"
             )
             raise typer.Exit(INTERRUPTED) from None

@@ -14,19 +14,19 @@ from hstree.errors import InputError
 from hstree.tree import Tree
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.branches import Branch, Branches
-from hstree_cli.tables import LOOKS, shortened
+from hstree_cli.tables import STYLE, shortened
 
-#: Branches drawn per node, and codes per label; of the others their number is printed.
+#: Maximum number of branches that are drawn per node, and of codes per label.
 BRANCHES, CODES = 10, 8
 
 
 def label_id(tree: TreeArrays, word: str) -> int:
-    """Return the id of a label; where there is none of that name, name similar ones."""
+    """Return the id of a label; the error for an unknown label suggests similar labels."""
     if word in tree.labels:
         return int(tree.labels.index(word))
     close = get_close_matches(word, tree.labels, n=3)
-    hint = f"; near it are {', '.join(map(repr, close))}" if close else ""
-    raise InputError(f"{word!r} is none of the tree's {tree.n_labels:,} labels{hint}")
+    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    raise InputError(f"{word!r} is not one of the tree's {tree.n_labels:,} labels{hint}")
 
 
 def draw_top(branches: Branches, depth: int) -> RenderableType:
@@ -51,7 +51,7 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
 
 
 def draw_codes(tree: Tree, branches: Branches, label: int, depth: int) -> Iterator[RenderableType]:
-    """Draw the codes of a label, shortest first, each to `depth` decisions."""
+    """Yield the codes of a label, the shortest first; each is drawn to `depth` decisions."""
     codes = sorted(tree.codes(tree.labels[label]), key=len)
     name = shortened(tree.labels[label])
     counted = "" if tree.counts is None else f", counted {tree.counts[label]:,} times"
@@ -62,14 +62,14 @@ def draw_codes(tree: Tree, branches: Branches, label: int, depth: int) -> Iterat
         if len(code) > depth:
             yield Text(f"... {plural(len(code) - depth, 'more decision')}; --depth shows them")
     if len(codes) > CODES:
-        yield Text(f"\n... {plural(len(codes) - CODES, 'more code')}, none of them shorter")
+        yield Text(f"\n... {plural(len(codes) - CODES, 'more code')}, which are not shorter")
 
 
 def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> RenderableType:
-    """Draw the decisions of a code: the branch taken, and the most probable others."""
+    """Draw the decisions of a code: the chosen branch and the most probable other branches."""
     tree = branches.tree
-    rows = Table(**LOOKS)
-    # The last column alone wraps where the terminal is narrow.
+    rows = Table(**STYLE)
+    # On a narrow terminal, only the last column is wrapped.
     rows.add_column("node", overflow="fold", max_width=24, no_wrap=True)
     for name in ("branch", "share"):
         rows.add_column(name, justify="right", overflow="fold", no_wrap=True)
@@ -91,10 +91,10 @@ def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> Renderab
 def _likeliest(
     tree: TreeArrays, branches: list[Branch], n: int
 ) -> Iterator[tuple[Branch | None, str, str]]:
-    """Yield the n most probable branches, in order if they are all, with their shares and contents.
+    """Yield the n most probable branches, each with its share and its contents.
 
-    The contents are the node that a branch leads to, and its most frequent words. The other
-    branches come last, as one.
+    If a node has at most n branches, they keep their order. The contents are the node below a
+    branch and its most frequent words. The other branches come last, as one entry without branch.
     """
     if len(branches) > n:
         branches = sorted(branches, key=lambda branch: (-branch.share, branch.edge))

@@ -92,7 +92,7 @@ def test_show_says_how_many_decisions_it_leaves_out(hstree, tmp_path):
 
 
 def test_a_word_that_is_no_label(refused, tree):
-    refused("show", tree, "--word", "w00", saying="near it are 'w0'")
+    refused("show", tree, "--word", "w00", saying="did you mean 'w0'")
 
 
 def test_long_words_leave_the_figures_of_a_code_readable(hstree, tmp_path):

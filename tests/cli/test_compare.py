@@ -40,7 +40,7 @@ def test_every_figure_fits_the_terminal(compare, tmp_path, monkeypatch):
             if candidate.training:
                 assert f"{candidate.training.times_flat:,.1f}" in ran.out
         assert len(re.findall(r"^ ─+ *$", ran.out, re.M)) == 1, "one table"
-        (left_out,) = re.findall(r"^No room here for (.*?)\.$", ran.out, re.M | re.S)
+        (left_out,) = re.findall(r"^Columns that do not fit: (.*?)\.$", ran.out, re.M | re.S)
         assert "scores/target" in left_out
 
 
@@ -174,7 +174,7 @@ def test_ctrl_c_says_how_to_go_on_and_what_is_finished_has_a_page(
         patched.setattr(LogBilinearTrainer, "step", interrupted)
         ran = compare("random", "flat", status=130)
     assert ran.out == ""
-    assert "the same command goes on from there" in ran.errors[0]
+    assert "the same command continues from there" in ran.errors[0]
     assert not (runs / "flat/seed-0/result.json").exists()
     stopped = results.load(tmp_path / "c")
     assert ([candidate.name for candidate in stopped.candidates], stopped.pending) == (
