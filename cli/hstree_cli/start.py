@@ -29,7 +29,7 @@ def demo(
     The text is the English of Python's own documentation; nothing is downloaded. Use
     `hstree compare` for a text of your own.
     """
-    check_outputs(Output("-o", output, holds=()), reads=[])
+    check_outputs(Output("-o", output, contents=()), reads=[])
     say(f"Comparing {', '.join(DEMO_CANDIDATES)} on the text {DEMO_CORPUS}.")
     from hstree.experiments.candidate import Candidate
     from hstree.experiments.results import Epochs
@@ -99,7 +99,7 @@ def compare(
         vocabulary,
         *(file for candidate in named or () for file in candidate.files),
     ]
-    check_outputs(Output("-o", output, holds=()), reads=reads)
+    check_outputs(Output("-o", output, contents=()), reads=reads)
     how = {"lower": lower, "text": text, "vocabulary": vocabulary, "min_count": min_count}
     reading = {"corpus": corpus, "valid": valid, "test": test, **how}
     options |= {"stop": stop, "seeds": seeds, "force": force}

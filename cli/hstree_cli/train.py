@@ -109,7 +109,7 @@ def evaluate(
         check_outputs(
             Output("--json", json),
             Output("--vectors-out", vectors_out, (".npy",)),
-            Output("--save", save, holds=tuple(TREE_FILES)),
+            Output("--save", save, contents=tuple(TREE_FILES)),
             reads=[corpus, valid, test, vocabulary, *one.files],
             force=force,
         )
@@ -184,7 +184,7 @@ def bootstrap(
     options = opt.model_options(model, seed, dim=dim, context=context, **of_step)
     named = [Candidate.parse(text) for text in candidates or ["gmm"]]
     reads = [corpus, valid, test, *(file for one in named for file in one.files)]
-    check_outputs(Output("-o", output, holds=()), reads=reads)
+    check_outputs(Output("-o", output, contents=()), reads=reads)
     so_far: list[Comparison] = []
     page = output / PAGE
     with showing_progress(folder=output, jobs=jobs, scheduler=scheduler):
@@ -343,7 +343,7 @@ def classify(
     if method is not None:
         builder, options = builder_of(method, seed)
         chosen = {"builder": builder.name, "builder_options": options}
-    outputs = Output("-o", output, holds=FILES), Output("--json", json)
+    outputs = Output("-o", output, contents=FILES), Output("--json", json)
     check_outputs(*outputs, reads=[train, test], force=force)
     with showing_progress(jobs=jobs):
         known, asked = read_train_and_test(train, test)

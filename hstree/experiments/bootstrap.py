@@ -111,7 +111,7 @@ def bootstrap(
                     table.finish([candidate], runner.first_seconds)
                     if number == n:  # the last round; round 0 is the random tree
                         table.score_all(table.runner.candidates)
-                    so_far = table.save(words=True)
+                    so_far = table.save()
                 yield f"round-{number}", so_far.candidate(candidate.name)
 
     return trained_rounds()

@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 
 from hstree import progress
-from hstree._arrays import Float64, Int64, offsets
+from hstree._arrays import Float64, Int64
 from hstree._files import hash_of, locked
 from hstree._parallel import limited_threads, n_parallel, threads_of_job
 from hstree._text import plural
@@ -71,10 +71,6 @@ _LEAST, _LAST, _LEAST_MORE = 0.5, 2, 1.1
 _WRITING_SECONDS, _WRITING_SHARE = 5.0, 0.1
 #: Smallest training count of each band; a first band has the words that never occur.
 _BAND_STARTS = 10 ** np.arange(18)
-#: Name of the test tokens that are out of vocabulary, which are one word to the models.
-OOV = "out of vocabulary"
-#: Number of words at either end, of contexts of each, and of words in a context; places looked at.
-_MOST_WORDS, _CONTEXTS, _BEFORE, _TRIED = 10, 2, 6, 50
 
 
 def compare(
@@ -186,7 +182,7 @@ def compare(
             }
             for measure, rounds in kept.items()
         }
-        return table.save(words=True)
+        return table.save()
 
 
 @dataclass(frozen=True)
@@ -729,10 +725,10 @@ class Table:
                 if n_left[candidate] == 0:
                     yield candidate, [done[job] for job in jobs_by_candidate[candidate]]
 
-    def save(self, *, words: bool = False) -> Comparison:
+    def save(self) -> Comparison:
         """Write and return all figures so far."""
         began = time.monotonic()
-        comparison = self.comparison(words=words)
+        comparison = self.comparison()
         results.save(comparison, self.runner.home)
         comparison = comparison.in_folder(self.runner.home)
         if self.updated is not None and comparison.candidates:
@@ -741,8 +737,8 @@ class Table:
         self._writing_seconds += time.monotonic() - began
         return comparison
 
-    def comparison(self, *, words: bool = False) -> Comparison:
-        """Return all figures, those of single words if they are asked for."""
+    def comparison(self) -> Comparison:
+        """Return all figures."""
         runner, splits = self.runner, self.runner.splits
         vocabulary = splits.train.vocabulary
         parts: dict[SplitName, Corpus] = dict(zip(SPLITS, splits, strict=True))
@@ -756,7 +752,7 @@ class Table:
             choice = msgspec.structs.replace(choice, to_rival=ratio)
         test = splits.test.with_vocabulary(vocabulary)
         unigram = unigram_score(test, splits.train.counts).perplexity
-        comparison = Comparison(
+        return Comparison(
             predicts=kind_of(runner.config).model.predicts,
             corpus={name: dict(part.source) for name, part in parts.items()},
             tokens={name: len(part) for name, part in parts.items()},
@@ -780,10 +776,6 @@ class Table:
                 candidate.name for candidate in runner.candidates if candidate.name not in self.done
             ],
         )
-        if words:
-            tables = self._words(comparison)
-            comparison = msgspec.structs.replace(comparison, words=tables)
-        return comparison
 
     def nlls(self, candidate: Candidate, split: Held = "test") -> list[Float64]:
         """Return the nll of every scored token of a split for each seed, of its models' mean."""
@@ -955,77 +947,6 @@ class Table:
             "tree_file": files[0].relative_to(self.runner.home).as_posix(),
         }
         return self._of_trees[candidate.name]
-
-    def _words(self, comparison: Comparison) -> list[results.WordTable]:
-        """Compare candidates word by word with flat, else the best; the chosen with its rival."""
-        candidates, choice = (
-            {candidate.name: candidate for candidate in self.runner.candidates},
-            comparison.choice,
-        )
-        best = choice.chosen if choice else ""
-        level = next(
-            (candidate.name for candidate in comparison.candidates if candidate.is_flat), best
-        )
-        trained = [
-            candidate.name for candidate in comparison.candidates if candidate.kind != "ngram"
-        ]
-        pairs = [(name, level) for name in trained if level and name != level]
-        if choice is not None and choice.rival is not None:
-            pairs.insert(0, (choice.chosen, choice.rival))
-        splits = self.runner.splits
-        test = splits.test.with_vocabulary(splits.train.vocabulary)
-        # (T,) OOV tokens are the word 0
-        group_of_token = test.ids(slice(None)).astype(np.int64) + 1
-        n_words = len(test.vocabulary) + 1
-        tables = []
-        for candidate, against in dict.fromkeys(pairs):
-            both = _common(self.nlls(candidates[candidate]), self.nlls(candidates[against]))
-            nll, other = (np.mean(nlls, axis=0) for nlls in both)
-            group = group_of_token[: len(nll)]
-            # positions by word, and where each word's begin
-            order = np.argsort(group, kind="stable")
-            start = offsets(np.bincount(group, minlength=n_words))
-            with np.errstate(invalid="ignore"):
-                gained = other - nll
-            gained = np.where(np.isfinite(gained), gained, 0.0)
-            # (V + 1,) nats gained at each word
-            total = np.bincount(group, gained, minlength=n_words)
-            ends = []
-            for sign in (1.0, -1.0):
-                signed = sign * total
-                whole = float(signed[signed > 0].sum())
-                most = np.argsort(-signed, kind="stable")[:_MOST_WORDS]
-                words = [
-                    _word_figures(test, word, order[start[word] : start[word + 1]], gained, whole)
-                    for word in most[signed[most] > 0].tolist()
-                ]
-                ends.append((whole, words))
-            (gain, helped), (loss, hurt) = ends
-            tables.append(results.WordTable(candidate, against, gain, loss, helped, hurt))
-        return tables
-
-
-def _word_figures(
-    test: Corpus, word: int, places: Int64, gained: Float64, whole: float
-) -> results.WordFigures:
-    """Return the gain or loss of a word that occurs at some places, its number plus one.
-
-    Contexts are those of the greatest gains or losses, each once: texts repeat themselves.
-    """
-    total = float(gained[places].sum())
-    most = places[np.argsort(-np.sign(total) * gained[places], kind="stable")][:_TRIED]
-    contexts: dict[tuple[str, str], results.Context] = {}
-    for place in most.tolist():
-        *before, token = test.words(slice(max(place - _BEFORE, 0), place + 1))
-        context = results.Context(" ".join(before), token, float(gained[place]))
-        contexts.setdefault((context.before, token), context)
-    return results.WordFigures(
-        word=test.vocabulary.words[word - 1] if word else OOV,
-        count=len(places),
-        gained=total / len(places),
-        share=abs(total) / whole,
-        contexts=list(contexts.values())[:_CONTEXTS],
-    )
 
 
 def _common(

@@ -367,42 +367,6 @@ class Choice(Figures, frozen=True):
     to_rival: Ratio | None = None
 
 
-# Words that a candidate helps and hurts
-
-
-class Context(Figures, frozen=True):
-    """One occurrence of a word in the test split, the words before it, and the nats gained."""
-
-    before: str
-    word: str
-    gained: Signed
-
-
-class WordFigures(Figures, frozen=True):
-    """What a candidate gains at one word.
-
-    `gained` is the mean difference in nats per occurrence, `share` the share of this word in all
-    that is gained at words that are helped, or lost at words that are hurt.
-    """
-
-    word: str
-    count: Count
-    gained: Signed
-    share: Amount
-    contexts: list[Context]
-
-
-class WordTable(Figures, frozen=True):
-    """The words that a candidate predicts best and worst against another; totals in nats."""
-
-    candidate: str
-    against: str
-    gained: Amount
-    lost: Amount
-    helped: list[WordFigures]
-    hurt: list[WordFigures]
-
-
 # A comparison
 
 
@@ -463,7 +427,6 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     candidates: list[CandidateResult]
     choice: Choice | None = None
     pending: list[str] = []
-    words: list[WordTable] = []
 
     #: Folder that holds the comparison's files; None if it was not read from one.
     folder: ClassVar[Path | None] = None
@@ -878,8 +841,8 @@ def _misfit(comparison: Comparison) -> str | None:
             return f"the candidate {candidate.name!r} lacks a tree, or has one"
     if any(len(candidate.by_band) != len(comparison.bands) for candidate in comparison.candidates):
         return "a candidate has perplexities for other bands"
-    named = [name for table in comparison.words for name in (table.candidate, table.against)]
+    named = []
     if (choice := comparison.choice) is not None:
         chosen = choice.chosen
-        named += [chosen, choice.cheaper or chosen, choice.rival or chosen, *choice.candidates]
+        named = [chosen, choice.cheaper or chosen, choice.rival or chosen, *choice.candidates]
     return None if set(named) <= set(names) else "a candidate is named that is not in the table"

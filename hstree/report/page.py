@@ -53,7 +53,6 @@ def markup(page: Page, folder: Path) -> str:
     Raises OptionError when the model of the comparison is not known.
     """
     comparison = page.comparison
-    choice = comparison.choice
     styles = styles_of(comparison.candidates, comparison.best)
     columns, cells = table_of(comparison)
     options = config_of(comparison.options)
@@ -80,7 +79,4 @@ def markup(page: Page, folder: Path) -> str:
         model=model,
         training=training,
         figures=[(f, draw(f, styles), links_of(f, styles)) for f in page.figures],
-        words=sorted(
-            comparison.words, key=lambda t: choice is None or t.candidate != choice.chosen
-        ),
     )

@@ -48,7 +48,7 @@ def test_a_narrow_terminal_has_the_columns_that_are_named_first(drawn):
     text = drawn(36, first=("one score", "test"))
     assert "12.5" in text.partition("No room")[0]
     assert "1,234,567" not in text
-    assert "Columns that do not fit: train tokens/s" in text
+    assert "Columns that do not fit: train\ntokens/s" in text
 
 
 def test_a_wide_terminal_has_every_column(drawn):

@@ -159,13 +159,6 @@ def test_bands_partition_words_and_test_tokens(compared, splits):
     assert np.exp(sum(logs) / len(splits.test)) == pytest.approx(candidate.test, rel=1e-3)
 
 
-def test_words_that_a_candidate_helps_add_up_to_what_it_gains(compared):
-    table = next(t for t in compared.words if (t.candidate, t.against) == ("huffman", "flat"))
-    gained = np.mean(nlls(compared, "flat"), axis=0) - np.mean(nlls(compared, "huffman"), axis=0)
-    assert table.gained - table.lost == pytest.approx(gained.sum())
-    assert all(word.gained > 0 for word in table.helped)
-
-
 def test_seconds_count_from_the_text(compared):
     candidate, random = compared.candidate("gmm epsilon=0.4"), compared.candidate("random")
     assert candidate.steps.vectors > 0

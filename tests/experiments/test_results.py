@@ -43,7 +43,7 @@ def test_the_frame_has_the_columns_of_the_csv_file(compared):
 
 def test_a_formula_is_no_formula_in_the_csv_file(compared, tmp_path):
     candidate = replace(compared.candidate("flat"), seen="=1+1")
-    results.save(replace(compared, candidates=[candidate], choice=None, words=[]), tmp_path)
+    results.save(replace(compared, candidates=[candidate], choice=None), tmp_path)
     assert ",'=1+1" in (tmp_path / results.CSV).read_text()
 
 
@@ -51,7 +51,7 @@ def test_the_table_shows_the_columns_that_a_candidate_has(compared):
     titles = set(compared.table().columns)
     assert {"candidate", "s from text", "s trained", "mixed with kn2", "ratio to flat"} <= titles
     assert "ln Z" not in titles
-    alone = replace(compared, candidates=[compared.candidate("kn2")], choice=None, words=[])
+    alone = replace(compared, candidates=[compared.candidate("kn2")], choice=None)
     assert "scores/target" not in alone.table().columns
 
 
@@ -113,7 +113,7 @@ def test_a_candidate_far_below_the_epochs_of_its_training_has_a_page(compared, t
         if candidate.models == 1 and candidate.kind != "ngram"
     ]
     choice = results.choose(candidates)
-    results.save(replace(compared, candidates=candidates, choice=choice, words=[]), tmp_path)
+    results.save(replace(compared, candidates=candidates, choice=choice), tmp_path)
     assert results.load(tmp_path).to_html(tmp_path / "report.html").exists()
 
 

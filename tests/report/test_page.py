@@ -10,7 +10,6 @@ import pytest
 from hstree.builders import build
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments import results
-from hstree.experiments.results import WordFigures, WordTable
 from hstree.tree import Tree
 from hstree.tree.branches import Branches
 from hstree.tree.weight_rows import edge_mass
@@ -56,14 +55,14 @@ def page(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory):
-    """A page of as many candidates as are usual, with the words that they help."""
-    of_candidates = {f"{name}{over}": tree for over in ("", " + ngrams", " + ngrams words=3")
-               for name, tree in trees().items() if "<" not in name}  # fmt: skip
-    word = WordFigures(word="bank", count=2, gained=0.2, share=0.7, contexts=[])
-    table = WordTable(
-        candidate="huffman", against="flat", gained=2, lost=1, helped=[word], hurt=[word]
-    )
-    return write_page(leave(tmp_path_factory.mktemp("usual"), of_candidates, words=[table]))
+    """A page with a usual number of candidates."""
+    candidate_trees = {
+        f"{name}{layer}": tree
+        for layer in ("", " + ngrams", " + ngrams words=3")
+        for name, tree in trees().items()
+        if "<" not in name
+    }
+    return write_page(leave(tmp_path_factory.mktemp("usual"), candidate_trees))
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,9 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments import results
 from hstree.experiments.results import (
-    Context,
     Mixture,
     NormaliserFigures,
     Speed,
-    WordFigures,
-    WordTable,
 )
 from hstree.report import page as pages
 from hstree.report.table import table_of
@@ -168,20 +165,3 @@ def test_a_candidate_that_has_read_the_test_part_is_named_in_a_warning(folder):
     assert "flat: read 9 lines of the test part" in warning
     assert "has read the test part" in page[page.index('id="rows"') :]
     assert "Recommended: <strong><bdi>huffman" in page
-
-
-def test_the_words_of_the_comparison_are_on_the_page(folder):
-    comparison = results.load(folder)
-    assert 'id="words"' not in markup(write_page(folder))
-    context = Context(before="on the <b>", word="bank", gained=0.5)
-    helped = WordFigures(word="bank", count=2, gained=0.25, share=0.75, contexts=[context])
-    hurt = WordFigures(word="of", count=2, gained=-0.25, share=0.75, contexts=[context])
-    table = WordTable(
-        candidate="flat", against="huffman", gained=2.0, lost=1.0, helped=[helped], hurt=[hurt]
-    )
-    results.save(replace(comparison, words=[table]), folder)
-    page = markup(write_page(folder))
-    section = page[page.index('id="words"') : page.index('id="conditions"')]
-    assert "on the &lt;b&gt; <mark>bank</mark>" in section
-    for text in ("+0.25", "75.0%", "\N{MINUS SIGN}0.25", "Helped most", "Hurt most"):
-        assert text in section
