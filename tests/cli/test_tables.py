@@ -46,13 +46,14 @@ def test_a_narrow_terminal_keeps_names_and_numbers_whole(drawn, width):
 
 def test_a_narrow_terminal_has_the_columns_that_are_named_first(drawn):
     text = drawn(36, first=("one score", "test"))
-    assert "12.5" in text.partition("No room")[0]
-    assert "1,234,567" not in text
-    assert "Columns that do not fit: train\ntokens/s" in text
+    table, _, note = text.partition("Columns that do not fit: ")
+    assert "12.5" in table
+    assert "1,234,567" not in table
+    assert "train tokens/s" in " ".join(note.split())
 
 
 def test_a_wide_terminal_has_every_column(drawn):
-    assert "No room" not in drawn(120)
+    assert "do not fit" not in drawn(120)
 
 
 def test_a_pipe_has_every_candidate_on_one_line(drawn):
