@@ -58,7 +58,6 @@ class Entry:
     sparse: tuple[str, ...] = ()  #: arrays that may be sparse
     signed: tuple[str, ...] = ()  #: arrays with numbers below zero
     fixed: tuple[str, ...] = ()  #: arrays of which the function fixes the type
-    sparse_only: bool = False
     needs_folder: bool = False  #: whether `call` takes an empty folder `tmp`
     precision: float = 1e-12  #: of results in single precision against those in double precision
 
@@ -300,16 +299,6 @@ def other_entries():
         arrays={"merges": np.array([[0.0, 2, 1, 2], [3, 1, 2, 3]]), "counts": COUNTS[:3]},
     )
     yield Entry(
-        name="Tree.from_taxonomy of a chain",
-        call=lambda top, low: Tree.from_taxonomy([top, low]).sha256,
-        arrays={
-            "top": np.ones((2, 1)),
-            "low": np.eye(2)[[0, 1, 1, 0]],
-        },
-        sparse=("top", "low"),
-        sparse_only=True,
-    )
-    yield Entry(
         name="write_multilabel",
         call=written_labels,
         arrays={"X": X, "Y": LABELS},
@@ -377,11 +366,10 @@ ENTRIES = [
 def forms(entry, varied):
     """Yield (name, form, canonical form of the same kind and type) of one of an entry's arrays."""
     array = entry.arrays[varied]
-    if not entry.sparse_only:
-        for name, form in dense_forms(array):
-            is_unsigned = form.dtype.kind == "u" and varied in entry.signed
-            if not is_unsigned and (form.dtype == array.dtype or varied not in entry.fixed):
-                yield name, form, canonical(array, form.dtype)
+    for name, form in dense_forms(array):
+        is_unsigned = form.dtype.kind == "u" and varied in entry.signed
+        if not is_unsigned and (form.dtype == array.dtype or varied not in entry.fixed):
+            yield name, form, canonical(array, form.dtype)
     if varied in entry.sparse:
         rows = scipy.sparse.csr_array(array)
         for name, form in [("csr", rows), *sparse_forms(rows)]:
@@ -429,8 +417,6 @@ def installed():
 def test_every_form_of_an_array_has_one_result_and_stays_as_it_is(entry, varied, tmp_path):
     more = {"tmp": tmp_path} if entry.needs_folder else {}
     more |= {name: array for name, array in entry.arrays.items() if name != varied}
-    if entry.sparse_only:
-        more = {name: scipy.sparse.csr_array(array) for name, array in more.items()}
     expected = {}
     wrong = []
     for name, form, canonical_form in forms(entry, varied):

@@ -18,20 +18,25 @@ from hstree.formats.base import CONTENT, Format
 from hstree.tree import Tree
 from hstree.tree import load as load_tree
 from hstree.tree.files import ENDINGS, save
-from hstree.tree.outlines import of_csv, read_darknet
-from hstree.tree.taxonomy import DARKNET, TABLES, read_file
+from hstree.tree.taxonomy import read_file
+from hstree.tree.taxonomy.darknet import read_darknet
+from hstree.tree.taxonomy.tables import read_csv
 
 __all__ = ["FORMATS", "Format", "format_of", "losses", "read", "write"]
 
 _TREE = Format("tree", ENDINGS, tuple(CONTENT), save, lambda path, labels: load_tree(path))
 #: Tables of parents and children, or of levels, as `Tree.from_taxonomy` reads them.
 _TAXONOMY = Format(
-    "taxonomy", TABLES, ("names",), None, lambda path, _: Tree(**vars(read_file(path, of_csv)))
+    "taxonomy",
+    (".csv", ".tsv"),
+    ("names",),
+    None,
+    lambda path, _: Tree(**vars(read_file(path, read_csv))),
 )
 #: Lines of a name and its parent's line.
 _DARKNET = Format(
     "darknet",
-    DARKNET,
+    (".tree",),
     ("names",),
     None,
     lambda path, _: Tree(**vars(read_file(path, read_darknet))),

@@ -23,7 +23,7 @@ from hstree.errors import InputError, naming
 from hstree.formats.base import Format, check_quotable, edges_of, write_lines
 from hstree.tree import Tree
 from hstree.tree.order import from_edges
-from hstree.tree.outlines import attribute_name, edges_of_graph, node_name
+from hstree.tree.taxonomy.graphs import attribute_name, node_name, ordered_edges
 
 
 def to_networkx(tree: Tree) -> networkx.DiGraph[int]:
@@ -84,7 +84,7 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     >>> tree.labels, tree.names
     (('cat', 'dog'), ('animal',))
     """
-    edges = edges_of_graph(graph)
+    edges = ordered_edges(graph)
     if len(graph) == 0:
         raise InputError("the graph has no node; a tree has at least one label")
     items = list(graph.nodes(data=True))

@@ -13,8 +13,8 @@ from hstree.formats.base import Format, check_quotable, write_lines
 from hstree.tree import Tree
 from hstree.tree.bit_paths import check_single_codes
 from hstree.tree.hierarchy import collapsed_names
-from hstree.tree.outlines import of_newick
-from hstree.tree.taxonomy import NEWICK, read_file
+from hstree.tree.taxonomy import read_file
+from hstree.tree.taxonomy.newick import read_newick
 
 _PLAIN = re.compile(r"[A-Za-z0-9.-]+")
 
@@ -65,8 +65,8 @@ def _quoted(text: str) -> str:
 
 
 def _read(path: Path, labels: Path | None) -> Tree:
-    return Tree(**vars(read_file(path, of_newick)))
+    return Tree(**vars(read_file(path, read_newick)))
 
 
 _write = partial(write_lines, lambda tree: [newick(tree), "\n"])
-FORMAT = Format("newick", NEWICK, ("names",), _write, _read)
+FORMAT = Format("newick", (".nwk", ".newick"), ("names",), _write, _read)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from html import escape
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
@@ -169,7 +168,7 @@ class Tree(TreeArrays):
             raise TreeError(f"{path}: {error}; {more}") from error
 
     @classmethod
-    def from_taxonomy(cls, source: Any, *, labels: Sequence[Any] | None = None) -> Self:
+    def from_taxonomy(cls, source: Any) -> Self:
         """Make the tree of a taxonomy; its leaves are the labels.
 
         Nodes with one child decide nothing and are left out; `hstree.tree.hierarchy.Hierarchy`
@@ -187,12 +186,7 @@ class Tree(TreeArrays):
             - a ``.csv`` or ``.tsv`` file or a DataFrame of parents and children or of columns of
               levels, a ``.nwk`` file, or a ``.tree`` file of darknet;
             - Newick text, which ends in a semicolon;
-            - a ``networkx.DiGraph`` of edges from parents to children;
-            - the root of nodes with a `name` and `children`, as in anytree, bigtree and ete;
-            - a chain of cluster assignments as in PECOS: sparse matrices (children, parents) from
-              the top down, of which the last has a row for each label.
-        labels : sequence of str, length V, optional
-            Labels of a cluster chain (default: their numbers).
+            - a ``networkx.DiGraph`` of edges from parents to children.
 
         Raises
         ------
@@ -215,7 +209,7 @@ class Tree(TreeArrays):
         """
         from hstree.tree.taxonomy import read_taxonomy  # which no builder needs
 
-        return cls(**vars(read_taxonomy(source, labels)))
+        return cls(**vars(read_taxonomy(source)))
 
 
 load = Tree.load

@@ -1,0 +1,160 @@
+"""Trees from outlines: one root, no cycle, each leaf once, and no nodes with one child.
+
+Such nodes decide nothing and are left out of the tree. Their names stay in ``meta["collapsed"]``
+(``docs/tree-format.md``), so that `hstree.tree.hierarchy` knows every level.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hstree._arrays import Bool, Int64
+from hstree._version import __version__
+from hstree.errors import InputError
+from hstree.tree.content import COLLAPSED, Content
+from hstree.tree.order import from_edges, sum_to_root
+from hstree.tree.taxonomy.outline import MISSING_AS_TEXT, Outline
+
+#: Number of names that two paths are compared by, where their last names are the same.
+COMPARED_NAMES = 64
+#: Missing parents as pandas, NumPy, Python, R, spreadsheets and databases write them.
+_MISSING_PARENTS = (*MISSING_AS_TEXT, "None", "NULL", "null", "NA", "N/A", "#N/A", r"\N")
+
+
+def tree_content(outline: Outline, origin: Mapping[str, str] | None = None) -> Content:
+    """Check an outline and return the content of its tree, without nodes of one child.
+
+    `origin` is recorded in the tree's meta (default: the kind of the outline).
+    """
+    names = outline.names
+    parent = np.array(outline.parents, np.int64)
+    n_items = len(names)
+    _check_root(outline, parent)
+    _refuse_cycles(names, parent)
+    n_children = np.bincount(parent[parent >= 0], minlength=n_items)
+    _check_leaves(outline, n_children == 0)
+
+    # (n_items - 1,) items with a parent, siblings in their order
+    child = np.flatnonzero(parent >= 0)
+    if outline.children is not None:
+        child = np.array(outline.children, np.int64)
+    # (n_items,) item of the tree that each one becomes: the first below it without a single child
+    is_single = n_children == 1
+    is_only = is_single[parent[child]]
+    kept_below = np.arange(n_items)
+    kept_below[parent[child[is_only]]] = child[is_only]
+    kept_below = _follow(kept_below)
+
+    # Edges between the items that are kept, as positions among these
+    kept = np.flatnonzero(~is_single)
+    edge_child = child[~is_only]
+    tree = from_edges(
+        np.searchsorted(kept, parent[edge_child]),
+        np.searchsorted(kept, kept_below[edge_child]),
+        len(kept),
+        lambda i: repr(names[kept[i]]),
+    )
+    nodes = kept[tree.nodes]
+    leaves = kept[tree.leaves]
+    # (n_items,) number of each item as in `Tree.child`
+    number = np.zeros(n_items, np.int64)
+    number[nodes] = np.arange(len(nodes))
+    number[leaves] = ~np.arange(len(leaves))
+
+    origin = dict(origin or {"kind": outline.kind})
+    if outline.read_as:
+        origin["read_as"] = outline.read_as
+    return Content(
+        [names[item] or "" for item in leaves.tolist()],
+        tree.child_start,
+        tree.child,
+        names=[names[item] for item in nodes.tolist()],
+        meta={
+            "method": "taxonomy",
+            "options": {},
+            "hstree": __version__,
+            "input": origin,
+            COLLAPSED: _collapsed_names(names, parent, is_single, number[kept_below]),
+        },
+    )
+
+
+def _check_root(outline: Outline, parent: Int64) -> None:
+    """Refuse an outline without items, with several roots, or with a missing value as its root."""
+    names = outline.names
+    if names in ([], [None]):
+        raise InputError("the taxonomy is empty; it has at least one class")
+    roots = np.flatnonzero(parent < 0).tolist()
+    if len(roots) > 1:
+        first = ", ".join(repr(names[item]) for item in roots[:3])
+        more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
+        raise InputError(
+            f"{first}{more} have no parent; a taxonomy has one root, put one above{outline.hint}"
+        )
+    if roots and names[roots[0]] in _MISSING_PARENTS:
+        raise InputError(
+            f"the root is called {names[roots[0]]!r}, as a missing value is written; leave the "
+            "cell of the parent empty"
+        )
+
+
+def _refuse_cycles(names: Sequence[str | None], parent: Int64) -> None:
+    """Refuse items whose path upwards does not end at a root."""
+    top = _follow(np.where(parent < 0, np.arange(len(parent)), parent))
+    in_cycle = top[parent[top] >= 0]
+    if not in_cycle.size:
+        return
+    item = int(in_cycle[0])
+    cycle = list[int]()
+    while item not in cycle[:100]:
+        cycle.append(item)
+        item = int(parent[item])
+    path = " under ".join(repr(names[i]) for i in [*cycle[:4], *cycle[:1]])
+    raise InputError(f"the taxonomy has a cycle: {path}; a taxonomy has none")
+
+
+def _follow(step: Int64) -> Int64:
+    """Return where each item leads after all its steps, by doubling; in a cycle, any item of it."""
+    for _ in range(len(step).bit_length()):
+        step = step[step]
+    return step
+
+
+def _check_leaves(outline: Outline, is_leaf: Bool) -> None:
+    """Refuse leaves without a name, and two of the same name."""
+    leaves: dict[str, int] = {}
+    for item in np.flatnonzero(is_leaf).tolist():
+        name = outline.names[item]
+        if name is None:
+            raise InputError("a leaf of the taxonomy has no name; leaves are labels")
+        first = leaves.setdefault(name, item)
+        if first == item:
+            continue
+        parents = [outline.parents[leaf] for leaf in (first, item)]
+        paths = [outline.path(parent) for parent in parents]
+        if paths[0] == paths[1]:
+            # They may differ further up
+            paths = [outline.path(parent, COMPARED_NAMES) for parent in parents]
+        first_path, second_path = (path or "the root" for path in paths)
+        raise InputError(
+            f"duplicate leaf {name!r} under {first_path!r} and {second_path!r}; rename one, since "
+            "labels are unique"
+        )
+
+
+def _collapsed_names(
+    names: Sequence[str | None], parent: Int64, is_single: Bool, number: Int64
+) -> list[list[Any]]:
+    """List the names of nodes of one child, from the top down, after the child below them.
+
+    `number` (items,) is the node or label that each item becomes, as in `Tree.child`.
+    """
+    items = np.flatnonzero(is_single)
+    depth = sum_to_root(np.ones(len(parent), np.int64), parent)
+    chains: dict[int, list[Any]] = {}
+    for item in items[np.argsort(depth[items], kind="stable")].tolist():
+        chains.setdefault(int(number[item]), []).append(names[item])
+    # Nodes by their numbers, then labels by theirs
+    ordered = sorted(chains, key=lambda number: (number < 0, abs(number)))
+    return [[number, *chains[number]] for number in ordered]

@@ -1,0 +1,93 @@
+"""Taxonomies from networkx graphs, whose edges lead from parents to children."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hstree._text import brief
+from hstree.errors import InputError
+from hstree.tree.names import class_name, is_missing, whole_number
+from hstree.tree.taxonomy.outline import Outline, item_name
+
+
+def read_graph(graph: Any) -> Outline:
+    """Read a networkx graph.
+
+    An item is called by its ``label`` or ``name``, else by the node itself. Children are in the
+    order of ``branch`` where all edges have one.
+    """
+    edges = ordered_edges(graph)
+    nodes = list(graph)
+    items = {node: item for item, node in enumerate(nodes)}
+    outline = Outline("networkx", children=[items[below] for _, below in edges])
+    for node in nodes:
+        name = node_name(node, graph.nodes[node], is_leaf=graph.out_degree(node) == 0)
+        outline.add(item_name(name), -1)
+
+    second_parents: dict[int, int] = {}
+    for above, below in edges:
+        item = items[below]
+        if outline.parents[item] >= 0:
+            second_parents.setdefault(item, items[above])
+        else:
+            outline.parents[item] = items[above]
+    for item, second in second_parents.items():
+        first = outline.path(outline.parents[item])
+        raise InputError(
+            f"{outline.names[item]!r} is below {first!r} and below {outline.path(second)!r}; for a "
+            "label with several codes, hstree.formats.networkx.from_networkx"
+        )
+    return outline
+
+
+def attribute_name(attributes: Mapping[str, Any], *, is_leaf: bool) -> Any:
+    """Return the name in the attributes of a node: a leaf's ``label``, another's ``name``.
+
+    The other of the two where that is missing; None where both are.
+    """
+    for key in ("label", "name") if is_leaf else ("name", "label"):
+        value = attributes.get(key)
+        if isinstance(value, str) or not is_missing(value):
+            return value
+    return None
+
+
+def node_name(node: Any, attributes: Mapping[str, Any], *, is_leaf: bool) -> str:
+    """Return the name of a node of a graph, by its attributes or else the node itself."""
+    name = attribute_name(attributes, is_leaf=is_leaf)
+    try:
+        return class_name(node if name is None else name)
+    except InputError as error:
+        raise InputError(
+            f"the node {brief(node)} of the graph: {error}; give it a text as its 'label'"
+        ) from error
+
+
+def ordered_edges(graph: Any) -> list[tuple[Any, Any]]:
+    """Return the parent and the child of each edge of a networkx graph, children in their order.
+
+    That is the order of ``branch``, a different whole number for each child of a node, else that of
+    the edges. Raises InputError where some edges have such a number and others do not.
+    """
+    if not graph.is_directed() or graph.is_multigraph():
+        raise InputError("the graph is not a networkx.DiGraph; edges lead from parent to child")
+    edges = list(graph.edges(data="branch"))
+    if all(branch is None for *_, branch in edges):
+        return [(above, below) for above, below, _ in edges]
+    taken = set[tuple[Any, int]]()
+    numbered = []
+    for above, below, branch in edges:
+        number = int(branch) if isinstance(branch, bool | np.bool_) else whole_number(branch)
+        if number is None or (above, number) in taken:
+            remedy = "give all edges a whole number, 0 for a first child, or none a branch"
+            if number is not None:
+                remedy = "another child has it, too; give each child its own number"
+            raise InputError(
+                f"the edge from {brief(above)} to {brief(below)} has the branch {brief(branch)}; "
+                f"{remedy}"
+            )
+        taken.add((above, number))
+        numbered.append((number, above, below))
+    numbered.sort(key=lambda edge: edge[0])
+    return [(above, below) for _, above, below in numbered]

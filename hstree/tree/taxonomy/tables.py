@@ -1,0 +1,242 @@
+"""Taxonomies from rows: pairs of parents and children, columns of levels, and CSV files.
+
+A list of pairs has edges. A table with titles, as a DataFrame or a file has, or of two columns of
+which one name is in both, has parents and children or levels; rows of other lengths have levels.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from typing import Any
+
+import numpy as np
+
+from hstree._text import brief, quoted
+from hstree.errors import InputError
+from hstree.tree.names import class_name, is_missing
+from hstree.tree.taxonomy.outline import MISSING_AS_TEXT, Outline, read_edges
+
+#: Titles of a column of parents, beside those that contain "parent"; of two columns the other one
+#: then has the children.
+PARENT_TITLES = ("source", "from", "broader")
+#: Titles of a column that numbers the rows, such as the index that pandas writes.
+_ID_TITLE = re.compile(r"|index|(?i:(.*[_ -])?id)|.*[a-z]I[Dd]|Unnamed: 0")
+#: The other shape of a list of pairs, for messages.
+_PAIRS_HINT = (
+    "; rows of two are pairs (parent, child): if they are two levels, put the name of the root "
+    "before them"
+)
+
+#: Rows of a table below its titles, each with its number in messages.
+Rows = Sequence[tuple[int, Sequence[Any]]]
+
+
+def read_frame(frame: Any) -> Outline:
+    """Read a DataFrame of parents and children, or of levels."""
+    titles = [str(title) for title in frame.columns]
+    _refuse_index(frame.index)
+    return read_rows(frame.astype(object).itertuples(index=False, name=None), titles)
+
+
+def _refuse_index(index: Any) -> None:
+    """Refuse the index of a DataFrame that may hold a level, since it has a name or holds text."""
+    names = [name for name in index.names if name is not None]
+    if names or not all(isinstance(value, int) for value in index[:1].tolist()):
+        title = f", {str(names[0])!r}," if names else ""
+        raise InputError(
+            f"the DataFrame has an index{title} beside its columns; make it a column by "
+            "reset_index(), or drop it by reset_index(drop=True)"
+        )
+
+
+def read_array(values: Any) -> Outline:
+    """Read an array of pairs or of levels, whose columns or fields, if it has some, are titles."""
+    array = np.ma.asarray(values) if np.ma.isMaskedArray(values) else np.asarray(values)
+    if array.dtype.kind == "U" and np.any(array == "nan"):
+        raise InputError(
+            "the array of text holds 'nan', as NumPy writes a missing value beside text; give "
+            "numpy.array(..., object), or a list of rows"
+        )
+    titles = [str(title) for title in getattr(values, "columns", array.dtype.names or ())]
+    # Masked values become None
+    rows: list[Any] = array.tolist()
+    return read_rows(rows if array.ndim else [rows], titles)
+
+
+def read_rows(source: Iterable[Any], titles: Sequence[str] = ()) -> Outline:
+    """Read rows: a table where they have titles, else edges where all are pairs, else levels."""
+    rows: list[tuple[int, Sequence[Any]]] = []
+    for number, row in enumerate(source):
+        if not isinstance(row, Sequence | np.ndarray) or isinstance(row, str | bytes):
+            raise InputError(f"item {number} is {quoted(brief(row))}, no pair (parent, child)")
+        rows.append((number, list(row)))
+    if not rows:
+        raise InputError("the taxonomy has no edge; give pairs (parent, child)")
+    if titles:
+        return _read_table(rows, titles)
+    if all(len(row) == 2 for _, row in rows):
+        edges = [(row[0], row[1]) for _, row in rows]
+        return read_edges(edges, "edges", read_as="pairs (parent, child)", hint=_PAIRS_HINT)
+    outline = _read_levels(rows, "levels")
+    outline.read_as = "levels from the top down; the last name of a row is its class"
+    return outline
+
+
+def read_csv(text: str) -> Outline:
+    """Read the text of a table, separated by what is most frequent in its first line.
+
+    The first line has titles, unless one of its cells occurs again below.
+    """
+    first_line = re.sub('"[^"]*"', "", text.partition("\n")[0])
+    delimiter = max(",;\t|", key=first_line.count)
+    lines = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows = []
+    try:
+        for line in lines:
+            cells = [cell.strip() for cell in line]
+            if any(cells):
+                rows.append((lines.line_num, cells))
+    except csv.Error as error:
+        raise InputError(f"line {lines.line_num}: {error}; correct the quotes") from error
+    if not rows:
+        raise InputError("the file is empty; give parents and children, or columns of levels")
+
+    first_row = rows[0][1]
+    cells_below = {cell for _, row in rows[1:] for cell in row} - {""}
+    repeated = next((cell for cell in first_row if cell in cells_below), None)
+    if repeated is not None:
+        outline = _read_table(rows, ())
+        outline.read_as += f"; without titles, since {repeated!r} of line 1 occurs again"
+        return outline
+    for number, row in rows:
+        if len(row) > len(first_row):
+            raise InputError(
+                f"line {number} has {len(row)} cells, and the titles are {len(first_row)}; quote "
+                "names that contain the separator"
+            )
+    outline = _read_table(rows[1:], first_row)
+    titles = ", ".join(map(repr, first_row))
+    outline.read_as += f"; titles are {titles}, since none occurs again"
+    return outline
+
+
+def is_parent_title(title: str) -> bool:
+    """Return whether a column with this title holds parents."""
+    plain = title.strip().lower()
+    return "parent" in plain or plain in PARENT_TITLES
+
+
+def _read_table(rows: Rows, titles: Sequence[str]) -> Outline:
+    """Read two columns of parents and children, or columns of levels.
+
+    They are parents and children where one is titled so, or where one name is in both columns and
+    no row has one name twice.
+    """
+    width = max((len(row) for _, row in rows), default=0)
+    if width == 0:
+        raise InputError("the table has no row; give parents and children, or columns of levels")
+    parent_titles = [title for title in titles if is_parent_title(title)]
+    if parent_titles and (width != 2 or len(parent_titles) > 1):
+        raise InputError(
+            f"the table has a column {parent_titles[0]!r} and {width} columns; keep the columns of "
+            "parents and children alone"
+        )
+    if width == 2:
+        pairs = [(row[0], row[1] if len(row) == 2 else None) for _, row in rows]
+        if parent_titles:
+            if is_parent_title(titles[1]):
+                pairs = [(below, above) for above, below in pairs]
+            rule = f"parents and children, by the title {parent_titles[0]!r}"
+            return read_edges(pairs, "table", read_as=rule)
+        if (shared := _find_shared_name(pairs)) is not None:
+            rule = f"parents and children, since {shared!r} is in both columns"
+            hint = (
+                f"; {shared!r} in both columns makes them parents and children: if they are "
+                "reversed, title them child and parent, if they are levels, put a column with the "
+                "name of the root before them"
+            )
+            return read_edges(pairs, "table", read_as=rule, hint=hint)
+    outline = _read_levels(rows, "table", titles)
+    columns = " > ".join(titles) if titles else f"{width} columns"
+    outline.read_as = f"levels from the top down, {columns}; the last name of a row is its class"
+    return outline
+
+
+def _find_shared_name(pairs: Sequence[tuple[Any, Any]]) -> str | None:
+    """Return a name that is in both columns; None where a row has one name twice."""
+    names = [[None if is_missing(cell) else class_name(cell) for cell in pair] for pair in pairs]
+    if any(above == below for above, below in names):
+        return None
+    children = {below for _, below in names}
+    return next((above for above, _ in names if above is not None and above in children), None)
+
+
+def _read_levels(rows: Rows, kind: str, titles: Sequence[str] = ()) -> Outline:
+    """Read rows of names from the top down under one root; empty cells at the end are left out.
+
+    Rows may repeat, as those of samples do.
+    """
+    outline = Outline(kind)
+    root = outline.add(None, -1)
+    items: dict[tuple[int, str], int] = {}
+    paths = dict[tuple[str, ...], None]()
+    for number, row in rows:
+        path = _row_path(number, row)
+        paths[path] = None
+        item = root
+        for name in path:
+            key = (item, name)
+            if key not in items:
+                items[key] = outline.add(name, item)
+            item = items[key]
+    _refuse_ids([path for path in paths if len(path) > 1], titles)
+    return outline
+
+
+def _row_path(number: int, row: Sequence[Any]) -> tuple[str, ...]:
+    """Return the names of a row; refuse empty cells before its last name."""
+    try:
+        cells = [None if is_missing(cell) else class_name(cell) for cell in row]
+    except InputError as error:
+        raise InputError(f"row {number}: {error}") from error
+    while cells and cells[-1] is None:
+        cells.pop()
+    path = tuple(cell for cell in cells if cell is not None)
+    if len(path) < len(cells):
+        raise InputError(
+            f"row {number} has an empty cell before its last name; fill it, or leave out the "
+            "levels below"
+        )
+    if missing := set(MISSING_AS_TEXT).intersection(path):
+        raise InputError(
+            f"row {number} has the cell {min(missing)!r}, as a missing value is written; leave the "
+            "cell empty, or give a class of this name another one"
+        )
+    return path
+
+
+def _refuse_ids(paths: Sequence[tuple[str, ...]], titles: Sequence[str]) -> None:
+    """Refuse a first column of ids, which is not a level above classes.
+
+    A column of ids has another value in each row; where there are only two rows, it is taken as a
+    level unless its title or its digits say otherwise. A column that is titled as an id may have a
+    value in several rows, as a product in two categories; it is refused where it has more values
+    than the next one.
+    """
+    first = {path[0] for path in paths}
+    second = {path[1] for path in paths}
+    has_id_title = bool(titles) and _ID_TITLE.fullmatch(titles[0].strip()) is not None
+    looks_like_id = has_id_title or all(re.search("[0-9]", name) for name in first)
+    is_different = len(first) == len(paths) > 1
+    if is_different and (looks_like_id or len(paths) > 2):
+        values = f"another value in each row ({quoted(paths[0][0])}, {quoted(paths[1][0])}, ...)"
+    elif has_id_title and len(first) > len(second):
+        values = f"{len(first):,} values, and the next one {len(second):,}"
+    else:
+        return
+    title = f", {titles[0]!r}," if titles else ""
+    raise InputError(
+        f"the first column{title} has {values}, as ids and classes have; give levels from the top "
+        "down, leave ids out, and for a tree without levels use the builder flat"
+    )
