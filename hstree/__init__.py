@@ -49,9 +49,9 @@ from hstree.tree import Tree as Tree
 from hstree.tree import load as load
 
 if TYPE_CHECKING:
-    from hstree.builders.grow import carried_rows as carried_rows
+    from hstree.builders.carried_rows import carried_rows as carried_rows
     from hstree.builders.grow import grow as grow
-    from hstree.builders.grow import prune as prune
+    from hstree.builders.prune import prune as prune
     from hstree.experiments.bootstrap import bootstrap as bootstrap
     from hstree.experiments.compare import compare as compare
     from hstree.experiments.compare import evaluate as evaluate
@@ -71,7 +71,9 @@ _EAGER = {
 #: Modules of the names that are imported when they are first used.
 _LAZY = {
     "bootstrap": "experiments.bootstrap",
-    **dict.fromkeys(("carried_rows", "grow", "prune"), "builders.grow"),
+    "carried_rows": "builders.carried_rows",
+    "grow": "builders.grow",
+    "prune": "builders.prune",
     **dict.fromkeys(("compare", "evaluate"), "experiments.compare"),
     **dict.fromkeys(("Epochs", "Halving", "Seconds"), "experiments.results"),
     "Ensemble": "models.ensemble",

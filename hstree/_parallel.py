@@ -105,7 +105,7 @@ def in_parts(n: int, function: Callable[..., object], *args: Any, step: int = ST
 
 
 def in_threads(
-    function: Callable[[T], R], items: Iterator[T], *, when: bool
+    function: Callable[[T], R], items: Iterator[T], *, when: bool = True
 ) -> Iterator[tuple[T, R]]:
     """Yield the items with what a function returns for them, in order, computed in all threads.
 

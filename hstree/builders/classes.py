@@ -10,7 +10,8 @@ from hstree._arrays import Int64
 from hstree._options import RandomState, Range, checked_options
 from hstree.builders.flat import flat_tree
 from hstree.builders.huffman import huffman_tree, merged_tree
-from hstree.builders.shared.join import graft, join_under_root, vector_rows, with_name
+from hstree.builders.shared.coverage import vector_rows
+from hstree.builders.shared.join import graft, join_under_root, with_name
 from hstree.builders.word_classes.bigrams import (
     bigram_counts,
     bigram_perplexity,

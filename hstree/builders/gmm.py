@@ -14,27 +14,29 @@ from scipy.special import expit
 from hstree._arrays import Bool, Float64, Floating, Int64
 from hstree._options import RandomState, Range, checked_options
 from hstree._parallel import stop_flag
-from hstree.builders.shared.divisive import Split
 from hstree.builders.shared.join import join_under_root
 from hstree.builders.shared.nodes import (
     Nodes,
+    centre_rows,
     centred_rows,
-    scale_of,
+    power_of_two_scale,
     split_in_order,
     split_stuck,
 )
-from hstree.builders.shared.sampled import Scores, centred, divide_vectors
+from hstree.builders.shared.splitter import RowScores
+from hstree.builders.shared.top_down import SplitRule
+from hstree.builders.shared.vector_trees import build_vector_trees
 from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
 from hstree.tree import Tree
 
-#: Share of a node's variance that is added to the variances of its components, as scikit-learn's
-#: `reg_covar` but relative.
+#: Fraction of a node's variance that is added to the variances of its components: scikit-learn's
+#: `reg_covar`, but relative.
 VARIANCE_FLOOR = 1e-6
-#: Least variance, of nodes of equal vectors.
+#: Minimum variance, for nodes of equal vectors.
 LEAST_VARIANCE = 1e-300
-#: Smallest share of a node's rows that a component is taken to have, so that logs are finite.
-LEAST_SHARE = 1e-200
+#: Minimum fraction of a node's rows in a component, so that logs are finite.
+LEAST_FRACTION = 1e-200
 
 
 @checked_options
@@ -94,7 +96,7 @@ def gmm(
     Tree t of several starts from child t of ``SeedSequence(random_state)``; the first is the tree
     that ``trees=1`` builds. O(V d) per level and round: a million words of 100 numbers take half a
     minute, and about twice the memory of the vectors. Above two million words, upper nodes are
-    split by a sample of their rows, and sub-trees are jobs (`hstree.builders.shared.sampled`).
+    split by a sample of their rows, and sub-trees are jobs (`hstree.builders.shared.large`).
 
     References
     ----------
@@ -104,75 +106,84 @@ def gmm(
     if epsilon > 0 and split == "balanced":
         reason = "needs split 'adaptive'; a balanced split doubles no word"
         raise OptionError.about("epsilon", reason)
-    splitter = Mixtures(split, epsilon, iterations, max_codes)
+    splitter = MixtureSplitter(split, epsilon, iterations, max_codes)
     seeds = np.random.SeedSequence(random_state).spawn(trees)
-    divided = divide_vectors("gmm", vectors, splitter, seeds, n_jobs=n_jobs)
-    built = [Tree(vectors.labels, t.child_start, t.child, counts=vectors.counts) for t in divided]
+    topologies = build_vector_trees("gmm", vectors, splitter, seeds, n_jobs=n_jobs)
+    built = [
+        Tree(vectors.labels, topology.child_start, topology.child, counts=vectors.counts)
+        for topology in topologies
+    ]
     return built[0] if trees == 1 else join_under_root(built, vectors.labels, counts=vectors.counts)
 
 
 @dataclass(frozen=True)
-class Mixtures:
-    """Splits by a mixture of two Gaussians, the options as of `gmm`; no `value` is needed."""
+class MixtureSplitter:
+    """Splits by a mixture of two Gaussians, with the options of `gmm`."""
 
     split: str
     epsilon: float
     iterations: int
     max_codes: int
-    arity, max_leaves = 2, 0
+    arity = 2
+    max_leaves = 0
 
-    def drawn(self, rng: np.random.Generator, n: int) -> Float64:
+    def draw(self, rng: np.random.Generator, n: int) -> Float64:
         """Draw numbers whose order is an even split of each node."""
         return rng.random(n)
 
-    def split_of(self, vectors: Floating, value: None) -> Split:
+    def split_rule(self, vectors: Floating, word_values: None) -> SplitRule:
         """Return the rule that splits nodes of words with these vectors (V, d)."""
-        scale = scale_of(vectors)
+        scale = power_of_two_scale(vectors)
 
         def split(words: Int64, start: Int64, drawn: Float64) -> Int64:
             nodes = Nodes(start)
             X = centred_rows(vectors, words, nodes, scale)
             half = split_in_order(nodes, drawn) == 1
-            return self._branches(nodes, log_odds(nodes, X, half, self.iterations), X)
+            odds = log_odds(nodes, X, half, self.iterations)
+            return self._assign(nodes, odds, X)
 
         return split
 
-    def _branches(self, nodes: Nodes, odds: Float64, X: Floating | None = None) -> Int64:
-        """Return the branches (n,) of words by their log-odds; without X, nodes may stay whole."""
+    def fit_scores(self, rows: Floating, word_values: None, rng: np.random.Generator) -> RowScores:
+        """Return the log-odds of the components of a mixture of the rows, as scores."""
+        nodes, X, scale, centre = centre_rows(rows)
+        half = split_in_order(nodes, self.draw(rng, len(rows))) == 1
+        odds = log_odds(nodes, X, half, self.iterations)
+        fitted = maximise(nodes, X, np.vecdot(X, X).astype(np.float64), odds)
+        linear = fitted.linear[:, None] * fitted.mean
+        return RowScores(scale, centre, fitted.constant, fitted.quadratic, linear.astype(X.dtype))
+
+    def branches(self, nodes: Nodes, scores: Float64, word_values: None) -> Int64:
+        """Return the branches (n,) of words by their log-odds (1, n)."""
+        return self._assign(nodes, scores[0])
+
+    def _assign(self, nodes: Nodes, odds: Float64, X: Floating | None = None) -> Int64:
+        """Return the branches (n,) of words by their log-odds (n,).
+
+        Without X (n, d), all words of a node may have the same branch.
+        """
         if self.split == "balanced":
             return split_in_order(nodes, odds)
-        second = odds > 0
-        branch = second.astype(np.int64)
+        is_second = odds > 0
+        branch = is_second.astype(np.int64)
         if X is not None:
             split_stuck(branch, nodes, X)
         if self.epsilon == 0:
             return branch
-        # (n,) words that go to both children
+
+        # (n,) whether a word goes to both children
         if self.epsilon == 0.5:
-            # all but the word of each child with the largest odds for that child
+            # All do but the surest word of each child.
             order = np.lexsort((odds, branch, nodes.node))
             both = np.ones(len(odds), bool)
             both[order[np.r_[nodes.start[:-1], nodes.start[1:] - 1]]] = False
         else:
             both = np.abs(odds) <= np.log(0.5 + self.epsilon) - np.log(0.5 - self.epsilon)
-            # (2, S) whether all words of a node go to the first child, and to the second
-            sides = [~second | both, second | both]
-            full = np.logical_and.reduceat(sides, nodes.start[:-1], axis=1)
-            both &= ~(full[0] | full[1])[nodes.node]
+            # No word does where one child would then have all words of the node.
+            is_in_child = [~is_second | both, is_second | both]
+            has_all = np.logical_and.reduceat(is_in_child, nodes.start[:-1], axis=1)  # (2, S)
+            both &= ~(has_all[0] | has_all[1])[nodes.node]
         return np.where(both, ~branch, branch)
-
-    def scores(self, rows: Floating, value: None, rng: np.random.Generator) -> Scores:
-        """Return the log-odds of the components of a mixture of the rows, as scores."""
-        nodes, X, scale, centre = centred(rows)
-        half = split_in_order(nodes, self.drawn(rng, len(rows))) == 1
-        odds = log_odds(nodes, X, half, self.iterations)
-        fitted = maximise(nodes, X, np.vecdot(X, X).astype(np.float64), odds)
-        linear = fitted.linear[:, None] * fitted.mean
-        return Scores(scale, centre, fitted.constant, fitted.quadratic, linear.astype(X.dtype))
-
-    def branches(self, nodes: Nodes, scores: Float64, value: None) -> Int64:
-        """Return the branches (n,) of words by their log-odds (1, n)."""
-        return self._branches(nodes, scores[0])
 
 
 class LogOdds(NamedTuple):
@@ -181,13 +192,13 @@ class LogOdds(NamedTuple):
     The log-odds are ``constant + quadratic * x @ x + linear * mean @ x``.
     """
 
-    constant: Float64  # (S,)
-    quadratic: Float64  # (S,)
-    linear: Float64  # (S,)
-    mean: Floating  # (S, d) mean of the lighter component
+    constant: Float64  #: (S,)
+    quadratic: Float64  #: (S,)
+    linear: Float64  #: (S,)
+    mean: Floating  #: (S, d) mean of the lighter component
 
 
-def log_odds(nodes: Nodes, X: Floating, second: Bool, iterations: int) -> Float64:
+def log_odds(nodes: Nodes, X: Floating, is_second: Bool, iterations: int) -> Float64:
     """Fit a mixture of two spherical Gaussians to each node by EM; return the log-odds of its rows.
 
     Parameters
@@ -196,8 +207,8 @@ def log_odds(nodes: Nodes, X: Floating, second: Bool, iterations: int) -> Float6
         S nodes of n rows.
     X : float array (n, d)
         Rows, centred within each node. Products are in their precision, sums in float64.
-    second : bool array (n,)
-        The rows of the second component, from which EM starts.
+    is_second : bool array (n,)
+        Whether EM starts with the row in the second component.
     iterations : int
         Number of rounds after the first M-step.
 
@@ -208,12 +219,12 @@ def log_odds(nodes: Nodes, X: Floating, second: Bool, iterations: int) -> Float6
         responsibility of the second component.
     """
     square = np.vecdot(X, X).astype(np.float64)
-    odds = np.where(second, np.inf, -np.inf)
+    odds = np.where(is_second, np.inf, -np.inf)
     for _ in range(iterations + 1):
         if stop_flag.get()[0]:
             raise CancelledError
         fitted = maximise(nodes, X, square, odds)
-        # E-step: a quadratic function of each row.
+        # E-step: the log-odds are a quadratic function of each row.
         terms = np.stack([fitted.constant, fitted.quadratic, fitted.linear])
         constant, quadratic, linear = terms.take(nodes.node, axis=1)
         odds = constant + quadratic * square + linear * nodes.dot(X, fitted.mean)
@@ -221,7 +232,7 @@ def log_odds(nodes: Nodes, X: Floating, second: Bool, iterations: int) -> Float6
 
 
 def maximise(nodes: Nodes, X: Floating, square: Float64, odds: Float64) -> LogOdds:
-    """M-step: fit the components of each node to the log-odds (n,) of its rows (n, d).
+    """Return the log-odds fitted to those (n,) of the rows (n, d) of each node, the M-step.
 
     With centred rows, the means of the two components lie on a line through zero. The sums of the
     lighter component therefore give those of the other, and one dot product per row gives both
@@ -229,14 +240,14 @@ def maximise(nodes: Nodes, X: Floating, square: Float64, odds: Float64) -> LogOd
     """
     d = X.shape[1]
     mass = nodes.size
-    spread = nodes.total(square)
+    spread = nodes.total(square)  # (S,) sum of squared lengths
     least_variance = np.maximum(VARIANCE_FLOOR * spread / (mass * d), LEAST_VARIANCE)
     # (S,) 1 where the second component is the lighter one, else -1
     sign = np.where(nodes.total(expit(odds)) <= mass / 2, 1.0, -1.0)
 
     # (S,) mass, mean and variance of the lighter component, and so of both
     responsibility = expit(sign[nodes.node] * odds)
-    light = np.maximum(nodes.total(responsibility), LEAST_SHARE * mass)
+    light = np.maximum(nodes.total(responsibility), LEAST_FRACTION * mass)
     heavy = mass - light
     ratio = light / heavy
     mean = nodes.weighted_sum(responsibility / light[nodes.node], X)

@@ -9,9 +9,16 @@ import numpy as np
 from hstree._arrays import Float64, Floating, Int64, offsets
 from hstree._options import RandomState, Range, checked_options
 from hstree._parallel import stop_flag
-from hstree.builders.shared.divisive import Split
-from hstree.builders.shared.nodes import Nodes, centred_rows, scale_of, split_stuck
-from hstree.builders.shared.sampled import Scores, centred, divide_vectors
+from hstree.builders.shared.nodes import (
+    Nodes,
+    centre_rows,
+    centred_rows,
+    power_of_two_scale,
+    split_stuck,
+)
+from hstree.builders.shared.splitter import RowScores
+from hstree.builders.shared.top_down import SplitRule
+from hstree.builders.shared.vector_trees import build_vector_trees
 from hstree.data.vectors import WordVectors
 from hstree.kernels import compiled
 from hstree.tree import Tree
@@ -66,7 +73,7 @@ def kmeans(
     O(k V d) per level and round. Compiled sums are rounded otherwise: words that are about as near
     to two centres may go to the other.
     Above two million words, upper nodes are split by a sample of their rows, and sub-trees are jobs
-    (`hstree.builders.shared.sampled`).
+    (`hstree.builders.shared.large`).
 
     References
     ----------
@@ -74,16 +81,16 @@ def kmeans(
     .. [2] Y. Prabhu et al., "Parabel: partitioned label trees for extreme classification with
        application to dynamic search advertising", WWW 2018, section 4.1.
     """
-    most = max(2, len(vectors.labels))  # more children change nothing
+    limit = max(2, len(vectors.labels))  # more children change nothing
+    splitter = KMeansSplitter(min(arity, limit), min(max_leaves or 0, limit), balanced, iterations)
     seeds = [np.random.SeedSequence(random_state)]
-    splitter = Means(min(arity, most), min(max_leaves or 0, most), balanced, iterations)
-    (divided,) = divide_vectors("kmeans", vectors, splitter, seeds, n_jobs=n_jobs)
-    return Tree(vectors.labels, divided.child_start, divided.child, counts=vectors.counts)
+    (topology,) = build_vector_trees("kmeans", vectors, splitter, seeds, n_jobs=n_jobs)
+    return Tree(vectors.labels, topology.child_start, topology.child, counts=vectors.counts)
 
 
 @dataclass(frozen=True)
-class Means:
-    """Splits by k-means, the options as of `kmeans`; no `value` is needed."""
+class KMeansSplitter:
+    """Splits by k-means, with the options of `kmeans`."""
 
     arity: int
     max_leaves: int
@@ -91,50 +98,69 @@ class Means:
     iterations: int
     max_codes = 1
 
-    def drawn(self, rng: np.random.Generator, n: int) -> Float64:
+    def draw(self, rng: np.random.Generator, n: int) -> Float64:
         """Draw Gumbel noise (k, n): it decides the first k centres."""
         return rng.gumbel(size=(self.arity, n))
 
-    def split_of(self, vectors: Floating, value: None) -> Split:
+    def split_rule(self, vectors: Floating, word_values: None) -> SplitRule:
         """Return the rule that splits nodes of words with these vectors (V, d)."""
-        scale = scale_of(vectors)
+        scale = power_of_two_scale(vectors)
 
         def split(words: Int64, start: Int64, noise: Float64) -> Int64:
             nodes = Nodes(start)
             X = centred_rows(vectors, words, nodes, scale)
-            centres = _first_centres(nodes, X, noise)
-            branch = clusters(nodes, X, centres, self.balanced, self.iterations)
+            centres = draw_centres(nodes, X, noise)
+            branch = cluster_rows(nodes, X, centres, self.balanced, self.iterations)
             split_stuck(branch, nodes, X, self.arity)
             return branch
 
         return split
 
-    def scores(self, rows: Floating, value: None, rng: np.random.Generator) -> Scores:
+    def fit_scores(self, rows: Floating, word_values: None, rng: np.random.Generator) -> RowScores:
         """Return the squared distances to the centres of the rows, less the rows' squares."""
-        nodes, X, scale, centre = centred(rows)
-        centres = _first_centres(nodes, X, self.drawn(rng, len(rows)))
-        branch = clusters(nodes, X, centres, self.balanced, self.iterations)
-        # (k, d); an empty cluster keeps its first centre
-        of_rows = [X[branch == j] for j in range(self.arity)]
-        means = [
-            c[0] if len(x) == 0 else x.mean(axis=0, dtype=np.float64)
-            for x, c in zip(of_rows, centres, strict=True)
-        ]
-        mean = np.array(means, X.dtype)
+        nodes, X, scale, centre = centre_rows(rows)
+        centres = draw_centres(nodes, X, self.draw(rng, len(rows)))
+        branch = cluster_rows(nodes, X, centres, self.balanced, self.iterations)
+        # (k, d) means of the clusters; an empty one keeps its first centre
+        mean = np.empty((self.arity, X.shape[1]), X.dtype)
+        for j, first_centre in enumerate(centres):
+            members = X[branch == j]
+            mean[j] = members.mean(axis=0, dtype=np.float64) if len(members) else first_centre[0]
         square = np.vecdot(mean, mean).astype(np.float64)
-        return Scores(scale, centre, square, np.zeros(self.arity), -2 * mean)
+        return RowScores(scale, centre, square, np.zeros(self.arity), -2 * mean)
 
-    def branches(self, nodes: Nodes, scores: Float64, value: None) -> Int64:
+    def branches(self, nodes: Nodes, scores: Float64, word_values: None) -> Int64:
         """Return the branches (n,) of words by their distances (k, n)."""
-        return _even_split(nodes, scores) if self.balanced else np.argmin(scores, axis=0)
+        return _split_evenly(nodes, scores) if self.balanced else np.argmin(scores, axis=0)
 
 
-def clusters(
+def draw_centres(nodes: Nodes, X: Floating, noise: Float64) -> list[Floating]:
+    """Draw k rows of each node by k-means++: a list of k arrays (S, d).
+
+    The probability of a row is proportional to its squared distance to the nearest row drawn
+    before. The row with the largest log(probability) + Gumbel noise (k, n) is such a draw.
+    """
+    square = np.vecdot(X, X).astype(np.float64)
+    nearest = np.ones(len(X))  # squared distance to the nearest centre; the first draw is uniform
+    centres: list[Floating] = []
+    for row_noise in noise:
+        if stop_flag.get()[0]:
+            raise CancelledError
+        with np.errstate(divide="ignore"):
+            key = np.log(nearest) + row_noise
+        last_in_order = np.lexsort((key, nodes.node))[nodes.start[1:] - 1]
+        centres.append(X[last_in_order])
+        distance = np.maximum(square + _distances(nodes, X, centres[-1]), 0)
+        nearest = np.minimum(nearest, distance) if len(centres) > 1 else distance
+    return centres
+
+
+def cluster_rows(
     nodes: Nodes, X: Floating, centres: list[Floating], balanced: bool, iterations: int
 ) -> Int64:
-    """Return the cluster (n,) of each row, from first centres (S, d) that are changed.
+    """Return the cluster (n,) of each row by Lloyd's algorithm from first centres (S, d).
 
-    Without a result that has a meaning once `stop_flag` is set.
+    The list of centres is changed. The result has no meaning once `stop_flag` is set.
     """
     fast = compiled()
     if fast is not None and not balanced and fast.is_supported(X):
@@ -144,8 +170,8 @@ def clusters(
         return branch
     branch = np.full(len(X), -1)
     for _ in range(iterations):
-        distance = np.stack([_distance(nodes, X, centre) for centre in centres])
-        nearest = _even_split(nodes, distance) if balanced else np.argmin(distance, axis=0)
+        distance = np.stack([_distances(nodes, X, centre) for centre in centres])  # (k, n)
+        nearest = _split_evenly(nodes, distance) if balanced else np.argmin(distance, axis=0)
         if np.array_equal(nearest, branch):
             break
         branch = nearest
@@ -159,46 +185,29 @@ def clusters(
     return branch
 
 
-def _distance(nodes: Nodes, X: Floating, centre: Floating) -> Float64:
+def _distances(nodes: Nodes, X: Floating, centre: Floating) -> Float64:
     """Return squared distances (n,) to each node's centre (S, d), minus the rows' squares."""
     square = np.vecdot(centre, centre).astype(np.float64)
     return np.asarray(square[nodes.node] - 2 * nodes.dot(X, centre))
 
 
-def _first_centres(nodes: Nodes, X: Floating, noise: Float64) -> list[Floating]:
-    """Draw k rows of each node, with chances as their squared distances to the rows drawn before.
-
-    The row with the largest log(chance) + Gumbel noise is such a draw.
-    """
-    square = np.vecdot(X, X).astype(np.float64)
-    nearest = np.ones(len(X))
-    centres: list[Floating] = []
-    for of_centre in noise:
-        if stop_flag.get()[0]:
-            raise CancelledError
-        with np.errstate(divide="ignore"):
-            key = np.log(nearest) + of_centre
-        last_in_order = np.lexsort((key, nodes.node))[nodes.start[1:] - 1]
-        centres.append(X[last_in_order])
-        distance = np.maximum(square + _distance(nodes, X, centres[-1]), 0)
-        nearest = np.minimum(nearest, distance) if len(centres) > 1 else distance
-    return centres
-
-
-def _even_split(nodes: Nodes, distance: Float64) -> Int64:
+def _split_evenly(nodes: Nodes, distance: Float64) -> Int64:
     """Split the rows of each node evenly by their distances (k, n) to its k centres."""
     k, n = distance.shape
     branch = np.full(n, k - 1)
     # (k, n) distance to the nearest of the centres j, ..., k - 1
-    best_later = np.minimum.accumulate(distance[::-1], axis=0)[::-1]
-    # (k, S) end of each branch in its node; its differences are the sizes wanted
+    nearest_later = np.minimum.accumulate(distance[::-1], axis=0)[::-1]
+    # (k, S) end of each branch in its node; the differences are the sizes of the branches
     ends = -(-nodes.size * np.arange(k)[:, None] // k)
-    rest, n_left = np.arange(n), nodes.size
-    for j, wanted in enumerate(np.diff(ends, axis=0)):
-        lead = distance[j, rest] - best_later[j + 1, rest]
+    # Each centre takes its rows; `rest` are the rows that are left, `n_left` (S,) their numbers.
+    rest = np.arange(n)
+    n_left = nodes.size
+    for j, n_wanted in enumerate(np.diff(ends, axis=0)):
+        lead = distance[j, rest] - nearest_later[j + 1, rest]
         order = rest[np.lexsort((lead, nodes.node[rest]))]
         node = nodes.node[order]
-        taken = np.arange(len(order)) - offsets(n_left)[node] < wanted[node]
-        branch[order[taken]] = j
-        rest, n_left = np.sort(order[~taken]), n_left - wanted
+        is_taken = np.arange(len(order)) - offsets(n_left)[node] < n_wanted[node]
+        branch[order[is_taken]] = j
+        rest = np.sort(order[~is_taken])
+        n_left = n_left - n_wanted
     return branch

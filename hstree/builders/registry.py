@@ -1,4 +1,4 @@
-"""Builders by name, those of other packages too, and `build`, which runs one.
+"""Builders by name, including those of other packages, and `build`, which runs one.
 
 Another package adds its own through the entry-point group ``hstree.builders``::
 
@@ -19,14 +19,7 @@ from hstree._parallel import doing_jobs
 from hstree._plugins import PACKAGE, Registry, titled
 from hstree._text import named_error, recorded_name
 from hstree._version import __version__
-from hstree.builders.shared.builder import (
-    FROM,
-    Builder,
-    BuilderInput,
-    convert_input,
-    open_input,
-)
-from hstree.builders.shared.join import over_vocabulary
+from hstree.builders.builder import FROM, Builder, BuilderInput, convert_input, open_input
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, collect_sources
 from hstree.data.vectors import WordVectors
@@ -43,8 +36,8 @@ from hstree.errors import (
 from hstree.tree import Tree, load
 from hstree.tree.files import dump_meta
 
-#: hstree's own builders: method -> module and function. Imported when used, so that a method does
-#: not wait for the libraries of another.
+#: hstree's own builders: method -> module and function. They are imported when they are used, so
+#: that a method does not import the libraries of another.
 NATIVE = {
     "random": "hstree.builders.random:random",
     "balanced": "hstree.builders.balanced:balanced",
@@ -59,7 +52,9 @@ NATIVE = {
 }
 
 BUILDERS = Registry("builder", "hstree.builders", NATIVE, Builder.of, called="method")
-builder, builders, broken_builders = BUILDERS.get, BUILDERS.all, BUILDERS.broken
+builder = BUILDERS.get
+builders = BUILDERS.all
+broken_builders = BUILDERS.broken
 
 
 def build(
@@ -81,32 +76,32 @@ def build(
         Name of a builder: "huffman", "flat", ...; see `builders`.
     input : counts, vectors, text, str or path
         Counts: a dict, a `Counter`, a Series with its index, an array, list or tensor (V,), or a
-        Vocabulary; floats that are whole will do. Vectors: an array, tensor or DataFrame (V, d),
-        gensim's ``KeyedVectors``, or WordVectors. A text: a Corpus, or what `Corpus.of` makes one
-        of. A text, and vectors with counts, serve as counts, too. A name is opened as what the
-        method takes; see `hstree.builders.open_input`.
+        Vocabulary; floats must be whole numbers. Vectors: an array, tensor or DataFrame (V, d),
+        gensim's ``KeyedVectors``, or WordVectors. A text: a Corpus, or anything that `Corpus.of`
+        accepts. A text, and vectors with counts, serve as counts, too. A file is read as the input
+        that the method takes; see `hstree.builders.open_input`.
     labels : sequence of str or int, optional
         Labels of counts or vectors (default: the index of a Series or a DataFrame, else "0" to
-        "V - 1"); of a file, also the name of a labels file.
+        "V - 1"). For a file of vectors, the labels file.
     counts : array_like of int, dict or Series, optional
-        Counts of vectors, in the order of the labels, or by label.
+        Counts that go with vectors, in the order of the labels, or by label.
     vocabulary : Vocabulary, str or path, optional
         Words of the tree. A corpus is encoded with them. Words without a vector go into a Huffman
-        tree beside the rest; meta["input"] has their number.
+        tree beside the others; meta["input"] has their number.
     from_tree : str or path, optional
-        Tree that is pruned and grown to the words instead (`hstree.grow`), by vectors or by counts
-        as the method takes them; ``from=FILE`` among the options of a row or of ``--method``.
+        File of a tree that is pruned and grown to the words instead (`hstree.grow`), by vectors
+        or by counts, as the method takes them. On the command line, the option ``from=FILE``.
     n_jobs : int, optional
-        Number of jobs at a time, for builders that divide (gmm, kmeans, semantic); as in
-        scikit-learn, -1 is all cores. The tree is the same for any.
+        Number of jobs at a time, for gmm, kmeans and semantic; as in scikit-learn, -1 is all
+        cores. The tree does not depend on it.
     **options
         Options of the method.
 
     Returns
     -------
     Tree
-        Its meta records the method, the value of each option, the random state, hstree's version
-        and the input, besides the builder's entries.
+        Its meta records the method, the value of each option, the random state, the version of
+        hstree and the input, besides the entries of the builder.
 
     Raises
     ------
@@ -115,8 +110,8 @@ def build(
     InputError
         When the input cannot be read, or is not what the method takes.
     PluginError
-        When the builder of another package fails, or returns something else than a tree over the
-        words of its input.
+        When the builder of another package fails, or does not return a tree over the words of its
+        input.
 
     Examples
     --------
@@ -131,45 +126,64 @@ def build(
     if from_tree is not None:
         options[FROM.name] = from_tree
     values = effective(chosen.options, options, method)
-    grown = values.pop(FROM.name, None)  # the file of the tree that is grown instead
+    old_tree_file = values.pop(FROM.name, None)
+
+    # The input, as the builder takes it
     if isinstance(vocabulary, str | os.PathLike):
         vocabulary = Vocabulary.from_file(vocabulary)
     if isinstance(input, str | os.PathLike):
-        of_file = labels if isinstance(labels, str | os.PathLike) else None
-        input = open_input(input, chosen, vocabulary=vocabulary, labels=of_file)
-        labels = labels if of_file is None else None
+        labels_file = labels if isinstance(labels, str | os.PathLike) else None
+        input = open_input(input, chosen, vocabulary=vocabulary, labels=labels_file)
+        labels = labels if labels_file is None else None
     input = convert_input(input, chosen, vocabulary, labels=labels, counts=counts)
-    # Files that options name are recorded by their hashes, and by the texts that they are made of.
-    used, hashes, provenance = {}, {}, list[Text]()
-    for name, value in ({FROM.name: grown} if grown else values).items():
-        used[name] = recorded_name(value.name) if isinstance(value, Path) else value
+
+    # The record of options: files by name, hash and the texts that they were made from
+    recorded = values if old_tree_file is None else {FROM.name: old_tree_file}
+    used_options = dict[str, Any]()
+    file_hashes = dict[str, str]()
+    file_texts = list[Text]()
+    for name, value in recorded.items():
+        used_options[name] = recorded_name(value.name) if isinstance(value, Path) else value
         if isinstance(value, Path) and not value.is_dir():
             with explained(f"read {value} ({name})"), open_regular(value) as file:
-                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
-            provenance += texts_of_file(value)
-    random_state = used.pop("random_state", None)
-    more: dict[str, object] = {"files": hashes} if hashes else {}
-    more |= {"texts_of_files": collect_sources(provenance)} if provenance else {}
-    is_native = chosen.package == PACKAGE
-    run = partial(chosen.function if is_native else partial(_run_plugin, chosen), **values)
+                file_hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
+            file_texts += texts_of_file(value)
+    random_state = used_options.pop("random_state", None)
+    input_meta: dict[str, object] = {"files": file_hashes} if file_hashes else {}
+    if file_texts:
+        input_meta["texts_of_files"] = collect_sources(file_texts)
+
+    # The tree
+    function = chosen.function if chosen.package == PACKAGE else partial(_run_plugin, chosen)
+    run = partial(function, **values)
     with doing_jobs(n_jobs):
-        if grown is not None:
-            tree = _regrown(chosen, grown, values, input, vocabulary)
-            more |= tree.meta["input"]
+        if old_tree_file is not None:
+            tree = _grow_file(chosen, old_tree_file, values, input, vocabulary)
+            input_meta |= tree.meta["input"]
         elif isinstance(input, WordVectors) and vocabulary is not None:
-            tree, coverage = over_vocabulary(run, input, vocabulary)
-            more |= coverage
+            from hstree.builders.shared.coverage import build_over_vocabulary
+
+            tree, coverage = build_over_vocabulary(run, input, vocabulary)
+            input_meta |= coverage
         else:
             tree = run(input)
-    # A builder may replace the value of an option by what it led to, such as a version.
-    if isinstance(replaced := tree.meta.get("options"), dict):
-        used |= replaced
-    meta = {"method": method, "options": used, "random_state": random_state}
-    source = (input.record if isinstance(input, Corpus) else input.source) | more
-    return tree.with_meta(tree.meta | meta | {"hstree": __version__, "input": source})
+
+    # A builder may replace the value of an option by its result, such as a version.
+    replaced = tree.meta.get("options")
+    if isinstance(replaced, dict):
+        used_options |= replaced
+    source = input.record if isinstance(input, Corpus) else input.source
+    meta = {
+        "method": method,
+        "options": used_options,
+        "random_state": random_state,
+        "hstree": __version__,
+        "input": source | input_meta,
+    }
+    return tree.with_meta(tree.meta | meta)
 
 
-def _regrown(
+def _grow_file(
     chosen: Builder,
     file: Path,
     values: Mapping[str, Any],
@@ -177,7 +191,7 @@ def _regrown(
     vocabulary: Vocabulary | None,
 ) -> Tree:
     """Return the tree of a file, pruned and grown to the words of an input."""
-    from hstree.builders.grow import regrown  # other builds do not wait for it
+    from hstree.builders.grow import grow_to_words  # other builds do not need it
 
     for option in chosen.options:
         is_used = option.name in (FROM.name, "random_state")
@@ -188,19 +202,20 @@ def _regrown(
             )
     old = load(file)
     provenance = {"from": old.meta.get("input")}
-    provenance |= {} if vocabulary is None else {"vocabulary": vocabulary.source}
-    return regrown(old, input, vocabulary).with_meta({"input": provenance})
+    if vocabulary is not None:
+        provenance["vocabulary"] = vocabulary.source
+    return grow_to_words(old, input, vocabulary).with_meta({"input": provenance})
 
 
 def _run_plugin(chosen: Builder, input: BuilderInput, **values: Any) -> Tree:
-    """Run a builder of another package; raise PluginError for what is wrong with it."""
+    """Run a builder of another package; raise PluginError where it fails."""
     title = titled("builder", chosen.name, chosen.package)
-    has_words = input.vocabulary if isinstance(input, Corpus) else input
-    words = has_words.labels if isinstance(has_words, WordVectors) else has_words.words
+    word_list = input.vocabulary if isinstance(input, Corpus) else input
+    words = word_list.labels if isinstance(word_list, WordVectors) else word_list.words
     try:
         tree: object = chosen.function(input, **values)
     except (OptionError, InputError, FileFormatError, MissingExtraError):
-        raise  # meant for the user
+        raise  # errors that the user can fix
     except (Exception, SystemExit) as error:
         raise PluginError(f"{title} failed: {named_error(error)}") from error
     if not isinstance(tree, Tree):

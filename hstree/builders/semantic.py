@@ -12,15 +12,18 @@ import numpy as np
 from hstree._arrays import Array, Float64, Floating, Int64
 from hstree._options import Range, checked_options
 from hstree.builders.huffman import huffman_tree
-from hstree.builders.shared.divisive import Split
-from hstree.builders.shared.nodes import LEAST_COUNT, Nodes, centred_rows, scale_of
-from hstree.builders.shared.sampled import Scores, centred, divide_vectors
+from hstree.builders.shared.nodes import Nodes, centre_rows, centred_rows, power_of_two_scale
+from hstree.builders.shared.splitter import RowScores
+from hstree.builders.shared.top_down import SplitRule
+from hstree.builders.shared.vector_trees import build_vector_trees
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 
-#: Rounds of power iteration before two-means.
+#: Weight of a word with a count of zero, so that no node is without weight.
+LEAST_COUNT = 0.5
+#: Number of rounds of power iteration before two-means.
 POWER_ROUNDS = 3
 
 
@@ -68,7 +71,7 @@ def semantic(
     O(V d) per level and round, and a sort, over all nodes at once. 100,000 words of 100 numbers
     take a few seconds.
     Above two million words, upper nodes are split by a sample of their rows, and sub-trees are jobs
-    (`hstree.builders.shared.sampled`).
+    (`hstree.builders.shared.large`).
 
     References
     ----------
@@ -91,65 +94,76 @@ def semantic(
         )
     length = Codes(huffman_tree(vectors.labels, vectors.counts), cache_limit=0).length
     weight = np.sqrt(np.maximum(vectors.counts, LEAST_COUNT))
-    value = np.stack([np.resize(length, len(weight)), weight], axis=1)  # one word has no code
-    seeds = [np.random.SeedSequence(0)]  # of samples; nothing else is random
-    (divided,) = divide_vectors(
-        "semantic", vectors, Halves(iterations), seeds, value=value, n_jobs=n_jobs
+    length = np.resize(length, len(weight))  # a single word has no code
+    word_values = np.stack([length, weight], axis=1)
+    splitter = HalfSplitter(iterations)
+    seeds = [np.random.SeedSequence(0)]  # for samples; nothing else is random
+    (topology,) = build_vector_trees(
+        "semantic", vectors, splitter, seeds, word_values=word_values, n_jobs=n_jobs
     )
-    return Tree(vectors.labels, divided.child_start, divided.child, counts=vectors.counts)
+    return Tree(vectors.labels, topology.child_start, topology.child, counts=vectors.counts)
 
 
 @dataclass(frozen=True)
-class Halves:
-    """Splits into halves of the code space; `value` (V, 2) are code lengths and weights."""
+class HalfSplitter:
+    """Splits into halves of the code space; word values (V, 2) are code lengths and weights."""
 
     iterations: int
-    arity, max_leaves = 2, 0
+    arity = 2
+    max_leaves = 0
     max_codes = 1
 
-    def drawn(self, rng: np.random.Generator, n: int) -> None:
+    def draw(self, rng: np.random.Generator, n: int) -> None:
         """Draw nothing."""
 
-    def split_of(self, vectors: Floating, value: Float64) -> Split:
+    def split_rule(self, vectors: Floating, word_values: Float64) -> SplitRule:
         """Return the rule that splits nodes of words with these vectors (V, d)."""
-        scale, (lengths, weights) = scale_of(vectors), value.T
+        scale = power_of_two_scale(vectors)
+        lengths, weights = word_values.T
 
         def split(words: Int64, start: Int64, drawn: None) -> Int64:
-            nodes, weight, share = Nodes(start), weights[words], shares(lengths[words])
+            nodes = Nodes(start)
+            weight = weights[words]
+            mass = code_masses(lengths[words])
             X = centred_rows(vectors, words, nodes, scale, weight)
-            branch = fill_half(nodes, along_principal_axis(nodes, X, weight), share)
+            # The first halves are those along the principal axis.
+            branch = fill_half(nodes, along_principal_axis(nodes, X, weight), mass)
             for _ in range(self.iterations):
-                # (S, d) with rows centred, the sum of a half points from the other mean to its mean
-                apart = nodes.weighted_sum(weight * branch, X)
-                before, branch = branch, fill_half(nodes, nodes.dot(X, apart), share)
+                # (S, d) since rows are centred, the sum of a half points from mean to mean
+                direction = nodes.weighted_sum(weight * branch, X)
+                before = branch
+                branch = fill_half(nodes, nodes.dot(X, direction), mass)
                 if np.array_equal(before, branch):
                     break
             return branch
 
         return split
 
-    def scores(self, rows: Floating, value: Float64, rng: np.random.Generator) -> Scores:
+    def fit_scores(
+        self, rows: Floating, word_values: Float64, rng: np.random.Generator
+    ) -> RowScores:
         """Return the coordinate of rows between the means of two halves of the rows."""
-        (lengths, weight) = value.T
-        nodes, X, scale, centre = centred(rows, weight)
-        share, coordinate = 2.0**-lengths, along_principal_axis(nodes, X, weight)
+        lengths, weight = word_values.T
+        nodes, X, scale, centre = centre_rows(rows, weight)
+        mass = 2.0**-lengths
+        coordinate = along_principal_axis(nodes, X, weight)
         for _ in range(self.iterations):
             order = np.argsort(coordinate, kind="stable")
-            half = np.empty(len(rows))
-            half[order] = np.cumsum(share[order]) > share.sum() / 2
-            apart = nodes.weighted_sum(weight * half, X)
-            coordinate = nodes.dot(X, apart)
-        return Scores(scale, centre, np.zeros(1), np.zeros(1), apart)
+            is_second = np.empty(len(rows))
+            is_second[order] = np.cumsum(mass[order]) > mass.sum() / 2
+            direction = nodes.weighted_sum(weight * is_second, X)
+            coordinate = nodes.dot(X, direction)
+        return RowScores(scale, centre, np.zeros(1), np.zeros(1), direction)
 
-    def branches(self, nodes: Nodes, scores: Float64, value: Float64) -> Int64:
+    def branches(self, nodes: Nodes, scores: Float64, word_values: Float64) -> Int64:
         """Return the branches (n,) of words by their coordinates (1, n)."""
-        return fill_half(nodes, scores[0], shares(value[:, 0]))
+        return fill_half(nodes, scores[0], code_masses(word_values[:, 0]))
 
 
 def along_principal_axis(nodes: Nodes, X: Floating, weight: Float64) -> Float64:
-    """Return the coordinate (n,) of each centred row along its node's principal axis, roughly.
+    """Return the approximate coordinate (n,) of each centred row along its node's principal axis.
 
-    Power iteration from the coordinate of largest variance, which is often near that axis.
+    The power iteration starts from the coordinate of largest variance, often near that axis.
     """
     widest = np.argmax(nodes.weighted_sum(weight, X * X), axis=1)
     value: Float64 = X[np.arange(len(X)), widest[nodes.node]].astype(np.float64)
@@ -160,37 +174,41 @@ def along_principal_axis(nodes: Nodes, X: Floating, weight: Float64) -> Float64:
     return value
 
 
-def shares(length: Array) -> Array:
+def code_masses(length: Array) -> Array:
     """Return 2**-length in units of the smallest; Python integers where sums exceed int64."""
-    exponent = (length.max() - length).astype(np.int64)  # exact, also of floats
-    fit = (2.0**exponent).sum() < 2.0**62
-    exact: Array = 2 ** (exponent if fit else exponent.astype(object))
-    return exact
+    exponent = (length.max() - length).astype(np.int64)  # exact for floats, too
+    fits_int64 = (2.0**exponent).sum() < 2.0**62
+    masses: Array = 2 ** (exponent if fits_int64 else exponent.astype(object))
+    return masses
 
 
-def fill_half(nodes: Nodes, value: Float64, share: Array) -> Int64:
-    """Fill half of the share of each node with its rows in order of a value (n,).
+def fill_half(nodes: Nodes, value: Float64, mass: Array) -> Int64:
+    """Fill half of the mass of each node with its rows, in the order of a value (n,).
 
-    The shares (n,) and their sum over a node are powers of two. Returns 0 for rows in that half,
-    1 for the others: int64 (n,). Ties are in the order of the rows.
+    The masses (n,) and their sum over a node are powers of two. Returns branches, 0 for rows in
+    that half and 1 for the others: int64 (n,). Ties are in the order of the rows.
 
     Each pass takes the rows that fit before the first that does not. The room left is then
-    smaller than the share of that row, so that there are at most as many passes as code lengths.
+    smaller than the mass of that row, so that there are at most as many passes as code lengths.
     """
     order = np.lexsort((value, nodes.node))
     branch = np.ones(len(order), np.int64)
-    room = np.add.reduceat(share, nodes.start[:-1]) // 2
+    room = np.add.reduceat(mass, nodes.start[:-1]) // 2  # (S,) mass that the half still lacks
     while True:
+        # Rows that are left and fit into the room of their node
         node = nodes.node[order]
-        fits = share[order] <= room[node]
-        order, node = order[fits], node[fits]
+        fits = mass[order] <= room[node]
+        order = order[fits]
+        node = node[fits]
         if not order.size:
             return branch
-        size = share[order]
+
+        # Take them as long as their cumulated mass fits, too.
+        size = mass[order]
         head = np.flatnonzero(np.diff(node, prepend=-1))
         filled = np.cumsum(size)
         filled -= np.repeat(filled[head] - size[head], np.diff(head, append=len(node)))
-        taken = filled <= room[node]
-        branch[order[taken]] = 0
-        room[node[head]] -= np.add.reduceat(np.where(taken, size, 0), head)
-        order = order[~taken]
+        is_taken = filled <= room[node]
+        branch[order[is_taken]] = 0
+        room[node[head]] -= np.add.reduceat(np.where(is_taken, size, 0), head)
+        order = order[~is_taken]

@@ -33,7 +33,7 @@ from hstree.tree.paths import Decisions, path_decisions
 from hstree.tree.weight_rows import row_curvature, unigram_bias
 
 if TYPE_CHECKING:
-    from hstree.builders.grow import CarriedRows
+    from hstree.builders.carried_rows import CarriedRows
 
 
 class NodeGradient(NamedTuple):

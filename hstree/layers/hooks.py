@@ -10,7 +10,7 @@ from hstree.errors import OptionError
 from hstree.layers.base import OutputLayer
 
 if TYPE_CHECKING:
-    from hstree.builders.grow import CarriedRows
+    from hstree.builders.carried_rows import CarriedRows
 
 
 class TrainingHooks:

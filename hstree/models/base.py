@@ -371,7 +371,7 @@ class Model(Predictor, Generic[M]):
                 f"the output layer {self.spec.kind.name!r} is over words, which no tree grows by; "
                 "train a model over a tree"
             )
-        from hstree.builders.grow import carried_rows  # other models do not wait for it
+        from hstree.builders.carried_rows import carried_rows  # other models do not wait for it
 
         rows = carried_rows(self.tree, tree)
         spec = LayerSpec(tree, self.spec.kind.name, **self.spec.options)

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hstree
-from hstree.builders.shared.join import graft, join_under_root, over_vocabulary
+from hstree.builders.shared.coverage import build_over_vocabulary
+from hstree.builders.shared.join import graft, join_under_root
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
@@ -104,7 +105,7 @@ def test_the_builder_sees_the_vocabularys_order_and_counts():
         seen.append(vectors)
         return Tree(vectors.labels, [0, len(vectors)], ~np.arange(len(vectors)))
 
-    over_vocabulary(build, VECTORS, Vocabulary(WORDS, COUNTS))
+    build_over_vocabulary(build, VECTORS, Vocabulary(WORDS, COUNTS))
     assert seen[0].labels == ("the", "cat", "dog", "sat")
     assert seen[0].vectors.tolist() == [[-3.0], [1.5], [1.0], [-2.5]]
     assert seen[0].counts.tolist() == [50, 10, 6, 4]

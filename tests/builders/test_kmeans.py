@@ -41,9 +41,9 @@ def test_lloyd_agrees_with_scikit_learn_from_the_same_centres(k, dtype):
     """Compiled, too, for float32 where numba is installed."""
     X = normal(300, 4).astype(dtype)
     nodes, noise = Nodes(np.array([0, 300])), gumbel(5, k, 300)
-    centres = module._first_centres(nodes, X, noise)
+    centres = module.draw_centres(nodes, X, noise)
     theirs = KMeans(k, init=np.concatenate(centres), n_init=1, max_iter=100, tol=0).fit(X)
-    ours = module.clusters(nodes, X, centres, False, 100)
+    ours = module.cluster_rows(nodes, X, centres, False, 100)
     assert np.array_equal(ours, theirs.labels_)
 
 
@@ -52,10 +52,10 @@ def test_lloyd_agrees_with_scikit_learn_from_the_same_centres(k, dtype):
 def test_compiled_clusters_of_nodes_are_those_of_numpy(k, iterations):
     pytest.importorskip("numba", reason=NUMBA)
     nodes, X = Nodes(np.array([0, 7, 900, 1700, 1720])), normal(1720, 6).astype(np.float32)
-    centres = module._first_centres(nodes, X, gumbel(0, k, 1720))
-    found = module.clusters(nodes, X, list(centres), False, iterations)
+    centres = module.draw_centres(nodes, X, gumbel(0, k, 1720))
+    found = module.cluster_rows(nodes, X, list(centres), False, iterations)
     with numpy_only():
-        expected = module.clusters(nodes, X, centres, False, iterations)
+        expected = module.cluster_rows(nodes, X, centres, False, iterations)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -63,7 +63,7 @@ def test_first_centres_are_drawn_by_squared_distance():
     n = 20_000
     nodes = Nodes(3 * np.arange(n + 1))
     X = np.tile([[0.0], [1.0], [3.0]], (n, 1))
-    first, second = module._first_centres(nodes, X, gumbel(0, 2, len(X)))
+    first, second = module.draw_centres(nodes, X, gumbel(0, 2, len(X)))
     shares = [np.mean(first == value) for value in (0, 1, 3)]
     assert shares == pytest.approx([1 / 3] * 3, abs=0.02)
     after_zero = second[first == 0]
@@ -75,7 +75,7 @@ def test_an_empty_cluster_keeps_its_centre():
     nodes, X = Nodes(np.array([0, 2, 4])), np.array([[1.0], [3.0], [5.0], [5.0]])
     centres = [np.array([[1.5], [7.0]]), np.array([[9.0], [5.5]])]
     with numpy_only():
-        assert module.clusters(nodes, X, centres, False, 1).tolist() == [0, 0, 1, 1]
+        assert module.cluster_rows(nodes, X, centres, False, 1).tolist() == [0, 0, 1, 1]
     assert [centre.tolist() for centre in centres] == [[[2.0], [7.0]], [[9.0], [5.0]]]
 
 
@@ -84,7 +84,7 @@ def test_even_split_peel_the_nearest_words_off(k, sizes, seed):
     nodes = Nodes(np.cumsum([0, *sizes]))
     n = nodes.start[-1]
     distance = np.random.default_rng(seed).integers(0, 5, (k, n)).astype(float)
-    part = module._even_split(nodes, distance)
+    part = module._split_evenly(nodes, distance)
     for a, b in zip(nodes.start, nodes.start[1:], strict=False):
         left = list(range(a, b))
         for j in range(k - 1):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree.builders.huffman import huffman_tree
-from hstree.builders.semantic import along_principal_axis, semantic, shares
+from hstree.builders.semantic import along_principal_axis, code_masses, semantic
 from hstree.builders.shared.nodes import Nodes, centred_rows
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError
@@ -42,7 +42,7 @@ def test_codes_longer_than_any_int64_share():
     found = code_lengths(semantic(vectors))
     assert found == code_lengths(huffman_of(vectors))
     assert max(found) == [84]
-    assert shares(np.arange(1, 85)).sum() == 2**84 - 1
+    assert code_masses(np.arange(1, 85)).sum() == 2**84 - 1
 
 
 def filled_row_by_row(value, share):
@@ -95,7 +95,7 @@ def test_the_halves_are_those_of_their_own_means(seed):
     weight = np.sqrt(np.maximum(counts, 0.5))
     first, second = ([int(label[1:]) for label in half] for half in child_sets(tree, 0))
     apart = [np.average(X[half], axis=0, weights=weight[half]) for half in (first, second)]
-    share = shares(np.array([length for (length,) in code_lengths(tree)]))
+    share = code_masses(np.array([length for (length,) in code_lengths(tree)]))
     assert filled_row_by_row(X @ (apart[1] - apart[0]), share) == set(first)
 
 

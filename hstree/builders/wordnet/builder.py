@@ -10,10 +10,10 @@ from hstree import progress
 from hstree._arrays import Float64, Floating, Int64
 from hstree._options import RandomState, Range, checked_options
 from hstree.builders.flat import flat_tree
-from hstree.builders.kmeans import Means
+from hstree.builders.kmeans import KMeansSplitter
 from hstree.builders.semantic import semantic
-from hstree.builders.shared.divisive import divide
 from hstree.builders.shared.join import join_under_root, with_name
+from hstree.builders.shared.top_down import build_top_down
 from hstree.builders.wordnet.hierarchy import resolve, wide_tree
 from hstree.builders.wordnet.lookup import look_up
 from hstree.builders.wordnet.sources import open_taxonomy
@@ -143,12 +143,12 @@ def binarise_two_means(
         return tree
     # (E, d) directions of the sums of the vectors below each edge
     rows = normalised(tree.sum_up(np.asarray(vectors, np.float64)))
-    means = Means(arity=2, max_leaves=0, balanced=False, iterations=iterations)
-    split = means.split_of(rows, None)
-    draw = partial(means.drawn, np.random.default_rng(random_state))
+    splitter = KMeansSplitter(arity=2, max_leaves=0, balanced=False, iterations=iterations)
+    rule = splitter.split_rule(rows, None)
+    draw = partial(splitter.draw, np.random.default_rng(random_state))
     with progress.task("splitting nodes", total=len(rows), unit="children") as task:
-        divided = divide(len(rows), split, draw=draw, roots=tree.child_start, task=task)
-    return _assembled(tree, divided.child_start, divided.child, np.arange(tree.n_nodes))
+        subtrees = build_top_down(len(rows), rule, draw=draw, roots=tree.child_start, task=task)
+    return _assembled(tree, subtrees.child_start, subtrees.child, np.arange(tree.n_nodes))
 
 
 def _assembled(tree: Tree, child_start: Int64, child: Int64, top: Int64) -> Tree:

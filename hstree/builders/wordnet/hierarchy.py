@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from hstree._arrays import Int64, offsets
-from hstree.builders.shared.prune import GONE, collapse
+from hstree.builders.prune import GONE, collapse
 from hstree.builders.wordnet.taxonomy import POS, Taxonomy
 from hstree.tree import Tree
 from hstree.tree.order import reorder, sum_to_root

@@ -15,8 +15,8 @@ from sklearn.utils.extmath import randomized_svd
 from hstree._arrays import Array, Float64, Int64, canonical_csr
 from hstree._options import effective
 from hstree.builders import build
+from hstree.builders.prune import keep_labels
 from hstree.builders.registry import builder as builder_named
-from hstree.builders.shared.prune import pruned
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -131,7 +131,7 @@ def _classes_of(
         vectors.save(file)
         options = {"random_state": random_state, **options, "cluster_by": "vectors"}
         tree = build("classes", corpus, vectors_file=file, **options)
-    return pruned(tree, labels)  # without the end of lines
+    return keep_labels(tree, labels)  # without the end of lines
 
 
 def class_vectors(

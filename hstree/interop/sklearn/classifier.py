@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from hstree import progress
 from hstree._arrays import Array, Float64, Int64
 from hstree._options import Option, Range, checked_count
-from hstree.builders.shared.prune import pruned
+from hstree.builders.prune import keep_labels
 from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn.class_tree import (
     AUTO,
@@ -435,7 +435,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             seed = check_random_state(seed).randint(2**31)
         self._rng = np.random.default_rng(int(seed))
         if tree is not None:
-            tree = pruned(tree, names)
+            tree = keep_labels(tree, names)
         else:
             options, number = self.builder_options or {}, np.searchsorted(classes, y)
             tree = tree_of_classes(self.builder, options, X, number, weight, names, int(seed))
@@ -466,7 +466,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         """Whether the present model, if any, can go on with these samples."""
         if not hasattr(self, "_model") or not np.array_equal(classes, self.classes_):
             return False
-        is_same = tree is None or pruned(tree, self.tree_.labels) == self.tree_
+        is_same = tree is None or keep_labels(tree, self.tree_.labels) == self.tree_
         model = self._model
         made_for = self._n_features, model.fit_intercept
         return is_same and made_for == (X.shape[1], self.fit_intercept)

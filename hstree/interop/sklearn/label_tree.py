@@ -28,7 +28,7 @@ from hstree._files import (
 )
 from hstree._options import Option, Range, checked_count
 from hstree._text import brief, one_line
-from hstree.builders.shared.prune import pruned
+from hstree.builders.prune import keep_labels
 from hstree.data.multilabel import indicator
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, InputError
@@ -218,7 +218,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
         if self.tree is not None:
-            tree = pruned(as_tree(self.tree), names)
+            tree = keep_labels(as_tree(self.tree), names)
         else:
             tree = self._built(X, Y, names, int(seed))
         self._number(tree, names)

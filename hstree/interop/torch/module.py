@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from hstree._arrays import Int64, Integer
 from hstree._options import checked_count
-from hstree.builders.grow import carried_rows
+from hstree.builders.carried_rows import carried_rows
 from hstree.errors import InputError
 from hstree.interop.torch.functions import Inputs, without_autocast
 from hstree.interop.torch.gpu import can_search, search

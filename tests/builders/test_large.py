@@ -9,7 +9,7 @@ import pytest
 
 import hstree
 from hstree import WordVectors
-from hstree.builders.shared import sampled
+from hstree.builders.shared import large, splitter, vector_trees
 from hstree.data import vector_files, vectors
 from hstree.errors import InputError
 from hstree.tree import Codes
@@ -30,11 +30,11 @@ CASES = [
 def small(monkeypatch, tmp_path):
     """Take 1,000 words for many, and 300 for a sub-tree."""
     monkeypatch.setenv("HSTREE_CACHE", str(tmp_path / "cache"))
-    for module in (sampled, vectors, vector_files):
+    for module in (vector_trees, vectors, vector_files):
         monkeypatch.setattr(module, "LARGE", 1000)
-    monkeypatch.setattr(sampled, "PART", 300)
-    monkeypatch.setattr(sampled, "SAMPLE", 500)
-    monkeypatch.setattr(sampled, "READ", 700)
+    monkeypatch.setattr(large, "SUBTREE_WORDS", 300)
+    monkeypatch.setattr(large, "SAMPLE_ROWS", 500)
+    monkeypatch.setattr(large, "READ_ROWS", 700)
 
 
 def rows(n_words=N_WORDS, d=6):
@@ -59,7 +59,7 @@ def test_a_large_tree_has_a_code_for_every_word_and_is_the_same_for_any_jobs(met
 
 
 def test_each_of_several_trees_is_a_job_and_the_trees_are_the_same(monkeypatch):
-    monkeypatch.setattr(sampled, "APART", 0)
+    monkeypatch.setattr(vector_trees, "WORTH_PROCESSES", 0)
     few, options = WordVectors(None, rows(900)), {"trees": 3, "epsilon": 0.3}
     one, two = (hstree.build("gmm", few, n_jobs=n, **options) for n in (1, 2))
     assert (one, one.meta) == (two, two.meta)
@@ -94,7 +94,7 @@ def test_identical_vectors_are_split_in_their_order():
 
 def test_a_build_goes_on_from_its_finished_sub_trees(monkeypatch, tmp_path):
     whole = hstree.build("gmm", word_vectors())
-    done, divide = [], sampled.divide
+    done, divide = [], splitter.build_top_down
 
     def some(n_words, *args, **kwargs):
         if len(done) == 4:
@@ -102,7 +102,7 @@ def test_a_build_goes_on_from_its_finished_sub_trees(monkeypatch, tmp_path):
         done.append(n_words)
         return divide(n_words, *args, **kwargs)
 
-    monkeypatch.setattr(sampled, "divide", some)
+    monkeypatch.setattr(splitter, "build_top_down", some)
     with pytest.raises(KeyboardInterrupt):
         hstree.build("gmm", word_vectors())
     (folder,) = (tmp_path / "cache" / "trees").iterdir()
@@ -113,7 +113,9 @@ def test_a_build_goes_on_from_its_finished_sub_trees(monkeypatch, tmp_path):
     with np.load(io.BytesIO(content)) as arrays:
         np.savez(parts[1], **{name: array.astype(np.float16) for name, array in arrays.items()})
     began = len(done)
-    monkeypatch.setattr(sampled, "divide", lambda n, *a, **k: done.append(n) or divide(n, *a, **k))
+    monkeypatch.setattr(
+        splitter, "build_top_down", lambda n, *a, **k: done.append(n) or divide(n, *a, **k)
+    )
     assert hstree.build("gmm", word_vectors()) == whole
     n_parts = sum(done[began:]) + sum(done[2:began])
     assert n_parts <= N_WORDS
@@ -122,7 +124,7 @@ def test_a_build_goes_on_from_its_finished_sub_trees(monkeypatch, tmp_path):
 
 def test_two_builds_at_once_share_their_parts_and_the_last_removes_them(monkeypatch, tmp_path):
     whole = hstree.build("gmm", word_vectors())
-    done, divide = [], sampled.divide
+    done, divide = [], splitter.build_top_down
 
     def counted(n_words, *args, **kwargs):
         done.append(n_words)
@@ -132,7 +134,7 @@ def test_two_builds_at_once_share_their_parts_and_the_last_removes_them(monkeypa
             assert list(folder.glob("0-part-*.npz"))
         return divide(n_words, *args, **kwargs)
 
-    monkeypatch.setattr(sampled, "divide", counted)
+    monkeypatch.setattr(splitter, "build_top_down", counted)
     assert hstree.build("gmm", word_vectors()) == whole
     assert sum(done) - done[2] <= N_WORDS  # only that part was divided twice
     assert list((tmp_path / "cache" / "trees").iterdir()) == []
@@ -143,14 +145,16 @@ BUILD = """
 import sys, time
 import numpy as np
 import hstree
-from hstree.builders.shared import sampled
-sampled.LARGE, sampled.PART, sampled.SAMPLE = 1000, 100, 500
+from hstree.builders.shared import large, splitter, vector_trees
+vector_trees.LARGE = 1000
+large.SUBTREE_WORDS = 100
+large.SAMPLE_ROWS = 500
 rows = np.random.default_rng(0).standard_normal((1500, 6)).astype("f4")
-divide = sampled.divide
+divide = splitter.build_top_down
 def slowly(*args, **kwargs):
     time.sleep(float(sys.argv[1]))
     return divide(*args, **kwargs)
-sampled.divide = slowly
+splitter.build_top_down = slowly
 print("ready", flush=True)
 sys.stdin.readline()
 print(hstree.build("gmm", rows).child.tobytes().hex())

@@ -1,4 +1,4 @@
-"""A builder as a record (name, input, options), and its input from files and other objects."""
+"""The record of a builder (name, input, options), and conversion of its input."""
 
 import inspect
 import os
@@ -23,7 +23,7 @@ from hstree.tree import Tree
 
 BuilderInput = Vocabulary | Corpus | WordVectors
 
-#: Types that a builder may take as its main input: what messages call them, how to get one.
+#: Types of the main input: their names in messages, and what users can give for them.
 _INPUTS: dict[type, tuple[str, str]] = {
     Vocabulary: (
         "a vocabulary",
@@ -42,25 +42,36 @@ _INPUTS: dict[type, tuple[str, str]] = {
     ),
 }
 _COUNT_EXTENSIONS = (".tsv", ".csv")
-_VECTOR_EXTENSIONS = tuple(
-    f"{kind}{packed}" for kind in (".npy", ".bin", ".vec") for packed in ("", *UNPACK)
-)
+_VECTOR_EXTENSIONS = (".npy", ".bin", ".vec")
 
-#: Parameters and options of `build` itself, here and on the command line.
-_RESERVED = (
-    *("method", "input", "output", "seed", "force", "train_split_only", "quiet", "help"),
-    *("vocabulary", "labels", "counts", "min_count", "max_size", "unk", "lower", "text"),
-)
+#: Parameters of `build` and options of the command line, which no builder may have.
+_RESERVED = {
+    "method",
+    "input",
+    "vocabulary",
+    "labels",
+    "counts",
+    "output",
+    "seed",
+    "force",
+    "train_split_only",
+    "quiet",
+    "help",
+    "min_count",
+    "max_size",
+    "unk",
+    "lower",
+    "text",
+}
 
-
-#: Option of builders whose trees grow; `build` grows the tree instead of running the builder.
+#: Option with which `build` grows a tree instead of running the builder.
 FROM = Option(
     "from",
     Path,
     None,
     optional=True,
-    help="Tree to grow instead, a file: new words of the input get leaves beside what they are "
-    "like, labels that the input lacks are pruned, all other nodes stay; see hstree.grow.",
+    help="Tree file to grow instead: new words of the input get leaves beside similar words, "
+    "labels that the input lacks are pruned, and all other nodes stay; see hstree.grow.",
 )
 
 
@@ -117,7 +128,7 @@ def open_input(
     labels: str | os.PathLike[str] | None = None,
     **reading: Any,
 ) -> BuilderInput:
-    """Open a file or a named corpus as the input of a builder; InputError where it is not one.
+    """Open a file or a named corpus as the input of a builder.
 
     Parameters
     ----------
@@ -132,20 +143,26 @@ def open_input(
         Labels file of a `.npy`.
     **reading
         Options of `Corpus.read`: `min_count`, `max_size`, `unk`, `lower`, `text`, `cache`.
+
+    Raises
+    ------
+    InputError
+        When the file is no input of the builder.
     """
     name = os.fspath(source)
-    named_corpus = name.startswith(("nltk:", "builtin:"))
+    is_named_corpus = name.startswith(("nltk:", "builtin:"))
     if reading.get("text") and method.takes is not WordVectors:
         return Corpus.read(source, vocabulary=vocabulary, **reading)
     is_counts = name.removesuffix(".gz").lower().endswith(_COUNT_EXTENSIONS)
     if method.takes is WordVectors:
-        if named_corpus or is_counts:
-            raise _refused(method, name)
+        if is_named_corpus or is_counts:
+            raise _input_error(method, name)
         return WordVectors.read(name, labels=labels)
-    if method.takes is Vocabulary and not named_corpus:
+    if method.takes is Vocabulary and not is_named_corpus:
         if is_counts:
             return Vocabulary.from_file(name)
-        if name.endswith(_VECTOR_EXTENSIONS):
+        unpacked_name = name.removesuffix(next(filter(name.endswith, UNPACK), ""))
+        if unpacked_name.endswith(_VECTOR_EXTENSIONS):
             return WordVectors.read(name, labels=labels)
     return Corpus.read(source, vocabulary=vocabulary, **reading)
 
@@ -162,10 +179,10 @@ def convert_input(
 
     Counts, a text, and vectors with counts serve as a vocabulary. A text is encoded with the words
     of `vocabulary`; vectors stay as they are. `labels` and `counts` are those of an array. Raises
-    InputError when the input is not convertible, and OptionError when it would be a vocabulary
-    beside `vocabulary`, or does not go with labels or counts.
+    InputError when the input is not convertible, and OptionError when it would be a second
+    vocabulary, or has no use for labels or counts.
     """
-    input = _typed(input, method, vocabulary, labels, counts)
+    input = _as_typed_input(input, method, vocabulary, labels, counts)
     if isinstance(input, Corpus) and method.takes is not WordVectors:
         corpus = input if vocabulary is None else input.with_vocabulary(vocabulary)
         return corpus if method.takes is Corpus else corpus.counted_vocabulary()
@@ -188,20 +205,20 @@ def convert_input(
         return Vocabulary(input.labels, input.counts, source=input.source)
     kind = "array" if isinstance(input, np.ndarray) else type(input).__name__
     article = "an" if kind[0] in "aeiouAEIOU" else "a"
-    raise _refused(method, _INPUTS.get(type(input), (f"{article} {kind}",))[0])
+    raise _input_error(method, _INPUTS.get(type(input), (f"{article} {kind}",))[0])
 
 
-def _typed(
+def _as_typed_input(
     input: Any, method: Builder, vocabulary: Vocabulary | None, labels: Any, counts: Any
 ) -> Any:
-    """Return what a program has as vectors, a vocabulary or a corpus; what is none as it is.
+    """Convert an object to vectors, a vocabulary or a corpus; return others unchanged.
 
-    One axis of numbers is counts (a dict too), two axes are vectors, or lines of token ids where
-    vectors would not do; other iterables are lines or lists of tokens.
+    A mapping, or one axis of numbers, holds counts. Two axes are vectors, or lines of token ids
+    where the builder takes no vectors. Other iterables are lines or lists of tokens.
     """
     is_typed = isinstance(input, BuilderInput | Mapping)
     axes, is_whole = (0, False) if is_typed else axes_of(input)
-    is_table = hasattr(input, "columns") or hasattr(input, "toarray")  # of several columns, sparse
+    is_table = hasattr(input, "columns") or hasattr(input, "toarray")  # a DataFrame or sparse
     is_vectors = isinstance(input, WordVectors | KeyedVectorsLike) or (
         axes == 2
         and (method.takes is WordVectors or counts is not None or not (is_whole or is_table))
@@ -227,6 +244,7 @@ def _typed(
     return Corpus.of(input, vocabulary) if is_text and not (is_typed or is_table) else input
 
 
-def _refused(method: Builder, what: str) -> InputError:
-    how = _INPUTS[method.takes][1]
-    return InputError(f"{method.name} takes {method.takes_text}, not {what}; {how}")
+def _input_error(method: Builder, input_name: str) -> InputError:
+    """Return the error of a builder that does not take an input."""
+    remedy = _INPUTS[method.takes][1]
+    return InputError(f"{method.name} takes {method.takes_text}, not {input_name}; {remedy}")

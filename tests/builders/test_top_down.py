@@ -5,15 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree import progress
-from hstree.builders.shared import divisive
-from hstree.builders.shared.divisive import divide
+from hstree.builders.shared import top_down
 from hstree.builders.shared.nodes import Nodes, split_in_order
+from hstree.builders.shared.top_down import build_top_down
 from hstree.tree import Tree
 
 
 def tree_of(n, split, **options):
     with progress.task("dividing") as task:
-        divided = divide(n, split, draw=np.random.default_rng(0).random, task=task, **options)
+        divided = build_top_down(
+            n, split, draw=np.random.default_rng(0).random, task=task, **options
+        )
     return Tree([f"w{i}" for i in range(n)], divided.child_start, divided.child)
 
 
@@ -50,11 +52,11 @@ def test_any_split_gives_a_tree_within_its_bound(n, max_codes, block, seed):
             assert (np.diff(words[a:b]) > 0).all(), "words in ascending order, none twice"
         return branch
 
-    before, divisive.BLOCK = divisive.BLOCK, block
+    before, top_down.BLOCK_WORDS = top_down.BLOCK_WORDS, block
     try:
         tree = tree_of(n, split, max_codes=max_codes)
     finally:
-        divisive.BLOCK = before
+        top_down.BLOCK_WORDS = before
     assert tree.codes_per_label.max() <= max_codes
 
 
