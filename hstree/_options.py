@@ -1,8 +1,9 @@
 """Options of builders, output layers and models: described and checked in one way.
 
 The keyword options of a function, a class or a dataclass are read from its annotations and its
-numpydoc docstring as `Option` records. Command lines, kept keys and checks are made of these. A
-range is part of the annotation: ``epsilon: Annotated[float, Range(0, 0.5)] = 0.0``.
+numpydoc docstring as `Option` records. Command lines, kept keys and checks are made of these.
+msgspec converts values and checks ranges, which are part of the annotation:
+``epsilon: Annotated[float, Meta(ge=0, le=0.5)] = 0.0``.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ import math
 import os
 import re
 import shlex
-import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union
+from typing import Annotated, Any, ParamSpec, TypeVar
 
+import msgspec
+import msgspec.inspect as types
 import numpy as np
+from msgspec import Meta
 
 from hstree._text import brief
 from hstree.errors import OptionError
@@ -34,44 +36,27 @@ _R = TypeVar("_R")
 #: Whole numbers are below this, as those of arrays are.
 _LARGEST = 1 << 63
 #: Types that options may have, in words.
-_TYPES: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number"}
-_TYPES |= {str: "text", Path: "the name of a file"}
+_TYPES: dict[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    Path: "the name of a file",
+}
+#: What msgspec calls these types.
+_BUILTIN: dict[Any, Any] = {
+    types.BoolType: bool,
+    types.IntType: int,
+    types.FloatType: float,
+    types.StrType: str,
+}
 #: Sections of a numpydoc docstring that have parameters, and the names and the text of one.
 _SECTION = r"^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)"
 _PARAMETER = r"^(\S[^:\n]*)[^\n]*\n((?:[ \t]+[^\n]*\n?|\n)*)"
 
-
-@dataclass(frozen=True)
-class Range:
-    """Legal interval of a numeric option, stated in its annotation.
-
-    The bounds are legal values unless excluded; None where there is no bound.
-    """
-
-    min: float | None = None
-    max: float | None = None
-    exclude_min: bool = False
-    exclude_max: bool = False
-
-    def __contains__(self, value: float) -> bool:
-        above = self.min is None or value > self.min or (value == self.min and not self.exclude_min)
-        below = self.max is None or value < self.max or (value == self.max and not self.exclude_max)
-        return above and below
-
-    def __str__(self) -> str:
-        if None not in (self.min, self.max) and not (self.exclude_min or self.exclude_max):
-            return f"from {self.min} to {self.max}"
-        bounds = []
-        if self.min is not None:
-            bounds.append(f"above {self.min}" if self.exclude_min else f"{self.min} or more")
-        if self.max is not None:
-            bounds.append(f"below {self.max}" if self.exclude_max else f"{self.max} or less")
-        return " and ".join(bounds)
-
-
 #: Type of the option `random_state`; its maximum is that of scikit-learn and of NumPy's older
 #: generators, so that any seed can be handed to any library.
-RandomState = Annotated[int, Range(0, 2**32 - 1)]
+RandomState = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 
 
 @dataclass(frozen=True)
@@ -79,48 +64,59 @@ class Option:
     """One keyword option."""
 
     name: str
+    annotation: Any  #: what msgspec converts values to
     type: type  #: bool, int, float, str or pathlib.Path
     default: Any
     choices: tuple[Any, ...] = ()  #: legal values; empty where any value of the type is legal
     optional: bool = False  #: whether it may be None
-    range: Range | None = None  #: legal numbers; None for any
+    range: str = ""  #: legal numbers in words; empty for any
     word: str = ""  #: legal beside the values of the type, such as "auto"; empty for none
     help: str = ""  #: its text in the docstring, on one line
 
     @classmethod
     def of(cls, name: str, annotation: Any, default: Any = None, help: str = "") -> Option:
         """Return the option of an annotation; TypeError where it is not that of an option."""
-        type_, optional, range_, word = annotation, False, None, ""
-        choices: tuple[Any, ...] = ()
-        if typing.get_origin(type_) is Annotated:
-            type_, *notes = typing.get_args(type_)
-            range_ = next((note for note in notes if isinstance(note, Range)), None)
-        if typing.get_origin(type_) in (Union, types.UnionType):
-            members = set(typing.get_args(type_))
-            optional = types.NoneType in members
-            members.discard(types.NoneType)
-            for one in [member for member in members if typing.get_origin(member) is Literal]:
-                if members & {int, float} and typing.get_args(one)[1:] == ():
-                    (word,) = typing.get_args(one)
-                    members.discard(one)
-            type_ = members.pop() if len(members) == 1 else None
-        if typing.get_origin(type_) is Literal:
-            choices = typing.get_args(type_)
-            kinds = {type(choice) for choice in choices}
-            type_ = kinds.pop() if kinds in ({str}, {int}) else None
-        if type_ not in _TYPES:
+        info = types.type_info(annotation)
+        members = list(info.types) if isinstance(info, types.UnionType) else [info]
+        values = [member for member in members if not isinstance(member, types.NoneType)]
+        word = ""
+        # A number, or one word beside numbers
+        for member in values if len(values) == 2 else ():
+            if isinstance(member, types.LiteralType) and len(member.values) == 1:
+                word = str(member.values[0])
+        if word:
+            values = [m for m in values if isinstance(m, types.IntType | types.FloatType)]
+
+        value = values[0] if len(values) == 1 else None
+        choices = value.values if isinstance(value, types.LiteralType) else ()
+        choice_types: set[Any] = {type(choice) for choice in choices}
+        value_type: Any = _BUILTIN.get(type(value))
+        if choice_types in ({str}, {int}):
+            value_type = choice_types.pop()
+        elif isinstance(value, types.CustomType):
+            value_type = value.cls
+        if value_type not in _TYPES:
             known = "bool, int, float, str, Path or Literal, perhaps with None"
             raise TypeError(f"the option {name!r} must be annotated {known}")
-        return cls(name, type_, default, choices, optional, range_, word, help)
+        return cls(
+            name,
+            annotation,
+            value_type,
+            default,
+            choices,
+            optional=len(members) > len(values) + bool(word),
+            range=_range_text(value) if isinstance(value, types.IntType | types.FloatType) else "",
+            word=word,
+            help=help,
+        )
 
     @property
     def expected(self) -> str:
         """The legal values but None, in words."""
         choices = ", ".join(map(repr, self.choices))
         text = f"one of {choices}" if choices else _TYPES[self.type]
-        if self.range is not None:
-            interval = str(self.range)
-            text += f" {interval}" if interval.startswith("from") else f", {interval}"
+        if self.range:
+            text += f" {self.range}" if self.range.startswith("from") else f", {self.range}"
         return f"{text}, or {self.word!r}" if self.word else text
 
     def parsed(self, text: str) -> Any:
@@ -142,33 +138,55 @@ class Option:
 
     def checked(self, value: Any, owner: str = "") -> Any:
         """Return a value as the option's type; OptionError, naming `owner`, for an illegal one."""
-        is_text, is_bool = isinstance(value, str), isinstance(value, bool | np.bool_)
-        if (value is None and self.optional) or (is_text and value == self.word != ""):
-            return value
-        converted: Any = None
-        with suppress(TypeError, ValueError, OverflowError):
-            if self.type is Path:
-                converted = Path(os.fsdecode(value))
-            elif (is_text, is_bool) == (self.type is str, self.type is bool):
-                converted = whole_number(value) if self.type is int else self.type(value)
-        is_too_large = type(converted) is int and not -_LARGEST <= converted < _LARGEST
-        if (
-            converted is None
-            or is_too_large
-            or (self.type is float and not math.isfinite(converted))
-            or (self.choices and converted not in self.choices)
-            or (self.range is not None and converted not in self.range)
-        ):
-            has_limit = self.range is not None and self.range.max is not None
-            limit = " and below 2**63" if is_too_large and not has_limit else ""
-            reason = f"is {brief(value)}; it must be {self.expected}{limit}"
-            prefix = f"{owner}: " if owner else ""
-            message = f"{prefix}{self.name} {reason}{', or None' if self.optional else ''}"
-            raise OptionError(message, option=self.name, reason=reason, owner=owner)
-        return converted
+        limit = ""
+        try:
+            plain = _python_number(value, self.type)
+            converted = msgspec.convert(plain, self.annotation, dec_hook=_convert_path)
+        except (msgspec.ValidationError, TypeError, ValueError, OverflowError):
+            is_legal = False
+        else:
+            is_legal = not isinstance(converted, float) or math.isfinite(converted)
+            if type(converted) is int and not -_LARGEST <= converted < _LARGEST:
+                is_legal = False
+                limit = " and below 2**63"
+        if is_legal:
+            return converted
+        reason = f"is {brief(value)}; it must be {self.expected}{limit}"
+        prefix = f"{owner}: " if owner else ""
+        message = f"{prefix}{self.name} {reason}{', or None' if self.optional else ''}"
+        raise OptionError(message, option=self.name, reason=reason, owner=owner)
 
 
-def whole_number(value: object) -> int | None:
+def _range_text(number: types.IntType | types.FloatType) -> str:
+    """Return the range of a number in words, such as "from 0 to 1" or "above 0"."""
+    if number.ge is not None and number.le is not None:
+        return f"from {number.ge} to {number.le}"
+    bounds = []
+    if number.ge is not None:
+        bounds.append(f"{number.ge} or more")
+    if number.gt is not None:
+        bounds.append(f"above {number.gt}")
+    if number.le is not None:
+        bounds.append(f"{number.le} or less")
+    if number.lt is not None:
+        bounds.append(f"below {number.lt}")
+    return " and ".join(bounds)
+
+
+def _python_number(value: Any, type_: type) -> Any:
+    """Return a NumPy scalar, or any real number where the type is float, as Python's own."""
+    if type_ is float and hasattr(value, "__float__") and not isinstance(value, bool | np.bool_):
+        return float(value)
+    is_scalar = isinstance(value, np.generic) and not isinstance(value, np.timedelta64)
+    return value.item() if is_scalar else value
+
+
+def _convert_path(type_: type, value: Any) -> Path:
+    """Return the name of a file as a path, the only type that msgspec does not know."""
+    return Path(os.fsdecode(value))
+
+
+def as_integer(value: object) -> int | None:
     """Return a Python or NumPy integer as an int, None for anything else, such as True and 2.0."""
     is_other = isinstance(value, bool | np.timedelta64)
     if is_other or not isinstance(value, int | np.integer):
@@ -181,7 +199,7 @@ def checked_count(name: str, value: object, least: int = 1) -> int:
 
     For arguments that are not keyword options, such as the `k` of ``top_k``.
     """
-    number = whole_number(value)
+    number = as_integer(value)
     if number is None or number < least:
         reason = f"is {brief(value)}; it must be a whole number, {least} or more"
         raise OptionError.about(name, reason)
@@ -193,7 +211,7 @@ RANDOM_STATE = Option.of("random_state", RandomState)
 
 
 @cache
-def options_of(
+def read_options(
     target: Callable[..., Any], without: frozenset[str] = frozenset()
 ) -> tuple[Option, ...]:
     """Read the options of a function, a class or a dataclass, but those named in `without`.
@@ -296,7 +314,7 @@ def checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        for option in options_of(function):
+        for option in read_options(function):
             if option.name in kwargs:
                 kwargs[option.name] = option.checked(kwargs[option.name], function.__name__)
         return function(*args, **kwargs)

@@ -29,7 +29,7 @@ from threadpoolctl import ThreadpoolController
 
 from hstree import progress
 from hstree._arrays import Bool
-from hstree._options import whole_number
+from hstree._options import as_integer
 from hstree._plugins import require
 from hstree._text import brief
 from hstree._version import __version__
@@ -191,7 +191,7 @@ PARENT_POLL = 0.5
 
 def n_parallel(n_jobs: int | None = None) -> int:
     """Return the number of jobs at a time."""
-    if n_jobs is not None and not whole_number(n_jobs):
+    if n_jobs is not None and not as_integer(n_jobs):
         reason = f"is {brief(n_jobs)}; it must be 1 or more, or -1 for all cores"
         raise OptionError.about("n_jobs", reason)
     if n_jobs is not None and abs(n_jobs) > MOST_JOBS:

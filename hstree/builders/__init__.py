@@ -5,7 +5,7 @@ its signature and docstring (`builder`, `hstree._options`); `registry` finds and
 value of an option is an `OptionError`. Routines that several builders use are in `shared`.
 """
 
-from hstree._options import Option, Range, checked_options
+from hstree._options import Option, checked_options
 from hstree.builders.builder import Builder, BuilderInput, open_input
 from hstree.builders.registry import broken_builders, build, builder, builders
 from hstree.builders.shared.join import join_under_root
@@ -14,7 +14,6 @@ __all__ = [
     "Builder",
     "BuilderInput",
     "Option",
-    "Range",
     "broken_builders",
     "build",
     "builder",

@@ -3,15 +3,16 @@
 from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._arrays import Int64, offsets
-from hstree._options import Range, checked_options
+from hstree._options import checked_options
 from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
 
 
 @checked_options
-def balanced(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> Tree:
+def balanced(vocabulary: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 2) -> Tree:
     """Complete tree over the words, the most frequent first.
 
     Parameters

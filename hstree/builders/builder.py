@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from hstree._files import UNPACK
-from hstree._options import Option, effective, options_of
+from hstree._options import Option, effective, read_options
 from hstree._plugins import PACKAGE, summary_of, unusable
 from hstree.data.arrays import axes_of
 from hstree.data.corpus import Corpus
@@ -65,11 +65,9 @@ _RESERVED = {
 }
 
 #: Option with which `build` grows a tree instead of running the builder.
-FROM = Option(
+FROM = Option.of(
     "from",
-    Path,
-    None,
-    optional=True,
+    Path | None,
     help="Tree file to grow instead: new words of the input get leaves beside similar words, "
     "labels that the input lacks are pruned, and all other nodes stay; see hstree.grow.",
 )
@@ -109,7 +107,7 @@ class Builder:
             if parameter.default is parameter.empty:
                 raise refuse(f"the option {parameter.name!r} needs a default")
         try:
-            options = options_of(function, frozenset({"n_jobs"}))  # changes no tree
+            options = read_options(function, frozenset({"n_jobs"}))  # changes no tree
             effective(options, {}, name)
         except TypeError as error:
             raise refuse(str(error)) from error

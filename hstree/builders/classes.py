@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from msgspec import Meta
 from scipy.sparse import csc_array
 
 from hstree._arrays import Int64
-from hstree._options import RandomState, Range, checked_options
+from hstree._options import RandomState, checked_options
 from hstree.builders.flat import flat_tree
 from hstree.builders.huffman import huffman_tree, merged_tree
 from hstree.builders.shared.coverage import vector_rows
@@ -37,10 +38,10 @@ def classes(
     corpus: Corpus,
     *,
     cluster_by: Literal["exchange", "brown", "frequency", "vectors"] = "exchange",
-    n_classes: Annotated[int | None, Range(1)] = None,
-    short_list: Annotated[int, Range(0)] = 0,
-    trees: Annotated[int, Range(1, 64)] = 1,
-    tolerance: Annotated[float, Range(0, 1, exclude_max=True)] = 0.001,
+    n_classes: Annotated[int, Meta(ge=1)] | None = None,
+    short_list: Annotated[int, Meta(ge=0)] = 0,
+    trees: Annotated[int, Meta(ge=1, le=64)] = 1,
+    tolerance: Annotated[float, Meta(ge=0, lt=1)] = 0.001,
     vectors_file: Path | None = None,
     random_state: RandomState = 0,
 ) -> Tree:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 from scipy.special import expit
 
 from hstree._arrays import Bool, Float64, Floating, Int64
-from hstree._options import RandomState, Range, checked_options
+from hstree._options import RandomState, checked_options
 from hstree._parallel import stop_flag
 from hstree.builders.shared.join import join_under_root
 from hstree.builders.shared.nodes import (
@@ -44,10 +45,10 @@ def gmm(
     vectors: WordVectors,
     *,
     split: Literal["adaptive", "balanced"] = "adaptive",
-    epsilon: Annotated[float, Range(0, 0.5)] = 0.0,
-    trees: Annotated[int, Range(1, 65536)] = 1,
-    iterations: Annotated[int, Range(1)] = 10,
-    max_codes: Annotated[int, Range(1)] = 64,
+    epsilon: Annotated[float, Meta(ge=0, le=0.5)] = 0.0,
+    trees: Annotated[int, Meta(ge=1, le=65536)] = 1,
+    iterations: Annotated[int, Meta(ge=1)] = 10,
+    max_codes: Annotated[int, Meta(ge=1)] = 64,
     random_state: RandomState = 0,
     n_jobs: int | None = None,
 ) -> Tree:

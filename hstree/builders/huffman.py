@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._arrays import Int64, offsets
-from hstree._options import Range, checked_options
+from hstree._options import checked_options
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.tree import Tree
@@ -14,7 +15,7 @@ from hstree.tree.huffman_code import merge_order
 
 
 @checked_options
-def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> Tree:
+def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 2) -> Tree:
     """Huffman tree over the counts: frequent words get short codes.
 
     Parameters

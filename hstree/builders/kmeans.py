@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._arrays import Float64, Floating, Int64, offsets
-from hstree._options import RandomState, Range, checked_options
+from hstree._options import RandomState, checked_options
 from hstree._parallel import stop_flag
 from hstree.builders.shared.nodes import (
     Nodes,
@@ -28,10 +29,10 @@ from hstree.tree import Tree
 def kmeans(
     vectors: WordVectors,
     *,
-    arity: Annotated[int, Range(2)] = 2,
-    max_leaves: Annotated[int | None, Range(2)] = None,
+    arity: Annotated[int, Meta(ge=2)] = 2,
+    max_leaves: Annotated[int, Meta(ge=2)] | None = None,
     balanced: bool = False,
-    iterations: Annotated[int, Range(1)] = 10,
+    iterations: Annotated[int, Meta(ge=1)] = 10,
     random_state: RandomState = 0,
     n_jobs: int | None = None,
 ) -> Tree:

@@ -3,8 +3,9 @@
 from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
-from hstree._options import RandomState, Range, checked_options
+from hstree._options import RandomState, checked_options
 from hstree.builders.balanced import complete_tree
 from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
@@ -12,7 +13,7 @@ from hstree.tree import Tree
 
 @checked_options
 def random(
-    vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2, random_state: RandomState = 0
+    vocabulary: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 2, random_state: RandomState = 0
 ) -> Tree:
     """Complete tree over the words in random order.
 

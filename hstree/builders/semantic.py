@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._arrays import Array, Float64, Floating, Int64
-from hstree._options import Range, checked_options
+from hstree._options import checked_options
 from hstree.builders.huffman import huffman_tree
 from hstree.builders.shared.nodes import Nodes, centre_rows, centred_rows, power_of_two_scale
 from hstree.builders.shared.splitter import RowScores
@@ -31,7 +32,7 @@ POWER_ROUNDS = 3
 def semantic(
     vectors: WordVectors,
     *,
-    iterations: Annotated[int, Range(1)] = 10,
+    iterations: Annotated[int, Meta(ge=1)] = 10,
     n_jobs: int | None = None,
 ) -> Tree:
     """Huffman's code lengths, with similar words under the same nodes.

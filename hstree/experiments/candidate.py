@@ -22,7 +22,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from hstree._options import Option, Range, parse_options, spelled, suggestion, typed_words
+from msgspec import Meta
+
+from hstree._options import Option, parse_options, spelled, suggestion, typed_words
 from hstree._text import quoted, recorded_name
 from hstree.builders import build
 from hstree.builders.registry import BUILDERS
@@ -54,10 +56,10 @@ SETS = {
 _TWO_WORDS = Vocabulary([EOS, "a"], [1, 1])
 _SMALLEST = Tree([EOS, "a"], [0, 2], [~0, ~1])
 #: Option of builders that take vectors, in candidates: a file of them, instead of a model's.
-VECTORS_FILE = Option("vectors_file", Path, None, optional=True)
+VECTORS_FILE = Option.of("vectors_file", Path | None)
 #: Number of models in an ensemble, and order of an n-gram model.
-_MODELS = Option.of("K", Annotated[int, Range(2, 100)])
-_ORDER = Option.of("order", Annotated[int, Range(2, 7)])
+_MODELS = Option.of("K", Annotated[int, Meta(ge=2, le=100)])
+_ORDER = Option.of("order", Annotated[int, Meta(ge=2, le=7)])
 _LONGEST_FOLDER = 80
 
 Kind = Literal["tree", "layer", "ngram"]

@@ -1,6 +1,5 @@
 """Output layers, one per file: loss, gradients, log-probabilities, top-k labels and samples."""
 
-from hstree._options import Range
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.registry import LAYERS, LayerSpec
@@ -11,6 +10,5 @@ __all__ = [
     "LayerSpec",
     "OutputLayer",
     "ParameterGradient",
-    "Range",
     "TrainingHooks",
 ]

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._arrays import Array, Float64, Int64, Integer
-from hstree._options import RandomState, Range, checked_count
+from hstree._options import RandomState, checked_count
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
@@ -79,8 +80,8 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         dtype: Any = np.float32,
         random_state: RandomState = 0,
         cutoffs: str = "auto",
-        factor: Annotated[float, Range(1)] = 4.0,
-        projection_rate: Annotated[float, Range(0, 1)] = 1.0,
+        factor: Annotated[float, Meta(ge=1)] = 4.0,
+        projection_rate: Annotated[float, Meta(ge=0, le=1)] = 1.0,
     ) -> None:
         super().__init__(len(vocabulary), dim)
         cuts = _cutoffs(vocabulary.counts, dim, cutoffs, factor)

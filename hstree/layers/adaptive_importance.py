@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Annotated, Any, Self
 
 import numpy as np
+from msgspec import Meta
 from scipy.special import logsumexp
 
 from hstree._arrays import Array, Float64, Int64, Integer
-from hstree._options import Range
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import ContextBatches, SymmetricWindows
 from hstree.errors import InputError
@@ -75,7 +75,7 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
         dtype: Any = np.float32,
         samples: Count = 50,
         limit: Count = 400,
-        effective: Annotated[float, Range(1)] = 20.0,
+        effective: Annotated[float, Meta(ge=1)] = 20.0,
     ) -> None:
         options: dict[str, Any] = {"samples": samples, "limit": limit, "effective": effective}
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype, **options)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._arrays import Array, Float64, Int32, Int64, Integer, offsets
-from hstree._options import RandomState, Range
+from hstree._options import RandomState
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import ContextBatches
 from hstree.layers.arithmetic import slot_sums
@@ -72,11 +73,11 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         counts: Integer | None = None,
         dtype: Any = np.float32,
         random_state: RandomState = 0,
-        characters: Annotated[int, Range(1, 1 << 16)] = 16,
-        filters: Annotated[int, Range(1, 1 << 16)] = 25,
-        widest: Annotated[int, Range(1, 256)] = 5,
-        rank: Annotated[int, Range(1, 1 << 16)] = 16,
-        delay: Annotated[int, Range(1)] = 1,
+        characters: Annotated[int, Meta(ge=1, le=1 << 16)] = 16,
+        filters: Annotated[int, Meta(ge=1, le=1 << 16)] = 25,
+        widest: Annotated[int, Meta(ge=1, le=256)] = 5,
+        rank: Annotated[int, Meta(ge=1, le=1 << 16)] = 16,
+        delay: Annotated[int, Meta(ge=1)] = 1,
     ) -> None:
         OutputLayer.__init__(self, len(vocabulary), dim)
         self._spelling = spelling = _Spelling(vocabulary.words, widest)

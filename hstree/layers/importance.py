@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._arrays import Array, Bool, Float64, Int64, Integer
-from hstree._options import Range
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers import noise
@@ -61,7 +61,7 @@ class ImportanceSampling(noise.NoiseLayer):
         dtype: Any = np.float32,
         samples: noise.Count = 200,
         limit: noise.Count = 1600,
-        effective: Annotated[float, Range(1)] = 100.0,
+        effective: Annotated[float, Meta(ge=1)] = 100.0,
     ) -> None:
         sampling = noise.Sampling(samples, unique=False)
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)

@@ -3,9 +3,9 @@
 from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._arrays import Array, Float64, Integer
-from hstree._options import Range
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.base import Gradients
 from hstree.layers.dense import row_gradients
@@ -57,8 +57,8 @@ class Infrequent(SelfNormalised):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        alpha: Annotated[float, Range(LEAST_ALPHA)] = 0.1,
-        fraction: Annotated[float, Range(0, 1, exclude_min=True)] = 0.1,
+        alpha: Annotated[float, Meta(ge=LEAST_ALPHA)] = 0.1,
+        fraction: Annotated[float, Meta(gt=0, le=1)] = 0.1,
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype, alpha=alpha)
         self.fraction = fraction

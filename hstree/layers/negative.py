@@ -3,9 +3,9 @@
 from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._arrays import Array, Bool, Float64, Integer
-from hstree._options import Range
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers import noise
 
@@ -49,7 +49,7 @@ class NegativeSampling(noise.NoiseLayer):
         dtype: Any = np.float32,
         samples: noise.Count = 5,
         shared: bool = False,
-        alpha: Annotated[float, Range(0, 1)] = 0.75,
+        alpha: Annotated[float, Meta(ge=0, le=1)] = 0.75,
     ) -> None:
         sampling = noise.Sampling(samples, shared, unique=False, alpha=alpha)
         super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)

@@ -6,9 +6,9 @@ from types import MappingProxyType
 from typing import Annotated, Any, Self
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._arrays import Array, Int64, Integer
-from hstree._options import Range
 from hstree.data.windows import ContextBatches, SymmetricWindows
 from hstree.errors import InputError
 from hstree.layers.base import OutputLayer
@@ -66,8 +66,8 @@ class NgramSoftmax(HierarchicalSoftmax):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        words: Annotated[int, Range(1, 64)] = 5,
-        min_count: Annotated[int, Range(1)] = 2,
+        words: Annotated[int, Meta(ge=1, le=64)] = 5,
+        min_count: Annotated[int, Meta(ge=1)] = 2,
     ) -> None:
         super().__init__(tree, dim, counts=counts, dtype=dtype)
         self.words, self.min_count = words, min_count

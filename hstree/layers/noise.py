@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._arrays import Array, Bool, Float64, Int64, Integer
-from hstree._options import Range
 from hstree._text import plural
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
@@ -26,7 +26,7 @@ SAMPLES = 100
 EPSILON = float(np.finfo(np.float64).eps)
 Rng = np.random.Generator
 # Type and range of an option that several layers have.
-Count = Annotated[int, Range(1, 1 << 24)]
+Count = Annotated[int, Meta(ge=1, le=1 << 24)]
 #: Losses (B,), and their derivatives with respect to the logits of targets and samples.
 Objective = tuple[Float64, Array, Array]
 

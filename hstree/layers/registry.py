@@ -22,7 +22,7 @@ import numpy as np
 
 from hstree._arrays import Integer
 from hstree._files import current_file
-from hstree._options import Option, effective, options_of
+from hstree._options import Option, effective, read_options
 from hstree._plugins import PACKAGE, Registry, summary_of, unusable
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError
@@ -67,7 +67,7 @@ class LayerKind:
         try:
             source, dim, *_ = inspect.signature(layer).parameters
             takes = typing.get_type_hints(layer.__init__).get(source)
-            options = options_of(layer, RESERVED)
+            options = read_options(layer, RESERVED)
         except (TypeError, ValueError, NameError, AttributeError) as error:
             raise unusable("output layer", name, package, f"{error}") from error
         if takes not in SOURCES or dim != "dim":

@@ -3,9 +3,9 @@
 from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._arrays import Array, Float64, Integer
-from hstree._options import Range
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.base import Gradients
 from hstree.layers.dense import DenseLayer, row_gradients
@@ -44,7 +44,7 @@ class SelfNormalised(DenseLayer):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        alpha: Annotated[float, Range(0, exclude_min=True)] = 0.1,
+        alpha: Annotated[float, Meta(gt=0)] = 0.1,
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
         self.alpha = alpha

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._arrays import Array, Bool, Float64, Int64, Integer
-from hstree._options import Range
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Batch, ContextBatches
 from hstree.layers.base import Gradients
@@ -54,7 +54,7 @@ class TargetSampling(DenseLayer, TrainingHooks):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        candidates: Annotated[int, Range(1)] = 1000,
+        candidates: Annotated[int, Meta(ge=1)] = 1000,
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
         self.candidates = candidates

@@ -19,12 +19,13 @@ from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
+from msgspec import Meta
 from safetensors.numpy import save as tensors_to_bytes
 
 from hstree import progress
 from hstree._arrays import Array, Bool, Float64, Int64, Integer
 from hstree._files import check_tensor, hash_of, replacing_together
-from hstree._options import Range, options_of
+from hstree._options import read_options
 from hstree._text import one_line
 from hstree.data.contexts import Contexts
 from hstree.data.corpus import Corpus
@@ -51,13 +52,13 @@ M = TypeVar("M", bound=ContextModel)
 DEFAULT_MODEL = "lbl"
 
 # Types and ranges of options that several models have.
-Size = Annotated[int, Range(1, 1 << 16)]
-Width = Annotated[int, Range(1, 1 << 12)]
+Size = Annotated[int, Meta(ge=1, le=1 << 16)]
+Width = Annotated[int, Meta(ge=1, le=1 << 12)]
 MOST_EPOCHS = 1_000_000
-Epochs = Annotated[int, Range(0, MOST_EPOCHS)]
-BatchSize = Annotated[int, Range(1, 1 << 22)]
-LearningRate = Annotated[float, Range(0, exclude_min=True)]
-Seconds = Annotated[float | None, Range(0, exclude_min=True)]
+Epochs = Annotated[int, Meta(ge=0, le=MOST_EPOCHS)]
+BatchSize = Annotated[int, Meta(ge=1, le=1 << 22)]
+LearningRate = Annotated[float, Meta(gt=0)]
+Seconds = Annotated[float, Meta(gt=0)] | None
 
 
 #: What a subclass or the trainer needs of a model, which `dir` leaves out.
@@ -187,7 +188,7 @@ class Model(Predictor, Generic[M]):
     random_state: int
 
     def __post_init__(self, output: Tree | LayerSpec) -> None:
-        for option in options_of(type(self)):
+        for option in read_options(type(self)):
             setattr(self, option.name, option.checked(getattr(self, option.name)))
         self.spec = output if isinstance(output, LayerSpec) else LayerSpec(output)
         self.tree = self.spec.tree
@@ -483,7 +484,7 @@ class Model(Predictor, Generic[M]):
         Options that are None by default and not set are left out.
         """
         config = {} if self.name == DEFAULT_MODEL else {"model": self.name}
-        for option in options_of(type(self)):
+        for option in read_options(type(self)):
             value = getattr(self, option.name)
             if value is not None or option.default is not None:
                 config[option.name] = value

@@ -13,10 +13,11 @@ from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from msgspec import Meta
 
 from hstree import progress
 from hstree._arrays import Array, Int64, Integer
-from hstree._options import RANDOM_STATE, RandomState, Range, checked_count
+from hstree._options import RANDOM_STATE, RandomState, checked_count
 from hstree._text import plural
 from hstree.data.contexts import Contexts, ids_before
 from hstree.data.corpus import Corpus
@@ -96,8 +97,8 @@ class LanguageModel(Model["LogBilinear"]):
     epochs: Epochs = 20
     batch_size: BatchSize = 256
     learning_rate: LearningRate = 0.1
-    dropout: Annotated[float, Range(0, 1, exclude_max=True)] = 0.35
-    weight_decay: Annotated[float | None, Range(0)] = None
+    dropout: Annotated[float, Meta(ge=0, lt=1)] = 0.35
+    weight_decay: Annotated[float, Meta(ge=0)] | None = None
     seconds: Seconds = None
     random_state: RandomState = 0
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from hstree._files import current_file
-from hstree._options import Option, effective, options_of
+from hstree._options import Option, effective, read_options
 from hstree._plugins import PACKAGE, Registry, summary_of, unusable
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, OptionError, PluginError
@@ -47,7 +47,7 @@ class ModelKind:
         if getattr(model, "name", None) != name or not dataclasses.is_dataclass(model):
             raise unusable("model", name, package, "it is not a dataclass with that `name`")
         try:
-            options = options_of(model)
+            options = read_options(model)
         except (TypeError, ValueError, NameError, AttributeError) as error:
             raise unusable("model", name, package, f"{error}") from error
         return cls(name, model, summary_of(model)[0], options, package)

@@ -12,9 +12,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse
+from msgspec import Meta
 
 from hstree._arrays import Array, Float64, Int64, Integer, offsets
-from hstree._options import RandomState, Range
+from hstree._options import RandomState
 from hstree._plugins import require
 from hstree._text import plural
 from hstree.data.contexts import Contexts, check_ids, ids_of, ids_or_words
@@ -156,7 +157,7 @@ class Word2Vec(Model[WindowModel]):
     epochs: Epochs = 5
     batch_size: BatchSize = 1024
     learning_rate: LearningRate = 0.2
-    sample: Annotated[float, Range(0)] = 0.0
+    sample: Annotated[float, Meta(ge=0)] = 0.0
     online: bool = False
     seconds: Seconds = None
     random_state: RandomState = 0

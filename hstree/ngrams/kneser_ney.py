@@ -15,10 +15,11 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from msgspec import Meta
 
 from hstree import progress
 from hstree._arrays import Float64, Int64, Integer
-from hstree._options import Option, Range, checked_count
+from hstree._options import Option, checked_count
 from hstree.data.contexts import check_ids, checked_ids
 from hstree.data.corpus import Corpus
 from hstree.data.memory import free_memory
@@ -30,10 +31,10 @@ from hstree.ngrams.counts import count_ngrams, find
 #: Orders that a model may have.
 ORDERS = range(2, 8)
 
-_ORDER = Option.of("order", Annotated[int, Range(ORDERS[0], ORDERS[-1])])
+_ORDER = Option.of("order", Annotated[int, Meta(ge=ORDERS[0], le=ORDERS[-1])])
 _DISCOUNT = Option.of(
     "discount",
-    Annotated[float | Literal["modified"], Range(0, 1, exclude_min=True, exclude_max=True)],
+    Annotated[float, Meta(gt=0, lt=1)] | Literal["modified"],
 )
 
 #: Positions read or scored at a time.

@@ -10,9 +10,10 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pytest
+from msgspec import Meta
 
 import hstree
-from hstree._options import RandomState, Range
+from hstree._options import RandomState
 from hstree.builders import Builder, broken_builders, builder, builders, open_input
 from hstree.builders.huffman import huffman
 from hstree.builders.registry import NATIVE
@@ -31,7 +32,7 @@ VOCABULARY = Vocabulary(["a", "b", "c"], [1, 5, 2])
 def under_one_node(
     words: Vocabulary,
     *,
-    arity: Annotated[int, Range(2)] = 2,
+    arity: Annotated[int, Meta(ge=2)] = 2,
     file: Path | None = None,
     choice: Literal["one", "two"] = "one",
     random_state: RandomState = 0,
@@ -78,7 +79,7 @@ def test_an_unknown_option_or_method_gets_a_suggestion():
         ("words: Vocabulary, *, arity: int", "'arity' needs a default"),
         ("words: Vocabulary, *, arity: int | str = 2", "'arity' must be annotated bool"),
         ("words: Vocabulary, *, min_count: int = 2", "'min_count' must be keyword-only, and not a"),
-        ("words: Vocabulary, *, arity: Annotated[int, Range(2)] = 1", "by default, .* is 1; it"),
+        ("words: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 1", "by default, .* is 1; it"),
         ("words: Vocabulary, *, arity: Nowhere = 2", "cannot be read .*Nowhere"),
         ("", "cannot be read"),
     ],

@@ -6,13 +6,15 @@ The layers of `examples/plugins` take part, as those of any other package.
 import json
 import time
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 import pytest
+from msgspec import Meta
 from scipy.stats import chisquare
 
 import hstree
-from hstree._options import Option, Range
+from hstree._options import Option
 from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, PluginError
@@ -261,7 +263,7 @@ def test_a_saved_layer_may_have_options_that_are_no_more(tmp_path):
 def test_options_are_read_from_the_class_and_checked():
     kind = LAYERS.get("smoothed")
     help = "Share of the target's probability that training spreads evenly over all labels."
-    assert kind.options == (Option("smoothing", float, 0.1, range=Range(0, 1), help=help),)
+    assert kind.options == (Option.of("smoothing", Annotated[float, Meta(ge=0, le=1)], 0.1, help),)
     assert kind.takes is Vocabulary
     assert kind.summary.startswith("Softmax over all labels, trained with label smoothing")
     words = SOURCES[Vocabulary]["words"]

@@ -6,26 +6,28 @@ from typing import Annotated, Literal, Optional
 
 import numpy as np
 import pytest
+from msgspec import Meta
 
-from hstree._options import Option, RandomState, Range, checked_options, effective, options_of
+from hstree._options import Option, RandomState, checked_options, effective, read_options
 from hstree.errors import OptionError
 
 
 @pytest.mark.parametrize(
     ("interval", "legal", "illegal", "text"),
     [
-        (Range(), [-1e300, 0], [], ""),
-        (Range(1), [1, 10**30], [0.999], "1 or more"),
-        (Range(0, exclude_min=True), [1e-300], [0, -1], "above 0"),
-        (Range(max=3), [3, -9], [4], "3 or less"),
-        (Range(0, 0.5), [0, 0.5], [-1e-9, 0.6], "from 0 to 0.5"),
-        (Range(0, 1, exclude_max=True), [0, 0.9], [1], "0 or more and below 1"),
+        (Meta(ge=1), [1, 1e300], [0.999], "a number, 1 or more"),
+        (Meta(gt=0), [1e-300], [0, -1], "a number, above 0"),
+        (Meta(le=3), [3, -9], [4], "a number, 3 or less"),
+        (Meta(ge=0, le=0.5), [0, 0.5], [-1e-9, 0.6], "a number from 0 to 0.5"),
+        (Meta(ge=0, lt=1), [0, 0.9], [1], "a number, 0 or more and below 1"),
     ],
 )
-def test_a_range_holds_its_legal_values_and_reads_well(interval, legal, illegal, text):
-    assert all(value in interval for value in legal)
-    assert not any(value in interval for value in illegal)
-    assert str(interval) == text
+def test_a_range_contains_its_legal_values_and_is_named(interval, legal, illegal, text):
+    option = Option.of("x", Annotated[float, interval])
+    assert [option.checked(value) for value in legal] == legal
+    for value in illegal:
+        with pytest.raises(OptionError, match=f"x is .*; it must be {text}$"):
+            option.checked(value)
 
 
 @dataclass
@@ -42,9 +44,9 @@ class Training:
     """
 
     text: str
-    epochs: Annotated[int, Range(0)] = 10
+    epochs: Annotated[int, Meta(ge=0)] = 10
     least: int = 0
-    rate: Annotated[float, Range(0, exclude_min=True)] = 0.1
+    rate: Annotated[float, Meta(gt=0)] = 0.1
     layout: Literal["one", "two"] = "one"
 
 
@@ -58,7 +60,7 @@ class Layer:
     """
 
     def __init__(
-        self, n_labels: int, *, samples: Annotated[int, Range(1)] = 10, noise: Path | None = None
+        self, n_labels: int, *, samples: Annotated[int, Meta(ge=1)] = 10, noise: Path | None = None
     ) -> None:
         self.samples = samples
 
@@ -67,7 +69,7 @@ class Layer:
 def grow(
     words: list[str],
     *,
-    arity: Annotated[int | None, Range(2)] = 2,
+    arity: Annotated[int, Meta(ge=2)] | None = 2,
     prose: str = "x",
     maybe: Optional[bool] = None,  # noqa: UP045 - the old way to write it counts too
 ) -> int | None:
@@ -90,26 +92,47 @@ def grow(
 
 
 def test_options_are_read_from_dataclasses_classes_and_functions():
-    assert options_of(Training) == (
-        Option("epochs", int, 10, range=Range(0), help="Number of epochs, and the least."),
-        Option("least", int, 0, help="Number of epochs, and the least."),
-        Option("rate", float, 0.1, range=Range(0, exclude_min=True), help="Learning rate."),
-        Option("layout", str, "one", ("one", "two")),
+    both = "Number of epochs, and the least."
+    assert read_options(Training) == (
+        Option.of("epochs", Annotated[int, Meta(ge=0)], 10, both),
+        Option.of("least", int, 0, both),
+        Option.of("rate", Annotated[float, Meta(gt=0)], 0.1, "Learning rate."),
+        Option.of("layout", Literal["one", "two"], "one"),
     )
-    assert options_of(Layer) == (
-        Option("samples", int, 10, range=Range(1), help="Noise words per target."),
-        Option("noise", Path, None, optional=True),
+    assert read_options(Layer) == (
+        Option.of("samples", Annotated[int, Meta(ge=1)], 10, "Noise words per target."),
+        Option.of("noise", Path | None),
     )
     help = "A number of children. A second paragraph."
-    assert options_of(grow) == (
-        Option("arity", int, 2, optional=True, range=Range(2), help=help),
-        Option("prose", str, "x"),
-        Option("maybe", bool, None, optional=True),
+    assert read_options(grow) == (
+        Option.of("arity", Annotated[int, Meta(ge=2)] | None, 2, help),
+        Option.of("prose", str, "x"),
+        Option.of("maybe", Optional[bool]),  # noqa: UP045
     )
-    assert effective(options_of(Layer), {"samples": np.int64(3)}, "layer") == {
-        "samples": 3,
-        "noise": None,
-    }
+    values = effective(read_options(Layer), {"samples": np.int64(3)}, "layer")
+    assert values == {"samples": 3, "noise": None}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "type_", "choices", "optional", "word"),
+    [
+        (int, int, (), False, ""),
+        (Literal["one", "two"], str, ("one", "two"), False, ""),
+        (Literal[2, 3] | None, int, (2, 3), True, ""),
+        (Annotated[float, Meta(gt=0)] | Literal["auto"] | None, float, (), True, "auto"),
+        (Path | None, Path, (), True, ""),
+    ],
+)
+def test_an_annotation_is_described(annotation, type_, choices, optional, word):
+    option = Option.of("x", annotation)
+    assert (option.type, option.choices, option.optional) == (type_, choices, optional)
+    assert option.word == word
+
+
+@pytest.mark.parametrize("annotation", [list[int], int | str, Literal["a", 1], None, complex])
+def test_other_annotations_are_refused(annotation):
+    with pytest.raises(TypeError, match="'x' must be annotated bool"):
+        Option.of("x", annotation)
 
 
 def test_a_checked_function_refuses_at_every_call():
@@ -126,13 +149,13 @@ def test_a_checked_function_refuses_at_every_call():
 
 
 @checked_options
-def prune(words: list[str], *, keep: Annotated[int | Literal["all"], Range(1)] = 5) -> int | str:
+def prune(words: list[str], *, keep: Annotated[int, Meta(ge=1)] | Literal["all"] = 5) -> int | str:
     """Prune."""
     return keep
 
 
 def test_an_option_may_be_a_number_or_a_word():
-    (option,) = options_of(prune)
+    (option,) = read_options(prune)
     assert (option.type, option.word, option.expected) == (
         int, "all", "a whole number, 1 or more, or 'all'",
     )  # fmt: skip
@@ -146,8 +169,13 @@ def test_an_option_may_be_a_number_or_a_word():
 @pytest.mark.parametrize(
     ("annotation", "legal", "wrong", "said"),
     [
-        (Annotated[int, Range(0)], np.int64(3), -1, "is -1; it must be a whole number, 0 or more"),
-        (Annotated[float, Range(0)], 1, -1, "is -1; it must be a number, 0 or more"),
+        (
+            Annotated[int, Meta(ge=0)],
+            np.int64(3),
+            -1,
+            "is -1; it must be a whole number, 0 or more",
+        ),
+        (Annotated[float, Meta(ge=0)], 1, -1, "is -1; it must be a number, 0 or more"),
         (float, 0, float("inf"), "is inf; it must be a number"),
         (float, 0, 10**400, "is 1000.*; it must be a number"),
         (float, 0, "0.5", "is '0.5'; it must be a number"),

@@ -3,14 +3,15 @@
 from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
 from hstree import Tree, Vocabulary
-from hstree.builders import Range, checked_options
+from hstree.builders import checked_options
 from hstree.builders.balanced import complete_tree
 
 
 @checked_options
-def endings(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> Tree:
+def endings(vocabulary: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 2) -> Tree:
     """Complete tree over the words sorted by their endings.
 
     Parameters

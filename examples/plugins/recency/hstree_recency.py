@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from msgspec import Meta
 from scipy.sparse import csr_array
 
 from hstree import Corpus, Tree
@@ -12,7 +13,7 @@ from hstree.data.contexts import ids_before
 from hstree.data.windows import ContextBatches
 from hstree.layers import LayerSpec
 from hstree.layers.arithmetic import touched_rows
-from hstree.models import Model, RandomState, Range
+from hstree.models import Model, RandomState
 from hstree.models.base import BatchSize, Epochs, LearningRate, Size, Width, in_sorted_order
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.scoring import ContextModel
@@ -38,7 +39,7 @@ class RecencyModel(Model["WeightedSum"]):
     _: KW_ONLY
     dim: Size = 100
     context: Width = 5
-    decay: Annotated[float, Range(0, 1)] = 0.7
+    decay: Annotated[float, Meta(ge=0, le=1)] = 0.7
     epochs: Epochs = 5
     batch_size: BatchSize = 256
     learning_rate: LearningRate = 0.1

@@ -3,10 +3,11 @@
 from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 from scipy.special import log_softmax
 
 from hstree import Vocabulary
-from hstree.layers import Gradients, OutputLayer, ParameterGradient, Range
+from hstree.layers import Gradients, OutputLayer, ParameterGradient
 
 
 class SmoothedSoftmax(OutputLayer):
@@ -27,7 +28,7 @@ class SmoothedSoftmax(OutputLayer):
         *,
         counts: Any = None,
         dtype: Any = np.float32,
-        smoothing: Annotated[float, Range(0, 1)] = 0.1,
+        smoothing: Annotated[float, Meta(ge=0, le=1)] = 0.1,
     ) -> None:
         super().__init__(len(vocabulary), dim)
         counts = np.maximum(vocabulary.counts if counts is None else counts, 0.5)

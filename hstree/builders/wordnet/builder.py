@@ -4,11 +4,12 @@ from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
+from msgspec import Meta
 from scipy.sparse import csr_array
 
 from hstree import progress
 from hstree._arrays import Float64, Floating, Int64
-from hstree._options import RandomState, Range, checked_options
+from hstree._options import RandomState, checked_options
 from hstree.builders.flat import flat_tree
 from hstree.builders.kmeans import KMeansSplitter
 from hstree.builders.semantic import semantic
@@ -34,7 +35,7 @@ def wordnet(
     *,
     senses: Literal["first", "all"] = "first",
     binarise: Literal["tfidf", "none"] = "tfidf",
-    block: Annotated[int, Range(1)] = 500,
+    block: Annotated[int, Meta(ge=1)] = 500,
     source: str = "builtin",
     random_state: RandomState = 0,
 ) -> Tree:

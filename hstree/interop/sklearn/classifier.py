@@ -7,6 +7,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -16,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from hstree import progress
 from hstree._arrays import Array, Float64, Int64
-from hstree._options import Option, Range, checked_count
+from hstree._options import Option, checked_count
 from hstree.builders.prune import keep_labels
 from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn.class_tree import (
@@ -51,10 +52,10 @@ ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
 #: twenty-five numbers of eight bytes for each.
 MOST_WEIGHTS = 5_000_000
 
-_AT_LEAST_ONE, _ABOVE_ZERO = Annotated[int, Range(1)], Annotated[float, Range(0, exclude_min=True)]
+_AT_LEAST_ONE, _ABOVE_ZERO = Annotated[int, Meta(ge=1)], Annotated[float, Meta(gt=0)]
 _RANGES = {
     "solver": Literal["auto", "lbfgs", "liblinear", "adagrad"],
-    "weight_threshold": Annotated[float, Range(0)],
+    "weight_threshold": Annotated[float, Meta(ge=0)],
     **dict.fromkeys(("max_iter", "epochs", "batch_size"), _AT_LEAST_ONE),
     **dict.fromkeys(("C", "tol", "learning_rate"), _ABOVE_ZERO),
 }

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 import msgspec
 import numpy as np
 import scipy.sparse
+from msgspec import Meta
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as tensors_to_bytes
@@ -26,7 +27,7 @@ from hstree._files import (
     replacing_together,
     write_json,
 )
-from hstree._options import Option, Range, checked_count
+from hstree._options import Option, checked_count
 from hstree._text import brief, one_line
 from hstree.builders.prune import keep_labels
 from hstree.data.multilabel import indicator
@@ -57,9 +58,9 @@ _REMEDY = "give the folder of a saved classifier"
 
 _RANGES = {
     "scaling": Literal["auto", "tfidf", "unit", "none"],
-    "weight_threshold": Annotated[float, Range(0)],
-    "threshold": Annotated[float, Range(0, 1)],
-    **dict.fromkeys(("C", "tol"), Annotated[float, Range(0, exclude_min=True)]),
+    "weight_threshold": Annotated[float, Meta(ge=0)],
+    "threshold": Annotated[float, Meta(ge=0, le=1)],
+    **dict.fromkeys(("C", "tol"), Annotated[float, Meta(gt=0)]),
 }
 
 
