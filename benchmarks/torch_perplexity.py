@@ -37,7 +37,7 @@ from benchmarks import common
 from benchmarks.comparisons import write_spread
 from benchmarks.texts import add_ptb, ptb_splits
 from benchmarks.torch_heads import HEADS, now
-from hstree._files import hash_of, write_json
+from hstree._files import json_hash, write_json
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.data.vocabulary import Vocabulary
@@ -110,7 +110,7 @@ def rows(splits: Splits, options: Namespace) -> Iterator[dict[str, Any]]:
 def run(splits: Splits, head: str, rate: float, seed: int, options: Namespace) -> dict[str, float]:
     """Return the results of a run, from its file where it is finished."""
     text = [split.sha256 for split in splits], len(splits.train.vocabulary)
-    text_hash = hash_of({"text": text, "read": [options.streams, options.scored]})[:8]
+    text_hash = json_hash({"text": text, "read": [options.streams, options.scored]})[:8]
     name = f"{options.model}-{head}-{options.dim}-{options.seconds:g}-{rate:g}-{seed}.json"
     file: Path = options.folder / options.device / f"{splits.train.name}-{text_hash}" / name
     if not file.exists():

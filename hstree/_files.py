@@ -189,7 +189,7 @@ def json_list(
         file.write(b"\n  ]\n}\n")
 
 
-def hash_of(document: Mapping[str, Any]) -> str:
+def json_hash(document: Mapping[str, Any]) -> str:
     """Return the sha256 of an object of JSON values, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 

@@ -99,7 +99,7 @@ def unusable(noun: str, name: str, package: str, reason: str) -> PluginError:
     return PluginError(f"{titled(noun, name, package)} cannot be used: {reason}")
 
 
-def summary_of(target: Callable[..., Any]) -> tuple[str, str]:
+def read_summary(target: Callable[..., Any]) -> tuple[str, str]:
     """Return the first line of a numpydoc docstring, and its section "References" on one line."""
     text = inspect.getdoc(target) or ""
     references = re.search(r"^References\n-+\n(.*?)(?=\n\n|\Z)", text, re.M | re.S)

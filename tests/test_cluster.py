@@ -13,7 +13,7 @@ import pytest
 import hstree
 from hstree import progress
 from hstree._parallel import doing_jobs, parallel
-from hstree.data.corpus import Corpus, address_of
+from hstree.data.corpus import Corpus, corpus_address
 from hstree.data.splits import Splits
 from hstree.errors import HstreeError, InputError, WorkerError
 from tests.experiments.conftest import QUICK
@@ -151,7 +151,7 @@ def test_ctrl_c_ends_the_jobs_of_a_cluster(scheduler, tmp_path):
 def without_cache(text):
     """Read a text, and remove what is kept of it: its arrays stay mapped in this process."""
     splits = Splits.of(Corpus.read(text))
-    entry = address_of(splits.train)[0][0]
+    entry = corpus_address(splits.train)[0][0]
     for file in entry.parent.glob(f"{entry.name}.*"):
         file.unlink()
     return splits

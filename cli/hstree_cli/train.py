@@ -74,7 +74,7 @@ def evaluate(
     far, and the same command goes on (with --force where these are written).
     `hstree score` scores a saved model.
     """
-    from hstree._files import cache_folder, hash_of, remove_unused
+    from hstree._files import cache_folder, json_hash, remove_unused
     from hstree.errors import HstreeError
     from hstree.experiments import results
     from hstree.experiments.candidate import Candidate, TreeCandidate
@@ -116,7 +116,7 @@ def evaluate(
         ways: dict[str, Any] = {"lower": lower, "text": text, "vocabulary": vocabulary}
         splits = read_splits(corpus, valid, test, **ways, candidates=[one], min_count=min_count)
         texts = [part.record for part in splits]
-        key = hash_of({"candidate": one.name, "texts": texts, "stop": str(stop), **options})
+        key = json_hash({"candidate": one.name, "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
         evaluation = train(one, splits, stop=stop, folder=work, trained=keep, **options)
     saved = [save] if save is not None and unsaved is None else []

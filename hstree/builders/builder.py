@@ -13,8 +13,8 @@ import numpy as np
 
 from hstree._files import UNPACK
 from hstree._options import Option, effective, read_options
-from hstree._plugins import PACKAGE, summary_of, unusable
-from hstree.data.arrays import axes_of
+from hstree._plugins import PACKAGE, read_summary, unusable
+from hstree.data.arrays import count_axes
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import KeyedVectorsLike, WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -115,7 +115,7 @@ class Builder:
             raise refuse(f"by default, {error}") from error
         if package == PACKAGE and (takes is WordVectors or name == "huffman"):
             options += (FROM,)
-        return cls(name, function, takes, summary_of(function)[0], options, package)
+        return cls(name, function, takes, read_summary(function)[0], options, package)
 
 
 def open_input(
@@ -215,7 +215,7 @@ def _as_typed_input(
     where the builder takes no vectors. Other iterables are lines or lists of tokens.
     """
     is_typed = isinstance(input, BuilderInput | Mapping)
-    axes, is_whole = (0, False) if is_typed else axes_of(input)
+    axes, is_whole = (0, False) if is_typed else count_axes(input)
     is_table = hasattr(input, "columns") or hasattr(input, "toarray")  # a DataFrame or sparse
     is_vectors = isinstance(input, WordVectors | KeyedVectorsLike) or (
         axes == 2

@@ -17,7 +17,7 @@ from hstree.builders.prune import keep_labels
 from hstree.builders.shared.coverage import split_by_coverage
 from hstree.builders.shared.nodes import power_of_two_scale
 from hstree.builders.shared.top_down import build_top_down
-from hstree.data.arrays import as_words, axes_of, index_of
+from hstree.data.arrays import as_words, count_axes, get_index
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import KeyedVectorsLike, WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -151,8 +151,8 @@ def _as_words_or_vectors(words: Any) -> WordVectors | Vocabulary | Sequence[str]
     if not hasattr(words, "__iter__") or isinstance(words, str | bytes):
         kind = type(words).__name__
         raise InputError(f"new labels of type {kind}; give vectors, counts or a list of str")
-    axes, _ = axes_of(words)
-    index = index_of(words)
+    axes, _ = count_axes(words)
+    index = get_index(words)
     is_named = index is not None and type(index).__name__ != "RangeIndex"
     if axes == 2 or hasattr(words, "columns"):
         if not is_named:

@@ -58,7 +58,7 @@ def as_table(values: Any, what: str) -> Any:
     return table
 
 
-def axes_of(values: Any, depth: int = 0) -> tuple[int, bool]:
+def count_axes(values: Any, depth: int = 0) -> tuple[int, bool]:
     """Return the number of axes of an array, or of lists, of numbers, and whether these are whole.
 
     (0, False) for anything else, such as lists of more than `MOST_AXES` axes; `depth` are around
@@ -80,11 +80,11 @@ def axes_of(values: Any, depth: int = 0) -> tuple[int, bool]:
     first = next(iter(values), None)
     if _is_number(first):
         return 1, isinstance(first, Integral)
-    axes, is_whole = axes_of(first, depth + 1)
+    axes, is_whole = count_axes(first, depth + 1)
     return axes and axes + 1, is_whole
 
 
-def index_of(values: Any) -> Any:
+def get_index(values: Any) -> Any:
     """Return the index of a Series or a DataFrame; None where there is none."""
     index = getattr(values, "index", None)
     return None if callable(index) else index

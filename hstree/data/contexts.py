@@ -68,7 +68,7 @@ def checked_ids(contexts: Integer, n: int, n_labels: int) -> Int64:
     return ids.astype(np.int64)
 
 
-def ids_of(words: Sequence[str], vocabulary: Vocabulary) -> Int32:
+def word_ids(words: Sequence[str], vocabulary: Vocabulary) -> Int32:
     """Return the ids of words, that of ``<unk>`` for words outside the vocabulary.
 
     Raises InputError when there is such a word and the vocabulary has no ``<unk>``.
@@ -95,5 +95,5 @@ def ids_before(contexts: Contexts, n: int, vocabulary: Vocabulary) -> Int64:
     if isinstance(lists, np.ndarray):
         return checked_ids(lists, n, len(vocabulary))
     padded = [[EOS] * (n - len(words)) + words[-n:] for words in lists]
-    ids = ids_of([word for words in padded for word in words], vocabulary)
+    ids = word_ids([word for words in padded for word in words], vocabulary)
     return ids.astype(np.int64).reshape(-1, n)

@@ -20,7 +20,7 @@ from hstree import progress
 from hstree._arrays import Int32, Int64, Integer
 from hstree._options import checked_count
 from hstree._text import plural
-from hstree.data.arrays import axes_of
+from hstree.data.arrays import count_axes
 from hstree.data.encoding import EncodedText, encode, encoded_again
 from hstree.data.in_memory import encode_ids, encode_lines, encode_tokens, is_no_list
 from hstree.data.memory import give_back
@@ -32,8 +32,8 @@ from hstree.errors import InputError, OptionError
 _BLOCK_TOKENS = 1 << 20
 
 
-def address_of(corpus: Corpus) -> tuple[Any, ...]:
-    """Return what `corpus_at` makes the same corpus of, in another process.
+def corpus_address(corpus: Corpus) -> tuple[Any, ...]:
+    """Return what `open_corpus` makes the same corpus of, in another process.
 
     That is names and words, without the arrays of the text; a text in memory is sent itself.
     """
@@ -42,7 +42,7 @@ def address_of(corpus: Corpus) -> tuple[Any, ...]:
     return text if text.entry == Path() else of_text, corpus.vocabulary, corpus.lines
 
 
-def corpus_at(address: tuple[Any, ...]) -> Corpus:
+def open_corpus(address: tuple[Any, ...]) -> Corpus:
     """Return the corpus of an address."""
     text, vocabulary, lines = address
     text = text if isinstance(text, EncodedText) else encoded_again(*text)
@@ -338,7 +338,7 @@ class Corpus:
             )
         token: object = 0
         is_line = False
-        if axes_of(text)[0] == 0:
+        if count_axes(text)[0] == 0:
             token, is_line, text = _first_token(text)
         if is_line:
             return cls.from_lines(text, vocabulary=vocabulary)

@@ -137,7 +137,7 @@ class _WordNumbers:
         return b" ".join(word for word in self._numbers if word != _LINE_END)
 
 
-def pieces_of(
+def encode_pieces(
     name: str, blocks: Iterator[bytes], lower: bool, about: dict[str, Any]
 ) -> Iterator[_Piece]:
     """Yield the ids of whole words, and the offsets behind the ends of their lines.
@@ -214,7 +214,7 @@ def _write(entry: Path, source: Source, lower: bool) -> None:
             _write_header(start_file, _START, 0)
             before = ids_file.tell()  # the size of a header
             start_file.write(np.zeros(1, _START).data)
-            for ids, ends in pieces_of(source.name, source.blocks(), lower, about):
+            for ids, ends in encode_pieces(source.name, source.blocks(), lower, about):
                 ids_file.write(ids.astype(_ID, copy=False).data)
                 start_file.write(ends.astype(_START, copy=False).data)
                 n_tokens, n_lines = n_tokens + len(ids), n_lines + len(ends)

@@ -15,8 +15,8 @@ import numpy as np
 from hstree import progress
 from hstree._arrays import Array, Int32, Int64, offsets
 from hstree._text import plural, quoted
-from hstree.data.arrays import as_array, as_words, axes_of
-from hstree.data.encoding import EncodedText, pieces_of
+from hstree.data.arrays import as_array, as_words, count_axes
+from hstree.data.encoding import EncodedText, encode_pieces
 from hstree.data.vocabulary import EOS
 from hstree.errors import InputError
 
@@ -50,7 +50,7 @@ def iterated(lines: Iterable[T], name: str) -> Iterator[T]:
 def encode_lines(lines: Iterable[str], name: str, *, lower: bool = False) -> EncodedText:
     """Encode lines of text; the hash is that of a file of them."""
     about: dict[str, Any] = {}
-    pieces = list(pieces_of(name, _blocks(lines, name), lower, about))
+    pieces = list(encode_pieces(name, _blocks(lines, name), lower, about))
     ids = np.concatenate([np.empty(0, np.int32), *(ids for ids, _ in pieces)])
     start = np.concatenate([[0], *(ends for _, ends in pieces)])
     types = about["words"].decode().split(" ")
@@ -123,7 +123,7 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
     """
     types = None if labels is None else list(as_words(labels))
     eos = _id_of_end(eos, types)
-    array, length = (as_array(ids, name), None) if axes_of(ids)[0] == 1 else _joined(ids, name)
+    array, length = (as_array(ids, name), None) if count_axes(ids)[0] == 1 else _joined(ids, name)
     if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
         what = f"ids of type {array.dtype}, {plural(array.ndim, 'axis', 'axes')}"
         raise _no_ids(name, what if array.size else "no ids")

@@ -43,7 +43,7 @@ class TextScore:
     oov: int  #: number of these
     log_normaliser: LogNormaliser | None = None  #: None if not asked for, or the layer has no ln Z
     #: (T,) nll of each token, in the order of the text; None if not asked for
-    of_tokens: Float64 | None = field(default=None, repr=False, compare=False)
+    token_nll: Float64 | None = field(default=None, repr=False, compare=False)
 
     perplexity: float = field(init=False)  #: over all tokens
     perplexity_without_oov: float = field(init=False)  #: over those in the vocabulary; NaN if none
@@ -57,7 +57,7 @@ class TextScore:
     def of(cls, nll: Float64, oov: Bool) -> Self:
         """Return the score of a text by the nll of every token (T,), and which are OOV (T,)."""
         total, of_oov = float(nll.sum()), float(nll[oov].sum())
-        return cls(total, len(nll), of_oov, int(oov.sum()), of_tokens=nll)
+        return cls(total, len(nll), of_oov, int(oov.sum()), token_nll=nll)
 
 
 def perplexity(nll: float, tokens: int) -> float:

@@ -109,7 +109,7 @@ def is_dask(rows: object) -> bool:
     return hasattr(rows, "to_delayed") and hasattr(rows, "numblocks")
 
 
-def of_dask(rows: Any) -> Array:
+def compute_dask(rows: Any) -> Array:
     """Return the rows of a Dask array, computed block by block into a file without a name."""
     folder = cache_folder()
     with explained(f"write vectors to {folder}"):

@@ -17,13 +17,13 @@ import numpy as np
 from hstree._arrays import Array, Float32, Int64, refuse_masked
 from hstree._files import open_regular
 from hstree._text import quoted
-from hstree.data.arrays import as_array, as_words, index_of
+from hstree.data.arrays import as_array, as_words, get_index
 from hstree.data.provenance import collect_sources
 from hstree.data.vector_files import (
     LARGE,
     MappedRows,
+    compute_dask,
     is_dask,
-    of_dask,
     read_npy,
     read_shards,
     read_text_or_binary,
@@ -100,9 +100,9 @@ class WordVectors:
         counts: Any = None,
         source: dict[str, object] | None = None,
     ) -> None:
-        labels = index_of(vectors) if labels is None else labels
+        labels = get_index(vectors) if labels is None else labels
         is_large = is_dask(vectors) and not len(vectors) <= LARGE
-        vectors = of_dask(vectors) if is_large else vectors
+        vectors = compute_dask(vectors) if is_large else vectors
         is_mapped = isinstance(vectors, MappedRows)
         array: Any = vectors if is_mapped else as_array(vectors, "vectors")
         if array.dtype.kind not in "fiu":
@@ -167,7 +167,7 @@ class WordVectors:
         InputError for a row without a word, as there are where more rows are allocated than filled.
         """
         refuse_masked(keyed.vectors, "vectors")
-        counts = counts_of(keyed)
+        counts = keyed_counts(keyed)
         if counts is not None and len(counts) >= MADE_UP:
             counts = None if (np.diff(counts, append=0) == -1).all() else counts
         labels = keyed.index_to_key
@@ -293,7 +293,7 @@ class WordVectors:
         return digest.hexdigest()
 
 
-def counts_of(keyed: KeyedVectorsLike) -> Int64 | None:
+def keyed_counts(keyed: KeyedVectorsLike) -> Int64 | None:
     """Return the counts of gensim's ``KeyedVectors``; None if it has none."""
     counts = getattr(keyed, "expandos", {}).get("count")
     refuse_masked(counts, "counts")

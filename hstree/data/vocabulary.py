@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from hstree._arrays import Int32, Int64
 from hstree._files import BYTE_ORDER_MARK, replacing
 from hstree._text import brief, quoted
-from hstree.data.arrays import as_array, as_words, index_of
+from hstree.data.arrays import as_array, as_words, get_index
 from hstree.data.provenance import collect_sources
 from hstree.data.word_files import read_words, word_lines
 from hstree.errors import InputError, OptionError, naming
@@ -185,7 +185,7 @@ class Vocabulary:
         if labels is None and isinstance(counts, Mapping):
             labels = list(counts)
         elif labels is None:
-            index = index_of(counts)
+            index = get_index(counts)
             counts = as_array(counts, "counts")
             labels = RowNumbers(counts.size) if index is None else index
         return cls(labels, counts)
@@ -302,7 +302,7 @@ def checked_counts(counts: Any, words: Sequence[str]) -> Int64:
     index, an array, a list or a tensor in the order of the words. Raises InputError when they are
     not one whole number per word, zero or more, with a sum below 2**63.
     """
-    if isinstance(counts, Mapping) or index_of(counts) is not None:
+    if isinstance(counts, Mapping) or get_index(counts) is not None:
         counts = _in_order(counts, words)
     array = as_array(counts, "counts")
     if array.shape != (len(words),):
@@ -334,7 +334,7 @@ def _in_order(counts: Any, words: Sequence[str]) -> Any:
     Raises InputError when it has none of the words.
     """
     is_dict = isinstance(counts, Mapping)
-    index = list(counts) if is_dict else index_of(counts)
+    index = list(counts) if is_dict else get_index(counts)
     keys, values = as_words(index, "word"), list(counts.values()) if is_dict else counts
     has_default_index = not is_dict and tuple(keys) == tuple(RowNumbers(len(keys)))
     if has_default_index or tuple(keys) == tuple(words):

@@ -27,7 +27,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._arrays import Float64, Int64
-from hstree._files import hash_of, locked
+from hstree._files import json_hash, locked
 from hstree._parallel import limited_threads, n_parallel, threads_of_job
 from hstree._text import plural
 from hstree._version import __version__
@@ -448,7 +448,7 @@ def _rounds_in(runner: Runner, n_jobs: int) -> _Rounds:
     Warns where they are of other candidates, with which these would share the time otherwise.
     Raises OptionError when the minutes are too few for the first round.
     """
-    key = hash_of(
+    key = json_hash(
         {
             "rule": str(runner.stop),
             "text": runner.content,

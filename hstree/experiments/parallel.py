@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from hstree import progress
 from hstree._files import LOCK
 from hstree._parallel import n_parallel, parallel
-from hstree.data.corpus import address_of, corpus_at
+from hstree.data.corpus import corpus_address, open_corpus
 from hstree.data.splits import Splits
 from hstree.errors import WorkerError
 from hstree.experiments.candidate import Candidate, Job, TreeCandidate
@@ -105,7 +105,7 @@ def jobs_done(
         "home": home,
         "candidates": [],
     }
-    addresses = [address_of(part) for part in kept.pop("splits")]
+    addresses = [corpus_address(part) for part in kept.pop("splits")]
     plan = _Plan(addresses, kept, seconds, is_shared)
 
     def tasks(stage: list[tuple[Step, Job]]) -> Iterator[_Task]:
@@ -162,7 +162,7 @@ def _do(plan: _Plan, task: _Task) -> tuple[JobResult | float | None, bytes]:
                 f"{socket.gethostname()} does not see the folder {home}; share it, or have jobs "
                 "send their files (is_shared=False, or --no-shared-folder)"
             )
-        splits = Splits(*map(corpus_at, plan.addresses))
+        splits = Splits(*map(open_corpus, plan.addresses))
         runner = Runner(splits, **plan.fields | {"home": home})
         stack.enter_context(runner.backend())
         candidate = Candidate.parse(

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 import msgspec
 from msgspec import Meta, Struct
 
-from hstree._files import hash_of, read_json, remove, replacing
+from hstree._files import json_hash, read_json, remove, replacing
 from hstree._plugins import require
 from hstree._text import TextTable, figure, one_line, plural, show
 from hstree.data.splits import SplitName
@@ -768,7 +768,7 @@ def write_kept(path: Path, struct: Struct) -> None:
     if not path.is_file():
         with explained(f"write {path}", FileFormatError):
             remove(path)
-    write_struct(path, struct, checksum=hash_of(document))
+    write_struct(path, struct, checksum=json_hash(document))
 
 
 def read_kept(path: Path, kind: type[T]) -> T:
@@ -779,7 +779,7 @@ def read_kept(path: Path, kind: type[T]) -> T:
     document = read_json(path, dict[str, Any])
     checksum = document.pop("checksum", None)
     try:
-        if checksum != hash_of(document):
+        if checksum != json_hash(document):
             raise FileFormatError(f"{path} is damaged: its checksum is not that of its content")
         return msgspec.convert(document, kind)
     except (msgspec.ValidationError, RecursionError) as error:

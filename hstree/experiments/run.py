@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 
 from hstree import progress
-from hstree._files import hash_of, locked, open_regular, read_regular, remove, replacing
+from hstree._files import json_hash, locked, open_regular, read_regular, remove, replacing
 from hstree._options import RANDOM_STATE
 from hstree._parallel import n_threads
 from hstree._text import brief, one_line
@@ -184,7 +184,7 @@ class Runner:
             first_seconds=None if isinstance(rule, Halving) else rule.total_seconds,
             sample_size=sample_size,
         )
-        order = hash_of({"words": list(words.words)})
+        order = json_hash({"words": list(words.words)})
         content = [
             [part.sha256, list(part.lines), bool(part.source.get("lower")), order]
             for part in runner.sample
@@ -336,7 +336,7 @@ class Runner:
             for name, value in reads.items()
             if isinstance(value, Path) or (isinstance(value, str) and os.path.isfile(value))
         }
-        key = hash_of(
+        key = json_hash(
             {
                 "hstree": __version__,
                 "candidate": candidate.name,
@@ -413,7 +413,7 @@ class Runner:
         }
         if seconds is not None:  # how far a training comes depends on threads, too
             depends |= {"seconds": seconds, "threads": n_threads()}
-        key = hash_of(depends)
+        key = json_hash(depends)
         with self._locked(home):
             if (kept := self.kept(home, key, home / MODEL)) is not None:
                 _remove_checkpoints(home)  # left by a kill at the end
@@ -464,7 +464,7 @@ class Runner:
         home = self.folder(job)
         model, folder = home / MODEL, home / ALL
         held_out = [list(part.lines) for part in (self.splits.valid, self.splits.test)]
-        key = hash_of({"job": result.key, "held out": held_out})
+        key = json_hash({"job": result.key, "held out": held_out})
         of_sample = {"files", "perplexity", "log_normaliser", "seen", "scored", "scoring_seconds"}
         names = set(result.__struct_fields__) - of_sample
         figures = {name: getattr(result, name) for name in names} | {"key": key}
@@ -541,7 +541,7 @@ class Runner:
             "read": collect_sources(train.record),
             "kneser-ney": options,
         }
-        key = hash_of(depends)
+        key = json_hash(depends)
         if (kept := self.kept(home, key)) is not None:
             return kept
         if not self.makes:
@@ -647,7 +647,7 @@ class Runner:
         for split, score in scores.items():
             path = folder / NLL[split]
             with replacing(path) as file:
-                np.save(file, np.asarray(score.of_tokens), allow_pickle=False)
+                np.save(file, np.asarray(score.token_nll), allow_pickle=False)
             files[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
         test = scores["test"]
         of_splits: dict[results.Scored, float] = {

@@ -14,7 +14,7 @@ import numpy as np
 from hstree._arrays import Int64, offsets
 from hstree._plugins import require
 from hstree.data.arrays import as_words
-from hstree.data.vectors import WordVectors, counts_of
+from hstree.data.vectors import WordVectors, keyed_counts
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
@@ -133,5 +133,5 @@ def _tree_and_rows(model: Any) -> tuple[Tree, Int64]:
     start = offsets(np.fromiter(map(len, codes), np.int64, len(words)))
     # (D,) point and code of each decision, also where there is none
     point, code = (np.concatenate([np.empty(0, np.int64), *each]) for each in (points, codes))
-    tree, rows = tree_of_paths(words, start, point, code, counts=counts_of(model.wv))
+    tree, rows = tree_of_paths(words, start, point, code, counts=keyed_counts(model.wv))
     return tree.with_meta({"method": "gensim", "options": {}}), rows

@@ -23,7 +23,7 @@ import numpy as np
 from hstree._arrays import Integer
 from hstree._files import current_file
 from hstree._options import Option, effective, read_options
-from hstree._plugins import PACKAGE, Registry, summary_of, unusable
+from hstree._plugins import PACKAGE, Registry, read_summary, unusable
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.layers.base import OutputLayer
@@ -73,7 +73,7 @@ class LayerKind:
         if takes not in SOURCES or dim != "dim":
             expected = "its parameters must begin with one annotated Tree or Vocabulary, and `dim`"
             raise unusable("output layer", name, package, expected)
-        summary, references = summary_of(layer)
+        summary, references = read_summary(layer)
         return cls(name, layer, takes, summary, options, package, references)
 
 

@@ -24,7 +24,7 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from hstree import progress
 from hstree._arrays import Array, Bool, Float64, Int64, Integer
-from hstree._files import check_tensor, hash_of, replacing_together
+from hstree._files import check_tensor, json_hash, replacing_together
 from hstree._options import read_options
 from hstree._text import one_line
 from hstree.data.contexts import Contexts
@@ -325,7 +325,7 @@ class Model(Predictor, Generic[M]):
                     depends["warm start"] = {
                         name: sha256(array.tobytes()).hexdigest() for name, array in start.items()
                     }
-                self._checkpoints = Checkpoints(checkpoints, hash_of(depends))
+                self._checkpoints = Checkpoints(checkpoints, json_hash(depends))
             trainer.preparation = preparation
             try:
                 self.history_ = trainer.fit(windows, valid_windows, self._checkpoints)

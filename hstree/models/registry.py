@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from hstree._files import current_file
 from hstree._options import Option, effective, read_options
-from hstree._plugins import PACKAGE, Registry, summary_of, unusable
+from hstree._plugins import PACKAGE, Registry, read_summary, unusable
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, OptionError, PluginError
 from hstree.layers.registry import LayerSpec
@@ -50,7 +50,7 @@ class ModelKind:
             options = read_options(model)
         except (TypeError, ValueError, NameError, AttributeError) as error:
             raise unusable("model", name, package, f"{error}") from error
-        return cls(name, model, summary_of(model)[0], options, package)
+        return cls(name, model, read_summary(model)[0], options, package)
 
 
 MODELS = Registry(

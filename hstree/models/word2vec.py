@@ -18,7 +18,7 @@ from hstree._arrays import Array, Float64, Int64, Integer, offsets
 from hstree._options import RandomState
 from hstree._plugins import require
 from hstree._text import plural
-from hstree.data.contexts import Contexts, check_ids, ids_of, ids_or_words
+from hstree.data.contexts import Contexts, check_ids, ids_or_words, word_ids
 from hstree.data.corpus import Corpus
 from hstree.data.windows import ContextBatches, LineWindows, SymmetricWindows
 from hstree.errors import InputError, OptionError
@@ -219,7 +219,7 @@ class Word2Vec(Model[WindowModel]):
         length = np.array([len(words) for words in lists], np.int64)
         ids = np.full((len(lists), max(1, int(length.max(initial=0)))), -1, np.int64)
         is_word = np.arange(ids.shape[1]) < length[:, None]
-        ids[is_word] = ids_of([word for words in lists for word in words], self.vocabulary)
+        ids[is_word] = word_ids([word for words in lists for word in words], self.vocabulary)
         return ids
 
 

@@ -52,7 +52,7 @@ def score(
     """Score every position of a text, without dropout; `details` add ln Z and each token's nll."""
     total = total_of_oov = 0.0
     oov_tokens = 0
-    of_tokens, log_z = [np.empty(0)], list[Float64]()
+    token_nll, log_z = [np.empty(0)], list[Float64]()
     # Other layers have no ln Z: theirs is 0 by design.
     has_log_z = details and type(layer).log_normaliser is not OutputLayer.log_normaliser
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
@@ -61,12 +61,12 @@ def score(
             total_of_oov += float(nll[oov].sum())
             oov_tokens += int(oov.sum())
             if details:
-                of_tokens.append(nll)
+                token_nll.append(nll)
             if has_log_z and (of_batch := model.log_normaliser(layer, contexts)) is not None:
                 log_z.append(of_batch)
             task.advance(len(targets))
     figures = LogNormaliser.of(np.concatenate(log_z), total) if log_z else None
-    every = np.concatenate(of_tokens) if details else None
+    every = np.concatenate(token_nll) if details else None
     return TextScore(total, len(windows), total_of_oov, oov_tokens, figures, every)
 
 

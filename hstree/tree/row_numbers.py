@@ -80,7 +80,7 @@ class RowNumbers(Sequence[str]):
         return digits, start
 
     @classmethod
-    def of_packed(cls, digits: UInt8, start: Int64) -> "RowNumbers | None":
+    def from_packed(cls, digits: UInt8, start: Int64) -> "RowNumbers | None":
         """Return the row numbers that `packed` wrote; None where these are other strings."""
         n_rows = len(start) - 1
         if n_rows < 1 or not np.array_equal(start, _digit_offsets(n_rows)):

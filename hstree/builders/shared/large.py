@@ -18,7 +18,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._arrays import Array, Floating, Int64, offsets
-from hstree._files import cache_folder, hash_of, locked, remove_unused, replacing
+from hstree._files import cache_folder, json_hash, locked, remove_unused, replacing
 from hstree._parallel import in_threads, parallel
 from hstree._version import __version__
 from hstree.builders.shared.nodes import Nodes
@@ -60,7 +60,7 @@ def build_large_trees(
     document |= {"seeds": repr(seeds), "version": __version__}
     if word_values is not None:
         document["value"] = hashlib.sha256(np.ascontiguousarray(word_values).data).hexdigest()
-    folder = cache_folder() / "trees" / hash_of(document)[:16]
+    folder = cache_folder() / "trees" / json_hash(document)[:16]
 
     trees = []
     with locked(folder, shared=True):  # another process may build the same trees
