@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
-from hstree.report.figure import Axis, Figure, Mark, draw, styles_of
+from hstree.report.plot import Axis, Mark, Plot, draw, make_styles
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "_static" / "frontier.svg"
@@ -17,13 +17,13 @@ def picture() -> str:
     """Return the picture of the rows of the table, under the names of its first column."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|]+) \| `[^`]+` \| ([\d.]+) \| [\d.]+ \| ([\d,]+) \|", text, re.M)
-    # The papers are left out, and few enough characters remain to stand beside the figure.
+    # The papers are left out, and few enough characters remain to stand beside the plot.
     names = [re.sub(r" \(.*\)", "", row[0]).replace("n-gram features", "n-grams") for row in rows]
     marks = []
     for i, (_, perplexity, seconds) in enumerate(rows):
         point = float(seconds.replace(",", "")), float(perplexity)
         marks.append(Mark(i, "dot", [point], [names[i], *point]))
-    figure = Figure(
+    plot = Plot(
         "frontier",
         "Perplexity against time",
         "",
@@ -33,8 +33,9 @@ def picture() -> str:
         marks,
         front="left",
     )
-    styles = styles_of(SimpleNamespace(name=name, kind="tree", models=1) for name in names)
-    return str(draw(figure, [style._replace(short=style.name) for style in styles], is_alone=True))
+    styles = make_styles(SimpleNamespace(name=name, kind="tree", models=1) for name in names)
+    full_names = [style._replace(short_name=style.name) for style in styles]
+    return str(draw(plot, full_names, is_separate=True))
 
 
 if __name__ == "__main__":

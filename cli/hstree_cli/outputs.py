@@ -17,6 +17,9 @@ import typer
 
 from hstree_cli.terminal import BAD_INPUT, complain
 
+#: Name of the page in the folder of a comparison.
+PAGE = "report.html"
+
 
 @contextmanager
 def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[list[Path]]:

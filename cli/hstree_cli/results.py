@@ -8,7 +8,6 @@ from hstree.experiments.compare import Evaluation
 from hstree.experiments.results import SAMPLED, Comparison
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import config_of, kind_of
-from hstree.report import verdict_of
 from hstree.training.trainer import table_of
 from hstree_cli.tables import Facts, facts, table
 from hstree_cli.terminal import say
@@ -63,7 +62,7 @@ def print_comparison(comparison: Comparison, page: Path, *, conditions: bool = T
     With `conditions` it also prints what all figures depend on.
     """
     candidates, shown, choice = comparison.candidates, comparison.table(), comparison.choice
-    say("\n" + "\n".join(verdict_of(comparison).lines()))
+    say("\n" + "\n".join(comparison.recommendation))
     bold = choice.chosen if choice else None
     say(table(shown.columns, shown.rows, ["candidate"], bold=bold, first=FIRST))
     blocks = next((candidate.to_flat.blocks for candidate in candidates if candidate.to_flat), None)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from hstree_cli import options as opt
 from hstree_cli.options import argument, option
-from hstree_cli.outputs import Output, check_outputs
+from hstree_cli.outputs import PAGE, Output, check_outputs
 from hstree_cli.tables import facts, table
 from hstree_cli.terminal import say, showing_progress
 
@@ -122,7 +122,7 @@ def _compare(
     """Compare candidates, write the page after each, and print the results; or print the plan."""
     from hstree.experiments.compare import compare as run
     from hstree.experiments.compare import plan_of
-    from hstree.report import PAGE, write
+    from hstree.report import write
     from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
 
@@ -132,7 +132,7 @@ def _compare(
         if plan:
             planned = plan_of(splits, candidates, output, **options)
         else:
-            options["updated"] = lambda so_far: write(so_far, output, page)
+            options["updated"] = lambda so_far: write(so_far, page)
             comparison = run(splits, candidates, output, **options)
     if not plan:
         print_comparison(comparison, page, conditions=conditions)
@@ -176,11 +176,11 @@ def report(
     page, too, which names the candidates that are pending.
     """
     from hstree.experiments import results
-    from hstree.report import PAGE
+    from hstree.report import write
 
     home = folder.parent if folder.name == results.JSON else folder
     comparison = results.load(home)
     with showing_progress():
-        page = comparison.to_html(home / PAGE)
+        page = write(comparison, home / PAGE)
     size = page.stat().st_size / 1e6
     say(facts([("written", f"{page}, {size:.1f} MB: open it in a browser")]))

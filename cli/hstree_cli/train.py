@@ -9,7 +9,7 @@ import typer
 
 from hstree_cli import options as opt
 from hstree_cli.options import argument, option
-from hstree_cli.outputs import Output, check_outputs, written
+from hstree_cli.outputs import PAGE, Output, check_outputs, written
 from hstree_cli.tables import corpus_facts, facts, table
 from hstree_cli.terminal import INTERRUPTED, say, showing_progress, warn
 
@@ -176,7 +176,7 @@ def bootstrap(
     """
     from hstree.experiments.bootstrap import bootstrap as rounds_of
     from hstree.experiments.candidate import Candidate
-    from hstree.report import PAGE
+    from hstree.report import write
     from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
 
@@ -200,7 +200,7 @@ def bootstrap(
             updated=so_far.append,
             **options,
         ):
-            so_far[-1].to_html(page)
+            write(so_far[-1], page)
     print_comparison(so_far[-1], page)
 
 

@@ -39,6 +39,7 @@ from hstree.errors import HstreeError, OptionError
 from hstree.experiments import results, speed
 from hstree.experiments.candidate import Candidate, Job, TreeCandidate
 from hstree.experiments.parallel import jobs_done
+from hstree.experiments.recommendation import recommendation_sentences
 from hstree.experiments.results import (
     CandidateResult,
     Comparison,
@@ -130,7 +131,7 @@ def compare(
     Returns
     -------
     Comparison
-        The content of ``results.json``, with `best`, `show`, `frame` and `to_html`.
+        The content of ``results.json``, with `best`, `show` and `frame`.
 
     Raises
     ------
@@ -752,7 +753,7 @@ class Table:
             choice = msgspec.structs.replace(choice, to_rival=ratio)
         test = splits.test.with_vocabulary(vocabulary)
         unigram = unigram_score(test, splits.train.counts).perplexity
-        return Comparison(
+        comparison = Comparison(
             predicts=kind_of(runner.config).model.predicts,
             corpus={name: dict(part.source) for name, part in parts.items()},
             tokens={name: len(part) for name, part in parts.items()},
@@ -776,6 +777,8 @@ class Table:
                 candidate.name for candidate in runner.candidates if candidate.name not in self.done
             ],
         )
+        sentences = recommendation_sentences(comparison)
+        return msgspec.structs.replace(comparison, recommendation=sentences)
 
     def nlls(self, candidate: Candidate, split: Held = "test") -> list[Float64]:
         """Return the nll of every scored token of a split for each seed, of its models' mean."""

@@ -15,7 +15,7 @@ import statistics
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from importlib import import_module
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
@@ -408,6 +408,8 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     candidates : list of CandidateResult
     choice : Choice or None
         None without a trained candidate whose test split is unseen.
+    recommendation : list of str
+        The choice in sentences, or why there is none.
     pending : list of str
         Names of candidates that are not finished yet; figures are of the others.
     """
@@ -426,6 +428,7 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     bands: list[Band]
     candidates: list[CandidateResult]
     choice: Choice | None = None
+    recommendation: list[str] = []
     pending: list[str] = []
 
     #: Folder that holds the comparison's files; None if it was not read from one.
@@ -435,15 +438,12 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         best = "" if self.best is None else f", best {self.best.name!r}"
         return f"{type(self).__name__}({plural(len(self.candidates), 'candidate')}{best})"
 
-    # the report draws what this package makes, so it is imported where it is needed alone
-
     def __str__(self) -> str:
-        verdict = import_module("hstree.report").verdict_of(self)
-        return str(self.table("\n".join(verdict.lines())))
+        return str(self.table("\n".join(self.recommendation)))
 
     def _repr_html_(self) -> str:
-        shown: str = import_module("hstree.report").in_notebook(self)
-        return shown
+        sentences = "<br>".join(map(escape, self.recommendation))
+        return f"<p>{sentences}</p>{self.table()._repr_html_()}"
 
     @property
     def best(self) -> CandidateResult | None:
@@ -479,19 +479,6 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
             for candidate in self.candidates
         ]
         return pandas.DataFrame(lines, columns=[column.key for column in COLUMNS])
-
-    def to_html(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page of the comparison: one file, which needs no network.
-
-        Raises InputError when the comparison has no `folder`, where its trees are, and
-        FileFormatError when the page cannot be written.
-        """
-        if self.folder is None:
-            raise InputError(
-                "this comparison has no folder, where its trees are; name it with in_folder(...)"
-            )
-        written: Path = import_module("hstree.report").write(self, self.folder, path)
-        return written
 
     def table(self, note: str = "") -> TextTable:
         """Return the columns with a title that a candidate has a figure for, above a note.

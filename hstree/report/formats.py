@@ -1,4 +1,4 @@
-"""Figures as text, where one that is not known is a dash, links that hold a file, and templates."""
+"""Numbers as text, links that contain a file, and the templates."""
 
 import base64
 import math
@@ -10,20 +10,21 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from hstree._text import plural
 
 DASH, TIMES = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
-#: Media type of a file by its ending; of others, JSON.
+#: Media types by the ending of a file; other files are JSON.
 _TYPES = {"svg": "image/svg+xml", "csv": "text/csv"}
 
 
 def number(value: float | None, least: int = 0, most: int = 2, *, is_short: bool = False) -> str:
     """Format a number with thousands separators: 9.45, 13.4, 10,000; if `is_short` 129k, 1.35M.
 
-    It has `least` decimals from 100 on, one more from 10 on, else two more, and at most `most`.
+    There are `least` decimals from 100 on, one more from 10 to 100, and two more below 10, but at
+    most `most`. An unknown number is a dash.
     """
     if value is None:
         return DASH
     if is_short and value >= 9_950:
         return f"{value / 1e3:,.0f}k" if value < 999_500 else f"{value / 1e6:,.2f}M"
-    # What would be rounded to 100.0 or 10.00 is not.
+    # The bounds are those after rounding: 99.95 is 100, not 100.0.
     digits = least + (abs(value) < 99.95) + (abs(value) < 9.995)
     return f"{value:,.{min(digits, most)}f}"
 
@@ -35,7 +36,7 @@ def signed(value: float, form: str = ".2f") -> str:
 
 
 class Link(NamedTuple):
-    """A file inside the page, as a link that holds it."""
+    """A link that contains a file."""
 
     name: str
     href: str
@@ -43,14 +44,14 @@ class Link(NamedTuple):
 
     @classmethod
     def to(cls, name: str, content: bytes) -> Self:
-        """Return the link to a file's content."""
+        """Return a link that contains a file."""
         kind = _TYPES.get(name.rpartition(".")[2], "application/json")
         return cls(name, f"data:{kind};base64,{base64.b64encode(content).decode()}", len(content))
 
 
-#: Folder of the templates, the scripts and the style.
+#: Folder of the templates, scripts and style sheets.
 ASSETS = files("hstree.report") / "assets"
-#: The templates; values are escaped.
+#: The templates, which escape all values.
 TEMPLATES = Environment(
     loader=FunctionLoader(lambda name: (ASSETS / name).read_text("utf-8")),
     autoescape=True,

@@ -1,7 +1,7 @@
-"""The page: all that it shows as data, which is in it as JSON, and the markup that is made of it.
+"""The page: all that it shows as data, and the HTML that is made of this data.
 
-The content security policy allows the page's scripts by their hashes and forbids all else, the
-network above all; what comes from a corpus is data that no script runs.
+The content security policy allows the scripts of the page by their hashes and forbids all else,
+above all requests to a network. Words of a corpus are data that no script executes.
 """
 
 import base64
@@ -15,12 +15,13 @@ from hstree._version import __version__
 from hstree.experiments import results
 from hstree.experiments.results import Comparison
 from hstree.models import config_of, kind_of
-from hstree.report.answer import Answer, answer_markup, answer_of, noun_of
+from hstree.report.answer import answer_markup, candidate_noun
 from hstree.report.explorer import Trees, pack_trees
-from hstree.report.figure import Figure, draw, links_of, styles_of
 from hstree.report.formats import ASSETS, TEMPLATES, Link
-from hstree.report.plots import plots_of
-from hstree.report.table import table_of
+from hstree.report.plot import Plot, draw, make_styles, plot_links
+from hstree.report.plots import make_plots
+from hstree.report.recipe import Recipe, make_recipe
+from hstree.report.table import make_table
 
 _SCRIPTS = ("trees.js", "explorer.js", "page.js")
 #: Content security policy: scripts of these hashes, inline styles, and nothing fetched.
@@ -31,52 +32,58 @@ _POLICY = (
 
 
 class Page(msgspec.Struct, frozen=True):
-    """All that a page shows; its JSON is in the page, and the markup is made of it alone."""
+    """All that a page shows. Its JSON is in the page, and the HTML is made of it alone."""
 
     comparison: Comparison
-    answer: Answer
-    figures: list[Figure]
+    recipe: Recipe | None  #: None if no candidate is recommended
+    plots: list[Plot]
     trees: Trees | None
     missing: list[str]  #: a sentence for each tree that cannot be shown
 
 
-def page_of(comparison: Comparison, folder: Path) -> Page:
-    """Return the page of a comparison; candidates whose trees are not in `folder` have none."""
+def make_page(comparison: Comparison, folder: Path) -> Page:
+    """Return the page of a comparison with the trees that are in `folder`."""
     trees, missing = pack_trees(comparison, folder)
-    answer = answer_of(comparison, folder)
-    return Page(comparison, answer, plots_of(comparison), trees, missing)
+    best = comparison.best
+    recipe = None if best is None else make_recipe(best, comparison, folder)
+    return Page(comparison, recipe, make_plots(comparison), trees, missing)
 
 
-def markup(page: Page, folder: Path) -> str:
-    """Return a page as HTML, with the files of the recommended candidate from `folder`.
+def render(page: Page, folder: Path) -> str:
+    """Return a page as HTML, with the tree file of the recommended candidate from `folder`.
 
     Raises OptionError when the model of the comparison is not known.
     """
     comparison = page.comparison
-    styles = styles_of(comparison.candidates, comparison.best)
-    columns, cells = table_of(comparison)
+    styles = make_styles(comparison.candidates, comparison.best)
+    columns, cells = make_table(comparison)
     options = config_of(comparison.options)
     model, training = kind_of(options).model.describe(options)
-    scripts = [(ASSETS / name).read_text("utf-8") for name in _SCRIPTS]
+    scripts = [_read_asset(name) for name in _SCRIPTS]
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    # A "<" in the JSON could end the script element.
+    json = msgspec.json.encode(page).decode().replace("<", "\\u003c")
     return TEMPLATES.get_template("page.html").render(
         page=page,
-        # no word in it can end it
-        json=Markup(msgspec.json.encode(page).decode().replace("<", "\\u003c")),
+        json=Markup(json),
         version=__version__,
         policy=_POLICY.format(hashes),
         scripts=[Markup(script) for script in scripts],
-        style=Markup("".join((ASSETS / f"{n}.css").read_text("utf-8") for n in ("figure", "page"))),
+        style=Markup(_read_asset("plot.css") + _read_asset("page.css")),
         title=str(comparison.corpus["train"].get("name") or "this text"),
-        noun=noun_of(comparison),
+        noun=candidate_noun(comparison),
         comparison=comparison,
-        answer=answer_markup(comparison, page.answer, folder),
+        answer=answer_markup(comparison, page.recipe, folder),
         styles=styles,
         columns=columns,
         cells=cells,
         csv=Link.to(results.CSV, results.csv_text(comparison)),
         model=model,
         training=training,
-        figures=[(f, draw(f, styles), links_of(f, styles)) for f in page.figures],
+        plots=[(plot, draw(plot, styles), plot_links(plot, styles)) for plot in page.plots],
     )
+
+
+def _read_asset(name: str) -> str:
+    return (ASSETS / name).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""How to get the chosen candidate: what it is, the command that makes it, its files, and Python."""
+"""How to get the chosen candidate: the command that trains it, its files, and Python code."""
 
 import shlex
 from contextlib import suppress
@@ -16,98 +16,117 @@ from hstree.models.base import DEFAULT_MODEL
 
 
 class Recipe(Struct, frozen=True):
-    """What somebody needs who wants to use a candidate."""
+    """What is needed to use a candidate. Paths are relative to the folder of the comparison."""
 
-    sentence: str  #: what the candidate is
-    command: str | None  #: shell command that trains it, in the comparison's folder, where known
-    tree_file: str | None  #: path of its tree in that folder
-    models: list[str]  #: paths of the folders of its trained models
-    python: str  #: lines that put it into a PyTorch model, or load what was trained
+    description: str
+    command: str | None  #: shell command that trains it in that folder; None if it is not known
+    tree_file: str | None
+    models: list[str]  #: folders of its trained models
+    python: str  #: code for PyTorch, or code that loads the trained models
 
 
-def recipe_of(candidate: CandidateResult, comparison: Comparison, folder: Path) -> Recipe:
-    """Return the recipe of a trained candidate of a comparison in `folder`."""
-    models = [f"{job.folder}/model" for job in candidate.jobs[: candidate.models]]
-    if candidate.models > 1:
-        loaded = "".join(f"    hstree.load_model({model!r}),\n" for model in models)
-        python = f"import hstree\nmodel = hstree.Ensemble([\n{loaded}])"
-    elif candidate.is_flat:
-        layer = f"layer = torch.nn.Linear(d, {comparison.vocabulary.size:_})"
-        python = f"import torch\n{layer}  # and cross-entropy, without a tree"
-    elif candidate.kind == "tree" and candidate.layer is None:
-        python = (
-            "import hstree\n"
-            "from hstree.interop.torch import HierarchicalSoftmax\n"
-            f"tree = hstree.load({candidate.tree_file!r})\n"
-            "layer = HierarchicalSoftmax(tree, in_features=d)"
-        )
-    else:
-        python = f"import hstree\nmodel = hstree.load_model({models[0]!r})  # in NumPy"
-    command, corpus = None, str(comparison.corpus["train"].get("name") or "")
+def make_recipe(result: CandidateResult, comparison: Comparison, folder: Path) -> Recipe:
+    """Return the recipe for a trained candidate of a comparison in `folder`."""
+    models = [f"{job.folder}/model" for job in result.jobs[: result.models]]
+    command = None
+    corpus = str(comparison.corpus["train"].get("name") or "")
     if corpus and (folder / WORDS).exists():
         with suppress(HstreeError):  # a builder or layer that is not installed here
-            parsed = Candidate.parse(candidate.name)
-            command = shlex.join(_command(parsed, candidate, corpus, comparison, folder))
-    return Recipe(describe(candidate), command, candidate.tree_file, models, python)
+            command = shlex.join(_command(result, corpus, comparison, folder))
+    python = _python_code(result, models, comparison.vocabulary.size)
+    return Recipe(describe(result), command, result.tree_file, models, python)
 
 
-def describe(figures: CandidateResult) -> str:
-    """Say what a candidate is; of a tree from a file, with the options that it was built with."""
+def describe(result: CandidateResult) -> str:
+    """Describe a candidate; a tree file is described with the options that it was built with."""
     try:
-        candidate = Candidate.parse(figures.name).single
+        candidate = Candidate.parse(result.name).single
     except HstreeError:  # a builder or layer that is not installed here
-        return figures.summary
+        return result.summary
     if isinstance(candidate, TreeCandidate):
-        options = ", ".join(f"{name}={value}" for name, value in figures.options.items())
-        return f"{figures.summary} With {options}." if options else figures.summary
+        options = ", ".join(f"{name}={value}" for name, value in result.options.items())
+        return f"{result.summary} With {options}." if options else result.summary
     if candidate.source is None:
-        return figures.summary
+        return result.summary
     return (
-        f"{figures.summary} Built from each word\u2019s mean predicted vector under the same model "
+        f"{result.summary} Built from each word\u2019s mean predicted vector under the same model "
         f"trained on a {candidate.source} tree."
     )
 
 
-def _keeps_all_words(comparison: Comparison, folder: Path) -> bool:
-    """Return whether all words of the training split are kept, and would be by default."""
-    words = Vocabulary.from_file(folder / WORDS)
-    least = automatic_count(words.words, words.counts)
-    return comparison.oov["train"] == 0 and int(words.counts.min()) >= least
+def _python_code(result: CandidateResult, models: list[str], n_words: int) -> str:
+    """Return Python code that makes a PyTorch layer, or loads the trained models."""
+    if result.models > 1:
+        loaded = "".join(f"    hstree.load_model({model!r}),\n" for model in models)
+        return f"import hstree\nmodel = hstree.Ensemble([\n{loaded}])"
+    if result.is_flat:
+        layer = f"layer = torch.nn.Linear(d, {n_words:_})"
+        return f"import torch\n{layer}  # with the cross-entropy loss"
+    if result.kind == "tree" and result.layer is None:
+        return (
+            "import hstree\n"
+            "from hstree.interop.torch import HierarchicalSoftmax\n"
+            f"tree = hstree.load({result.tree_file!r})\n"
+            "layer = HierarchicalSoftmax(tree, in_features=d)"
+        )
+    return f"import hstree\nmodel = hstree.load_model({models[0]!r})  # in NumPy"
 
 
 def _command(
-    candidate: Candidate,
-    figures: CandidateResult,
-    corpus: str,
-    comparison: Comparison,
-    folder: Path,
+    result: CandidateResult, corpus: str, comparison: Comparison, folder: Path
 ) -> list[str]:
     """Return the command that trains a candidate again, without options that are defaults."""
-    sources, typed = comparison.corpus, list[str]()
-    # the vocabulary, unless it is the tree's labels, or the one that is chosen by default
-    if not isinstance(candidate.single, TreeCandidate) and not _keeps_all_words(comparison, folder):
-        typed += ["--vocabulary", WORDS]
+    candidate = Candidate.parse(result.name)
+    options: list[str] = []
+
+    # The words of a tree file are its labels; other words may be the default selection.
+    if not isinstance(candidate.single, TreeCandidate) and not _has_default_words(
+        comparison, folder
+    ):
+        options += ["--vocabulary", WORDS]
+    train = comparison.corpus["train"]
     for split in ("valid", "test"):
-        if sources[split].get("sha256") != sources["train"].get("sha256"):
-            typed += [f"--{split}", str(sources[split].get("name"))]
-    typed += ["--lower"] if sources["train"].get("lower") else []
-    kind, seed = kind_of(comparison.options), comparison.seeds[0]
+        source = comparison.corpus[split]
+        if source.get("sha256") != train.get("sha256"):
+            options += [f"--{split}", str(source.get("name"))]
+    if train.get("lower"):
+        options.append("--lower")
+
+    kind = kind_of(comparison.options)
     values = {name: value for name, value in comparison.options.items() if value is not None}
     model = spelled(kind.name, kind.options, values)
-    typed += ["--model", model] if model != DEFAULT_MODEL else []
-    typed += ["--seed", str(seed)] if seed else []
-    match comparison.stop:
-        case Epochs(epochs=epochs):
-            typed += ["--epochs", str(epochs)] if epochs != Epochs().epochs else []
-        case Seconds(seconds=seconds):
-            typed += ["--seconds", f"{seconds:g}"]
-        case _:  # what the candidate had of the halving
-            seconds = (figures.steps.total or 0.0) / figures.models
-            typed += ["--seconds", str(max(round(seconds), 1))]
+    if model != DEFAULT_MODEL:
+        options += ["--model", model]
+    seed = comparison.seeds[0]
+    if seed:
+        options += ["--seed", str(seed)]
+    options += _stopping_options(result, comparison)
+
     if isinstance(candidate, EnsembleCandidate):
-        return ["hstree", "compare", corpus, candidate.name, *typed, "-o", "again"]
+        return ["hstree", "compare", corpus, candidate.name, *options, "-o", "again"]
     name = candidate.name
     if isinstance(candidate, TreeCandidate):
         layer = "" if candidate.layer is None else f" + {candidate.layer}"
-        name = shlex.quote(str(figures.tree_file)) + layer
-    return ["hstree", "evaluate", name, corpus, *typed, "--save", "model"]
+        name = shlex.quote(str(result.tree_file)) + layer
+    return ["hstree", "evaluate", name, corpus, *options, "--save", "model"]
+
+
+def _stopping_options(result: CandidateResult, comparison: Comparison) -> list[str]:
+    """Return the options for the training time of a candidate."""
+    match comparison.stop:
+        case Epochs(epochs=epochs) if epochs == Epochs().epochs:
+            return []
+        case Epochs(epochs=epochs):
+            return ["--epochs", str(epochs)]
+        case Seconds(seconds=seconds):
+            return ["--seconds", f"{seconds:g}"]
+        case _:  # halving: the seconds that one model of the candidate took
+            seconds = (result.steps.total or 0.0) / result.models
+            return ["--seconds", str(max(round(seconds), 1))]
+
+
+def _has_default_words(comparison: Comparison, folder: Path) -> bool:
+    """Return whether the words are all words of the training split, and would be by default."""
+    words = Vocabulary.from_file(folder / WORDS)
+    min_count = automatic_count(words.words, words.counts)
+    return comparison.oov["train"] == 0 and int(words.counts.min()) >= min_count

@@ -1,4 +1,4 @@
-"""The table of the page: the columns that a candidate has a figure for, and their cells."""
+"""The table of the page: the columns that have a value, and the cells of each candidate."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +17,7 @@ from hstree.report.formats import DASH, TIMES, number, signed
 
 
 class Cell(NamedTuple):
-    """Text and note of a cell, and the value that it is sorted by; None goes last."""
+    """Text and note of a cell, and the value to sort by; None comes last."""
 
     text: str = DASH
     value: float | None = None
@@ -25,46 +25,52 @@ class Cell(NamedTuple):
 
 
 class Column(NamedTuple):
-    """Title and unit of a column, and what its cells are made of."""
+    """A column of the table."""
 
     title: str
     unit: str
-    shown: str  #: "always", "wide" where a page is wide, "more" where all columns are asked for
-    path: str  #: of its figure in a candidate
-    form: Callable[[Any], str] = number  #: makes the text of a number
-    note: Callable[[Any], str] = lambda candidate: ""  #: of a candidate that has the figure
+    shown: str  #: "always", "wide" for wide pages, "more" if all columns are shown
+    path: str  #: attributes that lead to its value from a candidate
+    meaning: str
+    format_value: Callable[[Any], str] = number
+    note: Callable[[Any], str] = lambda candidate: ""  #: for a candidate that has the value
 
 
-def table_of(comparison: Comparison) -> tuple[list[Column], list[list[Cell]]]:
-    """Return the columns that a candidate has a figure for, and the cells of each candidate.
+def make_table(comparison: Comparison) -> tuple[list[Column], list[list[Cell]]]:
+    """Return the columns in which a candidate has a value, and the cells of each candidate.
 
-    Perplexities without words out of vocabulary are shown where the test split has such words.
+    Perplexities without words out of vocabulary are shown if the test split has such words.
     """
-    candidates, shown, cells = comparison.candidates, [], []
+    columns = []
+    cells_by_column = []
     for column in _COLUMNS:
-        column_cells = [_cell(column, candidate) for candidate in candidates]
-        if all(cell.value is None for cell in column_cells):
+        cells = [_make_cell(comparison, column, candidate) for candidate in comparison.candidates]
+        if all(cell.value is None for cell in cells):
             continue
         if column.title == "no OOV" and not comparison.oov["test"]:
             continue
-        for i, candidate in enumerate(candidates):
-            sample, cell = comparison.sample(column.path, candidate), column_cells[i]
-            if sample is not None and cell.value is not None:
-                n = sample.valid if ".valid" in column.path else sample.test
-                notes = [cell.note, f"first {n:,} tokens"]
-                column_cells[i] = cell._replace(note="\n".join(filter(None, notes)))
         if column.path == "mixture.test":
-            ngrams = [
-                candidate.mixture.ngram for candidate in candidates if candidate.mixture is not None
-            ]
-            column = column._replace(title=f"{column.title} {ngrams[0]}")
-        shown.append(column)
-        cells.append(column_cells)
-    return shown, [list(row_cells) for row_cells in zip(*cells, strict=True)]
+            mixtures = [candidate.mixture for candidate in comparison.candidates]
+            ngram = next(mixture.ngram for mixture in mixtures if mixture is not None)
+            column = column._replace(title=f"{column.title} {ngram}")
+        columns.append(column)
+        cells_by_column.append(cells)
+    return columns, [list(cells) for cells in zip(*cells_by_column, strict=True)]
 
 
-def _cell(column: Column, candidate: CandidateResult) -> Cell:
-    """Return the cell of a candidate, by what its figure is."""
+def _make_cell(comparison: Comparison, column: Column, candidate: CandidateResult) -> Cell:
+    """Return a cell; its note tells whether the value is from a sample of the tokens."""
+    cell = _format_cell(column, candidate)
+    sample = comparison.sample(column.path, candidate)
+    if sample is None or cell.value is None:
+        return cell
+    n_tokens = sample.valid if ".valid" in column.path else sample.test
+    notes = [cell.note, f"first {n_tokens:,} tokens"]
+    return cell._replace(note="\n".join(filter(None, notes)))
+
+
+def _format_cell(column: Column, candidate: CandidateResult) -> Cell:
+    """Return the cell of a value, by the type of the value."""
     match figure_at(column.path, candidate):
         case None:
             return Cell()
@@ -72,13 +78,13 @@ def _cell(column: Column, candidate: CandidateResult) -> Cell:
             spread = "" if test.sd is None else f"± {test.sd:.2f}\n"
             note = f"{spread}n = {test.n}" if candidate.kind != "ngram" else ""
             mark = "*" if candidate.at_epoch_limit else ""
-            return Cell(column.form(test.mean) + mark, test.mean, note)
-        case Speed() as speed:  # as a multiple of flat's, if that was measured too
-            each = f"{number(speed.median, most=0, is_short=True)}/s"
-            if speed.times_flat is None:
-                return Cell(each, speed.median)
+            return Cell(column.format_value(test.mean) + mark, test.mean, note)
+        case Speed() as speed:
+            per_second = f"{number(speed.median, most=0, is_short=True)}/s"
+            if speed.times_flat is None:  # the flat softmax was not measured
+                return Cell(per_second, speed.median)
             bounds = f"{number(speed.low)}{DASH}{number(speed.high)}\n"
-            note = each if candidate.is_flat else bounds + each
+            note = per_second if candidate.is_flat else bounds + per_second
             return Cell(f"{number(speed.times_flat)}{TIMES}", speed.times_flat, note)
         case Ratio(ratio=1, low=1, high=1):  # to the same candidate
             return Cell("0", 1.0)
@@ -92,42 +98,188 @@ def _cell(column: Column, candidate: CandidateResult) -> Cell:
             note = "" if codes in (None, 1) else f"{number(codes)} codes"
             return Cell() if mean is None else Cell(number(mean), mean, note)
         case parameters if column.path == "parameters":
-            size = 4 * parameters  # bytes in single precision
-            units = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
-            unit, name = next((one for one in units if size >= one[0]), units[-1])
-            note = number(parameters, most=0, is_short=True)
-            text = f"{number(size / unit)} {name}"
-            return Cell() if candidate.kind == "ngram" else Cell(text, size, note)
+            return Cell() if candidate.kind == "ngram" else _format_memory(parameters)
         case value:
-            return Cell(column.form(value), value, column.note(candidate))
+            return Cell(column.format_value(value), value, column.note(candidate))
+
+
+def _format_memory(n_parameters: int) -> Cell:
+    """Return the cell of the memory of parameters in single precision."""
+    n_bytes = 4 * n_parameters
+    unit_size, unit = 1e3, "kB"
+    if n_bytes >= 1e9:
+        unit_size, unit = 1e9, "GB"
+    elif n_bytes >= 1e6:
+        unit_size, unit = 1e6, "MB"
+    note = number(n_parameters, most=0, is_short=True)
+    return Cell(f"{number(n_bytes / unit_size)} {unit}", n_bytes, note)
+
+
+# Notes
+
+
+def _relative_time(candidate: CandidateResult) -> str:
+    times_flat = candidate.from_text_times_flat
+    return f"{number(1 / times_flat)} of flat\u2019s" if times_flat else ""
+
+
+def _epochs(candidate: CandidateResult) -> str:
+    return f"{candidate.trained_epochs:.3g} epochs" if candidate.trained_epochs else ""
+
+
+def _mixture_weight(candidate: CandidateResult) -> str:
+    mixture = candidate.mixture
+    return "" if mixture is None or not mixture.weight else f"weight {mixture.weight:.2f}"
+
+
+def _normaliser_spread(candidate: CandidateResult) -> str:
+    normaliser = candidate.log_normaliser
+    return "" if normaliser is None or not normaliser.sd else f"± {normaliser.sd:.3f}"
 
 
 _perplexity = partial(number, least=1)
 
-#: The columns; `page.html` says what each means.
 _COLUMNS = [
-    Column("valid", "perplexity", "always", "perplexity.valid.mean", _perplexity),
-    Column("test", "perplexity", "always", "perplexity.test", _perplexity),
-    Column("from text", "seconds", "always", "steps.total", note=lambda candidate: (
-        f"{number(1 / candidate.from_text_times_flat)} of flat\u2019s"
-        if candidate.from_text_times_flat else "")),
-    Column("to flat", "perplexity", "wide", "to_flat"),
-    Column("like for like", "perplexity", "wide", "to_like"),
-    Column("training", "times flat", "wide", "training"),
-    Column("trained", "seconds", "wide", "steps.training", note=lambda candidate: (
-        f"{candidate.trained_epochs:.3g} epochs" if candidate.trained_epochs else "")),
-    Column("one word", "times flat", "wide", "nll"),
-    Column("top 10", "times flat", "wide", "top_k"),
-    Column("memory", "of weights", "wide", "parameters"),
-    Column("one score", "times flat", "more", "unnormalised"),
-    Column("mixed with", "perplexity", "more", "mixture.test", _perplexity, lambda candidate: (
-        f"weight {candidate.mixture.weight:.2f}" if candidate.mixture.weight else "")),
-    Column("no OOV", "perplexity", "more", "perplexity.test_without_oov.mean", _perplexity),
-    Column("scores", "per target", "more", "tree.scores_per_target"),
-    Column("length", "decisions", "more", "tree"),
-    Column("ln Z", "nats", "more", "log_normaliser.mean", partial(signed, form=".3f"),
-           lambda candidate: (
-        f"± {candidate.log_normaliser.sd:.3f}" if candidate.log_normaliser.sd else "")),
-    Column("unnormalised", "perplexity", "more", "log_normaliser.unnormalised_perplexity",
-           _perplexity),
-]  # fmt: skip
+    Column(
+        "valid",
+        "perplexity",
+        "always",
+        "perplexity.valid.mean",
+        "validation perplexity, which decides the recommendation; lower is better",
+        _perplexity,
+    ),
+    Column(
+        "test",
+        "perplexity",
+        "always",
+        "perplexity.test",
+        "test perplexity; lower is better. ± is the standard deviation over n seeds. * means that "
+        "training stopped at the limit of epochs; more epochs may lower the perplexity",
+        _perplexity,
+    ),
+    Column(
+        "from text",
+        "seconds",
+        "always",
+        "steps.total",
+        "time to train the vectors of a tree, build the tree, prepare the layer and train it, "
+        "without validation; and as a multiple of the time of the flat softmax",
+        note=_relative_time,
+    ),
+    Column(
+        "to flat",
+        "perplexity",
+        "wide",
+        "to_flat",
+        "difference from the flat softmax, with its 95% interval over blocks of at least 1,000 "
+        "test tokens. There is no interval for fewer than 20 blocks",
+    ),
+    Column(
+        "like for like",
+        "perplexity",
+        "wide",
+        "to_like",
+        "difference from the flat softmax with the same layer, such as n-gram features: the effect "
+        "of the tree alone",
+    ),
+    Column(
+        "training",
+        "times flat",
+        "wide",
+        "training",
+        "training speed as a multiple of that of the flat softmax, with its range over the rounds; "
+        "and words/s",
+    ),
+    Column(
+        "trained",
+        "seconds",
+        "wide",
+        "steps.training",
+        "time of training alone; and the number of epochs",
+        note=_epochs,
+    ),
+    Column(
+        "one word",
+        "times flat",
+        "wide",
+        "nll",
+        "speed of the probability of one word in its context, as a multiple of that of the flat "
+        "softmax, with its range over the rounds; and words/s",
+    ),
+    Column(
+        "top 10",
+        "times flat",
+        "wide",
+        "top_k",
+        "speed of the ten most probable words of a context, as a multiple of that of the flat "
+        "softmax, with its range over the rounds; and words/s",
+    ),
+    Column(
+        "memory",
+        "of weights",
+        "wide",
+        "parameters",
+        "memory of the parameters in single precision, and their number. The words of n-gram "
+        "features are not included",
+    ),
+    Column(
+        "one score",
+        "times flat",
+        "more",
+        "unnormalised",
+        "speed of the unnormalised score of one word, for layers that are trained towards ln Z = "
+        "0, as a multiple of the speed of one word of the flat softmax; and words/s",
+    ),
+    Column(
+        "mixed with",
+        "perplexity",
+        "more",
+        "mixture.test",
+        "test perplexity of the mixture of both models; and the weight of the candidate in it, "
+        "fitted on the validation split",
+        _perplexity,
+        _mixture_weight,
+    ),
+    Column(
+        "no OOV",
+        "perplexity",
+        "more",
+        "perplexity.test_without_oov.mean",
+        "test perplexity without words out of vocabulary",
+        _perplexity,
+    ),
+    Column(
+        "scores",
+        "per target",
+        "more",
+        "tree.scores_per_target",
+        "node scores per prediction: 1 at a binary node, k at a node with k branches",
+    ),
+    Column(
+        "length",
+        "decisions",
+        "more",
+        "tree",
+        "mean code length of a word of the text, over all its codes; and the mean number of codes "
+        "per word, if it is not 1",
+    ),
+    Column(
+        "ln Z",
+        "nats",
+        "more",
+        "log_normaliser.mean",
+        "logarithm of the normaliser, which is trained towards 0: mean and standard deviation over "
+        "the test tokens",
+        partial(signed, form=".3f"),
+        _normaliser_spread,
+    ),
+    Column(
+        "unnormalised",
+        "perplexity",
+        "more",
+        "log_normaliser.unnormalised_perplexity",
+        "perplexity on the test split if scores were used as log-probabilities; not comparable "
+        "with perplexities",
+        _perplexity,
+    ),
+]

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 import hstree
+from hstree import report
 from hstree.errors import FileFormatError, HstreeError
 from hstree.experiments import compare as module
 from hstree.experiments import results
@@ -88,7 +89,7 @@ def test_an_interrupted_comparison_has_results_of_what_is_finished(
     stopped = results.load(tmp_path)
     assert [candidate.name for candidate in stopped.candidates] == ["kn2"]
     assert stopped.pending == ["huffman", "flat"]
-    stopped.to_html(tmp_path / "report.html")
+    report.write(stopped, tmp_path / "report.html")
     assert compare(splits, ["kn2", "huffman", "flat"], tmp_path, stop=stop).pending == []
 
 
@@ -97,7 +98,8 @@ def test_an_interruption_before_the_first_result_leaves_a_page(splits, tmp_path,
     with pytest.raises(KeyboardInterrupt):
         compare(splits, ["huffman", "flat"], tmp_path)
     assert results.load(tmp_path).pending == ["huffman", "flat"]
-    assert "huffman" in results.load(tmp_path).to_html(tmp_path / "report.html").read_text()
+    page = report.write(results.load(tmp_path), tmp_path / "report.html")
+    assert "huffman" in page.read_text()
 
 
 def test_candidates_finished_since_the_last_write_are_in_the_results_of_an_interruption(

@@ -15,7 +15,6 @@ from hstree.experiments.compare import Table
 from hstree.experiments.results import JobResult, Steps, TokenCounts
 from hstree.experiments.run import ALL, Runner
 from hstree.experiments.significance import paired_ratio
-from hstree.report import verdict_of
 from hstree.report.table import table_of
 from tests.experiments.conftest import QUICK
 from tests.texts import contents
@@ -76,7 +75,7 @@ def test_the_sample_is_the_first_lines_and_its_figures_are_marked(splits, tmp_pa
     cells = dict(zip(compared.table().columns, compared.table().rows[0], strict=True))
     for title in ("valid", "test", "ratio to flat", "mixed with kn2"):
         assert cells[title].endswith(results.SAMPLED)
-    assert f" on the first {sample.valid} tokens" in verdict_of(compared).lines()[0]
+    assert f" on the first {sample.valid} tokens" in compared.recommendation[0]
     assert f"the first {sample.valid} tokens of the validation split" in compared.samples()[0]
     with (compared.folder / results.CSV).open(newline="") as file:
         line = next(csv.DictReader(file))

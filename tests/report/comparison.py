@@ -5,9 +5,11 @@ import math
 from msgspec import convert
 from msgspec.structs import replace
 
+from hstree import report
 from hstree.builders import build
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments import results
+from hstree.experiments.recommendation import recommendation_sentences
 from hstree.experiments.results import (
     Band,
     CandidateResult,
@@ -102,7 +104,8 @@ def a_comparison(*candidates, **changed):
         "candidates": list(candidates),
         "choice": results.choose(candidates),
     }
-    return Comparison(**fields | changed)
+    comparison = Comparison(**fields | changed)
+    return replace(comparison, recommendation=recommendation_sentences(comparison))
 
 
 def chosen(name, *others, **changed):
@@ -134,7 +137,7 @@ def leave(folder, trees, *, ngrams=("kn3",), seeds=(0, 1), oov=12, **changed):
 
 
 def write_page(folder):
-    return results.load(folder).to_html(folder / "report.html")
+    return report.write(results.load(folder), folder / "report.html")
 
 
 def _tree_candidate(folder, name, tree, i, seeds):

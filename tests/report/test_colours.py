@@ -5,10 +5,10 @@ from importlib.resources import files
 
 import pytest
 
-from hstree.report.figure import COLOURS
+from hstree.report.plot import COLOURS
 
 ASSETS = files("hstree.report") / "assets"
-FIGURE, PAGE = ((ASSETS / f"{name}.css").read_text() for name in ("figure", "page"))
+FIGURE, PAGE = ((ASSETS / f"{name}.css").read_text() for name in ("plot", "page"))
 
 
 def palette(theme):

@@ -160,7 +160,7 @@ def test_no_two_texts_of_a_figure_overlap(opened):
 
 
 def test_the_candidate_that_is_recommended_stands_out(opened):
-    assert opened.one(".said h2").text.startswith("Recommended: flat (validation perplexity ")
+    assert opened.one(".verdict h2").text.startswith("Recommended: flat (validation perplexity ")
     best = [opened.one(f"{part} .best").get_attribute("data-row") for part in PARTS]
     assert best[0] == best[1]
     assert opened.one("#rows tr.best bdi").text == "flat"
@@ -287,7 +287,7 @@ def without_scripts(page):
 
 
 def test_without_javascript_the_page_has_its_answer_table_plots_and_files(without_scripts):
-    assert without_scripts.one(".said h2").text.startswith("Recommended: flat ")
+    assert without_scripts.one(".verdict h2").text.startswith("Recommended: flat ")
     assert without_scripts.one("#rows tr.best bdi").text == "flat"
     for fold in without_scripts.all(".folded > summary"):
         fold.click()
@@ -357,7 +357,7 @@ def test_the_first_screen_has_the_answer_a_picture_and_the_command(first_shown, 
     ends = [first_shown.run(
         "return [...document.querySelectorAll(arguments[0])].find((e) => e.checkVisibility())"
         ".getBoundingClientRect().bottom", selector) for selector in
-        (".said h2", "#plot-seconds svg", ".get pre")]  # fmt: skip
+        (".verdict h2", "#plot-seconds svg", ".get pre")]  # fmt: skip
     assert max(ends) <= 900
 
 

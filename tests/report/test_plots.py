@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from hstree.experiments.results import Band, JobFigures, Steps
-from hstree.report.figure import Axis, Figure, Mark, draw, links_of, pareto, styles_of
-from hstree.report.plots import plots_of
+from hstree.report.plot import Axis, Mark, Plot, draw, make_styles, pareto, plot_links
+from hstree.report.plots import make_plots
 from tests.report.comparison import a_candidate, a_comparison, epoch
 
 
@@ -28,17 +28,17 @@ def same_as_gold(name, content):
 
 
 def figures(*candidates):
-    return {figure.id: figure for figure in plots_of(a_comparison(*candidates))}
+    return {figure.id: figure for figure in make_plots(a_comparison(*candidates))}
 
 
 def lines(figure):
     """The lines of the table of a figure's data."""
-    return [mark.figures for mark in figure.marks if mark.figures]
+    return [mark.values for mark in figure.marks if mark.values]
 
 
 def drawn(figure, candidates):
     return ET.fromstring(
-        str(draw(figure, styles_of(candidates))).replace("<svg", '<svg xmlns="s"', 1)
+        str(draw(figure, make_styles(candidates))).replace("<svg", '<svg xmlns="s"', 1)
     )
 
 
@@ -114,7 +114,7 @@ def test_several_models_and_ngram_models_are_points_without_epochs():
     points = [line for line in lines(figure) if line[0] != "a"]
     assert [line[:3] for line in points] == [["2 x a", None, None], ["kn3", None, None]]
     assert [line[3:] for line in points] == [[70.0, pytest.approx(110)]] * 2
-    assert [style.line for style in styles_of(candidates)] == ["solid", "dashed", "dashed"]
+    assert [style.line for style in make_styles(candidates)] == ["solid", "dashed", "dashed"]
 
 
 def test_figures_of_ngram_models_alone_have_no_front():
@@ -140,11 +140,11 @@ def test_every_figure_is_well_formed_and_has_words_and_data(n):
 def test_words_are_beside_those_of_flat_or_the_best_candidate():
     bands = [Band(least=1, most=9, words=2, tokens=30), Band(least=10, most=99, words=0, tokens=0)]
     candidates = [a_candidate("a", by_band=[50.0, None]), a_candidate("flat", by_band=[40.0, None])]
-    drawn = {f.id: f for f in plots_of(a_comparison(*candidates, bands=bands))}["plot-bands"]
+    drawn = {f.id: f for f in make_plots(a_comparison(*candidates, bands=bands))}["plot-bands"]
     assert lines(drawn) == [["a", "1+", 2, 30, 50.0, 1.25], ["flat", "1+", 2, 30, 40.0, 1.0]]
 
 
-FIGURE = Figure(
+PLOT = Plot(
     "plot-x", "A <title>", "", Axis("x, s", "log"), Axis("y"), ["candidate", "x", "y"],
     [Mark(0, "dot", [(1.0, 2.5)], ["=a", 1.0, 2.5]), Mark(1, "dot", [(30, 2.0)], ["b", 30, None])],
     front="left",
@@ -153,43 +153,41 @@ FIGURE = Figure(
 
 def file_of(figure, ending):
     candidates = [a_candidate("=a"), a_candidate("b")]
-    links = links_of(figure, styles_of(candidates, candidates[1]))
+    links = plot_links(figure, make_styles(candidates, candidates[1]))
     (link,) = (link for link in links if link.name == f"{figure.id}.{ending}")
     return base64.b64decode(link.href.partition(",")[2]).decode()
 
 
 def test_the_data_of_a_figure_are_csv():
-    lines = list(csv.reader(io.StringIO(file_of(FIGURE, "csv"))))
+    lines = list(csv.reader(io.StringIO(file_of(PLOT, "csv"))))
     assert lines == [["candidate", "x", "y"], ["'=a", "1.0", "2.5"], ["b", "30", ""]]
 
 
 def test_a_figure_alone_is_the_gold_svg():
-    same_as_gold("figure.svg", file_of(FIGURE, "svg"))
+    same_as_gold("plot.svg", file_of(PLOT, "svg"))
 
 
-def test_figures_are_the_gold_data():
+def test_the_marks_of_all_plots_are_the_gold_data():
     candidates = [
         trained("flat", speed=100.0),
         trained("a & b", test=99.0),
         a_candidate("kn3", kind="ngram"),
     ]
-    same_as_gold(
-        "figures.json",
-        msgspec.json.format(msgspec.json.encode(plots_of(a_comparison(*candidates)))).decode(),
-    )
+    marks = {plot.id: plot.marks for plot in make_plots(a_comparison(*candidates))}
+    same_as_gold("marks.json", msgspec.json.format(msgspec.json.encode(marks)).decode())
 
 
 def test_names_beside_a_figure_do_not_overlap():
     candidates = [
         a_candidate(f"candidate {i}", test=100.0 + 0.001 * i, speed=100.0 + i) for i in range(30)
     ]
-    svg = str(draw(figures(*candidates)["plot-speed"], styles_of(candidates)))
+    svg = str(draw(figures(*candidates)["plot-speed"], make_styles(candidates)))
     ys = sorted(float(y) for y in re.findall(r'<text x="303.0" y="([0-9.]+)">candidate', svg))
     assert len(ys) == 30
     assert min(b - a for a, b in pairwise(ys)) >= 14.9
 
 
 def test_a_long_name_is_cut_in_its_middle():
-    long, short = styles_of([a_candidate("gmm epsilon=0.4 trees=4"), a_candidate("huffman")])
-    assert long.short == "gmm epsi\N{HORIZONTAL ELLIPSIS} trees=4"
-    assert short.short == "huffman"
+    long, short = make_styles([a_candidate("gmm epsilon=0.4 trees=4"), a_candidate("huffman")])
+    assert long.short_name == "gmm epsi\N{HORIZONTAL ELLIPSIS} trees=4"
+    assert short.short_name == "huffman"

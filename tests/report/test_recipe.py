@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import hstree
 from hstree.experiments.results import Halving, Seconds
-from hstree.report.recipe import recipe_of
+from hstree.report.recipe import make_recipe
 from hstree_cli.inputs import read_splits
 from hstree_cli.main import exit_status
 from tests.report.comparison import a_candidate, a_comparison
@@ -29,7 +29,7 @@ def compared(tmp_path_factory):
 
 
 def recipe(compared, name):
-    return recipe_of(compared.candidate(name), compared, compared.folder)
+    return make_recipe(compared.candidate(name), compared, compared.folder)
 
 
 @pytest.mark.parametrize("name", ["gmm epsilon=0.4", "flat", "adaptive", OVER])
@@ -72,14 +72,14 @@ def test_the_lines_of_python_make_a_layer_in_torch(compared, monkeypatch, name, 
 
 def test_the_command_names_a_vocabulary_that_is_not_that_of_the_training_split(compared):
     comparison = replace(compared, oov=compared.oov | {"train": 1})
-    typed = recipe_of(compared.candidate("adaptive"), comparison, compared.folder).command
+    typed = make_recipe(compared.candidate("adaptive"), comparison, compared.folder).command
     assert "--vocabulary words.tsv" in typed
 
 
 def test_the_command_lower_cases_a_text_that_was(compared):
     train = compared.corpus["train"] | {"lower": True}
     comparison = replace(compared, corpus=compared.corpus | {"train": train})
-    typed = recipe_of(compared.candidate("adaptive"), comparison, compared.folder).command
+    typed = make_recipe(compared.candidate("adaptive"), comparison, compared.folder).command
     assert "--lower" in typed
     assert "--lower" not in recipe(compared, "adaptive").command
 
@@ -89,7 +89,7 @@ def test_a_bounded_time_is_in_the_command(tmp_path, stop, seconds):
     """Under halving, that of the candidate: 30 seconds before its training, which takes 40."""
     (tmp_path / "words.tsv").write_text("a\t1\n")
     candidate = a_candidate("sampled", kind="layer")
-    command = recipe_of(candidate, a_comparison(candidate, stop=stop), tmp_path).command
+    command = make_recipe(candidate, a_comparison(candidate, stop=stop), tmp_path).command
     typed = shlex.split(command)
     assert typed[typed.index("--seconds") + 1] == seconds
 
@@ -99,6 +99,6 @@ def test_other_options_of_a_model_are_in_its_spelling(tmp_path):
     candidate = a_candidate("sampled", kind="layer")
     options = {"model": "cbow", "dim": 50, "window": 3}
     typed = shlex.split(
-        recipe_of(candidate, a_comparison(candidate, options=options), tmp_path).command
+        make_recipe(candidate, a_comparison(candidate, options=options), tmp_path).command
     )
     assert typed[typed.index("--model") + 1] == "cbow dim=50 window=3"

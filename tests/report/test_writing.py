@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from hstree import report
 from hstree.builders import build
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -17,7 +18,7 @@ from hstree.experiments.results import (
     Speed,
 )
 from hstree.report import page as pages
-from hstree.report.table import table_of
+from hstree.report.table import make_table
 from tests.report.comparison import (
     a_candidate,
     a_comparison,
@@ -48,7 +49,7 @@ def data_of(file):
 
 def test_the_markup_is_made_of_the_data_in_the_page(folder):
     file = write_page(folder)
-    assert pages.markup(data_of(file), folder) == file.read_text()
+    assert pages.render(data_of(file), folder) == file.read_text()
 
 
 def test_a_comparison_writes_the_same_page_from_anywhere(folder, tmp_path, monkeypatch):
@@ -58,14 +59,13 @@ def test_a_comparison_writes_the_same_page_from_anywhere(folder, tmp_path, monke
     page = write_page(folder).read_bytes()
     (folder / results.JSON).unlink()
     monkeypatch.chdir(tmp_path)
-    path = comparison.to_html("a page.html")
+    path = report.write(comparison, "a page.html")
     assert (tmp_path / path).read_bytes() == page
 
 
-def test_a_notebook_shows_the_answer_a_picture_and_the_table(folder):
+def test_a_notebook_shows_the_recommendation_and_the_table(folder):
     html = results.load(folder)._repr_html_()
     assert html.startswith("<p>Recommended: flat (validation perplexity ")
-    assert '<img src="data:image/svg+xml;base64,' in html
     assert "<td>huffman</td>" in html or ">huffman</td>" in html
 
 
@@ -84,8 +84,8 @@ def test_columns_appear_when_a_candidate_has_them():
         "own", kind="layer", unnormalised=speed, mixture=Mixture("kn5", weight=0.25, test=87.5),
         log_normaliser=NormaliserFigures(mean=-0.034, sd=0.1, unnormalised_perplexity=91.0),
     )  # fmt: skip
-    before = {column.title for column in table_of(a_comparison(*plain, oov=NO_OOV))[0]}
-    columns, candidates = table_of(a_comparison(*plain, own))
+    before = {column.title for column in make_table(a_comparison(*plain, oov=NO_OOV))[0]}
+    columns, candidates = make_table(a_comparison(*plain, own))
     cells = dict(zip((column.title for column in columns), candidates[2], strict=True))
     assert {"test", "training", "trained", "valid"} <= before
     assert cells.keys() - before == {
@@ -121,14 +121,14 @@ def test_a_comparison_without_flat_takes_the_best_tree_for_its_level(tmp_path):
     page = write_page(
         leave(tmp_path / "compared", {"huffman": small_trees()["huffman"]}, ngrams=())
     )
-    assert "as a multiple of huffman" in page.read_text()
+    assert "multiple of that of huffman" in page.read_text()
 
 
 def test_a_page_of_layers_alone_has_no_explorer(folder):
     comparison = results.load(folder)
     layers = replace(comparison, candidates=[a_candidate("sampled", kind="layer")],
                                      choice=chosen("sampled"), bands=[])  # fmt: skip
-    page = markup(layers.in_folder(folder).to_html(folder / "page.html"))
+    page = markup(report.write(layers.in_folder(folder), folder / "page.html"))
     assert 'id="explorer"' not in page
 
 
@@ -141,7 +141,7 @@ def test_a_candidate_whose_tree_is_lost_is_shown_without_it(folder, damage):
     if damage == "broken":
         file.write_text("{")
     page = write_page(folder)
-    assert "Not shown, huffman: " in markup(page)
+    assert "Tree not shown: huffman: " in markup(page)
     assert "<bdi>huffman</bdi>" in markup(page)
     assert data_of(page).trees is None
 
@@ -163,5 +163,5 @@ def test_a_candidate_that_has_read_the_test_part_is_named_in_a_warning(folder):
     page = markup(write_page(folder))
     warning = page[page.index('class="warning"') : page.index('id="answer"')]
     assert "flat: read 9 lines of the test part" in warning
-    assert "has read the test part" in page[page.index('id="rows"') :]
+    assert "has read the test split" in page[page.index('id="rows"') :]
     assert "Recommended: <strong><bdi>huffman" in page

@@ -1,0 +1,127 @@
+"""The recommendation of a comparison in sentences, with the values of its table."""
+
+from hstree._text import figure
+from hstree.experiments.results import SAME_TIME, CandidateResult, Choice, Comparison
+
+
+def recommendation_sentences(comparison: Comparison) -> list[str]:
+    """Return the recommendation, and what qualifies it, or why there is none."""
+    choice = comparison.choice
+    if choice is None:
+        return [_why_none(comparison)]
+    best = comparison.candidate(choice.chosen)
+    sentences = [
+        f"Recommended: {best.name} ({_cost(best)}).",
+        _cheaper_alternative(comparison, choice, best),
+    ]
+    against_flat = _against_flat(comparison, best)
+    if against_flat is not None:
+        sentences.append(against_flat)
+    sentences += [
+        f"The n-gram model {candidate.name}, which is no output layer, has a lower validation "
+        f"perplexity: {figure(candidate.valid, 1)}."
+        for candidate in comparison.candidates
+        if candidate.kind == "ngram" and candidate.valid < best.valid
+    ]
+    return sentences
+
+
+def _why_none(comparison: Comparison) -> str:
+    """Return why no candidate is recommended."""
+    trained = [candidate for candidate in comparison.candidates if candidate.kind != "ngram"]
+    if not trained and comparison.pending:
+        return "No candidate is recommended: none is finished."
+    if not trained:
+        return "No candidate is recommended: no output layer was compared."
+    if all(candidate.seen is not None for candidate in trained):
+        return (
+            "No candidate is recommended: each has read lines of the test part. Compare again with "
+            "a test part that none has read."
+        )
+    return "No candidate is recommended: none has a finite validation perplexity."
+
+
+def _cost(candidate: CandidateResult) -> str:
+    """Return the validation perplexity and the seconds of a candidate."""
+    text = f"validation perplexity {figure(candidate.valid, 1)}"
+    if candidate.sample is not None:
+        text += f" on the first {candidate.sample.valid:,} tokens"
+    if candidate.steps.total is None:
+        return text
+    return f"{text}, {_format_seconds(candidate.steps.total)} s from the text"
+
+
+def _format_seconds(seconds: float) -> str:
+    return figure(seconds, 0 if seconds >= 99.95 else 1)
+
+
+def _cheaper_alternative(comparison: Comparison, choice: Choice, best: CandidateResult) -> str:
+    """Name the cheaper alternative, or say that there is none."""
+    tolerance = f"within {100 * choice.tolerance:g}%"
+    if len(choice.candidates) == 1:
+        return "It is the only candidate to choose from."
+    if best.steps.total is None:
+        return "Its time from the text is not known, so that no cheaper alternative is named."
+    if choice.cheaper is None:
+        # Times that count as the same may still differ in the table.
+        is_less = any(
+            candidate.steps.total is not None and candidate.steps.total < best.steps.total
+            for candidate in map(comparison.candidate, choice.candidates)
+            if candidate.valid <= (1 + choice.tolerance) * best.valid
+        )
+        less = f"at least {100 * SAME_TIME:g}% less time" if is_less else "less time"
+        return f"No other candidate {tolerance} of this perplexity takes {less} from the text."
+    cheaper = comparison.candidate(choice.cheaper)
+    percent = round(100 * (cheaper.valid / best.valid - 1), 1)
+    loss = f"{percent:.1f}% worse" if percent else "as good to 0.1%"
+    fraction = (cheaper.steps.total or 0.0) / best.steps.total
+    return (
+        f"Cheaper alternative {tolerance}: {cheaper.name} ({_cost(cheaper)}), {loss} in "
+        f"{fraction:.2g} of the time."
+    )
+
+
+def _against_flat(comparison: Comparison, candidate: CandidateResult) -> str | None:
+    """Compare a candidate with the flat softmax that has the same layer.
+
+    Return None if there is none, or if it trained for other epochs and other seconds.
+    """
+    if candidate.layer is None:
+        flat = next((other for other in comparison.candidates if other.is_flat), None)
+        ratio = candidate.to_flat
+        sample = comparison.sample("to_flat", candidate)
+    else:
+        flat = None if candidate.like is None else comparison.candidate(candidate.like)
+        ratio = candidate.to_like
+        sample = comparison.sample("to_like", candidate)
+    if flat is None or ratio is None or flat is candidate:
+        return None
+    training = _common_training(candidate, flat)
+    if training is None:
+        return None
+
+    percent = round(100 * (ratio.ratio - 1), 1)
+    direction = "higher" if percent > 0 else "lower"
+    difference = f"{abs(percent):.1f}% {direction} than" if percent else "within 0.1% of"
+    noise = ""
+    if percent and ratio.low is not None and ratio.high is not None:
+        noise = " (within the noise)" if ratio.low <= 1 <= ratio.high else ""
+    tokens = "" if sample is None else f" on the first {sample.test:,} tokens"
+    return (
+        f"Its test perplexity{tokens} is {difference} that of {flat.name}{noise}, after the same "
+        f"{training}."
+    )
+
+
+def _common_training(candidate: CandidateResult, other: CandidateResult) -> str | None:
+    """Return the epochs or the seconds that both candidates trained for; None if they differ."""
+    if candidate.models != other.models:
+        return None
+    if candidate.trained_epochs == other.trained_epochs > 0:
+        plural_s = "" if candidate.trained_epochs == 1 else "s"
+        return f"{candidate.trained_epochs:g} epoch{plural_s}"
+    seconds = candidate.steps.total
+    other_seconds = other.steps.total
+    if not seconds or not other_seconds or abs(other_seconds / seconds - 1) > SAME_TIME:
+        return None
+    return f"{_format_seconds(seconds)} seconds"

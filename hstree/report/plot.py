@@ -1,0 +1,302 @@
+"""A plot: candidates, axes and marks as data, and the functions that make SVG and CSV of it.
+
+Shapes have CSS classes. The style sheet gives them colours for light, dark and paper, and hides
+the candidates that are not selected. Each plot has a description in words.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from hstree.experiments.results import CandidateResult, csv_of
+from hstree.report.formats import ASSETS, TEMPLATES, Link
+from hstree.report.scales import LINE, Scale, spread, ticks
+
+Point = tuple[float, float]
+Side = Literal["right", "left"]
+
+#: Width of a plot, and its smallest height if it has a vertical axis.
+WIDTH, HEIGHT = 430.0, 310.0
+#: Margins of a plot with a vertical axis; the names of the candidates are in the right one.
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 136.0, 26.0, 40.0
+#: Margins of a plot of strips.
+_STRIPS_LEFT, _STRIPS_RIGHT, _STRIPS_TOP = 12.0, 14.0, 6.0
+#: Heights of a candidate's name, of the strip below it, and of the space below the strip.
+_NAME, _STRIP, _BELOW = 17.0, 12.0, 5.0
+#: Maximum number of characters of a name beside a plot.
+_LONGEST = 17
+#: Number of colours: the classes ``c0``, ``c1`` and so on in the style sheet.
+COLOURS = 12
+#: Outlines of the markers, with the centre at (0, 0).
+_OUTLINES = (
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+    "M-3.5 -3.5h7v7h-7z",
+    "M0 -4.5L4.5 3.5H-4.5z",
+    "M0 -5L5 0L0 5L-5 0z",
+    "M0 4.5L4.5 -3.5H-4.5z",
+    "M-4.5 0L-2.2 -4H2.2L4.5 0L2.2 4H-2.2z",
+    "M0 -5L1.4 -1.6L5 -1.5L2.2 0.7L3.1 4.2L0 2.2L-3.1 4.2L-2.2 0.7L-5 -1.5L-1.4 -1.6z",
+)
+
+
+class Style(NamedTuple):
+    """Style of a candidate in the table and in every plot."""
+
+    number: int  #: its position in the table
+    name: str
+    short_name: str  #: the name, cut in the middle so that it fits beside a plot
+    classes: str  #: CSS classes of its number and its colour
+    line: str  #: CSS class of its lines
+    outline: str  #: path of its marker
+
+
+def make_styles(
+    candidates: Iterable[CandidateResult], best: CandidateResult | None = None
+) -> list[Style]:
+    """Return the styles of the candidates of a table; the best one stands out."""
+    styles = []
+    for i, candidate in enumerate(candidates):
+        line = "solid"
+        if candidate.kind == "ngram" or candidate.models > 1:  # no training curve
+            line = "dashed"
+        elif i >= COLOURS:  # colours repeat
+            line = "dotted"
+        classes = f"row-{i} c{i % COLOURS}"
+        if candidate is best:
+            classes += " best"
+        outline = _OUTLINES[i % len(_OUTLINES)]
+        short_name = _shorten(candidate.name)
+        styles.append(Style(i, candidate.name, short_name, classes, line, outline))
+    return styles
+
+
+def _shorten(name: str) -> str:
+    """Return a name without its middle if it does not fit beside a plot."""
+    if len(name) <= _LONGEST:
+        return name
+    n_first = (_LONGEST - 1) // 2
+    n_last = _LONGEST - 1 - n_first
+    return f"{name[:n_first]}\N{HORIZONTAL ELLIPSIS}{name[-n_last:]}"
+
+
+class Axis(Struct, frozen=True):
+    """An axis and its title.
+
+    An axis with `names` has no scale: they are the names of the values 0, 1, and so on. Values
+    outside the range `within` are not visible.
+    """
+
+    title: str
+    scale: Scale = "linear"
+    names: list[str] = []
+    within: Point | None = None
+
+
+class Mark(Struct, frozen=True):
+    """A mark of the candidate with a number.
+
+    Attributes
+    ----------
+    candidate : int
+    kind : str
+        "dot"; "aside" for a dot that cannot be on the front; "segment" for a rectangle from corner
+        to corner; anything else is a line.
+    points : list of (float, float)
+        Values on both axes. In a strip, the second value is a fraction of its height, from the top.
+    values : list
+        Its row in the CSV of the plot; the name of the candidate is first. Empty for none.
+    """
+
+    candidate: int
+    kind: str
+    points: list[Point]
+    values: list[Any] = []
+
+
+class Plot(Struct, frozen=True):
+    """A plot of the page, as data.
+
+    Attributes
+    ----------
+    id, title, caption : str
+    x, y : Axis
+        A plot without `y` has a strip for each candidate instead.
+    columns : list of str
+        Column titles of its CSV.
+    marks : list of Mark
+    level : float or None
+        Value of `y` of a dashed horizontal line.
+    front : {"right", "left"} or None
+        The side where `x` is better, if the Pareto front is drawn. Candidates that are not on the
+        front are grey.
+    ends : dict of int to str
+        Text at the right of a strip's name, by the number of the candidate.
+    """
+
+    id: str
+    title: str
+    caption: str
+    x: Axis
+    y: Axis | None
+    columns: list[str]
+    marks: list[Mark]
+    level: float | None = None
+    front: Side | None = None
+    ends: dict[int, str] = {}
+
+
+def plot_links(plot: Plot, styles: Sequence[Style]) -> list[Link]:
+    """Return links to a plot as a separate SVG, in light colours, and to its data as CSV."""
+    svg = draw(plot, styles, is_separate=True)
+    csv = csv_of(plot.columns, (mark.values for mark in plot.marks if mark.values))
+    return [Link.to(f"{plot.id}.svg", str(svg).encode()), Link.to(f"{plot.id}.csv", csv)]
+
+
+def pareto(points: Iterable[Point], better: Side = "right") -> list[Point]:
+    """Return the Pareto front of points, from the better side; lower is always better."""
+    sign = -1 if better == "right" else 1
+    front: list[Point] = []
+    for x, y in sorted(points, key=lambda point: (sign * point[0], point[1])):
+        if not front or y < front[-1][1]:
+            front.append((x, y))
+    return front
+
+
+def draw(plot: Plot, styles: Sequence[Style], *, is_separate: bool = False) -> Markup:
+    """Return a plot as an ``svg`` element of the page, or as a separate image with its style.
+
+    The number of a candidate is its position in `styles`.
+    """
+    marks_by_candidate: dict[int, list[Mark]] = {}
+    for mark in plot.marks:
+        marks_by_candidate.setdefault(mark.candidate, []).append(mark)
+    n_candidates = len(marks_by_candidate)
+    area = _plot_area(plot, n_candidates)
+
+    # Functions from values to pixels, and the labels of the ticks.
+    points = [point for mark in plot.marks for point in mark.points]
+    to_x, x_labels = _scale_axis(plot.x, [x for x, _ in points], area.left, area.right)
+    y_values = [y for _, y in points]
+    if plot.y is None:
+        to_y = _linear(0.0, 1.0, area.top + _NAME, area.top + _NAME + _STRIP)
+        y_labels: dict[float, str] = {}
+    else:
+        if plot.level is not None:
+            y_values.append(plot.level)
+        to_y, y_labels = _scale_axis(plot.y, y_values, area.bottom, area.top)
+
+    def to_pixels(points: Iterable[Point], i: int = 0) -> list[Point]:
+        """Return the pixels of points, in the strip of the i-th candidate if there are strips."""
+        return [(round(to_x(x), 1), round(to_y(y) + area.strip * i, 1)) for x, y in points]
+
+    if plot.y is None:
+        names = [(area.left, area.top + area.strip * i + 12) for i in range(n_candidates)]
+        leaders: list[Point] = []
+    else:
+        # A name beside the plot has a leader to the lowest end of the candidate's lines or dots.
+        ends = to_pixels(map(_named_point, marks_by_candidate.values()))
+        leaders = [(x, min(max(y, area.top), area.bottom)) for x, y in ends]
+        heights = spread([y for _, y in leaders], LINE, area.top - 8, area.bottom)
+        names = [(area.right + 9, height + 4) for height in heights]
+
+    dots = {mark.candidate: mark.points[0] for mark in plot.marks if mark.kind == "dot"}
+    front = [] if plot.front is None else pareto(dots.values(), plot.front)
+    groups = [
+        {
+            "style": styles[candidate],
+            "is_beaten": bool(front) and candidate in dots and dots[candidate] not in front,
+            "marks": [(mark.kind, to_pixels(mark.points, i), mark.values) for mark in marks],
+            "name": names[i],
+            "leader": leaders[i : i + 1],
+            "end": plot.ends.get(candidate, ""),
+        }
+        for i, (candidate, marks) in enumerate(marks_by_candidate.items())
+    ]
+    level = [] if plot.level is None else [(x, to_y(plot.level)) for x in (area.left, area.right)]
+    svg = TEMPLATES.get_template("plot.svg").render(
+        plot=plot,
+        area=area,
+        width=WIDTH,
+        style=Markup((ASSETS / "plot.css").read_text("utf-8")) if is_separate else "",
+        x_ticks=[(to_x(value), label) for value, label in x_labels.items()],
+        y_ticks=[(to_y(value), label) for value, label in y_labels.items()],
+        groups=groups,
+        front=to_pixels(_staircase(front)),
+        level=level,
+    )
+    return Markup(svg)
+
+
+class _Area(NamedTuple):
+    """Pixels of the area of the marks, and the heights of the plot and of a strip."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    height: float
+    strip: float  #: 0 if the plot has a vertical axis
+
+
+def _plot_area(plot: Plot, n_candidates: int) -> _Area:
+    """Return the area of a plot with room for the names of so many candidates."""
+    has_two_lines = any("\n" in name for name in plot.x.names)
+    below = _BOTTOM + (LINE if has_two_lines else 0)
+    if plot.y is None:
+        strip = _NAME + _STRIP + _BELOW
+        height = _STRIPS_TOP + strip * n_candidates + below
+        right = WIDTH - _STRIPS_RIGHT
+        return _Area(_STRIPS_LEFT, right, _STRIPS_TOP, height - below, height, strip)
+    height = max(HEIGHT, _TOP + below + LINE * n_candidates)
+    return _Area(_LEFT, WIDTH - _RIGHT, _TOP, height - below, height, 0.0)
+
+
+def _scale_axis(
+    axis: Axis, values: Sequence[float], start: float, end: float
+) -> tuple[Callable[[float], float], dict[float, str]]:
+    """Return the function from values to pixels, and the labels of the values with a tick.
+
+    The axis is vertical if its pixels decrease from `start` to `end`.
+    """
+    if axis.names:
+        labels: dict[float, str] = dict(enumerate(axis.names))
+        return _linear(-0.4, len(axis.names) - 0.6, start, end), labels
+    low = min(values)
+    high = max(values)
+    if axis.within is not None:
+        least, most = axis.within
+        low = min(max(low, least), most)
+        high = min(max(high, least), most)
+    if axis.scale == "log":
+        low = math.log10(low)
+        high = math.log10(high)
+    low, high, labels = ticks(low, high, axis.scale, abs(end - start), vertical=start > end)
+    to_pixel = _linear(low, high, start, end)
+    if axis.scale == "log":
+        return (lambda value: to_pixel(math.log10(value))), labels
+    return to_pixel, labels
+
+
+def _linear(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+    """Return the linear function that maps `low` to `start` and `high` to `end`."""
+    return lambda value: start + (value - low) / (high - low) * (end - start)
+
+
+def _named_point(marks: Sequence[Mark]) -> Point:
+    """Return the point that a candidate's name belongs to: the lowest end of its lines or dots."""
+    ends = [mark.points[-1] for mark in marks if mark.kind == "line"]
+    if not ends:
+        ends = [mark.points[-1] for mark in marks if mark.kind in ("dot", "aside")]
+    return min(ends, key=lambda point: point[1])
+
+
+def _staircase(front: Sequence[Point]) -> list[Point]:
+    """Return the corners of the line along a front."""
+    corners = list(front[:1])
+    for previous, point in pairwise(front):
+        corners += [(point[0], previous[1]), point]
+    return corners
