@@ -15,7 +15,7 @@ from hstree.experiments.compare import Table
 from hstree.experiments.results import JobResult, Steps, TokenCounts
 from hstree.experiments.run import ALL, Runner
 from hstree.experiments.significance import paired_ratio
-from hstree.report.table import table_of
+from hstree.report.table import make_table
 from tests.experiments.conftest import QUICK
 from tests.texts import contents
 
@@ -105,7 +105,7 @@ def test_candidates_of_two_sizes_are_compared_on_the_tokens_of_both(splits, tmp_
         "ratio to flat"
     ]
     assert marks["flat"][columns.index("valid")]
-    titles, cells = table_of(compared)
+    titles, cells = make_table(compared)
     for candidate, row_cells in zip(compared.candidates, cells, strict=True):
         noted = {
             title.title for title, cell in zip(titles, row_cells, strict=True)
