@@ -11,13 +11,6 @@ from hstree.kernels.decisions import (
     tree_loss,
     tree_nll,
 )
-from hstree.kernels.linear import (
-    ElementRates,
-    ElementState,
-    add_products,
-    move_block,
-    move_elements,
-)
 from hstree.kernels.ngrams import Features, context_numbers
 from hstree.kernels.search import SearchedCodes, SearchedTree, label_log_prob, search
 from hstree.kernels.updates import (
@@ -39,8 +32,6 @@ from hstree.kernels.windows import (
 __all__ = [
     "MAX_SCORES",
     "ClassCounts",
-    "ElementRates",
-    "ElementState",
     "Features",
     "ForwardPass",
     "LabelPaths",
@@ -52,7 +43,6 @@ __all__ = [
     "SearchedTree",
     "WordPairs",
     "adagrad_rows",
-    "add_products",
     "clusters",
     "context_numbers",
     "is_supported",
@@ -60,8 +50,6 @@ __all__ = [
     "lay_out",
     "lay_out_contexts",
     "log_bilinear_step",
-    "move_block",
-    "move_elements",
     "move_words",
     "path_decisions",
     "search",

@@ -1,9 +1,10 @@
-"""Adagrad with one learning rate a row, on touched rows only (Duchi, Hazan & Singer 2011).
+"""Adagrad on touched rows only (Duchi, Hazan & Singer 2011).
 
-Each row of a parameter keeps the sum of its mean squared gradients; a step divides by its root.
-Weight decay is decoupled (Loshchilov & Hutter 2019): a factor on the row, not a term of the
-gradient. It is lazy: a row shrinks when it is next touched, for all tokens since it last was, so
-that rare rows are regularised as much as frequent ones. There is no momentum.
+Each row of a parameter keeps the sum of its mean squared gradients, or each element the sum of its
+squared gradients; a step divides by the root of the sum. Weight decay is decoupled (Loshchilov &
+Hutter 2019): a factor on the row, not a term of the gradient. It is lazy: a row shrinks when it is
+next touched, for all tokens since it last was, so that rare rows are regularised as much as
+frequent ones. There is no momentum.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ from hstree.kernels import compiled
 
 #: Numbers moved at a time by `adagrad_rows`: all that is computed from them stays in cache.
 MOVED = 1 << 16
-#: Keeps a step of Adagrad finite where the first gradient of a row is zero.
+#: Keeps a step of Adagrad finite where the first gradient is zero.
 TINY = 1e-10
 
 
@@ -79,30 +80,51 @@ def adagrad_rows(
     learning_rate: float,
     decay: Array | None = None,
 ) -> None:
-    """Step of Adagrad with one learning rate a row, in place; see `RowAdagrad.step`.
+    """Move some rows of a parameter against their gradients by a step of Adagrad, in place.
 
-    `squares` (R,) are the sums of the mean squared gradients of each row so far. With `decay` (r,),
-    a row is multiplied by ``exp(-rate * decay)``, with its own rate, before it moves.
+    Parameters
+    ----------
+    parameter : float array (R,) or (R, ...)
+    squares : float array (R,) or of the shape of the parameter
+        Sums of squared gradients so far. With one sum per row, the mean over the row is added to
+        it, and the row has one learning rate. With one sum per element, each element has its own.
+    rows : int64 array (r,) without repeats, or slice
+    gradient : float array (r, ...)
+    learning_rate : float
+    decay : float array (r,), optional
+        Weight decay since the last step, where rows have one learning rate. Rows are multiplied by
+        ``exp(-rate * decay)`` before they move, with the same rate as their step.
     """
+    has_row_rates = squares.shape != parameter.shape
     fast = compiled()
     compiled_decay = squares[:0] if decay is None else decay
-    if fast is not None and fast.is_supported(parameter, squares, gradient, compiled_decay):
+    is_compiled = fast is not None and (has_row_rates or parameter.ndim == 1)
+    if is_compiled and fast.is_supported(parameter, squares, gradient, compiled_decay):
         fast.adagrad_rows(parameter, squares, rows, gradient, learning_rate, compiled_decay)
         return
+
     step = max(1, MOVED // max(1, parameter[:1].size))
     per_row = (-1, *[1] * (gradient.ndim - 1))  # shape of a value per row
     first = rows.indices(len(parameter))[0] if isinstance(rows, slice) else 0
     for a in range(0, len(gradient), step):
-        some = gradient[a : a + step]
+        part = gradient[a : a + step]
         if isinstance(rows, slice):
-            here: Int64 | slice = slice(first + a, first + a + len(some))
+            here: Int64 | slice = slice(first + a, first + a + len(part))
         else:
             here = rows[a : a + step]
-        flat = some.reshape(len(some), -1)
-        total = squares[here] + np.vecdot(flat, flat) / flat.shape[1]
+
+        # Add the squared gradients of elements, or their means over rows
+        if has_row_rates:
+            flat = part.reshape(len(part), -1)
+            total = squares[here] + np.vecdot(flat, flat) / flat.shape[1]
+        else:
+            total = squares[here] + part * part
         squares[here] = total
+
         rate = learning_rate / np.sqrt(total + TINY)
         values = parameter[here]
         if decay is not None:
             values = values * np.exp(-rate * decay[a : a + step]).reshape(per_row)
-        parameter[here] = values - some * rate.reshape(per_row)
+        if has_row_rates:
+            rate = rate.reshape(per_row)
+        parameter[here] = values - part * rate

@@ -8,9 +8,7 @@ from hstree import Tree, build
 from hstree.data.vocabulary import Vocabulary
 from hstree.interop.sklearn.linear import LinearTree
 from hstree.interop.sklearn.solvers import Adagrad
-from hstree.kernels import numpy_only
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from tests.needs import NUMBA
 
 
 def tree_of(name, n_labels=50):
@@ -123,31 +121,3 @@ def test_steps_pay_for_the_batches_that_passed_by(n_labels, sparse):
         options = {"learning_rate": 0.3, "penalty": penalty, "batch_size": 2, "rng": rng}
         adagrad.epoch(X, np.array([0, 1]), np.ones(2), **options)
         np.testing.assert_allclose(model.weight, weight, atol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("sparse", [True, False])
-@pytest.mark.parametrize("builder", ["huffman", "flat"])
-def test_kernels_move_the_weights_to_the_same_bits(builder, sparse, dtype):
-    pytest.importorskip("numba", reason=NUMBA)
-    n, n_features, n_labels = 300, 50, 60
-    rng = np.random.default_rng(0)
-    X = scipy.sparse.random_array((n, n_features), density=0.2, rng=rng, dtype=dtype).tocsr()
-    labels, weight = rng.integers(0, n_labels, n), rng.random(n)
-    vocabulary = Vocabulary([str(i) for i in range(n_labels)], np.arange(1, n_labels + 1))
-
-    def trained():
-        model = LinearTree(build(builder, vocabulary), n_features, sparse=sparse, dtype=dtype)
-        adagrad = Adagrad(model)
-        of_batches = {"batch_size": 32, "rng": np.random.default_rng(1)}
-        for _ in range(3):
-            adagrad.epoch(
-                model.converted(X), labels, weight, learning_rate=0.3, penalty=0.01, **of_batches
-            )
-        return model.table, model.bias
-
-    with numpy_only():
-        expected = trained()
-    for found, wanted in zip(trained(), expected, strict=True):
-        np.testing.assert_array_equal(found, wanted)
-        assert np.abs(wanted).max() > 0.1

@@ -35,6 +35,20 @@ def test_vectors_and_matrices_are_rows_too():
         np.testing.assert_array_equal(parameter[2], 0)
 
 
+@pytest.mark.parametrize("rows", [slice(1, 4), np.array([0, 3])])
+def test_a_sum_per_element_gives_each_its_own_rate(rows, monkeypatch):
+    monkeypatch.setattr("hstree.training.adagrad.MOVED", 2)
+    rng = np.random.default_rng(0)
+    parameter, squares = rng.standard_normal((4, 2)), rng.random((4, 2))
+    expected, sums = parameter.copy(), squares.copy()
+    gradient = rng.standard_normal(parameter[rows].shape)
+    adagrad_rows(parameter, squares, rows, gradient, 0.1)
+    sums[rows] += gradient**2
+    expected[rows] -= 0.1 * gradient / np.sqrt(sums[rows])
+    np.testing.assert_allclose(squares, sums)
+    np.testing.assert_allclose(parameter, expected)
+
+
 def test_a_row_shrinks_by_the_weight_decay_since_its_last_touch():
     parameter = np.full((2, 2), 2.0)
     adagrad = RowAdagrad(parameter, weight_decay=0.01)

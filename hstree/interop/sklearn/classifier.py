@@ -40,6 +40,7 @@ from hstree.interop.sklearn.linear import (
     without_empty_columns,
 )
 from hstree.interop.sklearn.solvers import Adagrad, solve, solve_by_child
+from hstree.kernels import numpy_only
 from hstree.tree import Tree, as_tree
 from hstree.tree.bit_paths import check_single_codes
 from hstree.tree.hierarchy import Hierarchy
@@ -554,7 +555,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         epoch = partial(self._optimiser.epoch, X, labels, weight, learning_rate=rate)
         with progress.task("training", epochs * len(labels), "samples") as task:
             for _ in range(epochs):
-                nll = epoch(penalty=penalty, batch_size=self.batch_size, rng=self._rng)
+                with numpy_only():  # compiled functions are no faster here
+                    nll = epoch(penalty=penalty, batch_size=self.batch_size, rng=self._rng)
                 self.loss_curve_.append(nll)
                 self.n_iter_ += 1
                 task.advance(len(labels))

@@ -24,7 +24,7 @@ from hstree._arrays import (
     segment_ids,
 )
 from hstree.errors import InputError
-from hstree.kernels import NARROW, compiled
+from hstree.kernels import NARROW
 from hstree.layers import arithmetic
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.top_k import BatchTopK, PairLogits, top_k_of_batch
@@ -249,12 +249,16 @@ class LinearTree:
         if self.tree.n_nodes == 0:
             return np.zeros(len(labels)), []
         decisions, _ = path_decisions(self._codes(labels), labels)
+        # A node that is wide, or that many samples visit, is one product
+        n_visits = np.bincount(decisions.row)[decisions.row]
+        is_binary = decisions.width == 2
+        is_product = ~is_binary & ((decisions.width > NARROW) | (n_visits >= BLOCK))
         log_prob = np.empty(len(decisions.item))
         gradients: list[Gradient] = []
         for condition, decide in (
-            (decisions.width == 2, self._decide_binary),
-            ((decisions.width > 2) & (decisions.width <= NARROW), self._decide_narrow),
-            (decisions.width > NARROW, self._decide_wide),
+            (is_binary, self._decide_binary),
+            (~is_binary & ~is_product, self._decide_narrow),
+            (is_product, self._decide_wide),
         ):
             position, chosen = decisions.where(condition)
             if len(position):
@@ -352,11 +356,13 @@ class LinearTree:
         # (B, r) errors of each sample at the touched rows
         G = scipy.sparse.csr_array((error, slot, start), shape=(X.shape[0], len(rows)))
         grad_bias = np.bincount(slot, error, minlength=len(rows))
-        grad_rows = G.T.tocsr() @ X
         if not self.sparse:
-            return Gradient(rows, grad_rows, rows, grad_bias)
-        index = (grad_rows.indices, rows[segment_ids(grad_rows.indptr)])
-        return Gradient(index, grad_rows.data, rows, grad_bias)
+            return Gradient(rows, G.T @ X, rows, grad_bias)
+        # (f, r) by features, as the table is
+        X, features = without_empty_columns(X)
+        grad = X.T.tocsr() @ G
+        feature = features.astype(np.int64)[segment_ids(grad.indptr)]
+        return Gradient((feature, rows[grad.indices]), grad.data, rows, grad_bias)
 
 
 def _pair_products(X: Any, weight: Any, row_start: Int64, item: Int64, row: Int64) -> Float64:
@@ -385,9 +391,6 @@ def _pair_products(X: Any, weight: Any, row_start: Int64, item: Int64, row: Int6
 
 def add_products(logits: Array, X: Rows, table: Array, item: Int64, row: Int64) -> None:
     """Add the products (P,) of pairs of a sparse sample and a column of `table`."""
-    if (fast := compiled()) is not None:
-        fast.add_products(logits, X, table, item, row)
-        return
     stored = np.diff(X.indptr)[item]
     step = max(1, PRODUCTS // max(1, int(stored.max(initial=1))))
     for a in range(0, len(item), step):

@@ -27,13 +27,13 @@ from hstree._arrays import Array, Float64, Int32, Int64, Integer, segment_ids
 from hstree._parallel import n_parallel, parallel
 from hstree.interop.sklearn.label_nodes import dual_logistic
 from hstree.interop.sklearn.linear import (
+    Gradient,
     LinearTree,
     Rows,
     is_sparse,
     lengthened,
     without_empty_columns,
 )
-from hstree.kernels import compiled
 from hstree.layers import arithmetic
 from hstree.training.adagrad import TINY, adagrad_rows
 from hstree.tree.weight_rows import row_curvature
@@ -266,14 +266,6 @@ class _Node:
         return float(value), np.concatenate([grad_weight.ravel(), grad_bias])
 
 
-class Rates(NamedTuple):
-    """What a step of Adagrad depends on, beside the gradient."""
-
-    learning_rate: float
-    penalty: Array  # of each weight row (R,)
-    n_steps: int  # up to this one
-
-
 class Adagrad:
     """Adagrad over minibatches, with one learning rate per weight (Duchi, Hazan & Singer 2011).
 
@@ -335,42 +327,41 @@ class Adagrad:
             weight = sample_weight[batch]
             nll, gradients = self.model.loss(self.model.converted(X[batch]), labels[batch], weight)
             self._steps += 1
-            of_row = (penalty * len(batch) * self._penalty).astype(self.model.table.dtype)
-            rates = Rates(learning_rate, of_row, self._steps)
-            for index, grad, rows, grad_bias in gradients:
-                move(self.model.table, self._squares, self._paid, index, grad, rates)
-                if self.model.fit_intercept:
-                    bias = self.model.bias
-                    adagrad_rows(bias, self._bias_squares, rows, grad_bias, learning_rate)
+            row_penalty = (penalty * len(batch) * self._penalty).astype(self.model.table.dtype)
+            for gradient in gradients:
+                self._move(gradient, learning_rate, row_penalty)
             total += float(weight @ nll)
         return total / max(float(sample_weight.sum()), TINY)
 
+    def _move(self, gradient: Gradient, learning_rate: float, row_penalty: Array) -> None:
+        """Take a step; `row_penalty` (R,) is the strength of the penalty per step."""
+        model = self.model
+        arrays = [model.table, self._squares, self._paid]
+        index = gradient.index
+        if not model.sparse:
+            # (r, n_features) rows of the table
+            penalty = row_penalty[index][:, None]
+        elif isinstance(index[1], slice):
+            # (f, k) features of the rows of one node
+            index, rows = index
+            arrays = [array[:, rows] for array in arrays]
+            penalty = row_penalty[rows]
+        else:
+            # (P,) pairs of a feature and a row, as elements of the flat table
+            features, rows = index
+            index = features * model.shape[0] + rows
+            arrays = [array.reshape(-1) for array in arrays]
+            penalty = row_penalty[rows]
+        table, squares, paid = arrays
 
-def move(table: Array, squares: Array, paid: Array, index: Any, grad: Array, rates: Rates) -> None:
-    """Move the weights ``table[index]``, with few copies: memory bounds wide nodes."""
-    number = table.dtype.type
-    fast = compiled()
-    if fast is not None and isinstance(index, tuple):  # a sparse X
-        state = fast.ElementState(squares, paid)
-        compiled_rates = fast.ElementRates(
-            number(rates.learning_rate), number(TINY), rates.penalty, rates.n_steps
-        )
-        features, rows = index
-        move_all = fast.move_block if isinstance(rows, slice) else fast.move_elements
-        move_all(table, state, features, rows, grad, compiled_rates)
-        return
-    weight = table[index]
-    # Gradient of the loss and of the penalty of all steps since the last touch
-    step = (rates.n_steps - paid[index]).astype(table.dtype)
-    # Weight rows are the first axis of a dense X's table, else the second.
-    step *= rates.penalty[index[1]] if isinstance(index, tuple) else rates.penalty[index][:, None]
-    step *= weight
-    step += grad
-    paid[index] = rates.n_steps
-    moved = squares[index]
-    moved += step * step
-    squares[index] = moved
-    step /= np.sqrt(moved + number(TINY))  # not in place: `moved` may be a view
-    step *= number(rates.learning_rate)
-    weight -= step
-    table[index] = weight
+        # Add the gradient of the penalty for all steps since the last touch
+        total = (self._steps - paid[index]).astype(table.dtype)
+        total *= penalty
+        total *= table[index]
+        total += gradient.weight
+        paid[index] = self._steps
+        adagrad_rows(table, squares, index, total, learning_rate)
+
+        if model.fit_intercept:
+            sums = self._bias_squares
+            adagrad_rows(model.bias, sums, gradient.rows, gradient.bias, learning_rate)
