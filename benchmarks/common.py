@@ -173,7 +173,7 @@ def zipf_targets(vocabulary: Vocabulary, n: int, seed: int = 0) -> Int64:
 
 def class_tree(vocabulary: Vocabulary) -> hstree.Tree:
     """Return a two-level class tree: sqrt(V) classes of equal mass by the root of the counts."""
-    from hstree.builders.word_classes.clustering import equal_mass_bins
+    from hstree.builders.classes.clustering import equal_mass_bins
 
     number = equal_mass_bins(np.sqrt(vocabulary.counts), round(len(vocabulary) ** 0.5))
     start = offsets(np.bincount(number))  # the words are in the order of their classes

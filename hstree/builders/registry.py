@@ -48,7 +48,7 @@ NATIVE = {
     "linkage": "hstree.builders.linkage:linkage",
     "semantic": "hstree.builders.semantic:semantic",
     "wordnet": "hstree.builders.wordnet.builder:wordnet",
-    "classes": "hstree.builders.classes:classes",
+    "classes": "hstree.builders.classes.builder:classes",
 }
 
 BUILDERS = Registry("builder", "hstree.builders", NATIVE, Builder.of, called="method")

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+from hstree.builders.classes.clustering import class_members
 from hstree.builders.huffman import huffman_tree
 from hstree.builders.shared.join import graft, with_name
-from hstree.builders.word_classes.clustering import class_members
 from hstree.data.word_files import counts_array, read_lines, unexpected
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_quotable, write_lines

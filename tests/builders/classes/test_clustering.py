@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from hstree.builders.word_classes import clustering
-from hstree.builders.word_classes.clustering import (
+from hstree.builders.classes import clustering
+from hstree.builders.classes.clustering import (
     class_members,
     equal_mass_bins,
     kmeans_clusters,
@@ -55,7 +55,7 @@ def test_kmeans_is_lloyds_algorithm_from_its_first_centres():
     X = np.random.default_rng(0).normal(size=(400, 5))
     scaled = X / np.abs(X).max()
     scaled -= scaled.mean(axis=0)
-    centres = clustering._first_centres(scaled, 7, np.random.default_rng(3))
+    centres = clustering._draw_centres(scaled, 7, np.random.default_rng(3))
     for _ in range(100):
         expected = cdist(scaled, centres).argmin(axis=1)
         centres = np.array([scaled[expected == cluster].mean(axis=0) for cluster in range(7)])

@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
 from hstree import progress
-from hstree.builders.word_classes import bigrams
-from hstree.builders.word_classes.bigrams import (
-    bigram_counts,
-    bigram_perplexity,
-    exchange,
-    merge_by_information,
-)
+from hstree.builders.classes import bigrams
+from hstree.builders.classes import exchange as exchange_module
+from hstree.builders.classes.bigrams import bigram_counts, bigram_perplexity
+from hstree.builders.classes.exchange import exchange
+from hstree.builders.classes.merging import merge_by_information
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.kernels import numpy_only
 from tests.needs import NUMBA
@@ -26,28 +24,28 @@ LINES = ["a b a", "", "b b <unk> c", "a"]
 TEXT = [EOS, "a", "b", "a", EOS, EOS, "b", "b", "<unk>", "c", EOS, "a", EOS]
 
 
-def log_likelihood(pairs, class_of):
+def log_likelihood(pairs, word_class):
     """Sum of log P(class(w) | v) P(w | class(w)) over pairs (v, w), by relative frequencies."""
     after = Counter(v for v, _ in pairs)
-    class_after = Counter((v, class_of[w]) for v, w in pairs)
+    class_after = Counter((v, word_class[w]) for v, w in pairs)
     of_word = Counter(w for _, w in pairs)
-    of_class = Counter(class_of[w] for _, w in pairs)
+    of_class = Counter(word_class[w] for _, w in pairs)
     return math.fsum(
-        math.log(class_after[v, class_of[w]] / after[v])
-        + math.log(of_word[w] / of_class[class_of[w]])
+        math.log(class_after[v, word_class[w]] / after[v])
+        + math.log(of_word[w] / of_class[word_class[w]])
         for v, w in pairs
     )
 
 
-def perplexity(pairs, class_of):
-    return math.exp(-log_likelihood(pairs, class_of) / len(pairs))
+def perplexity(pairs, word_class):
+    return math.exp(-log_likelihood(pairs, word_class) / len(pairs))
 
 
-def mutual_information(pairs, class_of):
+def mutual_information(pairs, word_class):
     """Average mutual information of the classes of neighbours, in nats."""
-    both = Counter((class_of[v], class_of[w]) for v, w in pairs)
-    left = Counter(class_of[v] for v, _ in pairs)
-    right = Counter(class_of[w] for _, w in pairs)
+    both = Counter((word_class[v], word_class[w]) for v, w in pairs)
+    left = Counter(word_class[v] for v, _ in pairs)
+    right = Counter(word_class[w] for _, w in pairs)
     n = len(pairs)
     return math.fsum(
         count / n * math.log(count * n / (left[a] * right[b])) for (a, b), count in both.items()
@@ -76,7 +74,7 @@ def counted(corpus):
 
 @pytest.mark.parametrize("block", [1, 2, 5, 100])
 def test_pairs_run_over_line_ends_and_begin_with_one(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(bigrams, "_BLOCK_TOKENS", block)
+    monkeypatch.setattr(bigrams, "BLOCK_TOKENS", block)
     corpus = corpus_of(tmp_path, LINES)
     assert counted(corpus) == Counter(pairwise(TEXT))
     found = bigram_counts(corpus)
@@ -98,9 +96,9 @@ def test_words_out_of_the_vocabulary_are_unk_or_in_no_pair(tmp_path):
 @given(st.integers(0, 50), st.integers(1, 12), st.integers(1, 60), st.integers(1, 5))
 def test_perplexity_is_that_of_the_definition(seed, n_words, n_pairs, n_classes):
     pairs = drawn_pairs(seed, n_words, n_pairs)
-    class_of = np.random.default_rng(seed).integers(n_classes, size=n_words)
-    found = bigram_perplexity(matrix(pairs, n_words), class_of)
-    assert found == pytest.approx(perplexity(pairs, class_of.tolist()), rel=1e-12)
+    word_class = np.random.default_rng(seed).integers(n_classes, size=n_words)
+    found = bigram_perplexity(matrix(pairs, n_words), word_class)
+    assert found == pytest.approx(perplexity(pairs, word_class.tolist()), rel=1e-12)
 
 
 @given(st.integers(0, 999), st.integers(1, 9), st.integers(1, 80), st.data())
@@ -111,12 +109,12 @@ def test_no_single_move_helps_and_the_perplexity_is_that_of_the_definition(
     pairs = drawn_pairs(seed, n_words, n_pairs)
     rng = data.draw(st.sampled_from([None, np.random.default_rng(0)]))
     found = exchange(matrix(pairs, n_words), n_classes, rng=rng)
-    class_of = found.class_of.tolist()
-    assert found.perplexities[-1] == pytest.approx(perplexity(pairs, class_of), rel=1e-12)
-    reached = log_likelihood(pairs, class_of)
+    word_class = found.word_class.tolist()
+    assert found.perplexities[-1] == pytest.approx(perplexity(pairs, word_class), rel=1e-12)
+    reached = log_likelihood(pairs, word_class)
     for word in range(n_words):
         for other in range(n_classes):
-            moved = [*class_of[:word], other, *class_of[word + 1 :]]
+            moved = [*word_class[:word], other, *word_class[word + 1 :]]
             assert log_likelihood(pairs, moved) <= reached + 1e-8
 
 
@@ -129,23 +127,23 @@ def test_perplexity_falls_from_the_words_dealt_in_turn():
     assert found.perplexities[0] == pytest.approx(perplexity(pairs, dealt.tolist()))
     assert len(found.perplexities) > 2
     assert (np.diff(found.perplexities) < 0).all()
-    assert found.moves >= np.count_nonzero(found.class_of != dealt)
+    assert found.moves >= np.count_nonzero(found.word_class != dealt)
 
 
 def test_words_without_pairs_stay_where_they_were_dealt():
     pairs = [(0, 1), (1, 0)] * 5
     found = exchange(matrix(pairs, 6), 2)
-    assert found.class_of[2:].tolist() == [0, 1, 0, 1]
+    assert found.word_class[2:].tolist() == [0, 1, 0, 1]
     assert exchange(matrix([], 3), 2).perplexities == ()
-    assert exchange(matrix([], 3), 2).class_of.tolist() == [0, 1, 0]
+    assert exchange(matrix([], 3), 2).word_class.tolist() == [0, 1, 0]
 
 
 def test_blocks_of_the_counts_do_not_matter(monkeypatch):
     counts = matrix(drawn_pairs(3, 50, 1500), 50)
     whole = exchange(counts, 5)
-    monkeypatch.setattr(bigrams, "_BLOCK_ENTRIES", 7)
+    monkeypatch.setattr(exchange_module, "BLOCK_ENTRIES", 7)
     parts = exchange(counts, 5)
-    assert parts.class_of.tolist() == whole.class_of.tolist()
+    assert parts.word_class.tolist() == whole.word_class.tolist()
     assert exchange(counts, 5).perplexities == parts.perplexities
 
 
@@ -154,14 +152,14 @@ def test_blocks_of_the_counts_do_not_matter(monkeypatch):
 def test_compiled_moves_are_those_of_numpy(monkeypatch, n_classes, block):
     """The same words move, for the same gains, with counts of many sizes and in any blocks."""
     pytest.importorskip("numba", reason=NUMBA)
-    monkeypatch.setattr(bigrams, "_BLOCK_ENTRIES", block)
+    monkeypatch.setattr(exchange_module, "BLOCK_ENTRIES", block)
     rng = np.random.default_rng(n_classes)
     pairs = csc_array((rng.pareto(0.7, (60, 300)) * (rng.random((60, 300)) < 0.2)).astype(np.int64))
     fast = exchange(pairs, n_classes)
     with numpy_only():
         slow = exchange(pairs, n_classes)
     assert fast.moves == slow.moves > 100
-    assert fast.class_of.tolist() == slow.class_of.tolist()
+    assert fast.word_class.tolist() == slow.word_class.tolist()
     assert fast.perplexities == pytest.approx(slow.perplexities, rel=1e-12)
 
 
@@ -176,12 +174,12 @@ def test_contexts_that_occur_twice_decide_on_the_classes(seed, is_compiled):
     pairs = list(zip(np.repeat(np.arange(n_contexts), 2).tolist(), followers.tolist(), strict=True))
     with numpy_only(not is_compiled):
         found = exchange(matrix(pairs, n_contexts)[:, :n_words], n_classes)
-    class_of = found.class_of.tolist()
-    reached = log_likelihood(pairs, class_of)
+    word_class = found.word_class.tolist()
+    reached = log_likelihood(pairs, word_class)
     assert found.perplexities[0] > found.perplexities[-1]
     for word in range(n_words):
         for other in range(n_classes):
-            moved = [*class_of[:word], other, *class_of[word + 1 :]]
+            moved = [*word_class[:word], other, *word_class[word + 1 :]]
             assert log_likelihood(pairs, moved) <= reached + 1e-8
 
 

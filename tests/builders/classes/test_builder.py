@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.builders.classes import classes
-from hstree.builders.word_classes.bigrams import (
-    bigram_counts,
-    bigram_perplexity,
-    exchange,
-    merge_by_information,
-)
+from hstree.builders.classes.bigrams import bigram_counts, bigram_perplexity
+from hstree.builders.classes.builder import classes
+from hstree.builders.classes.exchange import exchange
+from hstree.builders.classes.merging import merge_by_information
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError, OptionError
@@ -75,8 +72,8 @@ def test_exchange_says_more_of_the_next_word_than_bins_do(corpus):
 def test_the_perplexity_is_that_of_the_tree(corpus):
     tree = classes(corpus, n_classes=5)
     number = {word: i for i, words in enumerate(classes_of(tree)) for word in words}
-    class_of = np.array([number[word] for word in tree.labels])
-    expected = bigram_perplexity(bigram_counts(corpus), class_of)
+    word_class = np.array([number[word] for word in tree.labels])
+    expected = bigram_perplexity(bigram_counts(corpus), word_class)
     assert tree.meta["classes"]["bigram_perplexity"] == pytest.approx(expected, abs=1e-4)
 
 
@@ -88,11 +85,11 @@ def test_brown_keeps_the_classes_in_a_binary_tree(corpus):
 
 def test_brown_merges_by_the_pairs_of_classes(corpus):
     parts = classes_of(classes(corpus))
-    class_of = {word: i for i, words in enumerate(parts) for word in words}
+    word_class = {word: i for i, words in enumerate(parts) for word in words}
     text = [EOS, *(corpus.vocabulary.words[i] for i in corpus.ids(slice(None)))]
     pairs = np.zeros((len(parts), len(parts)), int)
     for before, after in pairwise(text):
-        pairs[class_of[before], class_of[after]] += 1
+        pairs[word_class[before], word_class[after]] += 1
     expected = list(parts)
     for a, b in merge_by_information(pairs).tolist():
         expected.append(expected[a] | expected[b])
@@ -184,7 +181,7 @@ def test_a_short_list_leaves_the_classes_of_the_others_to_their_own_bigrams(corp
     groups = classes_of(tree)[20:]
     number = {word: i for i, words in enumerate(groups) for word in words}
     of_others = [number[corpus.vocabulary.words[i]] for i in others]
-    assert len(set(zip(of_others, expected.class_of.tolist(), strict=True))) == len(groups) == 5
+    assert len(set(zip(of_others, expected.word_class.tolist(), strict=True))) == len(groups) == 5
 
 
 def test_a_short_list_beside_browns_tree(corpus):

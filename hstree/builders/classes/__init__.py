@@ -1,0 +1,1 @@
+"""Class trees: their builder, and clusterings of words into classes."""

@@ -1,0 +1,82 @@
+"""Counts of bigrams, and the perplexity of the class bigram model."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csc_array, csr_array
+
+from hstree import progress
+from hstree._arrays import Float64, Int64
+from hstree.data.corpus import Corpus
+from hstree.data.vocabulary import EOS, UNK
+
+#: Number of tokens that are counted at once.
+BLOCK_TOKENS = 1 << 22
+
+
+def bigram_counts(corpus: Corpus) -> csc_array:
+    """Return the counts of pairs of adjacent tokens in a corpus, also across lines: int64 (V, V).
+
+    Entry (v, w) is how often w follows v. ``<eos>`` precedes the first word. Tokens out of the
+    vocabulary count as ``<unk>`` if the vocabulary has it. Otherwise their pairs are left out;
+    without such tokens the columns sum to ``corpus.counts``. The rows of a column are in order.
+    O(tokens log tokens) time, block by block; memory for the distinct pairs.
+    """
+    vocabulary = corpus.vocabulary
+    oov_id = vocabulary.index(UNK) if vocabulary.unk is not None else -1
+    last_id = vocabulary.index(EOS) if vocabulary.eos is not None else -1
+    total = csc_array((len(vocabulary), len(vocabulary)), dtype=np.int64)
+    with progress.task("counting pairs", total=len(corpus), unit="tokens") as task:
+        for first in range(0, len(corpus), BLOCK_TOKENS):
+            ids = corpus.ids(slice(first, first + BLOCK_TOKENS))
+            ids[ids < 0] = oov_id
+            previous = np.concatenate([[last_id], ids[:-1]]).astype(ids.dtype)
+            is_known = (previous >= 0) & (ids >= 0)
+            ones = np.ones(np.count_nonzero(is_known), np.int64)
+            pairs = coo_array((ones, (previous[is_known], ids[is_known])), shape=total.shape)
+            total = total + pairs.tocsc()
+            last_id = int(ids[-1])
+            task.advance(len(ids))
+    total.sort_indices()
+    return total
+
+
+def class_sums(bigrams: csc_array, word_class: Int64, n_classes: int) -> csr_array:
+    """Return the sums of the columns of each class: (contexts, classes), entry (v, c) = N(v, c)."""
+    words = np.arange(len(word_class))
+    ones = np.ones(len(word_class), np.int64)
+    member = csr_array((ones, (words, word_class)), shape=(len(word_class), n_classes))
+    return csr_array(bigrams.tocsr() @ member)
+
+
+def bigram_perplexity(bigrams: csc_array, word_class: Int64) -> float | None:
+    """Return the training perplexity of the class bigram model, or None where there is no pair.
+
+    It is that of ``P(w | v) = P(class(w) | v) P(w | class(w))``, both by relative frequencies in
+    the pairs (contexts, words) [1]_. Classes (words,) are numbered from 0.
+
+    References
+    ----------
+    .. [1] J. Uszkoreit and T. Brants, "Distributed Word Clustering for Large Scale Class-Based
+       Language Modeling in Machine Translation", ACL 2008, section 3 (predictive class bigrams).
+    """
+    n_pairs = bigrams.sum()
+    if n_pairs == 0:
+        return None
+    n_classes = int(word_class.max()) + 1
+    word_total = bigrams.sum(axis=0)
+    class_total = np.bincount(word_class, weights=word_total, minlength=n_classes)
+    sums = class_sums(bigrams, word_class, n_classes)
+    log_likelihood = (
+        x_log_x(sums.data).sum()
+        - x_log_x(bigrams.sum(axis=1)).sum()
+        + x_log_x(word_total).sum()
+        - x_log_x(class_total).sum()
+    )
+    return float(np.exp(-log_likelihood / n_pairs))
+
+
+def x_log_x(x: NDArray[np.generic]) -> Float64:
+    """Return x ln x for each count, 0 for 0."""
+    value = np.asarray(x).astype(np.float64)
+    product: Float64 = value * np.log(np.maximum(value, 1))
+    return product

@@ -1,0 +1,121 @@
+"""A binary tree over classes by Brown's merging."""
+
+import numpy as np
+
+from hstree import progress
+from hstree._arrays import Float64, Int64, Integer
+from hstree.builders.classes.bigrams import x_log_x
+
+
+def merge_by_information(pairs: Integer) -> Int64:
+    """Merge two classes at a time, with the least loss of average mutual information.
+
+    Entry (a, b) of `pairs` (C, C) is how often a word of class b follows one of class a. Row i of
+    the result (C - 1, 2) is the i-th merge, the smaller number first: an item below C is a class,
+    ``C + i`` is merge i. The last merge is the root.
+
+    Notes
+    -----
+    The average mutual information of adjacent classes [1]_, times the number of pairs, is
+    ``sum_ab f(N(a, b)) - sum_a f(N(a, .)) - sum_b f(N(., b))`` plus a constant, f(x) = x ln x.
+    The losses of all pairs of classes in the rows and in the columns are updated after each merge,
+    O(C^2). O(C^3) in all: 3 seconds for 300 classes, under two minutes for 1,000. Ties are broken
+    in favour of the smaller class numbers.
+
+    References
+    ----------
+    .. [1] P. F. Brown et al., "Class-based n-gram models of natural language", Computational
+       Linguistics 18(4), 1992, section 3.
+    """
+    N = np.array(pairs, np.float64)  # (classes that are left, the same), updated by merges
+    n_classes = len(N)
+    item = np.arange(n_classes)  # item of each class that is left
+    merges = np.empty((max(n_classes - 1, 0), 2), np.int64)
+    with progress.task("comparing classes", total=2 * n_classes, unit="classes") as task:
+        row_loss = _joint_losses(N, task)
+        column_loss = _joint_losses(N.T, task)
+
+    # A merge among m classes takes m^2 operations.
+    n_operations = float((np.arange(2.0, n_classes + 1) ** 2).sum())
+    with progress.task("merging classes", total=n_operations) as task:
+        for number in range(n_classes - 1):
+            task.advance(len(N) ** 2)
+            a, b = _cheapest_pair(N, row_loss, column_loss)
+            merges[number] = sorted((item[a], item[b]))
+            item[a] = n_classes + number
+            item = np.delete(item, b)
+            N, row_loss, column_loss = _merge(N, row_loss, column_loss, a, b)
+    return merges
+
+
+def _loss(x: Float64, y: Float64) -> Float64:
+    """Return f(x) + f(y) - f(x + y), which is never above zero."""
+    return x_log_x(x) + x_log_x(y) - x_log_x(x + y)
+
+
+def _joint_losses(N: Float64, task: progress.Task) -> Float64:
+    """Return the loss (C, C) of joining rows i and j, summed over the columns."""
+    loss = np.empty_like(N)
+    for i in range(len(N)):
+        loss[i] = _loss(N[i], N).sum(axis=1)
+        task.advance()
+    return loss
+
+
+def _cheapest_pair(N: Float64, row_loss: Float64, column_loss: Float64) -> tuple[int, int]:
+    """Return the two classes to merge, the smaller number first."""
+    # The rows and the columns both joined the four entries that the two classes share. Take f of
+    # those sums back, and add f of the sum of all four.
+    f_N = x_log_x(N)
+    diagonal = np.diagonal(N)
+    f_diagonal = x_log_x(diagonal)
+    f_row = x_log_x(diagonal[:, None] + N)
+    f_column = x_log_x(diagonal[:, None] + N.T)
+    shared_loss = (
+        (f_row + f_row.T + f_column + f_column.T)
+        - (f_N + f_N.T + f_diagonal[:, None] + f_diagonal)
+        - x_log_x(diagonal[:, None] + diagonal + N + N.T)
+    )
+
+    # Losses of the totals N(a, .) and N(., b)
+    left = N.sum(axis=1)
+    f_left = x_log_x(left)
+    left_loss = f_left[:, None] + f_left - x_log_x(left[:, None] + left)
+    right = N.sum(axis=0)
+    f_right = x_log_x(right)
+    right_loss = f_right[:, None] + f_right - x_log_x(right[:, None] + right)
+
+    loss = row_loss + column_loss + shared_loss - (left_loss + right_loss)
+    loss[np.tri(len(N), dtype=bool)] = np.inf
+    a, b = np.unravel_index(np.argmin(loss), loss.shape)
+    return int(a), int(b)
+
+
+def _merge(
+    N: Float64, row_loss: Float64, column_loss: Float64, a: int, b: int
+) -> tuple[Float64, Float64, Float64]:
+    """Merge class b into class a; return the new counts, row losses and column losses."""
+    # Other pairs lose what the two columns (rows) cost, and now have one column (row) for both.
+    row_loss = row_loss - _pair_losses(N[:, a]) - _pair_losses(N[:, b])
+    row_loss += _pair_losses(N[:, a] + N[:, b])
+    column_loss = column_loss - _pair_losses(N[a]) - _pair_losses(N[b])
+    column_loss += _pair_losses(N[a] + N[b])
+
+    N = N.copy()
+    N[a] += N[b]
+    N[:, a] += N[:, b]
+    is_left = np.arange(len(N)) != b
+    left = np.ix_(is_left, is_left)
+    N = N[left]
+    row_loss = row_loss[left]
+    column_loss = column_loss[left]
+
+    # Pairs with the merged class
+    row_loss[a] = row_loss[:, a] = _loss(N[a], N).sum(axis=1)
+    column_loss[a] = column_loss[:, a] = _loss(N[:, a], N.T).sum(axis=1)
+    return N, row_loss, column_loss
+
+
+def _pair_losses(x: Float64) -> Float64:
+    """Return the loss (C, C) of joining rows i and j in one column x (C,)."""
+    return _loss(x[:, None], x)

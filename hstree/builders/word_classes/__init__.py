@@ -1,1 +1,0 @@
-"""Word classes: partitions of words, and trees over their classes."""
