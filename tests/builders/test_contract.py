@@ -6,6 +6,7 @@ A new builder is held to it without a change here. Its options get their turn by
 import json
 import math
 import re
+import typing
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -273,9 +274,11 @@ def test_values_that_an_option_cannot_have_are_refused(method, tmp_path):
     given_input = inputs(method, tmp_path)["V = 3"]
     for option in METHODS[method].options:
         wrong = ["nothing"] if option.type is not str or option.choices else [3]
-        if option.range is not None:
-            bounds = (option.range.min, -1), (option.range.max, 1)
-            wrong += [bound + step for bound, step in bounds if bound is not None]
+        for part in (option.annotation, *typing.get_args(option.annotation)):
+            for meta in getattr(part, "__metadata__", ()):
+                wrong += [] if meta.ge is None else [meta.ge - 1]
+                wrong += [] if meta.le is None else [meta.le + 1]
+                wrong += [bound for bound in (meta.gt, meta.lt) if bound is not None]
         for value in wrong if option.type is not Path else []:
             message = re.escape(f"{method}: {option.name} is {value!r}; it must be ")
             with pytest.raises(OptionError, match=message):
