@@ -1,4 +1,4 @@
-"""What every test needs: a cache folder, as many threads as cores; what a run says of skips."""
+"""Settings of all tests: a cache folder, threads, the backend; the summary of skipped tests."""
 
 import os
 import signal
@@ -15,16 +15,17 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# Short texts, too, are trained on by compiled kernels where there are any.
-os.environ.setdefault("HSTREE_FAST", "1")
-
-# Workers share the machine code of compiled kernels, so that it is made once.
+# Workers share the machine code of compiled functions, so that it is made once.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir(), "hstree-kernels")))
 
-# What a shell starts in the background ignores Ctrl-C, and so do its processes.
+# A process that a shell starts in the background ignores Ctrl-C, and so do its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A busy machine must not fail a test: what is too slow, the benchmarks tell.
+#: Folders whose tests use compiled functions for short texts, too, where numba is installed. All
+#: other tests have the default: NumPy for short texts. An HSTREE_FAST of the run holds for all.
+COMPILED = ("builders", "data", "kernels", "layers", "models", "ngrams", "training")
+
+# A busy machine must not fail a test: the benchmarks measure speed.
 settings.register_profile("hstree", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=30)
 settings.load_profile("hstree")
@@ -32,17 +33,27 @@ settings.load_profile("hstree")
 
 @pytest.fixture(autouse=True, scope="session")
 def cache_folder(tmp_path_factory):
-    """Encoded texts go here, not into the home folder of whoever runs the tests."""
+    """Keep encoded texts in the folder of the run, not in the home folder."""
     folder = tmp_path_factory.getbasetemp()
-    # Workers, whose folders lie in one of the run, share the texts.
+    # The folders of workers are in that of the run, so that they share the texts.
     folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "cache"
     os.environ["HSTREE_CACHE"] = str(folder)
     return folder
 
 
+@pytest.fixture(autouse=True, scope="module")
+def backend(request):
+    """Use compiled functions for short texts, too, in the tests of the folders `COMPILED`."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = request.path.relative_to(Path(__file__).parent).parts[0]
+        if folder in COMPILED and "HSTREE_FAST" not in os.environ:
+            patch.setenv("HSTREE_FAST", "1")
+        yield
+
+
 @pytest.fixture(scope="session")
 def short_turns():
-    """Have `compare` measure speeds for a moment: none of these tests depends on how long."""
+    """Have `compare` measure speeds for a moment only."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hstree.experiments.speed.TURN", 0.01)
         patch.setattr("hstree.experiments.speed.TESTING_TURN", 0.001)
@@ -52,6 +63,11 @@ def short_turns():
 def pytest_addoption(parser):
     group = parser.getgroup("hstree")
     group.addoption("--slow", action="store_true", help="run the slow tests, too")
+    group.addoption(
+        "--campaigns",
+        choices=("short", "full"),
+        help="run tests/campaigns, too, in minutes or in hours",
+    )
     group.addoption(
         "--only-skip",
         metavar="REASON",
@@ -68,15 +84,20 @@ def pytest_configure(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """Start a worker more than there are cores: some tests wait for processes that they started.
+    """Start one worker more than there are cores, since some tests wait for other processes.
 
-    Start none for tests that were named: they would take longer to start than to run.
+    Start none for tests that are named: the start would take longer than the tests.
     """
     return 0 if config.args_source is config.ArgsSource.ARGS else cpu_count() + 1
 
 
+def pytest_ignore_collect(collection_path, config):
+    is_campaigns = collection_path == Path(__file__).parent / "campaigns"
+    return True if is_campaigns and config.getoption("--campaigns") is None else None
+
+
 def pytest_collection_modifyitems(config, items):
-    # Slow tests first, so that no worker is left with them when the others have ended.
+    # Slow tests come first, so that none is left at the end when other workers have nothing to do.
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if not config.getoption("--slow"):
         for item in items:
@@ -88,12 +109,13 @@ def pytest_collection_modifyitems(config, items):
 
 
 def reports(config, outcome):
-    reporter = config.pluginmanager.get_plugin("terminalreporter")  # xdist's workers have none
+    """Return the reports of an outcome; none in the workers of xdist, which have no reporter."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
     return reporter.stats.get(outcome, []) if reporter else []
 
 
 def skipped(config):
-    """Return the counts of (reason, "test" or "file") over everything that was skipped."""
+    """Return the counts of skipped tests and files, by (reason, "test" or "file")."""
     counts = Counter()
     for report in reports(config, "skipped"):
         _, _, reason = report.longrepr

@@ -1,5 +1,5 @@
-"""Campaigns: mutated files over all readers, killed writers and interrupted commands, counted.
+"""Campaigns: mutated files over all readers, killed writers and interrupted commands.
 
-``python -m tests.campaigns`` runs the first two in short, ``--full`` in full. What goes wrong is
-printed with the number that makes the same file again. The short forms are tests, too.
+`python -m pytest --campaigns short tests/campaigns` takes minutes. With ``--campaigns full`` it
+takes hours: a million mutated files, 200 kills, and every command interrupted on 100,000 words.
 """

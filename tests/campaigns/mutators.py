@@ -1,7 +1,7 @@
 """Mutations of files: bytes, lines, numbers, JSON values, and headers of binary formats.
 
-Each takes a `random.Random` and the content of a file and returns another content; the same
-random state gives the same.
+Each takes a `random.Random` and the content of a file and returns another content, the same for the
+same random state.
 """
 
 import gzip
@@ -13,34 +13,41 @@ from copy import deepcopy
 from random import Random
 
 NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-#: What numbers are replaced with.
-EXTREMES = [
-    *(b"%d" % (sign * 2**k - less) for k in (7, 8, 15, 16, 31, 32, 53, 63, 64)
-      for sign in (1, -1) for less in (0, 1)),
-    *b"0 -0 1 -1 2 3 00 +1 1.5 1e5 1e308 1e999 -1e999 1e-320 NaN Infinity nan 0x10 1_0".split(),
-    *(b"", b"9" * 25, b"9" * 5000, b"\xd9\xa1", b"true", b"null", b'"1"', b"[]"),
-]  # fmt: skip
-#: What is inserted into texts.
-TOKENS = [
-    *(b"\n", b"\r\n", b"\r", b"\t", b" ", b"\0", b"\x1a", b"\x1b[2J", b"\x85", b"\xa0", b"\xff"),
-    *(b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\xe2\x80\xa8", b"\xf0\x9f\x8e\x88", b"\\ud800"),
-    *b"[ ] { } , : \" ' \\ // # ( ) ; < > & &lt; &#0; <!-- <![CDATA[ </graph> null {} [[]]".split(),
-    *(b"[" * 99, b"<unk>", b"<eos>", b"0 0", b"-1 0", b"1\t"),
-]  # fmt: skip
-#: What takes the place of a value in JSON.
-DEEP = "@deep@"
-VALUES = [
-    *(None, True, 0, 1, -1, 1.5, -0.0, 1e308, 2**31, 2**53, 2**63 - 1, 2**63, -(2**63), 10**30),
-    *("", "a", "1", "\0", "\ud800", "\u2028", "x" * 5000, [], {}, [[]], [None], [1, 2], [-1, -2]),
-    *({"a": 1}, [0] * 300, {"": {}}, ["a", "a"], "lbl", "cbow", "tree", "flat", DEEP),
+#: Limits of number types, in text.
+LIMITS = [
+    b"%d" % (sign * 2**bits - less)
+    for bits in (7, 8, 15, 16, 31, 32, 53, 63, 64)
+    for sign in (1, -1)
+    for less in (0, 1)
 ]
+#: Other texts in place of numbers.
+ODD_NUMBERS = (
+    b"0 -0 1 -1 2 3 00 +1 1.5 1e5 1e308 1e999 -1e999 1e-320 NaN Infinity nan 0x10 1_0"
+    b' true null "1" [] \xd9\xa1'
+).split(b" ")
+NUMBERS = [*LIMITS, *ODD_NUMBERS, b"", b"9" * 25, b"9" * 5000]
+#: Characters and marks that are inserted into texts.
+CONTROLS = b"\n|\r\n|\r|\t| |\0|\x1a|\x1b[2J|\x85|\xa0|\xff|0 0|-1 0|1\t".split(b"|")
+UNICODE = b"\xef\xbb\xbf|\xed\xa0\x80|\xe2\x80\xa8|\xf0\x9f\x8e\x88|\\ud800".split(b"|")
+MARKS = (
+    b"[ ] { } , : \" ' \\ // # ( ) ; < > & &lt; &#0; <!-- <![CDATA[ </graph> null {} [[]]"
+    b" <unk> <eos>"
+).split()
+TOKENS = [*CONTROLS, *UNICODE, *MARKS, b"[" * 99]
+#: Placeholder of a deeply nested value.
+DEEP = "@deep@"
 DEPTHS = (5, 100, 900, 1100, 20_000)
-_DESCR = b"<f4 <f8 >f4 <f2 |u1 <i8 <u8 f8 =f4 |b1 <f16 <i3 |V0 |O <c16 <U1 |S0 <M8[D] x".split()
-_AXES = (0, 1, 2, 3, 4, 5, 8, 2**31, 2**40, 2**63 - 1, 2**63, 2**64, 10**25, -1)
+#: Values that replace others in JSON.
+JSON_NUMBERS = [0, 1, -1, 1.5, -0.0, 1e308, 2**31, 2**53, 2**63 - 1, 2**63, -(2**63), 10**30]
+JSON_TEXTS = ["", "a", "1", "\0", "\ud800", "\u2028", "x" * 5000, "lbl", "cbow", "tree", "flat"]
+JSON_LISTS = [[], [[]], [None], [1, 2], [-1, -2], [0] * 300, ["a", "a"]]
+VALUES = [None, True, *JSON_NUMBERS, *JSON_TEXTS, *JSON_LISTS, {}, {"a": 1}, {"": {}}, DEEP]
+DTYPES = b"<f4 <f8 >f4 <f2 |u1 <i8 <u8 f8 =f4 |b1 <f16 <i3 |V0 |O <c16 <U1 |S0 <M8[D] x".split()
+AXES = (0, 1, 2, 3, 4, 5, 8, 2**31, 2**40, 2**63 - 1, 2**63, 2**64, 10**25, -1)
 
 
 def mutated(random: Random, name: str, content: bytes) -> bytes:
-    """Mutate a file as its name's ending says: inside gzip, zip, JSON or a header, or its bytes."""
+    """Mutate a file by the ending of its name: inside gzip, zip, JSON or a header, or its bytes."""
     if random.random() < 0.25:
         return mutated_bytes(random, content)
     if name.endswith(".gz"):
@@ -85,7 +92,7 @@ def mutated_text(random: Random, content: bytes) -> bytes:
         match random.randrange(6):
             case 0 | 1 if numbers:
                 number = random.choice(numbers)
-                new = random.choice((random.choice(numbers)[0], *random.choices(EXTREMES, k=3)))
+                new = random.choice((random.choice(numbers)[0], *random.choices(NUMBERS, k=3)))
                 content = content[: number.start()] + new + content[number.end() :]
             case 2:
                 at = random.randrange(len(content) + 1)
@@ -167,13 +174,15 @@ def with_value(random: Random, document: object) -> object:
 def mutated_npy(random: Random, content: bytes) -> bytes:
     """Change the header of a `.npy` file, or its numbers."""
     length = int.from_bytes(content[8:10], "little")
-    head, data, version = content[10 : 10 + length], content[10 + length :], content[6:8]
+    head = content[10 : 10 + length]
+    data = content[10 + length :]
+    version = content[6:8]
     match random.randrange(8):
         case 0 | 1:
-            shape = ", ".join(str(random.choice(_AXES)) for _ in range(random.randrange(4)))
+            shape = ", ".join(str(random.choice(AXES)) for _ in range(random.randrange(4)))
             head = re.sub(rb"\([^)]*\)", f"({shape}{random.choice((',', ''))})".encode(), head)
         case 2:
-            head = re.sub(rb"'descr': '[^']*'", b"'descr': '%b'" % random.choice(_DESCR), head)
+            head = re.sub(rb"'descr': '[^']*'", b"'descr': '%b'" % random.choice(DTYPES), head)
         case 3:
             head = head.replace(b"False", random.choice((b"True", b"1", b"None", b"'True'")))
         case 4:
@@ -237,6 +246,6 @@ def mutated_safetensors(random: Random, content: bytes) -> bytes:
 
 
 def bomb(random: Random) -> bytes:
-    """Return gzip of 32 MB of one short text, again and again."""
+    """Return gzip of 32 MB of one repeated text."""
     text = random.choice((b" ", b"[", b"0,", b"a 1 2 3\n", b"0\tw\t1\n", b'"a",', b"[],", b"\0"))
     return gzip.compress(text * ((1 << 20) // len(text)), 1, mtime=0) * 32
