@@ -2,15 +2,8 @@
 
 from hstree.kernels.arithmetic import is_supported
 from hstree.kernels.clusters import ClassCounts, WordPairs, clusters, move_words
-from hstree.kernels.decisions import (
-    MAX_SCORES,
-    ForwardPass,
-    Layout,
-    lay_out,
-    path_decisions,
-    tree_loss,
-    tree_nll,
-)
+from hstree.kernels.decisions import ForwardPass, tree_loss, tree_nll
+from hstree.kernels.layout import MAX_LOGITS, Layout, lay_out, path_decisions
 from hstree.kernels.ngrams import Features, context_numbers
 from hstree.kernels.search import SearchedCodes, SearchedTree, label_log_prob, search
 from hstree.kernels.updates import (
@@ -30,7 +23,7 @@ from hstree.kernels.windows import (
 )
 
 __all__ = [
-    "MAX_SCORES",
+    "MAX_LOGITS",
     "ClassCounts",
     "Features",
     "ForwardPass",

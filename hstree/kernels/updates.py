@@ -14,15 +14,13 @@ from hstree._arrays import Array, Float32, Int32, Int64, Integer
 from hstree._parallel import in_parts, one_blas_thread
 from hstree.kernels.arithmetic import ONE, ZERO, check_shape, checked_ids, clear, exp, group
 from hstree.kernels.decisions import (
-    NO_WIDE,
-    PARTS,
     ForwardPass,
-    Layout,
     add_visit_gradients,
-    narrow_gradient,
+    pair_gradient,
     wide_gradient,
 )
 from hstree.kernels.jit import inline, jit
+from hstree.kernels.layout import NO_WIDE, PARTS, Layout
 from hstree.kernels.windows import add_places, write_window_sums
 
 #: Keeps a division by the root of a sum of squares finite.
@@ -156,17 +154,18 @@ def _update_node_row(weight, bias, state, row, grad, grad_bias, rates):
 @jit
 def _update_wide(first, stop, weight, bias, state, wide, code_share, visits, rates):
     """Update weight rows of wide nodes, and write gradients through them, of some parts."""
-    for piece in range(wide.row_parts[first], wide.row_parts[stop]):
+    part_start = wide.rows.part_start
+    for piece in range(part_start[first], part_start[stop]):
         row, grad, grad_bias = wide_gradient(piece, weight, wide, code_share, visits)
         for j in range(len(grad_bias)):
             _update_node_row(weight, bias, state, row + j, grad[j], grad_bias[j], rates)
 
 
 @jit
-def _update_narrow(weight, bias, state, hidden, rows, start, item, error, rates, grad):
-    """Update the weight rows of narrow nodes; `grad` (d,) is room for the gradient of one."""
+def _update_pairs(weight, bias, state, hidden, rows, start, item, error, rates, grad):
+    """Update the weight rows of pairs; `grad` (d,) is room for the gradient of one."""
     for i in range(len(rows)):
-        grad_bias = narrow_gradient(start[i], start[i + 1], hidden, item, error, grad)
+        grad_bias = pair_gradient(start[i], start[i + 1], hidden, item, error, grad)
         _update_node_row(weight, bias, state, rows[i], grad, grad_bias, rates)
 
 
@@ -206,7 +205,7 @@ def log_bilinear_step(
     """
     tree = layout.tree
     wide = tree.wide
-    row_scores = tree.row_scores
+    row_pairs = tree.row_pairs
     hidden = np.empty(keep.shape, np.float32)
     write_window_sums(arrays.embedding, arrays.position, layout.contexts, hidden)
     hidden *= keep
@@ -228,16 +227,18 @@ def log_bilinear_step(
                 rates,
                 step=1,
             )
-        add_visit_gradients(wide.row_pieces, wide.start, wide.item, visits.grad, items.grad_hidden)
-    _update_narrow(
+        add_visit_gradients(
+            wide.rows.piece, wide.visit_start, wide.item, visits.grad_hidden, items.grad_hidden
+        )
+    _update_pairs(
         arrays.weight,
         arrays.bias,
         arrays.nodes,
         hidden,
-        row_scores.rows,
-        row_scores.start,
-        row_scores.item,
-        items.error.take(row_scores.score),
+        row_pairs.rows,
+        row_pairs.start,
+        row_pairs.item,
+        items.error.take(row_pairs.pair),
         rates,
         grad,
     )

@@ -175,7 +175,7 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
             return None
         if self.is_one_softmax and not self.needs_contexts:
             return None
-        if decisions.width.sum() > fast.MAX_SCORES:
+        if decisions.width.sum() > fast.MAX_LOGITS:
             return None
         features = self.context_features
         return fast.lay_out(

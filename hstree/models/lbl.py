@@ -372,7 +372,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         )
         forward = fast.log_bilinear_step(self._compiled_arrays, layout, keep, rates)
         if "feature_weight" in self.optimisers:
-            features = layout.tree.feature_places.feature
+            features = layout.tree.occurrences.feature
             gradient = forward.feature_gradient()
             optimiser = self.optimisers["feature_weight"]
             optimiser.step(features, gradient, learning_rate, self._tokens)

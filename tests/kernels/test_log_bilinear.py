@@ -22,7 +22,7 @@ from tests.needs import NUMBA
 from tests.texts import corpus_of
 
 numba = pytest.importorskip("numba", reason=NUMBA)
-decisions = pytest.importorskip("hstree.kernels.decisions")
+layout = pytest.importorskip("hstree.kernels.layout")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def tree(kind, corpus):
     vocabulary = corpus.vocabulary
     if kind in ("wide", "in pieces"):
         rng = np.random.default_rng(0)
-        drawn = wide_tree(rng) if kind == "wide" else wide_tree(rng, decisions.LEAST_ROWS + 10)
+        drawn = wide_tree(rng) if kind == "wide" else wide_tree(rng, layout.LEAST_ROWS + 10)
         assert drawn.n_labels >= len(vocabulary)
         labels = [*vocabulary.words, *(f"other{i}" for i in range(drawn.n_labels))]
         return Tree(labels[: drawn.n_labels], drawn.child_start, drawn.child)

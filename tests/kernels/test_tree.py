@@ -23,6 +23,7 @@ from tests.strategies import chain, random_children, trees
 pytest.importorskip("numba", reason=NUMBA)
 arithmetic = pytest.importorskip("hstree.kernels.arithmetic")
 decisions = pytest.importorskip("hstree.kernels.decisions")
+layout = pytest.importorskip("hstree.kernels.layout")
 functions = pytest.importorskip("hstree.kernels.functions")
 
 
@@ -114,8 +115,8 @@ with one_blas_thread():
 
 
 def test_work_at_wide_nodes_in_pieces_has_the_losses_and_gradients_of_numpy():
-    wide = wide_tree(np.random.default_rng(0), decisions.LEAST_ROWS + NARROW)
-    check_tree(wide, 0, items=2 * decisions.LEAST_VISITS + 5)
+    wide = wide_tree(np.random.default_rng(0), layout.LEAST_ROWS + NARROW)
+    check_tree(wide, 0, items=2 * layout.LEAST_VISITS + 5)
 
 
 @pytest.mark.parametrize("threads", [2, 3])
@@ -141,9 +142,9 @@ def test_a_chain_deeper_than_any_code_of_a_text():
 def test_a_batch_of_too_many_scores_is_left_to_numpy(monkeypatch):
     layer, hidden, targets = drawn(narrow_tree(50))
     n_scores = int(path_decisions(layer.codes, targets)[0].width.sum())
-    monkeypatch.setattr(functions, "MAX_SCORES", n_scores)
+    monkeypatch.setattr(functions, "MAX_LOGITS", n_scores)
     compiled = layer.nll(hidden, targets)
-    monkeypatch.setattr(functions, "MAX_SCORES", n_scores - 1)
+    monkeypatch.setattr(functions, "MAX_LOGITS", n_scores - 1)
     losses = layer.nll(hidden, targets)
     with numpy_only():
         np.testing.assert_array_equal(losses, layer.nll(hidden, targets))

@@ -14,8 +14,9 @@ def searched(layer, hidden, k, *, margin=1e-9, patience=np.inf):
     def logits(item, row):
         return arithmetic.gather_dot(layer.weight, layer.bias, hidden, item, row)
 
+    scores = search.children_of_rows(layer.tree, logits)
     return search.top_k_of_batch(
-        layer.tree, logits, len(hidden), k, margin=margin, patience=patience
+        layer.tree, scores, len(hidden), k, margin=margin, patience=patience
     )
 
 
@@ -40,7 +41,6 @@ def test_only_the_nodes_on_the_path_are_scored(monkeypatch):
         return of_pairs(weight, bias, hidden, item, row)
 
     monkeypatch.setattr(arithmetic, "gather_dot", counted)
-    monkeypatch.setattr(search, "EDGES_PER_ROUND", 1)
     _, log_prob, certain = searched(layer, np.zeros((3, 1)), 2)
     assert certain.all()
     assert sorted(scored) == [(item, row) for item in range(3) for row in range(2)]

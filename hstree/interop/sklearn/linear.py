@@ -27,7 +27,7 @@ from hstree.errors import InputError
 from hstree.kernels import NARROW
 from hstree.layers import arithmetic
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.top_k import BatchTopK, PairLogits, top_k_of_batch
+from hstree.layers.top_k import BatchTopK, PairLogits, children_of_rows, top_k_of_batch
 from hstree.tree import Codes, Tree
 from hstree.tree.codes import Expansion
 from hstree.tree.paths import Decisions, path_decisions
@@ -207,7 +207,7 @@ class LinearTree:
         def search(samples: Int64, logits: PairLogits, patience: float) -> None:
             answers = top_k_of_batch(
                 self.tree,
-                logits,
+                children_of_rows(self.tree, logits),
                 len(samples),
                 k,
                 # Far above the rounding of logits, in whatever order products are summed.
