@@ -12,7 +12,7 @@ import pytest
 import hstree
 from hstree.builders.wordnet import builder, built_in, lookup
 from hstree.builders.wordnet.builder import OUTSIDE, tfidf_vectors
-from hstree.builders.wordnet.lookup import lemmas_of, look_up
+from hstree.builders.wordnet.lookup import find_lemmas, look_up
 from hstree.builders.wordnet.taxonomy import POS
 from hstree.data.vocabulary import Vocabulary
 from tests import needs
@@ -147,7 +147,7 @@ def test_ptb_in_wordnet():
     types = set(shared("ptb/ptb.train.txt").read_text().split())
     assert len(types) == 9_999
     taxonomy = built_in()
-    found = {w for w in types if any(lemmas_of(w.lower(), pos, taxonomy) for pos in POS)}
+    found = {w for w in types if any(find_lemmas(w.lower(), pos, taxonomy) for pos in POS)}
     assert len(found) == 8_609  # the same words as NLTK's morphy finds, and "N"
 
 

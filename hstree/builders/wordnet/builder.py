@@ -8,7 +8,7 @@ from msgspec import Meta
 from scipy.sparse import csr_array
 
 from hstree import progress
-from hstree._arrays import Float64, Floating, Int64
+from hstree._arrays import Float64, Floating
 from hstree._options import RandomState, checked_options
 from hstree.builders.flat import flat_tree
 from hstree.builders.kmeans import KMeansSplitter
@@ -50,13 +50,12 @@ def wordnet(
         the eight most frequent ones.
     binarise : {"tfidf", "none"}
         How to split nodes of more than two children: by repeated two-means on tf-idf vectors, or
-        not. Words outside WordNet form a tree with Huffman's code lengths and similar words
-        together, or one wide node.
+        not at all. Words outside WordNet form a tree of the builder `semantic`, or one wide node.
     block : int
         Number of tokens of a document for tf-idf.
     source : str
-        WordNet to use: "builtin", the version 3.0 that is part of hstree; "nltk", NLTK's; or a
-        table of another one, made by scripts/make_wordnet_table.py.
+        WordNet to use: "builtin", the version 3.0 that is part of hstree; "nltk", NLTK's; or the
+        file of a table made by scripts/make_wordnet_table.py.
     random_state : int
         Random seed of two-means and of the projection before it.
 
@@ -80,9 +79,8 @@ def wordnet(
     `lookup.look_up` for the order of senses, and `lookup` for the function words that count as
     outside. See `hierarchy.resolve` for the choice among parents, `hierarchy.wide_tree` for chains.
 
-    Documents for tf-idf are blocks of tokens; the vector of a node is the mean over the words below
-    it; two-means compares directions. The same WordNet gives
-    the same tree from each source.
+    Documents for tf-idf are blocks of tokens. The vector of a node is the mean over the words below
+    it; two-means compares directions. The same WordNet gives the same tree from each source.
 
     References
     ----------
@@ -92,42 +90,47 @@ def wordnet(
     """
     with progress.task("reading WordNet"):
         taxonomy = open_taxonomy(source)
-    words, counts = np.array(corpus.vocabulary.words, object), corpus.counts
+    words = np.array(corpus.vocabulary.words, object)
+    counts = corpus.counts
     synsets = look_up(corpus.vocabulary.words, taxonomy, senses)
     is_inside = synsets.n_senses > 0
-    inside, outside = np.flatnonzero(is_inside), np.flatnonzero(~is_inside)
+    inside = np.flatnonzero(is_inside)
+    outside = np.flatnonzero(~is_inside)
     vectors = None
     if binarise == "tfidf":
         vectors = tfidf_vectors(corpus, block, random_state=random_state)
+
     trees = []
-    of_word = np.searchsorted(inside, synsets.word)
     if inside.size:
-        hierarchy = resolve(taxonomy, of_word, synsets.synset, counts[inside])
-        tree = wide_tree(
-            hierarchy, taxonomy, of_word, synsets.synset, words[inside].tolist(), counts[inside]
-        )
+        # Words in WordNet are numbered among themselves.
+        word = np.searchsorted(inside, synsets.word)
+        inside_words = words[inside].tolist()
+        hierarchy = resolve(taxonomy, word, synsets.synset, counts[inside])
+        tree = wide_tree(hierarchy, taxonomy, word, synsets.synset, inside_words, counts[inside])
         if vectors is not None:
             tree = binarise_two_means(tree, vectors[inside], random_state=random_state)
         trees.append(tree)
     if outside.size:
-        others, of_others = words[outside].tolist(), counts[outside]
-        if vectors is None or len(others) < 2:
-            tree = flat_tree(others, of_others)
+        outside_words = words[outside].tolist()
+        if vectors is None or len(outside_words) < 2:
+            tree = flat_tree(outside_words, counts[outside])
         else:
             rows = normalised(vectors[outside])
-            tree = semantic(WordVectors(others, rows, counts=of_others))
+            tree = semantic(WordVectors(outside_words, rows, counts=counts[outside]))
         trees.append(with_name(tree, OUTSIDE))
     joined = join_under_root(trees, corpus.vocabulary.words, counts=counts)
-    tokens = int(counts.sum())
+
+    n_tokens = int(counts.sum())
+    n_inside = int(counts[inside].sum())
     coverage = {
         "words": len(words),
         "words_in_wordnet": inside.size,
-        "tokens_in_wordnet": int(counts[inside].sum()) / tokens if tokens else None,
+        "tokens_in_wordnet": n_inside / n_tokens if n_tokens else None,
     }
-    # The version instead of the source: the same WordNet is the same input.
+    # The version in place of the source: the same WordNet is the same input.
     options = {"source": taxonomy.version}
-    which = {"version": taxonomy.version, "synsets": len(taxonomy), "sha256": taxonomy.sha256}
-    return joined.with_meta({"options": options, "wordnet": which, "coverage": coverage})
+    version = {"version": taxonomy.version, "synsets": len(taxonomy), "sha256": taxonomy.sha256}
+    return joined.with_meta({"options": options, "wordnet": version, "coverage": coverage})
 
 
 def binarise_two_means(
@@ -149,25 +152,20 @@ def binarise_two_means(
     draw = partial(splitter.draw, np.random.default_rng(random_state))
     with progress.task("splitting nodes", total=len(rows), unit="children") as task:
         subtrees = build_top_down(len(rows), rule, draw=draw, roots=tree.child_start, task=task)
-    return _assembled(tree, subtrees.child_start, subtrees.child, np.arange(tree.n_nodes))
 
+    # Node n of the wide tree is the root of sub-tree n, whose leaf ``~e`` is edge e of the tree.
+    child = subtrees.child.copy()
+    is_leaf = child < 0
+    child[is_leaf] = tree.child[~child[is_leaf]]
 
-def _assembled(tree: Tree, child_start: Int64, child: Int64, top: Int64) -> Tree:
-    """Replace the nodes of a tree by sub-trees with the roots `top` (N,).
-
-    `child_start` and `child` hold all sub-trees; a child below zero is ``~e``, edge e of `tree`.
-    """
-    child = child.copy()
-    at_edge = child < 0
-    wide_child = tree.child[~child[at_edge]]
-    child[at_edge] = np.where(wide_child >= 0, top[wide_child * (wide_child >= 0)], wide_child)
-
-    order = by_level(child_start, child, int(top[0]))
-    start, child, number = reorder(child_start, child, order)
-    names = None
+    # Nodes are numbered by level; those of the wide tree keep their names.
+    order = by_level(subtrees.child_start, child, 0)
+    start, child, number = reorder(subtrees.child_start, child, order)
+    names: list[str | None] | None = None
     if tree.names is not None:
-        name_of = dict(zip(number[top].tolist(), tree.names, strict=True))
-        names = [name_of.get(node) for node in range(len(order))]
+        names = [None] * len(order)
+        for node, name in enumerate(tree.names):
+            names[number[node]] = name
     return Tree(tree.labels, start, child, counts=tree.counts, names=names)
 
 

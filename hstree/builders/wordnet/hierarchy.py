@@ -22,17 +22,17 @@ POS_NAMES = ("nouns", "verbs", "adjectives", "adverbs")
 class Hierarchy(NamedTuple):
     """One parent for each synset above the words."""
 
-    synset: Int64  # (n,) ascending
-    parent: Int64  # (n,) index of each parent in `synset`, -1 for a root
+    synset: Int64  #: (n,) ascending
+    parent: Int64  #: (n,) index of each parent in `synset`, -1 for a root
 
 
 def resolve(taxonomy: Taxonomy, word: Int64, synset: Int64, counts: Int64) -> Hierarchy:
     """Choose one parent for each synset above the words, given pairs (P,) of a word and a synset.
 
     The weight of a synset is the sum of the counts of the words below it in the whole graph, each
-    word once. A synset keeps its heaviest parent, of equal ones the first by part of speech and
-    sense key, the order of a `Taxonomy`. Byte offsets play no part, so that all builds of a WordNet
-    agree.
+    word once. A synset keeps its heaviest parent, of equal parents the first in the order of the
+    `Taxonomy`: by part of speech and sense key. Byte offsets have no effect, so that all builds of
+    a WordNet agree.
     """
     # (S, S) is-a edges of the taxonomy, from child to parent
     n = len(taxonomy)
@@ -51,10 +51,12 @@ def resolve(taxonomy: Taxonomy, word: Int64, synset: Int64, counts: Int64) -> Hi
     among.sum_duplicates()
     child, parent = among.tocoo().coords
 
+    # The first parent of each synset, heaviest first
     order = np.lexsort((parent, -weight[parent], child))
-    child, parent = child[order], parent[order]
-    kept = np.full(len(needed), -1)
+    child = child[order]
+    parent = parent[order]
     first = np.flatnonzero(np.diff(child, prepend=-1))
+    kept = np.full(len(needed), -1)
     kept[child[first]] = parent[first]
     return Hierarchy(needed, kept)
 
@@ -75,24 +77,29 @@ def wide_tree(
     twice under a node occurs once. Narrower synsets come first, in their order, then words in
     theirs.
     """
+    # Nodes: the root, a node for each part of speech, then the synsets
     n_top = 1 + len(POS)
-    # Nodes: the root, a node for each part of speech, the synsets; then the words.
     pos_node = 1 + np.array([POS.index(taxonomy.pos[s]) for s in hierarchy.synset.tolist()])
-    of_synset = np.where(hierarchy.parent >= 0, hierarchy.parent + n_top, pos_node)
-    parent = np.concatenate([[-1], np.zeros(len(POS), np.int64), of_synset])
+    synset_parent = np.where(hierarchy.parent >= 0, hierarchy.parent + n_top, pos_node)
+    parent = np.concatenate([[-1], np.zeros(len(POS), np.int64), synset_parent])
     n = len(parent)
-    # Edges (E,) from each node to a child, a node or ~word
+
+    # Edges (E,) from each node to a child, a node or ~word; nodes of one child are left out
     node = np.concatenate([parent[1:], np.searchsorted(hierarchy.synset, synset) + n_top])
     child = np.concatenate([np.arange(1, n), ~word])
     depth = sum_to_root((parent >= 0).astype(np.int64), parent)[node]
     order = np.argsort(-depth, kind="stable")
     child = collapse(node, child, np.split(order, np.flatnonzero(np.diff(depth[order])) + 1))
-    left = child != GONE
-    node, child = node[left], child[left]
+    is_left = child != GONE
+    node = node[is_left]
+    child = child[is_left]
 
-    # Children by node, nodes before words; then nodes by level
+    # Children by node, nodes before words
     order = np.lexsort((np.where(child < 0, n + ~child, child), node))
-    start, child = offsets(np.bincount(node, minlength=n)), child[order]
+    start = offsets(np.bincount(node, minlength=n))
+    child = child[order]
+
+    # Nodes by level
     above = np.full(n, -1)
     above[child[child >= 0]] = node[order][child >= 0]
     nodes = np.unique(node)

@@ -1,16 +1,18 @@
-"""Synsets of words: which forms and senses of a word WordNet has.
+"""Synsets of words: the forms and senses that WordNet has of a word.
 
-Function words and single letters count as outside WordNet, though it spells some of them. "it" is
-information technology there, "he" helium, "at" a coin of Laos and "a" an angstrom; a text seldom
-means these. Some function words it has as adverbs and adjectives ("not", "all", "so"); all stay
-together. A single letter is nitrogen, phosphorus or a kelvin in WordNet; in a text it is an
-initial, a label of a list or a mark such as the Penn Treebank's N, which is any number. Case is
-folded before, so that "May" and "US" go with "may" and "us". Verbs that may be auxiliaries (be,
-have, do) are not function words.
+Function words and single letters count as outside WordNet, although it contains some of them. In
+WordNet, "it" is information technology, "he" helium, "at" a coin of Laos and "a" an angstrom; a
+text seldom means these. It contains other function words as adverbs and adjectives ("not", "all",
+"so"); all stay together. In WordNet, a single letter is nitrogen, phosphorus or a kelvin. In a text
+it is an initial, a label of a list or a mark such as N, any number in the Penn Treebank. Words are
+looked up in lower case, so that "May" and "US" go with "may" and "us". Verbs that may be
+auxiliaries (be, have, do) are not function words.
+
+`find_lemmas` returns the same lemmas as NLTK's morphy for 88,000 words. NLTK's is not used: it is a
+method of a reader that needs NLTK's data, and the table in hstree does not.
 """
 
 from collections.abc import Sequence
-from itertools import count
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -37,60 +39,56 @@ FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 MAX_SENSES = 8
 #: Part of speech -> endings and their replacements, in the order of morphy(7WN).
 _ENDINGS = {
-    "n": [
-        *[("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z")],
-        *[("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y")],
-    ],
-    "v": [
-        *[("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", "")],
-        *[("ing", "e"), ("ing", "")],
-    ],
-    "a": [("er", ""), ("est", ""), ("er", "e"), ("est", "e")],
-    "r": [],
+    "n": "s: ses:s ves:f xes:x zes:z ches:ch shes:sh men:man ies:y",
+    "v": "s: ies:y es:e es: ed:e ed: ing:e ing:",
+    "a": "er: est: er:e est:e",
+    "r": "",
+}
+_REPLACEMENTS = {
+    pos: [tuple(rule.split(":")) for rule in rules.split()] for pos, rules in _ENDINGS.items()
 }
 
 
 class WordSynsets(NamedTuple):
     """Synsets of V words: P pairs of a word and its synset, by word, the likeliest sense first."""
 
-    word: Int64  # (P,)
-    synset: Int64  # (P,)
-    n_senses: Int64  # (V,) number of synsets in WordNet, listed here or not
+    word: Int64  #: (P,)
+    synset: Int64  #: (P,)
+    n_senses: Int64  #: (V,) number of synsets in WordNet, listed here or not
 
 
 def look_up(
     words: Sequence[str], taxonomy: Taxonomy, senses: Literal["first", "all"]
 ) -> WordSynsets:
-    """Look up words, in lower case; take the first or all synsets of each, up to `MAX_SENSES`.
+    """Return the first synset of each word, or all up to `MAX_SENSES`.
 
-    A sense is likelier the more often WordNet's tagged texts have it; of equal counts, the word
-    itself comes before morphy's lemmas, then nouns, verbs, adjectives, adverbs, then the lower
+    The likeliest sense is the most frequent one in WordNet's tagged texts. Of equal counts, the
+    word itself comes before morphy's lemmas, then nouns, verbs, adjectives, adverbs, then the lower
     sense number. About 30,000 words per second.
     """
     limit = 1 if senses == "first" else MAX_SENSES
-    word, synset = [], []
+    pair_words: list[int] = []
+    pair_synsets: list[int] = []
     n_senses = np.zeros(len(words), np.int64)
     for number, text in enumerate(words):
-        lower = text.lower()
-        if lower in FUNCTION_WORDS or (len(lower) == 1 and lower.isalpha()):
+        word = text.lower()
+        if word in FUNCTION_WORDS or (len(word) == 1 and word.isalpha()):
             continue
-        # (-tag count, is another form, rank, synset) of each sense; the least is likeliest
-        ranked, rank = list[tuple[int, bool, int, int]](), count()
+        # (-tag count, is another form, rank, synset) of each sense; the smallest is the likeliest
+        ranked: list[tuple[int, bool, int, int]] = []
         for pos in POS:
-            for lemma in lemmas_of(lower, pos, taxonomy):
-                senses_of = taxonomy.senses[pos][lemma]
-                ranked += [(-tagged, lemma != lower, next(rank), of) for of, tagged in senses_of]
-        if not ranked:
-            continue
+            for lemma in find_lemmas(word, pos, taxonomy):
+                for synset, tag_count in taxonomy.senses[pos][lemma]:
+                    ranked.append((-tag_count, lemma != word, len(ranked), synset))
         ranked.sort()
         synsets = list(dict.fromkeys(synset for *_, synset in ranked))
         n_senses[number] = len(synsets)
-        word += [number] * len(synsets[:limit])
-        synset += synsets[:limit]
-    return WordSynsets(np.array(word, np.int64), np.array(synset, np.int64), n_senses)
+        pair_words += [number] * len(synsets[:limit])
+        pair_synsets += synsets[:limit]
+    return WordSynsets(np.array(pair_words, np.int64), np.array(pair_synsets, np.int64), n_senses)
 
 
-def lemmas_of(word: str, pos: str, taxonomy: Taxonomy) -> list[str]:
+def find_lemmas(word: str, pos: str, taxonomy: Taxonomy) -> list[str]:
     """Return the lemmas of a lower-case word in one part of speech, by morphy.
 
     They are the word itself if it is a lemma, then those that the exceptions give, or else those
@@ -99,5 +97,5 @@ def lemmas_of(word: str, pos: str, taxonomy: Taxonomy) -> list[str]:
     known = taxonomy.senses[pos]
     forms = taxonomy.exceptions[pos].get(word)
     if forms is None:
-        forms = [word[: -len(old)] + new for old, new in _ENDINGS[pos] if word.endswith(old)]
+        forms = [word[: -len(old)] + new for old, new in _REPLACEMENTS[pos] if word.endswith(old)]
     return [form for form in dict.fromkeys([word, *forms]) if form in known]

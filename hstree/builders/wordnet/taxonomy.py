@@ -111,26 +111,32 @@ class Taxonomy:
         return len(self.names)
 
     def _read_synsets(self, lines: list[str]) -> None:
-        names, pos, n_parents, parents = [], [], [], []
-        senses_of: dict[str, dict[str, list[tuple[int, int, int]]]] = {p: {} for p in POS}
+        names = []
+        letters = []  # part of speech of each synset
+        parents = []
+        n_parents = []
+        # Part of speech -> lemma -> (sense number, synset, tag count) of each sense
+        senses: dict[str, dict[str, list[tuple[int, int, int]]]] = {pos: {} for pos in POS}
         for number, line in enumerate(lines):
-            kind, above, senses = line.split("\t")
-            part = "a" if kind == "s" else kind
-            up = [int(parent.lstrip("@i&\\")) for parent in above.split()]
-            n_parents.append(len(up))
-            parents += up
-            pos.append(part)
+            kind, parent_field, sense_field = line.split("\t")
+            pos = "a" if kind == "s" else kind
+            numbers = [int(parent.lstrip("@i&\\")) for parent in parent_field.split()]
+            parents += numbers
+            n_parents.append(len(numbers))
+            letters.append(pos)
             name = ""
-            for entry in senses.split(" "):
+            for entry in sense_field.split(" "):
                 lemma, sense, *count = entry.split(":")
-                tagged = int(count[0]) if count else 0
-                senses_of[part].setdefault(lemma, []).append((int(sense), number, tagged))
+                tag_count = int(count[0]) if count else 0
+                senses[pos].setdefault(lemma, []).append((int(sense), number, tag_count))
                 name = name or f"{lemma}.{kind}.{int(sense):02d}"
             names.append(name)
         self.names = tuple(names)
-        self.pos = "".join(pos)
+        self.pos = "".join(letters)
         self.parent_start = offsets(np.array(n_parents, np.int64))
         self.parent = np.array(parents, np.int64)
+
+        # Parents exist, and form no cycle.
         if self.parent.size and not 0 <= self.parent.min() <= self.parent.max() < len(names):
             raise ValueError(f"a parent that is none of {len(names)} synsets")
         ones = np.ones(len(self.parent), bool)
@@ -138,10 +144,12 @@ class Taxonomy:
         n_components, _ = connected_components(graph, connection="strong")
         if n_components < len(names) or graph.diagonal().any():
             raise ValueError("a synset that is above itself")
+
+        # The senses of a lemma by sense number
         self.senses = {
-            p: {
-                lemma: [(synset, tagged) for _, synset, tagged in sorted(of_lemma)]
-                for lemma, of_lemma in of_pos.items()
+            pos: {
+                lemma: [(synset, tag_count) for _, synset, tag_count in sorted(lemma_senses)]
+                for lemma, lemma_senses in pos_senses.items()
             }
-            for p, of_pos in senses_of.items()
+            for pos, pos_senses in senses.items()
         }

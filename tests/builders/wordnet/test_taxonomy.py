@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hstree.builders.wordnet import Taxonomy, built_in, open_taxonomy
-from hstree.builders.wordnet.lookup import lemmas_of, look_up
+from hstree.builders.wordnet.lookup import find_lemmas, look_up
 from hstree.errors import FileFormatError, InputError
 from tests import needs
 from tests.builders.wordnet.small import SYNSETS, parents, script, taxonomy_of, write_table
@@ -102,7 +102,7 @@ def test_an_empty_table_is_a_wordnet_without_a_word():
     ],
 )
 def test_morphy(word, pos, lemmas):
-    assert lemmas_of(word, pos, SMALL) == lemmas
+    assert find_lemmas(word, pos, SMALL) == lemmas
 
 
 def test_the_first_sense_is_the_one_tagged_most():
