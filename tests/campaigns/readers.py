@@ -16,7 +16,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError
 from hstree.experiments import results
 from hstree.models import load_model, new_model
-from hstree.report import page
+from hstree.report.page import make_page, render
 from hstree.tree import Tree
 from hstree.tree import load as load_tree
 from hstree.tree.files import from_json, to_json
@@ -127,7 +127,7 @@ def comparisons(folder):
 
 
 def read_page(path):
-    return page.markup(page.page_of(results.load(path), path.parent), path.parent)
+    return render(make_page(results.load(path), path.parent), path.parent)
 
 
 def check_tree(tree):

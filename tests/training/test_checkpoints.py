@@ -165,7 +165,7 @@ def test_a_stopped_run_goes_on_and_leaves_no_checkpoints(texts, tmp_path, monkey
     stopped = hstree.compare(splits, ["huffman"], tmp_path / "r", **options)
     assert not (tmp_path / "r" / job / "checkpoints").exists()
     whole = hstree.compare(splits, ["huffman"], tmp_path / "whole", **options)
-    assert stopped.rows[0].perplexity == whole.rows[0].perplexity
+    assert stopped.candidates[0].perplexity == whole.candidates[0].perplexity
     one, other = (tmp_path / n / job / "model/weights.safetensors" for n in ("r", "whole"))
     assert one.read_bytes() == other.read_bytes()
 
