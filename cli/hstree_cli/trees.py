@@ -317,7 +317,8 @@ def convert(
     """
     from hstree import formats
 
-    read_as, written_as = formats.format_of(source, from_), formats.format_of(target, to)
+    read_as = formats.find_format(source, from_)
+    written_as = formats.find_format(target, to)
     files, reads = written_as.files(target), [*read_as.files(source), labels]
     for path in files:
         check_outputs(Output("OUT", path), reads=reads, force=force)

@@ -22,23 +22,23 @@ from hstree.tree.order import reorder
 
 #: Maximum number of labels: V^2 distances are 3.2 GB of float64.
 MAX_LABELS = 20_000
-#: Seconds for each pair of words: 23 for 20,000 words.
-SECONDS = 23 / 20_000**2
-#: Words above which another process clusters: scipy answers Ctrl-C when it is done, and no sooner.
-APART = 3_000
+#: Seconds for each pair of words: 23 seconds for 20,000 words.
+SECONDS_PER_PAIR = 23 / 20_000**2
+#: Number of words above which another process clusters, since scipy does not answer Ctrl-C.
+WORTH_PROCESS = 3_000
 
 Criterion = Literal["ward", "average", "complete", "single", "weighted", "centroid", "median"]
 
 
 @checked_options
 def linkage(vectors: WordVectors, *, criterion: Criterion = "ward") -> Tree:
-    """Merge the two nearest clusters of words, again and again.
+    """Merge the two nearest clusters of words, until one is left.
 
     Parameters
     ----------
     vectors : WordVectors
-        At most 20,000 words, since all their distances, Euclidean ones, are held in memory. For
-        those of directions, scale the vectors to length one.
+        At most 20,000 words, since all their Euclidean distances are held in memory. For distances
+        of directions, scale the vectors to length one.
     criterion : {"ward", "average", "complete", "single", "weighted", "centroid", "median"}
         Distance of two clusters: the `method` of ``scipy.cluster.hierarchy.linkage``.
 
@@ -64,12 +64,14 @@ def linkage(vectors: WordVectors, *, criterion: Criterion = "ward") -> Tree:
     """
     n_words = len(vectors.labels)
     if n_words > MAX_LABELS:
+        gigabytes = n_words**2 * 8 / 1e9
+        time = duration(SECONDS_PER_PAIR * n_words**2)
         raise InputError(
-            f"linkage holds all distances between words, {n_words**2 * 8 / 1e9:,.0f} GB for these "
-            f"{n_words:,}, and would take {duration(SECONDS * n_words**2)} or more; the limit is "
-            f"{MAX_LABELS:,} words: take kmeans or gmm, which need neither, or fewer words"
+            f"linkage of {n_words:,} words takes {gigabytes:,.0f} GB for all their distances, and "
+            f"{time} or more; the limit is {MAX_LABELS:,} words: take kmeans or gmm, or fewer words"
         )
-    cluster, n_jobs = partial(merges_of, criterion), 2 if n_words > APART else 1
+    cluster = partial(linkage_matrix, criterion)
+    n_jobs = 2 if n_words > WORTH_PROCESS else 1
     with progress.task("linkage"):
         [(_, merges)] = parallel(cluster, [vectors.vectors.astype(np.float64)], n_jobs)
     return tree_from_linkage(merges, vectors.labels, vectors.counts)
@@ -145,6 +147,6 @@ def _checked_merges(merges: ArrayLike, n_labels: int) -> Int64:
     return pair
 
 
-def merges_of(criterion: Criterion, X: Float64) -> Float64:
-    """Return the linkage matrix (n - 1, 4) of rows (n, d)."""
+def linkage_matrix(criterion: Criterion, X: Float64) -> Float64:
+    """Return the linkage matrix (n - 1, 4) of rows (n, d) by a criterion."""
     return hierarchy.linkage(pdist(X), criterion) if len(X) > 1 else np.empty((0, 4))

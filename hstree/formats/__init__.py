@@ -22,9 +22,10 @@ from hstree.tree.taxonomy import read_file
 from hstree.tree.taxonomy.darknet import read_darknet
 from hstree.tree.taxonomy.tables import read_csv
 
-__all__ = ["FORMATS", "Format", "format_of", "losses", "read", "write"]
+__all__ = ["FORMATS", "Format", "find_format", "losses", "read", "write"]
 
-_TREE = Format("tree", ENDINGS, tuple(CONTENT), save, lambda path, labels: load_tree(path))
+#: The library's own format.
+_TREE = Format("tree", ENDINGS, tuple(CONTENT), save, lambda path, _: load_tree(path))
 #: Tables of parents and children, or of levels, as `Tree.from_taxonomy` reads them.
 _TAXONOMY = Format(
     "taxonomy",
@@ -44,11 +45,15 @@ _DARKNET = Format(
 
 #: All formats by name.
 FORMATS = {
-    each.name: each
-    for each in (
-        *(_TREE, dot.FORMAT, networkx.FORMAT, newick.FORMAT, brown.FORMAT),
-        *(napkinxc.FORMAT, linkage.FORMAT, _TAXONOMY, _DARKNET),
-    )
+    "tree": _TREE,
+    "dot": dot.FORMAT,
+    "graphml": networkx.FORMAT,
+    "newick": newick.FORMAT,
+    "brown": brown.FORMAT,
+    "napkinxc": napkinxc.FORMAT,
+    "linkage": linkage.FORMAT,
+    "taxonomy": _TAXONOMY,
+    "darknet": _DARKNET,
 }
 
 
@@ -90,13 +95,13 @@ def read(
     Tree(10000 labels, 9999 nodes, method='brown')
     """
     source = Path(path)
-    chosen = format_of(source, format)
+    chosen = find_format(source, format)
     if chosen.read is None:
         readable = ", ".join(name for name, each in FORMATS.items() if each.read)
-        raise OptionError(f"{chosen.name} is only written, not read; what is read: {readable}")
+        raise OptionError(f"{chosen.name} is only written; formats that are read: {readable}")
     if labels is not None and not chosen.takes_labels:
         raise OptionError.about(
-            "labels", f"is not for {chosen.name} files, which hold their labels themselves"
+            "labels", f"is not for {chosen.name} files, which contain their labels"
         )
     with progress.task(f"reading {source.name}"):
         if chosen is _TREE:
@@ -105,18 +110,21 @@ def read(
             tree = chosen.read(source, None if labels is None else Path(labels))
         except TreeError as error:
             raise TreeError(f"{source}: {error}") from error
-        made_of: dict[str, object] = {
+
+        # The record of the file, the texts of its labels, and how a taxonomy was read
+        record: dict[str, object] = {
             "kind": f"{chosen.name} file",
             "name": source.name,
             "sha256": hashlib.sha256(read_regular(source, FileFormatError)).hexdigest(),
         }
-        if chosen.takes_labels and (
-            provenance := texts_of_file(labels or source.with_suffix(LABELS))
-        ):
-            made_of["texts"] = provenance
-        if isinstance(taxonomy := tree.meta.get("input"), dict) and "read_as" in taxonomy:
-            made_of["read_as"] = taxonomy["read_as"]
-        meta = {"method": chosen.name, "options": {}, "hstree": __version__, "input": made_of}
+        if chosen.takes_labels:
+            label_texts = texts_of_file(labels or source.with_suffix(LABELS))
+            if label_texts:
+                record["texts"] = label_texts
+        taxonomy = tree.meta.get("input")
+        if isinstance(taxonomy, dict) and "read_as" in taxonomy:
+            record["read_as"] = taxonomy["read_as"]
+        meta = {"method": chosen.name, "options": {}, "hstree": __version__, "input": record}
         return tree.with_meta(tree.meta | meta)  # a taxonomy's tree has names in its meta
 
 
@@ -142,10 +150,10 @@ def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -
         When the file cannot be written.
     """
     target = Path(path)
-    chosen = format_of(target, format)
+    chosen = find_format(target, format)
     if chosen.write is None:
         writable = ", ".join(name for name, each in FORMATS.items() if each.write)
-        raise OptionError(f"{chosen.name} is only read, not written; what is written: {writable}")
+        raise OptionError(f"{chosen.name} is only read; formats that are written: {writable}")
     with progress.task(f"writing {target.name}"):
         try:
             chosen.write(tree, target)
@@ -154,11 +162,11 @@ def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -
 
 
 def losses(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -> list[str]:
-    """Name what `write` would drop of a tree, such as its counts; raises as `format_of`."""
-    return format_of(Path(path), format).losses(tree)
+    """Name what `write` would drop of a tree, such as its counts; raises as `find_format`."""
+    return find_format(Path(path), format).losses(tree)
 
 
-def format_of(path: Path, name: str | None = None) -> Format:
+def find_format(path: Path, name: str | None = None) -> Format:
     """Return a format by name, or by the ending of `path`; raises OptionError if unknown."""
     if name is not None:
         if name not in FORMATS:
@@ -168,5 +176,5 @@ def format_of(path: Path, name: str | None = None) -> Format:
     ending = next(filter(path.name.endswith, endings), None)
     if ending is None:
         known = ", ".join(sorted(endings))
-        raise OptionError(f"the ending of {path} says no format; it may be {known}, or name one")
+        raise OptionError(f"no format has the ending of {path}; endings are {known}; or name one")
     return endings[ending]

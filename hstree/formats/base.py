@@ -1,7 +1,4 @@
-"""Description of a format: its name, its endings, what it keeps, its reader and writer.
-
-Also the checks and the labels files that several formats share.
-"""
+"""The record of a format, and checks and labels files that several formats share."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -49,40 +46,51 @@ class Format:
 
     def losses(self, tree: Tree) -> list[str]:
         """Name the content of a tree that the format drops."""
-        several = tree.n_labels > 1  # the next line is in the order of `CONTENT`
-        has = (tree.counts is not None, tree.names is not None, several, several, bool(tree.meta))
-        content = zip(CONTENT.items(), has, strict=True)
-        return [words for (key, words), is_there in content if is_there and key not in self.keeps]
+        has_content = {
+            "counts": tree.counts is not None,
+            "names": tree.names is not None,
+            "order": tree.n_labels > 1,
+            "numbers": tree.n_labels > 1,
+            "meta": bool(tree.meta),
+        }
+        return [
+            description
+            for part, description in CONTENT.items()
+            if has_content[part] and part not in self.keeps
+        ]
 
 
-def check_quotable(tree: Tree, allowed: str, why: str, *, names: bool = True) -> None:
-    """Refuse labels and names of nodes that a format cannot quote; InputError with the first.
+def check_quotable(tree: Tree, allowed: str, reason: str, *, names: bool = True) -> None:
+    """Raise InputError for the first label or name of a node that a format cannot quote.
 
-    `allowed` is a regular expression of the whole text, `why` a clause of the message.
+    `allowed` is a regular expression that the whole text must match, `reason` a clause of the
+    message. Names are not checked where `names` is False.
     """
     pattern = re.compile(allowed)
-    why += "; drop it or rename it"
     for label in tree.labels:
         if pattern.fullmatch(label) is None:
-            raise InputError(f"the label {label!r} cannot be written: {why}")
-    for node, name in enumerate((names and tree.names) or ()):
+            raise InputError(f"the label {label!r} cannot be written: {reason}; rename it")
+    node_names = tree.names if names and tree.names is not None else ()
+    for node, name in enumerate(node_names):
         if name is not None and pattern.fullmatch(name) is None:
-            raise InputError(f"the name of node {node}, {name!r}, cannot be written: {why}")
+            raise InputError(f"the name of node {node}, {name!r}, cannot be written: {reason}")
 
 
-def edges_of(tree: Tree) -> Iterator[tuple[int, int, int]]:
+def list_edges(tree: Tree) -> Iterator[tuple[int, int, int]]:
     """Yield the node, the child and the branch of each edge."""
     return zip(tree.edge_node.tolist(), tree.child.tolist(), tree.edge_branch.tolist(), strict=True)
 
 
-def write_lines(lines_of: Callable[[Tree], Iterable[str]], tree: Tree, path: Path) -> None:
-    """Write the lines of a tree as a text file; nothing if making them raises."""
+def write_lines(make_lines: Callable[[Tree], Iterable[str]], tree: Tree, path: Path) -> None:
+    """Write the lines of a tree as a text file; no file if making them raises."""
     with replacing(path) as file:
-        file.writelines(line.encode() for line in lines_of(tree))
+        file.writelines(line.encode() for line in make_lines(tree))
 
 
-def labels_for(path: Path, labels: Path | None, n_labels: int) -> tuple[list[str], Int64 | None]:
-    """Read the labels and counts of a file that numbers its labels, as `read_labels`.
+def read_labels_or_numbers(
+    path: Path, labels: Path | None, n_labels: int
+) -> tuple[list[str], Int64 | None]:
+    """Return the labels and counts for a file that numbers its labels, as `read_labels`.
 
     Without a labels file, the labels are their numbers.
     """

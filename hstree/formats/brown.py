@@ -1,9 +1,9 @@
 r"""Brown clustering's ``paths``: lines of ``bits<TAB>word<TAB>count``.
 
-Binary trees with one code per label: bit 0 is a first child, 1 a second. Names and the numbers of
-nodes are dropped. A tree without counts is written with zeros, and only zeros are read as no
-counts. Words with the same bits, as in Brown clusters, become a Huffman tree whose root is named by
-the bits.
+The trees are binary with one code per label: bit 0 is the first child, 1 the second. Names and
+numbers of nodes are dropped. A tree without counts is written with zeros; a file of zeros is read
+as a tree without counts. Words with the same bits, as in Brown clusters, become a Huffman tree
+whose root is named by the bits.
 """
 
 import re
@@ -29,39 +29,40 @@ _LINE = re.compile(r"([01]*)\t([^\t]+)\t([0-9]{1,19})")
 
 
 def _lines(tree: Tree) -> Iterator[str]:
-    why = "Brown paths are lines with tabs between their fields"
-    check_quotable(tree, r"[^\0\t\n\r]+", why, names=False)
+    reason = "Brown paths are lines with tabs between their fields"
+    check_quotable(tree, r"[^\0\t\n\r]+", reason, names=False)
     counts = [0] * tree.n_labels if tree.counts is None else tree.counts.tolist()
     return map("{}\t{}\t{}\n".format, paths_of(tree).strings, tree.labels, counts)
 
 
 def _read(path: Path, labels: Path | None) -> Tree:
-    bits_of: dict[str, str] = {}
+    bits_by_word: dict[str, str] = {}
     numbers: list[int] = []
     for number, line in read_lines(path, "the paths"):
         match = _LINE.fullmatch(line)
         if match is None:
             form = "bits of 0 and 1, a tab, a word, a tab and a count"
             raise unexpected(path, number, form, line)
-        if match[2] in bits_of:
+        if match[2] in bits_by_word:
             raise unexpected(path, number, "a word that no line before has", line)
-        bits_of[match[2]] = match[1]
+        bits_by_word[match[2]] = match[1]
         numbers.append(int(match[3]))
-    if not bits_of:
+    if not bits_by_word:
         raise InputError(f"{path}: no line in it; give lines of bits, a word and its count")
     counts = counts_array(path, numbers)
-    strings = sorted(set(bits_of.values()))
+    strings = sorted(set(bits_by_word.values()))
     for before, after in pairwise(strings):
         if after.startswith(before):
             raise InputError(
                 f"{path}: the bit string {before!r} is a prefix of {after!r}, so the code is not "
                 "prefix-free; give the paths as the clustering wrote them"
             )
+
+    # The words of each bit string become a tree, which replaces the leaf of the string.
     index = {bits: i for i, bits in enumerate(strings)}
-    # (V,) index of each word's bit string
-    class_of = np.array([index[bits] for bits in bits_of.values()], np.int64)
-    words = list(bits_of)
-    groups = class_members(class_of, np.argsort(-counts, kind="stable"))
+    string_index = np.array([index[bits] for bits in bits_by_word.values()], np.int64)  # (V,)
+    words = list(bits_by_word)
+    groups = class_members(string_index, np.argsort(-counts, kind="stable"))
     trees = [
         with_name(huffman_tree([words[i] for i in group], counts[group]), bits)
         for group, bits in zip(groups, strings, strict=True)
@@ -70,28 +71,30 @@ def _read(path: Path, labels: Path | None) -> Tree:
 
 
 def _prefix_tree(strings: Sequence[str]) -> Tree:
-    """Return the binary tree of a prefix-free code, bit strings in ascending order, its labels.
+    """Return the binary tree of a prefix-free code, given its bit strings in ascending order.
 
     A bit that is the same in all strings with the same bits before it makes no node, since it
     decides nothing.
     """
     children: list[list[int]] = []
+    # Ranges of the strings below nodes that have no children yet, level by level
     waiting = deque([(0, len(strings))] if len(strings) > 1 else [])
     n_nodes = len(waiting)
     while waiting:
-        first, last = waiting.popleft()
-        a, b = strings[first], strings[last - 1]
-        length = next(i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
-        middle = bisect_left(strings, a[:length] + "1", first, last)
-        of_node = []
-        for start, stop in ((first, middle), (middle, last)):
-            if stop - start == 1:
-                of_node.append(~start)
+        first, stop = waiting.popleft()
+        # The strings part at the first bit in which the first and the last differ.
+        pairs = zip(strings[first], strings[stop - 1], strict=False)
+        length = next(i for i, (x, y) in enumerate(pairs) if x != y)
+        middle = bisect_left(strings, strings[first][:length] + "1", first, stop)
+        node_children = []
+        for child_first, child_stop in ((first, middle), (middle, stop)):
+            if child_stop - child_first == 1:
+                node_children.append(~child_first)
             else:
-                of_node.append(n_nodes)
+                node_children.append(n_nodes)
                 n_nodes += 1
-                waiting.append((start, stop))
-        children.append(of_node)
+                waiting.append((child_first, child_stop))
+        children.append(node_children)
     return Tree.from_children(strings, children)
 
 

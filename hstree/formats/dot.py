@@ -7,7 +7,7 @@ or numbers, labels are boxes with a ``count`` attribute, and edges are labelled 
 from collections.abc import Iterator
 from functools import partial
 
-from hstree.formats.base import Format, check_quotable, edges_of, write_lines
+from hstree.formats.base import Format, check_quotable, list_edges, write_lines
 from hstree.tree import Tree
 
 # Graphviz reads \n and the like in a label, and entities like &amp; as HTML does.
@@ -30,8 +30,8 @@ def dot(tree: Tree) -> Iterator[str]:
     }
     <BLANKLINE>
     """
-    why = "DOT quotes no control characters but tabs and line feeds"
-    check_quotable(tree, r"[^\0-\x08\x0b-\x1f\x7f]*", why)
+    reason = "DOT quotes no control characters but tabs and line feeds"
+    check_quotable(tree, r"[^\0-\x08\x0b-\x1f\x7f]*", reason)
     yield "digraph tree {\n"
     for node, name in enumerate(tree.names or (None,) * tree.n_nodes):
         yield f"n{node} [label={_quoted(str(node) if name is None else name)}];\n"
@@ -40,7 +40,7 @@ def dot(tree: Tree) -> Iterator[str]:
     for i, label in enumerate(tree.labels):
         count = "" if counts is None else f", count={counts[i]}"
         yield f"l{i} [label={_quoted(label)}{count}];\n"
-    for node, child, number in edges_of(tree):
+    for node, child, number in list_edges(tree):
         below = f"n{child}" if child >= 0 else f"l{~child}"
         yield f'n{node} -> {below} [label="{number}"];\n'
     yield "}\n"

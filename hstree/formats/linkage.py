@@ -1,8 +1,8 @@
 """Linkage matrices of ``scipy.cluster.hierarchy``, as ``.npy`` of shape (V - 1, 4).
 
-Binary trees with one code per label. Labels and counts are in ``NAME.labels.tsv`` beside the
-matrix. Distances are not read; the height of each node is written instead, so that scipy can draw
-the tree.
+The trees are binary with one code per label. Labels and counts are in ``NAME.labels.tsv`` beside
+the matrix. Distances are not read. The height of each node is written in their place, so that scipy
+can draw the tree.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from hstree._arrays import Float64
 from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vector_files import read_npy
 from hstree.errors import naming
-from hstree.formats.base import Format, labels_for, replacing_labelled
+from hstree.formats.base import Format, read_labels_or_numbers, replacing_labelled
 from hstree.tree import Tree
 from hstree.tree.bit_paths import check_binary
 from hstree.tree.npy import write_array
@@ -42,7 +42,8 @@ def to_linkage(tree: Tree) -> Float64:
     check_binary(tree, "a linkage")
     n_labels, n_nodes = tree.n_labels, tree.n_nodes
     child = tree.child.reshape(-1, 2)
-    height, size = np.zeros((2, n_nodes), np.int64)
+    height = np.zeros(n_nodes, np.int64)
+    size = np.zeros(n_nodes, np.int64)
     for nodes, *_ in reversed(tree.levels):
         below = child[nodes]  # (n, 2) children of this level's nodes
         is_node = below >= 0
@@ -61,7 +62,7 @@ def _write(tree: Tree, path: Path) -> None:
 
 def _read(path: Path, labels: Path | None) -> Tree:
     merges = read_npy(str(path), "linkage")
-    words, counts = labels_for(path, labels, len(np.atleast_1d(merges)) + 1)
+    words, counts = read_labels_or_numbers(path, labels, len(np.atleast_1d(merges)) + 1)
     with naming(path):
         return tree_from_linkage(merges, words, counts)
 

@@ -13,7 +13,7 @@ import numpy as np
 from hstree._arrays import Int64
 from hstree.data.word_files import read_lines, unexpected
 from hstree.errors import InputError, naming
-from hstree.formats.base import Format, labels_for, replacing_labelled
+from hstree.formats.base import Format, read_labels_or_numbers, replacing_labelled
 from hstree.tree import Tree
 from hstree.tree.bit_paths import check_single_codes
 from hstree.tree.order import from_edges
@@ -45,20 +45,21 @@ def _read(path: Path, labels: Path | None) -> Tree:
     n_labels, n_items = int(header[1]), int(header[2])
     if len(lines) - 1 != n_items:
         raise InputError(
-            f"{path}: line {lines[0][0]} says {n_items} nodes, and {len(lines) - 1} lines follow; "
-            "every node has one, the root too"
+            f"{path}: line {lines[0][0]} announces {n_items} nodes, but {len(lines) - 1} lines "
+            "follow; every node needs one, including the root"
         )
     parent, child, label = _numbers(path, lines[1:], n_items)
     is_link = parent >= 0
     with naming(path):
         edges = from_edges(parent[is_link], child[is_link], n_items, str)
         if len(edges.leaves) != n_labels:
-            wrong = f"{len(edges.leaves)} leaves for the {n_labels} labels of the first line"
-            raise InputError(wrong)
+            raise InputError(
+                f"{len(edges.leaves)} leaves for the {n_labels} labels of the first line"
+            )
         # (V,) the label of each leaf: 0 to V - 1, each once
-        label_of = np.full(n_items, -1)
-        label_of[child] = label
-        number = label_of[edges.leaves]
+        item_label = np.full(n_items, -1)
+        item_label[child] = label
+        number = item_label[edges.leaves]
         is_wrong = (number < 0) | (number >= n_labels)
         is_wrong[~is_wrong] = np.bincount(number[~is_wrong])[number[~is_wrong]] > 1
         if is_wrong.any():
@@ -67,12 +68,12 @@ def _read(path: Path, labels: Path | None) -> Tree:
                 f"the leaf {edges.leaves[i]} has the label {number[i]}; each leaf has a different "
                 f"one, 0 to {n_labels - 1}"
             )
-    words, counts = labels_for(path, labels, n_labels)
+    words, counts = read_labels_or_numbers(path, labels, n_labels)
     if len(words) != n_labels:
         raise InputError(
             f"{len(words)} labels for the {n_labels} of {path}; give one line for each"
         )
-    # Leaf i of the links is label number[i].
+    # Leaf i of the edges is label number[i].
     is_leaf = edges.child < 0
     edges.child[is_leaf] = ~number[~edges.child[is_leaf]]
     return Tree(words, edges.child_start, edges.child, counts=counts)
@@ -91,10 +92,10 @@ def _numbers(path: Path, lines: list[tuple[int, str]], n_items: int) -> tuple[In
     if outside.any():
         number, line = lines[int(np.argmax(outside))]
         raise unexpected(path, number, f"nodes below {n_items}, as the first line says", line)
-    again = np.ones(len(table), bool)
-    again[np.unique(table[:, 1], return_index=True)[1]] = False
-    if again.any():
-        number, line = lines[int(np.argmax(again))]
+    is_repeated = np.ones(len(table), bool)
+    is_repeated[np.unique(table[:, 1], return_index=True)[1]] = False
+    if is_repeated.any():
+        number, line = lines[int(np.argmax(is_repeated))]
         raise unexpected(path, number, "a child that no line before has", line)
     return table[:, 0], table[:, 1], table[:, 2]
 

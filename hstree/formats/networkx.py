@@ -20,7 +20,7 @@ import numpy as np
 from hstree._files import read_regular
 from hstree._text import one_line
 from hstree.errors import InputError, naming
-from hstree.formats.base import Format, check_quotable, edges_of, write_lines
+from hstree.formats.base import Format, check_quotable, list_edges, write_lines
 from hstree.tree import Tree
 from hstree.tree.order import from_edges
 from hstree.tree.taxonomy.graphs import attribute_name, node_name, ordered_edges
@@ -46,13 +46,13 @@ def to_networkx(tree: Tree) -> networkx.DiGraph[int]:
         graph.add_node(~i, label=label)
         if tree.counts is not None:
             graph.nodes[~i]["count"] = int(tree.counts[i])
-    for node, child, branch in edges_of(tree):
+    for node, child, branch in list_edges(tree):
         graph.add_edge(node, child, branch=branch)
     return graph
 
 
 def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
-    """Make a tree from a networkx graph.
+    """Return the tree of a networkx graph.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     Raises
     ------
     InputError
-        When the graph is undirected, has not one root, a cycle, or a node of one child or several
-        parents, a node has no name, or a count or a branch is not a whole number.
+        When the graph is undirected, has a cycle, no root or several, or a node of one child or
+        several parents; when a node has no name, or a count or a branch is not a whole number.
     TreeError
         When two labels are the same, or a count is below zero.
 
@@ -119,8 +119,10 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
 
 def _graphml(tree: Tree) -> Iterator[str]:
     allowed = "[\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*"
-    why = "XML holds no control characters but tabs and line feeds, and neither U+FFFE nor U+FFFF"
-    check_quotable(tree, allowed, why)
+    reason = (
+        "XML holds no control characters but tabs and line feeds, and neither U+FFFE nor U+FFFF"
+    )
+    check_quotable(tree, allowed, reason)
     return (f"{line}\n" for line in networkx.generate_graphml(to_networkx(tree)))
 
 

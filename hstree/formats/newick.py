@@ -1,8 +1,9 @@
 """Newick, for viewers of trees: ``((a,b)animal,c);``.
 
 It holds one code per label, wide nodes and names, but no counts. A label is in single quotes,
-unless it consists of letters, digits, ``.`` and ``-``. One with an apostrophe is in double quotes,
-since ete3 reads no others; one with both has its single quotes doubled, as the standard says.
+unless it consists of letters, digits, ``.`` and ``-``. A label with an apostrophe is in double
+quotes, since ete3 reads no others. In a label with both, single quotes are doubled, as in the
+standard.
 """
 
 import re
@@ -30,38 +31,46 @@ def newick(tree: Tree) -> str:
     (a,("it's",'c d'));
     """
     check_single_codes(tree, "Newick", "write dot or graphml, which hold several")
-    why = "Newick quotes neither control characters nor an empty string"
-    check_quotable(tree, r"[^\0-\x1f\x7f-\x9f\u2028\u2029]+", why)
-    # (N + V) name of each node, then of each label, and the brackets before it
+    reason = "Newick quotes neither control characters nor an empty string"
+    check_quotable(tree, r"[^\0-\x1f\x7f-\x9f\u2028\u2029]+", reason)
+    # (N + V,) text after each node or label, its name, and the brackets before it
     names = [*(tree.names or [None] * tree.n_nodes), *tree.labels]
-    name, opened = ["" if name is None else _quoted(name) for name in names], [""] * len(names)
-    for at, above in collapsed_names(tree).items():  # nodes of one child around it
-        opened[at] = "(" * len(above)
-        name[at] += "".join(f"){_quoted(one) if one else ''}" for one in reversed(above))
-    leaf = [before + label for before, label in zip(opened, name, strict=True)][tree.n_nodes :]
-    if tree.n_nodes == 0:
+    after = ["" if name is None else _quote(name) for name in names]
+    before = [""] * len(names)
+    for item, chain in collapsed_names(tree).items():  # nodes of one child around it
+        before[item] = "(" * len(chain)
+        after[item] += "".join(f"){_quote(name) if name else ''}" for name in reversed(chain))
+    n_nodes = tree.n_nodes
+    leaf = [a + b for a, b in zip(before[n_nodes:], after[n_nodes:], strict=True)]
+    if n_nodes == 0:
         return f"{leaf[0]};"
-    start, child = tree.child_start.tolist(), tree.child.tolist()
+
+    # The stack holds the nodes that are still to be written, and text that is written as it is.
+    start = tree.child_start.tolist()
+    child = tree.child.tolist()
     pieces: list[str] = []
-    # A stack of what is still to be written: a node, or text as it is.
     stack: list[int | str] = [0]
     while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            pieces.append(item)
+        item_or_text = stack.pop()
+        if isinstance(item_or_text, str):
+            pieces.append(item_or_text)
             continue
-        pieces.append(f"{opened[item]}(")
-        stack.append(f"){name[item]}")
-        for below in reversed(child[start[item] : start[item + 1]]):
+        node = item_or_text
+        pieces.append(f"{before[node]}(")
+        stack.append(f"){after[node]}")
+        for below in reversed(child[start[node] : start[node + 1]]):
             stack += [below if below >= 0 else leaf[~below], ","]
         stack.pop()  # no comma before the first child
     return "".join(pieces) + ";"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
+    """Return a name as Newick spells it."""
     if _PLAIN.fullmatch(text):
         return text
-    return f'"{text}"' if "'" in text and '"' not in text else "'" + text.replace("'", "''") + "'"
+    if "'" in text and '"' not in text:
+        return f'"{text}"'
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _read(path: Path, labels: Path | None) -> Tree:

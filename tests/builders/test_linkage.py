@@ -99,7 +99,7 @@ def test_too_many_words_are_refused_with_the_limit(monkeypatch):
 @pytest.mark.parametrize("criterion", get_args(Criterion))
 @pytest.mark.parametrize("apart", [0, 100])
 def test_the_merges_are_those_of_scipy_here_and_in_another_process(criterion, apart, monkeypatch):
-    monkeypatch.setattr(module, "APART", apart)
+    monkeypatch.setattr(module, "WORTH_PROCESS", apart)
     X = words(normal(40, 4))
     expected = merged_sets(hierarchy.linkage(X.vectors.astype(float), criterion), X.labels)
     assert set(label_sets(linkage(X, criterion=criterion))) == set(expected)

@@ -166,13 +166,13 @@ def test_files_of_billions_of_bits_are_refused(tmp_path):
 
 def test_unknown_formats_and_endings_are_named(tmp_path):
     tree = Tree(["a"], [0], [])
-    with pytest.raises(OptionError, match=r"ending of .*tree\.txt says no format"):
+    with pytest.raises(OptionError, match=r"ending of .*tree\.txt"):
         formats.write(tree, tmp_path / "tree.txt")
-    with pytest.raises(OptionError, match="no format 'yaml'; there are tree, dot, graphml"):
+    with pytest.raises(OptionError, match="'yaml'; there are tree, dot, graphml"):
         formats.write(tree, tmp_path / "tree.json", "yaml")
-    with pytest.raises(OptionError, match="dot is only written, not read"):
+    with pytest.raises(OptionError, match="dot is only written"):
         formats.read(tmp_path / "tree.dot")
-    with pytest.raises(OptionError, match="taxonomy is only read, not written"):
+    with pytest.raises(OptionError, match="taxonomy is only read"):
         formats.write(tree, tmp_path / "tree.csv")
     with pytest.raises(OptionError, match="labels is not for brown files"):
         formats.read(tmp_path / "tree.paths", labels="words.txt")

@@ -94,7 +94,7 @@ BAD_PATHS = [
 ]
 BAD_NODES = [
     ("3\n", "line 1: expected the numbers of labels and nodes"),
-    ("2 3\n-1 0\n0 1 0\n", "line 1 says 3 nodes, and 2 lines follow"),
+    ("2 3\n-1 0\n0 1 0\n", "line 1 announces 3 nodes, but 2 lines"),
     ("2 3\n-1 0\n0 1 0\n0 x 1\n", "line 4: expected a parent, a child and perhaps a label"),
     ("2 3\n-1 0\n0 1 0\n0 9 1\n", "line 4: expected nodes below 3"),
     ("2 3\n-1 0\n0 1 0\n0 1 1\n", "line 4: expected a child that no line before has"),
