@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  the BLAS that compiled products call
 
-from hstree._arrays import Array, Float32, Float64, Int64, offsets, ranges
+from hstree._arrays import Array, Float32, Float64
 from hstree._parallel import STEP, in_parts, one_blas_thread
 from hstree.kernels.arithmetic import (
     ONE,
@@ -191,14 +191,6 @@ def pair_gradient(begin, end, hidden, item, error, grad):
     return grad_bias
 
 
-@jit
-def _pair_gradients(first, stop, hidden, start, item, error, grad_weight, grad_bias):
-    """Write the gradients of the weight rows of pairs from `first` to `stop`."""
-    for i in range(first, stop):
-        grad = grad_weight[i]
-        grad_bias[i] = pair_gradient(start[i], start[i + 1], hidden, item, error, grad)
-
-
 # Wide nodes: a matrix product for each.
 
 
@@ -294,19 +286,6 @@ def wide_gradient(p, weight, wide, code_share, results):
     np.dot(error, weight[row : row + stop - first], results.grad_hidden[n_before : n_before + n])
     np.dot(error.T, results.hidden[first_visit : first_visit + n], grad_weight)
     return row, grad_weight, grad_bias
-
-
-@jit
-def _wide_gradients(weight, wide, code_share, results, grad_weight, grad_bias):
-    """Write the gradients of the rows of wide nodes, one node's after the other's."""
-    n = 0
-    for p in range(len(wide.rows.piece)):
-        _, piece_weight, piece_bias = wide_gradient(p, weight, wide, code_share, results)
-        for i in range(len(piece_bias)):
-            grad_bias[n] = piece_bias[i]
-            for j in range(piece_weight.shape[1]):
-                grad_weight[n, j] = piece_weight[i, j]
-            n += 1
 
 
 @jit
@@ -442,71 +421,12 @@ class ForwardPass(NamedTuple):
         return sums
 
 
-class TreeGradients(NamedTuple):
-    """Gradients of the summed loss of a batch."""
-
-    hidden: Float32  # (B, d)
-    rows: Int64  # (r,) distinct weight rows
-    weight: Float32  # (r, d)
-    bias: Float32  # (r,)
-    features: Int64  # (f,) distinct features
-    feature_weight: Float32  # (f,)
-
-
-def _check_hidden(weight: Array, hidden: Array, layout: Layout) -> None:
-    n_items = len(layout.pairs.item_start) - 1
-    check_shape("hidden vectors", hidden.shape, (n_items, weight.shape[1]))
-
-
 def tree_nll(weight: Array, bias: Array, hidden: Array, layout: Layout) -> Float64:
     """Return the negative log-likelihoods (B,) of the targets of a batch, in nats.
 
     `weight` (R, d), `bias` (R,) and `hidden` (B, d) are as `is_supported` accepts them; the layout
     is made without gradients.
     """
-    _check_hidden(weight, hidden, layout)
+    n_items = len(layout.pairs.item_start) - 1
+    check_shape("hidden vectors", hidden.shape, (n_items, weight.shape[1]))
     return ForwardPass.run(weight, bias, hidden, layout, with_gradients=False).items.nll
-
-
-def tree_loss(
-    weight: Array, bias: Array, hidden: Array, layout: Layout
-) -> tuple[Float64, TreeGradients]:
-    """Return the negative log-likelihoods (B,), and the gradients of their sum."""
-    _check_hidden(weight, hidden, layout)
-    forward = ForwardPass.run(weight, bias, hidden, layout)
-    items = forward.items
-    row_pairs = layout.row_pairs
-    wide = layout.wide
-    n = len(row_pairs.rows)
-
-    # The rows of pairs, then those of wide nodes, one node after the other
-    rows = np.concatenate([row_pairs.rows, ranges(wide.row, offsets(wide.width))])
-    grad_weight = np.empty((len(rows), hidden.shape[1]), np.float32)
-    grad_bias = np.empty(len(rows), np.float32)
-    in_parts(
-        n,
-        _pair_gradients,
-        hidden,
-        row_pairs.start,
-        row_pairs.item,
-        items.error.take(row_pairs.pair),
-        grad_weight,
-        grad_bias,
-        step=STEP if len(hidden) >= MANY_ITEMS else max(1, n),
-    )
-    if wide is not NO_WIDE:
-        visits = forward.visits
-        with one_blas_thread():
-            _wide_gradients(weight, wide, items.code_share, visits, grad_weight[n:], grad_bias[n:])
-        add_visit_gradients(
-            wide.rows.piece, wide.visit_start, wide.item, visits.grad_hidden, items.grad_hidden
-        )
-    gradients = TreeGradients(
-        hidden=items.grad_hidden,
-        rows=rows,
-        weight=grad_weight,
-        bias=grad_bias,
-        features=layout.occurrences.feature,
-        feature_weight=forward.feature_gradient(),
-    )
-    return items.nll, gradients

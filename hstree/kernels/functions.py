@@ -2,8 +2,8 @@
 
 from hstree.kernels.arithmetic import is_supported
 from hstree.kernels.clusters import ClassCounts, WordPairs, clusters, move_words
-from hstree.kernels.decisions import ForwardPass, tree_loss, tree_nll
-from hstree.kernels.layout import MAX_LOGITS, Layout, lay_out, path_decisions
+from hstree.kernels.decisions import ForwardPass, tree_nll
+from hstree.kernels.layout import MAX_LOGITS, Layout, lay_out
 from hstree.kernels.ngrams import Features, context_numbers
 from hstree.kernels.search import SearchedCodes, SearchedTree, label_log_prob, search
 from hstree.kernels.updates import (
@@ -44,10 +44,8 @@ __all__ = [
     "lay_out_contexts",
     "log_bilinear_step",
     "move_words",
-    "path_decisions",
     "search",
     "train_lines",
-    "tree_loss",
     "tree_nll",
     "window_sum",
     "window_sum_backward",

@@ -12,7 +12,7 @@ import numpy as np
 
 from hstree._arrays import Array, Float32, Int32, Int64, Integer, offsets, ranges
 from hstree.kernels import NARROW
-from hstree.kernels.arithmetic import checked_ids, group
+from hstree.kernels.arithmetic import group
 from hstree.kernels.jit import inline, jit
 from hstree.kernels.ngrams import Features, checked_features, first_at_least
 
@@ -30,9 +30,6 @@ PARTS = 8
 ROW_COST = 32
 
 
-# Decisions of targets.
-
-
 class Decisions(Protocol):
     """Fields of `hstree.tree.paths.Decisions`, arrays (D,)."""
 
@@ -41,68 +38,6 @@ class Decisions(Protocol):
     width: Integer
     branch: Integer
     code: Integer
-
-
-def path_decisions(
-    targets: Integer, label_start: Int64, leaf_edge: Int64, length: Int64, edge_table: Int32
-) -> tuple[Int64, Int64, Int64, Int64, Int64, Int64]:
-    """Return the decisions on the paths to targets, and the items of the paths.
-
-    Parameters
-    ----------
-    targets : int array (B,)
-        Label ids; IndexError where there is no such label.
-    label_start : int array (V + 1,)
-        Offsets of the labels among the codes.
-    leaf_edge, length : int arrays (C,)
-        Last edge and number of decisions of each code.
-    edge_table : int32 array (E, 4)
-        Edge above each edge (or -1), first weight row and number of children of the node that it
-        leaves, and its number among these children.
-
-    Returns
-    -------
-    item, row, width, branch, code : int64 arrays (D,)
-        See `hstree.tree.paths.Decisions`.
-    code_item : int64 array (C,)
-    """
-    ids = checked_ids(targets, len(label_start) - 1)
-    n_codes, n_decisions = _count_decisions(ids, label_start, length)
-    code_item = np.empty(n_codes, np.int64)
-    columns = np.empty((5, n_decisions), np.int64)
-    _fill_decisions(ids, label_start, leaf_edge, length, edge_table, columns, code_item)
-    item, row, width, branch, code = columns
-    return item, row, width, branch, code, code_item
-
-
-@jit
-def _count_decisions(targets, label_start, length):
-    n_codes = n_decisions = 0
-    for target in targets:
-        for code in range(label_start[target], label_start[target + 1]):
-            n_codes += 1
-            n_decisions += length[code]
-    return n_codes, n_decisions
-
-
-@jit
-def _fill_decisions(targets, label_start, leaf_edge, length, edge_table, columns, code_item):
-    item, row, width, branch, code_of_decision = columns
-    n_codes = start = 0
-    for b in range(len(targets)):
-        for code in range(label_start[targets[b]], label_start[targets[b] + 1]):
-            # From the leaf up, so that decisions are in order from the root down
-            edge = leaf_edge[code]
-            for i in range(start + length[code] - 1, start - 1, -1):
-                item[i] = b
-                row[i] = edge_table[edge, 1]
-                width[i] = edge_table[edge, 2]
-                branch[i] = edge_table[edge, 3]
-                code_of_decision[i] = n_codes
-                edge = edge_table[edge, 0]
-            start += length[code]
-            code_item[n_codes] = b
-            n_codes += 1
 
 
 # Parts of a layout.

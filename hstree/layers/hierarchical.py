@@ -36,6 +36,15 @@ if TYPE_CHECKING:
     from hstree.builders.carried_rows import CarriedRows
 
 
+class Batch(NamedTuple):
+    """Hidden vectors of a batch, and the parameters of the layer."""
+
+    weight: Array  # (R, d)
+    bias: Array  # (R,)
+    hidden: Array  # (B, d)
+    features: ContextFeatures | None
+
+
 class NodeGradient(NamedTuple):
     """Gradient of a summed loss with respect to hidden vectors and to some weight rows."""
 
@@ -52,17 +61,211 @@ class FeatureErrors(NamedTuple):
     error: Array  # (P,)
 
 
-#: Returns the gradients, given the weight of each decision in the loss (D,).
+#: Returns the gradients, given P(path) / P(label) for the path of each decision (D,).
 Backward = Callable[[Array], tuple[NodeGradient, FeatureErrors | None]]
 
 
-class Batch(NamedTuple):
-    """Hidden vectors of a batch, and the parameters that score them."""
+# The formulas.
 
-    weight: Array  # (R, d)
-    bias: Array  # (R,)
-    hidden: Array  # (B, d)
-    features: ContextFeatures | None
+
+def forward(
+    batch: Batch, decisions: Decisions, code_item: Integer
+) -> tuple[Float64, Callable[[], Gradients]]:
+    """Return the negative log-likelihoods of the targets, and a function for the gradients.
+
+    Parameters
+    ----------
+    batch : Batch
+        B hidden vectors.
+    decisions : Decisions
+        Decisions on all paths to the targets.
+    code_item : int array (C,)
+        Batch item of each path, ascending.
+
+    Returns
+    -------
+    nll : float64 array (B,)
+    backward : callable
+        Returns the gradients of the sum of `nll`; call it at most once.
+    """
+    binary = decisions.width == 2
+    narrow = (decisions.width > 2) & (decisions.width <= NARROW)
+    wide = decisions.width > NARROW
+
+    # log P(branch) of each decision (D,), by kind of node
+    log_prob = np.zeros(len(decisions.item))
+    passes: list[tuple[Int64, Backward]] = []
+    for condition, decide in (
+        (binary, decide_binary),
+        (narrow, decide_narrow),
+        (wide, decide_wide),
+    ):
+        position, chosen = decisions.where(condition)
+        if len(position):
+            log_prob[position], backward_of_kind = decide(batch, chosen)
+            passes.append((position, backward_of_kind))
+
+    # log P(path) = sum over its decisions; P(label) = sum over its paths
+    code_log_prob = np.bincount(decisions.code, log_prob, minlength=len(code_item))
+    code_start = offsets(np.bincount(code_item, minlength=len(batch.hidden)))
+    nll: Float64 = -np.logaddexp.reduceat(code_log_prob, code_start[:-1])
+
+    def backward() -> Gradients:
+        # d nll / d log P(path) = -P(path) / P(label)
+        code_share = np.exp(code_log_prob + nll[code_item]).astype(batch.hidden.dtype)
+        decision_share = code_share[decisions.code]
+
+        grad_hidden = np.zeros_like(batch.hidden)
+        parameters: list[ParameterGradient] = []
+        features: list[FeatureErrors] = []
+        for position, backward_of_kind in passes:
+            nodes, feature_errors = backward_of_kind(decision_share[position])
+            grad_hidden += nodes.hidden
+            parameters.append(ParameterGradient("node_weight", nodes.rows, nodes.weight))
+            parameters.append(ParameterGradient("node_bias", nodes.rows, nodes.bias))
+            if feature_errors is not None:
+                features.append(feature_errors)
+        if features:
+            parameters.append(feature_gradient(features))
+        return Gradients(grad_hidden, parameters)
+
+    return nll, backward
+
+
+def decide_binary(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
+    """Compute decisions at nodes with two children: P(first) = sigmoid(q.h + b)."""
+    item, row = decisions.item, decisions.row
+    logit, features = pair_logits(batch, item, row)
+
+    # d(-log P) / d logit = sigmoid(logit) - [first child taken]
+    log_prob, error = arithmetic.binary_decision(logit, decisions.branch == 0)
+
+    def backward(share: Array) -> tuple[NodeGradient, FeatureErrors | None]:
+        return pair_gradient(batch, item, row, features, error * share)
+
+    return log_prob, backward
+
+
+def decide_narrow(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
+    """Compute decisions at nodes with 3 to `NARROW` children: a softmax over a segment of pairs."""
+    # (P,) pairs of one decision after another
+    start = offsets(decisions.width)
+    item = np.repeat(decisions.item, decisions.width)
+    row = ranges(decisions.row, start)
+    logits, features = pair_logits(batch, item, row)
+
+    # log P = logit of the child taken - ln Z
+    log_softmax = arithmetic.segment_log_softmax(logits, start)
+    chosen = start[:-1] + decisions.branch
+
+    def backward(share: Array) -> tuple[NodeGradient, FeatureErrors | None]:
+        # d(-log P) / d logit = softmax - [child taken]
+        error: Array = np.exp(log_softmax)
+        error[chosen] -= 1
+        error *= np.repeat(share, decisions.width)
+        return pair_gradient(batch, item, row, features, error)
+
+    return log_softmax[chosen], backward
+
+
+def decide_wide(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
+    """Compute decisions at nodes with many children: matrix products, one node at a time."""
+    weight, bias, hidden, features = batch
+    # Decisions in the order of their nodes, so that those of a node are a slice
+    order = np.argsort(decisions.row, kind="stable")
+    item, row, width, branch, _ = (array[order] for array in decisions)
+    vectors = hidden[item]
+    first_row, start = np.unique(row, return_index=True)
+    node_width = width[start]
+    stop = np.append(start[1:], len(row))
+    nodes = list(zip(first_row, node_width, map(slice, start, stop), strict=True))
+
+    log_prob = np.empty(len(row))
+    probabilities: list[Array] = []
+    node_features: list[tuple[Int64, Int64, Int64]] = []
+    for first, k, part in nodes:
+        # (n, k) logits of the children
+        children = slice(first, first + k)
+        logits = vectors[part] @ weight[children].T
+        logits += bias[children]
+        if features is not None:
+            # (F,) decision of the node, child and feature: each adds its weight to a logit
+            decision, child, feature = features.at_rows(item[part], first, first + k)
+            np.add.at(logits, (decision, child), features.weight[feature])
+            node_features.append((decision, child, feature))
+
+        # log P = logit of the child taken - ln Z
+        chosen_logit = np.take_along_axis(logits, branch[part, None], axis=1)[:, 0]
+        log_prob[part] = chosen_logit - arithmetic.softmax(logits)
+        probabilities.append(logits)
+
+    def backward(share: Array) -> tuple[NodeGradient, FeatureErrors | None]:
+        row_start = offsets(node_width)
+        grad_weight = np.empty((row_start[-1], weight.shape[1]), weight.dtype)
+        grad_bias = np.empty(row_start[-1], weight.dtype)
+        grad_vectors = np.empty_like(vectors)
+        share = share[order]
+        feature_errors = []
+        gradient_rows = map(slice, row_start[:-1], row_start[1:])
+        for i, ((first, k, part), rows) in enumerate(zip(nodes, gradient_rows, strict=True)):
+            # (n, k) d loss / d logits = P(path) / P(label) * (softmax - [child taken])
+            error = probabilities[i]
+            error[np.arange(len(error)), branch[part]] -= 1
+            error *= share[part, None]
+            np.matmul(error.T, vectors[part], out=grad_weight[rows])
+            np.sum(error, axis=0, out=grad_bias[rows])
+            np.matmul(error, weight[first : first + k], out=grad_vectors[part])
+            if features is not None:
+                decision, child, _ = node_features[i]
+                feature_errors.append(error[decision, child])
+
+        gradient = NodeGradient(
+            hidden=arithmetic.slot_sums(grad_vectors, item, len(hidden)),
+            rows=ranges(first_row, row_start),
+            weight=grad_weight,
+            bias=grad_bias,
+        )
+        if features is None:
+            return gradient, None
+        feature = np.concatenate([feature for _, _, feature in node_features])
+        return gradient, FeatureErrors(feature, np.concatenate(feature_errors))
+
+    in_order = np.empty_like(log_prob)
+    in_order[order] = log_prob
+    return in_order, backward
+
+
+def pair_logits(batch: Batch, item: Int64, row: Int64) -> tuple[Array, Any]:
+    """Return the logits (P,) of pairs of an item and a weight row, and their features."""
+    logits = arithmetic.gather_dot(batch.weight, batch.bias, batch.hidden, item, row)
+    if batch.features is None:
+        return logits, None
+    pair, feature = batch.features.at_pairs(item, row)
+    added = np.bincount(pair, batch.features.weight[feature], len(row))
+    return logits + added.astype(logits.dtype), (pair, feature)
+
+
+def pair_gradient(
+    batch: Batch, item: Int64, row: Int64, features: Any, error: Array
+) -> tuple[NodeGradient, FeatureErrors | None]:
+    """Return the gradients through `pair_logits` from the errors (P,) of pairs."""
+    gradient = arithmetic.gather_dot_backward(batch.weight, batch.hidden, item, row, error)
+    if features is None:
+        return NodeGradient(*gradient), None
+    pair, feature = features
+    return NodeGradient(*gradient), FeatureErrors(feature, error[pair])
+
+
+def feature_gradient(errors: list[FeatureErrors]) -> ParameterGradient:
+    """Sum the errors at each feature."""
+    feature = np.concatenate([part.feature for part in errors])
+    error = np.concatenate([part.error for part in errors])
+    rows, slot = np.unique(feature, return_inverse=True)
+    total = np.bincount(slot, weights=error).astype(error.dtype)
+    return ParameterGradient("feature_weight", rows, total)
+
+
+# The layer.
 
 
 class HierarchicalSoftmax(OutputLayer, TrainingHooks):
@@ -127,12 +330,12 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
 
     def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
-        check_targets(hidden, targets)
+        check_batch(hidden, targets, self.dim)
         nll = np.zeros(len(targets))
         if self.tree.n_nodes == 0:
             return nll
         for block in batch_blocks(len(targets), int(self.tree.fan_out.max())):
-            layer = self._of_items(block)
+            layer = self._for_items(block)
             nll[block] = layer._nll(hidden[block], targets[block])
         return nll
 
@@ -141,27 +344,22 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         if (layout := self.compiled_layout(decisions, code_item, hidden, False)) is not None:
             nll: Float64 = compiled().tree_nll(self.weight, self.bias, hidden, layout)
             return nll
-        return self._forward(hidden, decisions, code_item).nll
+        nll, _ = forward(self._batch(hidden), decisions, code_item)
+        return nll
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
     ) -> tuple[Float64, Gradients]:
-        """Return what `nll` does, and the gradients of the sum; `rng` is not used."""
-        check_targets(hidden, targets)
+        """Return the negative log-likelihoods and the gradients of their sum; `rng` is not used."""
+        check_batch(hidden, targets, self.dim)
         if self.tree.n_nodes == 0:
             return np.zeros(len(targets)), Gradients(np.zeros_like(hidden), [])
         decisions, code_item = path_decisions(self.codes, targets)
-        if (layout := self.compiled_layout(decisions, code_item, hidden, True)) is not None:
-            nll, g = compiled().tree_loss(self.weight, self.bias, hidden, layout)
-            parameters = [
-                ParameterGradient("node_weight", g.rows, g.weight),
-                ParameterGradient("node_bias", g.rows, g.bias),
-            ]
-            if self.context_features is not None:
-                features = ParameterGradient("feature_weight", g.features, g.feature_weight)
-                parameters.append(features)
-            return nll, Gradients(g.hidden, parameters)
-        return self._forward(hidden, decisions, code_item).loss_and_gradients()
+        nll, backward = forward(self._batch(hidden), decisions, code_item)
+        return nll, backward()
+
+    def _batch(self, hidden: Array) -> Batch:
+        return Batch(self.weight, self.bias, hidden, self.context_features)
 
     def compiled_layout(
         self, decisions: Decisions, code_item: Integer, hidden: Array, with_gradients: bool
@@ -188,16 +386,12 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
             with_gradients=with_gradients,
         )
 
-    def _forward(self, hidden: Array, decisions: Decisions, code_item: Integer) -> ForwardPass:
-        batch = Batch(self.weight, self.bias, hidden, self.context_features)
-        return ForwardPass(batch, decisions, code_item)
-
-    def _of_items(self, items: Any) -> Self:
+    def _for_items(self, items: Any) -> Self:
         """Return the layer for some of the items whose contexts it is in."""
         if self.context_features is None:
             return self
         layer = copy.copy(self)
-        layer.context_features = self.context_features.of_items(items)
+        layer.context_features = self.context_features.select(items)
         return layer
 
     # All labels.
@@ -212,7 +406,7 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         fast = compiled()
         is_supported = fast is not None and fast.is_supported(self.weight, self.bias, hidden)
         for block in batch_blocks(len(hidden), max(1, len(tree.child))):
-            layer = self._of_items(block)
+            layer = self._for_items(block)
             # (b, R) logits of all weight rows
             logits = hidden[block] @ self.weight.T
             logits += self.bias
@@ -256,7 +450,7 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         k = min(checked_count("k", k), self.n_labels)
 
         def log_prob(items: Int64) -> Float64:
-            return self._of_items(items).log_prob(hidden[items])
+            return self._for_items(items).log_prob(hidden[items])
 
         features = self.context_features
         return search_top_k(self.codes, self.weight, self.bias, hidden, k, features, log_prob)
@@ -301,183 +495,10 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         return branch
 
 
-def check_targets(hidden: Array, targets: Integer) -> None:
-    """Raise ValueError unless there is one target for each hidden vector (B, d)."""
+def check_batch(hidden: Array, targets: Integer, dim: int) -> None:
+    """Raise ValueError unless there is one target for each hidden vector of length `dim`."""
+    if np.shape(hidden) != (len(hidden), dim):
+        raise ValueError(f"hidden vectors must have the shape (B, {dim}), not {np.shape(hidden)}")
     if np.shape(targets) != (len(hidden),):
         shape = np.shape(targets)
         raise ValueError(f"targets must have the shape ({len(hidden)},), not {shape}")
-
-
-class ForwardPass:
-    """Forward pass of a batch; `nll` (B,) are the negative log-likelihoods of its targets."""
-
-    def __init__(self, batch: Batch, decisions: Decisions, code_item: Integer) -> None:
-        binary = decisions.width == 2
-        narrow = (decisions.width > 2) & (decisions.width <= NARROW)
-        wide = decisions.width > NARROW
-
-        # log P(branch) of each decision (D,), by kind of node
-        log_prob = np.zeros(len(decisions.item))
-        self._backward: list[tuple[Int64, Backward]] = []
-        for condition, decide in (
-            (binary, decide_binary),
-            (narrow, decide_narrow),
-            (wide, decide_wide),
-        ):
-            position, chosen = decisions.where(condition)
-            if len(position):
-                log_prob[position], backward = decide(batch, chosen)
-                self._backward.append((position, backward))
-
-        # log P(path) = sum over its decisions; P(label) = sum over its paths
-        self._code_log_prob = np.bincount(decisions.code, log_prob, minlength=len(code_item))
-        code_start = offsets(np.bincount(code_item, minlength=len(batch.hidden)))
-        self.nll: Float64 = -np.logaddexp.reduceat(self._code_log_prob, code_start[:-1])
-        self._code = decisions.code
-        self._code_item = code_item
-        self._hidden = batch.hidden
-
-    def loss_and_gradients(self) -> tuple[Float64, Gradients]:
-        """Return `nll`, and the gradients of its sum."""
-        # d nll / d log P(path) = -P(path) / P(label)
-        code_share = np.exp(self._code_log_prob + self.nll[self._code_item]).astype(
-            self._hidden.dtype
-        )
-        decision_share = code_share[self._code]
-        grad_hidden = np.zeros_like(self._hidden)
-        parameters: list[ParameterGradient] = []
-        features: list[FeatureErrors] = []
-        for position, backward in self._backward:
-            nodes, feature_errors = backward(decision_share[position])
-            grad_hidden += nodes.hidden
-            parameters.append(ParameterGradient("node_weight", nodes.rows, nodes.weight))
-            parameters.append(ParameterGradient("node_bias", nodes.rows, nodes.bias))
-            if feature_errors is not None:
-                features.append(feature_errors)
-        if features:
-            parameters.append(feature_gradient(features))
-        return self.nll, Gradients(grad_hidden, parameters)
-
-
-def feature_gradient(errors: list[FeatureErrors]) -> ParameterGradient:
-    """Sum the errors at each feature."""
-    feature = np.concatenate([one.feature for one in errors])
-    error = np.concatenate([one.error for one in errors])
-    rows, slot = np.unique(feature, return_inverse=True)
-    total = np.bincount(slot, weights=error).astype(error.dtype)
-    return ParameterGradient("feature_weight", rows, total)
-
-
-def decide_binary(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
-    """Compute decisions at nodes with two children: P(first) = sigmoid(q.h + b)."""
-    item, row = decisions.item, decisions.row
-    logit, features = pair_logits(batch, item, row)
-
-    # d(-log P) / d logit = sigmoid(logit) - [first child taken]
-    log_prob, error = arithmetic.binary_decision(logit, decisions.branch == 0)
-
-    def backward(share: Array) -> tuple[NodeGradient, FeatureErrors | None]:
-        return pair_gradient(batch, item, row, features, error * share)
-
-    return log_prob, backward
-
-
-def decide_narrow(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
-    """Compute decisions at nodes with 3 to `NARROW` children: a softmax over a segment of pairs."""
-    # (P,) pairs of one decision after another
-    start = offsets(decisions.width)
-    item = np.repeat(decisions.item, decisions.width)
-    row = ranges(decisions.row, start)
-    logits, features = pair_logits(batch, item, row)
-    log_softmax = arithmetic.segment_log_softmax(logits, start)
-    chosen = start[:-1] + decisions.branch
-
-    def backward(share: Array) -> tuple[NodeGradient, FeatureErrors | None]:
-        # d(-log P) / d logit = softmax - [child taken]
-        error: Array = np.exp(log_softmax)
-        error[chosen] -= 1
-        error *= np.repeat(share, decisions.width)
-        return pair_gradient(batch, item, row, features, error)
-
-    return log_softmax[chosen], backward
-
-
-def pair_logits(batch: Batch, item: Int64, row: Int64) -> tuple[Array, Any]:
-    """Return the logits (P,) of pairs of an item and a weight row, and their features."""
-    logits = arithmetic.gather_dot(batch.weight, batch.bias, batch.hidden, item, row)
-    if batch.features is None:
-        return logits, None
-    pair, feature = batch.features.of_pairs(item, row)
-    added = np.bincount(pair, batch.features.weight[feature], len(row))
-    return logits + added.astype(logits.dtype), (pair, feature)
-
-
-def pair_gradient(
-    batch: Batch, item: Int64, row: Int64, features: Any, error: Array
-) -> tuple[NodeGradient, FeatureErrors | None]:
-    """Return the gradients through `pair_logits` from the errors (P,) of pairs."""
-    gradient = arithmetic.gather_dot_backward(batch.weight, batch.hidden, item, row, error)
-    if features is None:
-        return NodeGradient(*gradient), None
-    pair, feature = features
-    return NodeGradient(*gradient), FeatureErrors(feature, error[pair])
-
-
-def decide_wide(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
-    """Compute decisions at nodes with many children: matrix products, one node at a time."""
-    weight, bias, hidden, features = batch
-    # Decisions in the order of their nodes, so that those of a node are a slice
-    order = np.argsort(decisions.row, kind="stable")
-    item, row, width, branch, _ = (array[order] for array in decisions)
-    vectors = hidden[item]
-    first_row, start = np.unique(row, return_index=True)
-    node_width = width[start]
-    stop = np.append(start[1:], len(row))
-    nodes = list(zip(first_row, node_width, map(slice, start, stop), strict=True))
-
-    log_prob = np.empty(len(row))
-    probabilities: list[Array] = []
-    node_features: list[tuple[Int64, Int64, Int64]] = []
-    for first, k, part in nodes:
-        children = slice(first, first + k)
-        logits = vectors[part] @ weight[children].T
-        logits += bias[children]
-        if features is not None:
-            # (F,) decision of the node, child and feature: each adds its weight to a logit
-            decision, child, feature = features.of_rows(item[part], first, first + k)
-            np.add.at(logits, (decision, child), features.weight[feature])
-            node_features.append((decision, child, feature))
-        chosen_logit = np.take_along_axis(logits, branch[part, None], axis=1)[:, 0]
-        log_prob[part] = chosen_logit - arithmetic.softmax(logits)
-        probabilities.append(logits)
-
-    def backward(share: Array) -> tuple[NodeGradient, FeatureErrors | None]:
-        row_start = offsets(node_width)
-        grad_weight = np.empty((row_start[-1], weight.shape[1]), weight.dtype)
-        grad_bias = np.empty(row_start[-1], weight.dtype)
-        grad_vectors = np.empty_like(vectors)
-        share = share[order]
-        feature_errors = []
-        places = map(slice, row_start[:-1], row_start[1:])
-        for i, ((first, k, part), place) in enumerate(zip(nodes, places, strict=True)):
-            # (n, k) d loss / d logits = P(path) / P(label) * (softmax - [child taken])
-            error = probabilities[i]
-            error[np.arange(len(error)), branch[part]] -= 1
-            error *= share[part, None]
-            np.matmul(error.T, vectors[part], out=grad_weight[place])
-            np.sum(error, axis=0, out=grad_bias[place])
-            np.matmul(error, weight[first : first + k], out=grad_vectors[part])
-            if features is not None:
-                decision, child, _ = node_features[i]
-                feature_errors.append(error[decision, child])
-        grad_hidden = arithmetic.slot_sums(grad_vectors, item, len(hidden))
-        rows = ranges(first_row, row_start)
-        gradient = NodeGradient(grad_hidden, rows, grad_weight, grad_bias)
-        if features is None:
-            return gradient, None
-        feature = np.concatenate([of_node for _, _, of_node in node_features])
-        return gradient, FeatureErrors(feature, np.concatenate(feature_errors))
-
-    in_order = np.empty_like(log_prob)
-    in_order[order] = log_prob
-    return in_order, backward

@@ -26,7 +26,7 @@ from hstree.tree.paths import path_decisions
 #: Positions of a text read at a time.
 BLOCK = 1 << 18
 #: N-grams whose codes are expanded at a time.
-SOME = 1 << 18
+GRAMS_TOGETHER = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -44,45 +44,59 @@ class NgramFeatures:
     n_rows: int  #: R
 
     @classmethod
-    def none(cls, words: int, n_labels: int, n_rows: int) -> Self:
-        """Return those of an empty text."""
-        empty = np.empty(0, np.int64)
-        return cls(empty, np.zeros(words + 1, np.int64), empty, n_labels, n_rows)
+    def empty(cls, words: int, n_labels: int, n_rows: int) -> Self:
+        """Return the features of an empty text."""
+        none = np.empty(0, np.int64)
+        return cls(none, np.zeros(words + 1, np.int64), none, n_labels, n_rows)
 
     @classmethod
-    def of_text(cls, train: ContextBatches, codes: Codes, words: int, min_count: int) -> Self:
-        """Return those of the n-grams of a text that occur `min_count` times.
+    def from_text(cls, train: ContextBatches, codes: Codes, words: int, min_count: int) -> Self:
+        """Return the features of the n-grams of a text that occur `min_count` times.
 
         O(T log T) for each number of words and T tokens, and O(G depth) memory for G n-grams.
         """
-        n_labels, n_rows = codes.tree.n_labels, int(codes.tree.row_start[-1])
-        contexts, keys, start = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [0]
+        n_labels = codes.tree.n_labels
+        n_rows = int(codes.tree.row_start[-1])
+        contexts = [np.empty(0, np.int64)]
+        keys = [np.empty(0, np.int64)]
+        start = [0]
         target = _column(train, None)
         # (T,) number of each position's context, -1 where it has no features
         number = np.zeros(len(target), np.int64)
         with progress.task("n-gram features", total=words, unit="lengths") as task:
             for length in range(1, min(words, train.context) + 1):
+                # Extend the contexts that have features by the next word
                 known = np.flatnonzero(number >= 0)
                 farthest = _column(train, -length)[known]
                 longer = number[known] * n_labels + farthest
                 distinct, occurrence = np.unique(longer, return_inverse=True)
+
+                # Keep the n-grams of context and target that are frequent
                 grams, count = np.unique(occurrence * n_labels + target[known], return_counts=True)
-                context_of_gram, label = np.divmod(grams[count >= min_count], n_labels)
-                used = _first_of_runs(context_of_gram)  # ascending, as the n-grams are
-                number_of = np.full(len(distinct), -1)
-                number_of[used] = start[-1] + np.arange(len(used))
-                number[known] = number_of[occurrence]
-                # whole contexts at a time, so that keys ascend from one part to the next
-                cuts = np.searchsorted(context_of_gram, context_of_gram[SOME::SOME])
-                for some in map(slice, [0, *cuts], [*cuts, len(label)]):
-                    of_some = number_of[context_of_gram[some]]
-                    keys.append(_keys(of_some, label[some], codes, n_rows))
+                gram_context, label = np.divmod(grams[count >= min_count], n_labels)
+                used = _first_of_runs(gram_context)  # ascending, as the n-grams are
+
+                # Number their contexts
+                context_number = np.full(len(distinct), -1)
+                context_number[used] = start[-1] + np.arange(len(used))
+                number[known] = context_number[occurrence]
                 contexts.append(distinct[used])
                 start.append(start[-1] + len(used))
+
+                # Whole contexts at a time, so that keys ascend from one part to the next
+                cuts = np.searchsorted(gram_context, gram_context[GRAMS_TOGETHER::GRAMS_TOGETHER])
+                for part in map(slice, [0, *cuts], [*cuts, len(label)]):
+                    numbers = context_number[gram_context[part]]
+                    keys.append(_keys(numbers, label[part], codes, n_rows))
                 task.advance()
         start += [start[-1]] * (words + 1 - len(start))
-        arrays = np.concatenate(contexts), np.array(start), np.concatenate(keys)
-        return cls(*arrays, n_labels, n_rows)
+        return cls(
+            contexts=np.concatenate(contexts),
+            start=np.array(start),
+            keys=np.concatenate(keys),
+            n_labels=n_labels,
+            n_rows=n_rows,
+        )
 
     @cached_property
     def context_start(self) -> Int64:
@@ -102,7 +116,8 @@ class NgramFeatures:
     @cached_property
     def longer_start(self) -> Int64:
         """int64 array (C + 1,): offsets of the contexts that have one word more than each."""
-        shorter, n_first = self.contexts[self.start[1] :] // self.n_labels, int(self.start[1])
+        n_first = int(self.start[1])
+        shorter = self.contexts[n_first:] // self.n_labels
         return n_first + np.searchsorted(shorter, np.arange(len(self.contexts) + 1))
 
     def numbers(self, contexts: Integer) -> Int64:
@@ -125,15 +140,16 @@ class NgramFeatures:
             number[known, i] = shorter
         return number
 
-    def at_rows(self, number: Int64, row: Integer) -> tuple[Int64, Int64]:
-        """Return the features of pairs (P,) of contexts (P, n) and rows: pair and index."""
-        pair, index = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for of_length in number.T:
-            known = np.flatnonzero(of_length >= 0)
-            feature = find(self.keys, of_length[known] * self.n_rows + row[known])
-            pair.append(known[feature >= 0])
-            index.append(feature[feature >= 0])
-        return np.concatenate(pair), np.concatenate(index)
+    def at_pairs(self, number: Int64, row: Integer) -> tuple[Int64, Int64]:
+        """Return the features of pairs (P,) of contexts (P, n) and rows: pair and feature."""
+        pairs = [np.empty(0, np.int64)]
+        features = [np.empty(0, np.int64)]
+        for context in number.T:  # of one length
+            known = np.flatnonzero(context >= 0)
+            feature = find(self.keys, context[known] * self.n_rows + row[known])
+            pairs.append(known[feature >= 0])
+            features.append(feature[feature >= 0])
+        return np.concatenate(pairs), np.concatenate(features)
 
     def in_range(
         self, number: Int64, first: int, stop: int
@@ -143,9 +159,9 @@ class NgramFeatures:
         Yields, for the last word, for the last two, and so on: which context, the row, and the
         feature. No pair of a context and a row occurs twice in one.
         """
-        for of_length in number.T:
-            known = np.flatnonzero(of_length >= 0)
-            key = of_length[known] * self.n_rows
+        for context in number.T:  # of one length
+            known = np.flatnonzero(context >= 0)
+            key = context[known] * self.n_rows
             begin = np.searchsorted(self.keys, key + first)
             start = offsets(np.searchsorted(self.keys, key + stop) - begin)
             feature = ranges(begin, start)
@@ -157,7 +173,7 @@ class NgramFeatures:
         return {"ngram_contexts": self.contexts, "ngram_start": self.start, "ngram_keys": self.keys}
 
     def restored(self, tables: Mapping[str, Array]) -> Self:
-        """Return the features of such arrays, for the same labels, rows and number of words.
+        """Return the features that `tables` returned, for the same labels, rows and words.
 
         Raises FileFormatError when an array is missing or breaks a rule of the class.
         """
@@ -202,15 +218,15 @@ class ContextFeatures:
     number: Int64  #: (B, n) contexts of each item, by length; -1 where the table has none
     weight: Array  #: (F,)
 
-    def of_items(self, items: Any) -> ContextFeatures:
+    def select(self, items: Any) -> ContextFeatures:
         """Return the features of some of the items."""
         return replace(self, number=self.number[items])
 
-    def of_pairs(self, item: Integer, row: Integer) -> tuple[Int64, Int64]:
+    def at_pairs(self, item: Integer, row: Integer) -> tuple[Int64, Int64]:
         """Return the features of pairs (P,) of an item and a weight row: pair and feature."""
-        return self.table.at_rows(self.number[item], row)
+        return self.table.at_pairs(self.number[item], row)
 
-    def of_rows(self, item: Integer, first: int, stop: int) -> tuple[Int64, Int64, Int64]:
+    def at_rows(self, item: Integer, first: int, stop: int) -> tuple[Int64, Int64, Int64]:
         """Return the features of items (n,) at the rows from `first` to `stop`.
 
         Which of the items, the row counted from `first`, and the feature, arrays (F,).
@@ -228,7 +244,7 @@ class ContextFeatures:
             logits[item, row] += self.weight[feature]
 
     def arrays(self) -> tuple[Int64, Int64, Int32, Array]:
-        """Return what compiled functions take, in the order of their `Features`."""
+        """Return the arrays of the compiled functions' `Features`, in their order."""
         return self.number, self.table.context_start, self.table.rows, self.weight
 
 

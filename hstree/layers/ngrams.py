@@ -71,7 +71,7 @@ class NgramSoftmax(HierarchicalSoftmax):
     ) -> None:
         super().__init__(tree, dim, counts=counts, dtype=dtype)
         self.words, self.min_count = words, min_count
-        self._take(NgramFeatures.none(words, tree.n_labels, len(self.weight)))
+        self._take(NgramFeatures.empty(words, tree.n_labels, len(self.weight)))
 
     def prepare(self, train: ContextBatches) -> None:
         """Find the features of the training text, unless there are some from a saved model."""
@@ -81,7 +81,7 @@ class NgramSoftmax(HierarchicalSoftmax):
                 "both sides; train a language model"
             )
         if not len(self.features.contexts):
-            self._take(NgramFeatures.of_text(train, self.codes, self.words, self.min_count))
+            self._take(NgramFeatures.from_text(train, self.codes, self.words, self.min_count))
 
     def _take(self, features: NgramFeatures) -> None:
         self.features, self.tables = features, features.tables()
@@ -93,7 +93,7 @@ class NgramSoftmax(HierarchicalSoftmax):
 
     def restore(self, tables: Mapping[str, Array]) -> None:
         """Take over the features of a saved model; FileFormatError when they are not of it."""
-        empty = NgramFeatures.none(self.words, self.n_labels, len(self.weight))
+        empty = NgramFeatures.empty(self.words, self.n_labels, len(self.weight))
         self._take(empty.restored(tables))
 
     @classmethod

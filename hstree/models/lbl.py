@@ -290,14 +290,11 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
     def _compile(self) -> None:
         """Call what a step calls on a batch of nothing."""
         contexts = np.empty((0, self.model.position.shape[0]), np.int32)
-        targets = np.empty(0, np.int32)
         if self._compiled_arrays is not None:
-            self.step(contexts, targets, 0.0)
+            self.step(contexts, np.empty(0, np.int32), 0.0)
             return
         hidden = self.model.hidden(contexts)
         window_sum_backward(self.model.embedding, self.model.position, contexts, hidden)
-        if isinstance(self.layer, HierarchicalSoftmax):
-            self.hooks.in_context(contexts).loss(hidden, targets, np.random.default_rng(0))
         for optimiser in self.optimisers.values():
             optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
 

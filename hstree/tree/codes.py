@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._arrays import Int32, Int64, Integer, offsets, ranges, segment_ids
+from hstree._arrays import Int64, Integer, offsets, ranges, segment_ids
 from hstree.tree.arrays import TreeArrays, compact
 
 #: Maximum number of decisions that `Codes` keeps expanded; above it, each batch is expanded.
@@ -74,17 +74,6 @@ class Codes:
         if self.n_decisions <= cache_limit:
             self._start = offsets(self.length)
             self._edge = self.expand(np.arange(len(n_codes))).edge
-
-    @cached_property
-    def edge_table(self) -> Int32:
-        """What a walk up the tree reads of each edge, an int32 array (E, 4).
-
-        The edge above it (or -1), the first weight row and the number of children of the node that
-        it leaves, and its number among these children.
-        """
-        tree = self.tree
-        columns = (self.parent_edge, tree.edge_row, tree.edge_width, tree.edge_branch)
-        return np.stack(columns, axis=1).astype(np.int32)
 
     @cached_property
     def label(self) -> Int64:

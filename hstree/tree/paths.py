@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from hstree._arrays import Array, Int64, Integer, segment_ids
-from hstree.kernels import compiled
 from hstree.tree.codes import Codes
 
 
@@ -34,8 +33,8 @@ class Decisions(NamedTuple):
 def path_decisions(codes: Codes, targets: Integer) -> tuple[Decisions, Int64]:
     """Return the decisions on all paths to targets (B,), and the batch item of each path (C,).
 
-    A target is a label id, or ``V + n`` for node n where the codes have nodes. A label with several
-    codes has a path for each. O(D) for D decisions.
+    A target is a label id, or ``V + n`` for node n where the codes have nodes; IndexError for
+    others. A label with several codes has a path for each. O(D) for D decisions.
 
     Examples
     --------
@@ -45,11 +44,13 @@ def path_decisions(codes: Codes, targets: Integer) -> tuple[Decisions, Int64]:
     >>> decisions.item.tolist(), decisions.row.tolist(), decisions.branch.tolist()
     ([0, 0, 1], [0, 1, 0], [1, 1, 0])
     """
-    if (fast := compiled()) is not None:
-        *columns, code_item = fast.path_decisions(
-            targets, codes.label_start, codes.leaf_edge, codes.length, codes.edge_table
+    last = len(codes.label_start) - 2
+    if len(targets) and not 0 <= targets.min() <= targets.max() <= last:
+        raise IndexError(
+            f"targets must be from 0 to {last}, not from {targets.min()} to {targets.max()}"
         )
-        return Decisions(*columns), code_item
+
+    # (D,) path and edge of each decision
     tree = codes.tree
     paths = codes.expand(targets)
     code = segment_ids(paths.decision_start)

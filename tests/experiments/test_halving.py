@@ -206,14 +206,15 @@ def test_a_paused_training_asked_for_no_more_time_trains_no_more(splits, tmp_pat
 @pytest.fixture
 def slow_at_first(monkeypatch):
     """The n-gram features of a text take 0.3 seconds more the first time."""
-    prepared, of_text = [], NgramFeatures.of_text
+    prepared = []
+    from_text = NgramFeatures.from_text
 
     def slow(*arguments):
         prepared.append(arguments)
         time.sleep(0.3 if len(prepared) == 1 else 0)
-        return of_text(*arguments)
+        return from_text(*arguments)
 
-    monkeypatch.setattr(NgramFeatures, "of_text", slow)
+    monkeypatch.setattr(NgramFeatures, "from_text", slow)
     return prepared
 
 

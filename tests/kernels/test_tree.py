@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from hstree.kernels import NARROW, numpy_only
 from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.training.adagrad import adagrad_rows
 from hstree.tree import Tree
 from hstree.tree.paths import path_decisions
-from tests.layers.gradients import assert_same
+from tests.layers.gradients import dense
 from tests.layers.gradients import drawn as drawn_layer
 from tests.limits import use_threads
 from tests.needs import NUMBA
@@ -47,18 +48,62 @@ def drawn(tree, seed=0, *, dim=7, items=40):
 
 
 def check_tree(tree, seed, **sizes):
-    """Compare the losses and gradients of a compiled pass, which has to run, with NumPy's."""
+    """Compare a compiled pass, which has to run, and a step of it with NumPy's."""
     layer, hidden, targets = drawn(tree, seed, **sizes)
     with numpy_only():
-        expected, of_numpy = layer.loss(hidden, targets)
-        nll = layer.nll(hidden, targets)
+        expected = layer.nll(hidden, targets)
     with pytest.MonkeyPatch.context() as patch:
         if tree.n_nodes and not layer.is_one_softmax:  # the compiled pass has to run
-            patch.delattr(HierarchicalSoftmax, "_forward")
+            patch.delattr("hstree.layers.hierarchical.forward")
+        nll = layer.nll(hidden, targets)
+    np.testing.assert_allclose(nll, expected, rtol=1e-5, atol=1e-5)
+    if tree.n_nodes and not layer.is_one_softmax:
+        check_step(layer, hidden, targets)
+
+
+def check_step(layer, hidden, targets):
+    """Compare a compiled training step with the gradients and Adagrad of NumPy."""
+    rng = np.random.default_rng(1)
+    contexts = np.arange(len(hidden))[:, None]  # of one word, whose vector is the hidden vector
+    model = functions.LogBilinearArrays(
+        embedding=hidden.copy(),
+        position=np.ones((1, layer.dim), np.float32),
+        weight=layer.weight.copy(),
+        bias=layer.bias.copy(),
+        words=drawn_state(rng, len(hidden), 1),
+        nodes=drawn_state(rng, len(layer.weight), len(layer.weight)),
+    )
+    with numpy_only():
         losses, gradients = layer.loss(hidden, targets)
-        np.testing.assert_allclose(layer.nll(hidden, targets), nll, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-5)
-    assert_same(layer, gradients, of_numpy, rtol=1e-5, atol=2e-5)
+        by_name = dense(layer, gradients)
+        moved = [hidden.copy(), layer.weight.copy(), layer.bias.copy()]
+        sums = [model.words.squares, model.nodes.squares, model.nodes.other_squares]
+        names = ["hidden", "node_weight", "node_bias"]
+        for array, squares, name in zip(moved, sums, names, strict=True):
+            adagrad_rows(array, squares.copy(), slice(0, len(array)), by_name[name], 0.1)
+
+    decisions, code_item = path_decisions(layer.codes, targets)
+    tree_layout = layer.compiled_layout(decisions, code_item, hidden, True)
+    rates = functions.Rates(np.float32(0.1), 0.0, 0.0, len(targets))
+    forward = functions.log_bilinear_step(
+        model,
+        functions.lay_out_contexts(contexts, len(hidden), tree_layout),
+        np.ones_like(hidden),
+        rates,
+    )
+    np.testing.assert_allclose(forward.items.nll, losses, rtol=1e-5, atol=1e-5)
+    compiled = [model.embedding, model.weight, model.bias]
+    for array, expected in zip(compiled, moved, strict=True):
+        np.testing.assert_allclose(array, expected, rtol=1e-5, atol=2e-5)
+
+
+def drawn_state(rng, n_rows, n_others):
+    """Return the state of Adagrad after some steps, so that small gradients move little."""
+    return functions.RowState(
+        squares=rng.uniform(0.5, 1, n_rows).astype(np.float32),
+        other_squares=rng.uniform(0.5, 1, n_others).astype(np.float32),
+        decayed=np.zeros(n_rows, np.int64),
+    )
 
 
 #: Trees of any shape, and some with wide nodes.
@@ -123,16 +168,11 @@ def test_work_at_wide_nodes_in_pieces_has_the_losses_and_gradients_of_numpy():
 def test_threads_share_a_large_batch_and_change_no_byte(threads, monkeypatch):
     layer, hidden, targets = drawn(narrow_tree(700), items=decisions.MANY_ITEMS + 77)
 
-    def computed(number):
+    results = []
+    for number in (1, threads):
         use_threads(monkeypatch, number)
-        return layer.loss(hidden, targets)
-
-    (losses, gradients), (shared, of_shared) = computed(1), computed(threads)
-    np.testing.assert_array_equal(shared, losses)
-    np.testing.assert_array_equal(of_shared.hidden, gradients.hidden)
-    for one, other in zip(gradients.parameters, of_shared.parameters, strict=True):
-        np.testing.assert_array_equal(other.rows, one.rows)
-        np.testing.assert_array_equal(other.values, one.values)
+        results.append(layer.nll(hidden, targets))
+    np.testing.assert_array_equal(results[1], results[0])
 
 
 def test_a_chain_deeper_than_any_code_of_a_text():

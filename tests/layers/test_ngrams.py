@@ -296,5 +296,5 @@ def test_an_empty_text_has_no_features(text):
     assert len(layer.feature_weight) == 0
     after = layer.in_context(contexts)
     np.testing.assert_allclose(after.nll(hidden, targets), layer.nll(hidden, targets))
-    empty = NgramFeatures.none(2, 5, 4)
+    empty = NgramFeatures.empty(2, 5, 4)
     assert empty.numbers(contexts).tolist() == [[-1, -1]] * len(contexts)
