@@ -1,8 +1,8 @@
-"""What commands read: texts and their splits, vocabularies, models, contexts."""
+"""Inputs of commands: texts and their splits, vocabularies, models and contexts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +13,16 @@ from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits, overlap, read_before
 from hstree.data.vocabulary import EOS, UNK, Vocabulary
 from hstree.errors import OptionError
-from hstree_cli.options import flag
+from hstree_cli.options import SplitOptions, flag
 from hstree_cli.terminal import warn
 
 if TYPE_CHECKING:
     from hstree.experiments.candidate import Candidate
     from hstree.models import Ensemble, Model
+    from hstree.tree import Tree
 
-#: Unknown words that a warning names.
-NAMED = 5
+#: Maximum number of unknown words in a warning.
+MAX_NAMED = 5
 
 
 # Texts
@@ -30,16 +31,20 @@ NAMED = 5
 def read_vocabulary(
     file: Path, *, min_count: int | None = None, max_size: int | None = None, no_unk: bool = False
 ) -> Vocabulary:
-    """Read the vocabulary that the option names; refuse other options that select words."""
-    others = {"min_count": min_count, "max_size": max_size, "no_unk": no_unk}
-    refuse_options("--vocabulary chooses the words already", **others)
+    """Read the file of ``--vocabulary``; refuse other options that select words."""
+    refuse_options(
+        "--vocabulary selects the words already",
+        min_count=min_count,
+        max_size=max_size,
+        no_unk=no_unk,
+    )
     return Vocabulary.from_file(file)
 
 
 def training_split(corpus: Corpus, vocabulary: Vocabulary | None, **selection: Any) -> Corpus:
     """Return the lines of a corpus that `hstree evaluate` trains on.
 
-    Without a vocabulary they get their own words, chosen by `selection`.
+    Without a vocabulary, their words are selected by `selection`.
     """
     train = corpus.splits()[0]
     words = train.select_vocabulary(**selection) if vocabulary is None else vocabulary
@@ -47,72 +52,92 @@ def training_split(corpus: Corpus, vocabulary: Vocabulary | None, **selection: A
 
 
 def read_splits(
-    corpus: str,
-    valid: str | None = None,
-    test: str | None = None,
-    *,
-    lower: bool = False,
-    text: bool = False,
-    vocabulary: Path | None = None,
-    candidates: Iterable[Candidate] = (),
-    min_count: int | None = None,
+    corpus: str, options: SplitOptions | None = None, candidates: Iterable[Candidate] = ()
 ) -> Splits:
-    """Read the three splits of a training over one vocabulary; warn of lines read before.
+    """Read the three splits of a corpus over one vocabulary; warn of lines in two of them.
 
-    The words are those of the vocabulary file, else the labels of the first tree in the order of
-    the training split, else those of the training split and ``<unk>`` if another split needs it.
+    The words are those of the vocabulary file, or else the labels of the first tree in the order
+    of the training split, or else those of the training split, and ``<unk>`` if another split needs
+    it.
     """
     from hstree.experiments.candidate import TreeCandidate
 
-    words = None if vocabulary is None else read_vocabulary(vocabulary, min_count=min_count)
-    named = [candidate.single for candidate in candidates]
-    trees = {one.file: one.tree for one in named if isinstance(one, TreeCandidate)}
-    is_chosen = words is not None or min_count is not None
-    first = None if is_chosen else next(iter(trees.values()), None)
-    # The words are chosen below, from the training split alone.
-    read = partial(Corpus.read, vocabulary=Vocabulary([EOS], [0]), lower=lower, text=text)
-    others = (None if name is None else read(name) for name in (valid, test))
-    splits = Splits.of(read(corpus), *others)
-    if words is not None:
-        splits = Splits(*(part.with_vocabulary(words) for part in splits))
-    elif first is not None:
-        splits = splits.over_labels(first)
+    options = options or SplitOptions()
+    min_count = options.min_count
+    vocabulary = None
+    if options.vocabulary is not None:
+        vocabulary = read_vocabulary(options.vocabulary, min_count=min_count)
+    single = [candidate.single for candidate in candidates]
+    trees = {
+        candidate.file: candidate.tree
+        for candidate in single
+        if isinstance(candidate, TreeCandidate)
+    }
+    first_tree = None
+    if vocabulary is None and min_count is None:
+        first_tree = next(iter(trees.values()), None)
+
+    # The words are selected below, from the training split alone.
+    read = partial(
+        Corpus.read, vocabulary=Vocabulary([EOS], [0]), lower=options.lower, text=options.text
+    )
+    valid = None if options.valid is None else read(options.valid)
+    test = None if options.test is None else read(options.test)
+    splits = Splits.of(read(corpus), valid, test)
+    if vocabulary is not None:
+        splits = Splits(*(part.with_vocabulary(vocabulary) for part in splits))
+    elif first_tree is not None:
+        splits = splits.over_labels(first_tree)
     else:
         splits = splits.over_training_words(min_count)
-    train_lines, test_text = splits.train.source, splits.test
-    for message in (
-        read_before(test_text, train=train_lines),
-        read_before(test_text, valid=splits.valid.source),
-        read_before(splits.valid, "validation", train=train_lines),
-        *(map(overlap, splits) if first is not None else ()),
-    ):
-        if message is not None:
-            warn(message)
+
+    _warn_of_seen_lines(splits, trees, has_labels=first_tree is not None)
     if min_count is not None and not splits.train.n_known_words:
-        typed = f"--min-count {min_count}"
-        raise OptionError(f"training split: {typed}: no word but <unk> is left; choose more words")
-    record = splits.train.record.get("vocabulary") if first is None else None
-    if seen := read_before(splits.test, vocabulary=record):
-        warn(f"{seen} (`hstree vocab --train-split-only`)")
-    for name, tree in trees.items():
-        source = tree.meta.get("input")
-        if seen := read_before(test_text, tree=source):
-            is_text = isinstance(source, dict) and source.get("kind") == "corpus"
-            warn(f"{name}: {seen}{' (--train-split-only)' if is_text else ''}")
+        raise OptionError(
+            f"training split: --min-count {min_count}: no word but <unk> is left; select more words"
+        )
     return splits
 
 
-def read_as(labels: Sequence[str], source: str, **how: Any) -> Corpus:
+def _warn_of_seen_lines(splits: Splits, trees: Mapping[str, Tree], *, has_labels: bool) -> None:
+    """Warn of held-out lines that are also in another split, or in the input of a tree.
+
+    If the words are the labels of a tree (`has_labels`), also warn of unknown words.
+    """
+    train_lines = splits.train.source
+    messages = [
+        read_before(splits.test, train=train_lines),
+        read_before(splits.test, valid=splits.valid.source),
+        read_before(splits.valid, "validation", train=train_lines),
+    ]
+    if has_labels:
+        messages += map(overlap, splits)
+    else:
+        record = splits.train.record.get("vocabulary")
+        seen = read_before(splits.test, vocabulary=record)
+        messages.append(seen and f"{seen} (`hstree vocab --train-split-only`)")
+    for name, tree in trees.items():
+        source = tree.meta.get("input")
+        seen = read_before(splits.test, tree=source)
+        is_text = isinstance(source, dict) and source.get("kind") == "corpus"
+        hint = " (--train-split-only)" if is_text else ""
+        messages.append(seen and f"{name}: {seen}{hint}")
+    for message in messages:
+        if message:
+            warn(message)
+
+
+def read_with_labels(labels: Sequence[str], source: str, **reading: Any) -> Corpus:
     """Read a text as ids of labels."""
-    known = Vocabulary(labels, np.zeros(len(labels), np.int64))
-    read = Corpus.read(source, vocabulary=known, **how)
-    if message := overlap(read):
+    vocabulary = Vocabulary(labels, np.zeros(len(labels), np.int64))
+    corpus = Corpus.read(source, vocabulary=vocabulary, **reading)
+    if message := overlap(corpus):
         warn(message)
-    return read
+    return corpus
 
 
 def refuse_options(reason: str, **values: Any) -> None:
-    """Refuse options; one that is None or False was not typed."""
+    """Refuse options that were typed; a value of None or False was not."""
     if typed := [flag(name) for name, value in values.items() if value not in (None, False)]:
         raise OptionError(f"{' and '.join(typed)}: {reason}")
 
@@ -121,7 +146,7 @@ def refuse_options(reason: str, **values: Any) -> None:
 
 
 def load_models(model: Path, others: Sequence[Path] | None) -> Model[Any] | Ensemble:
-    """Read a model, or several whose probabilities are averaged."""
+    """Read a model, or several models whose probabilities are averaged."""
     from hstree.models import Ensemble, load_model
 
     loaded = [load_model(folder) for folder in (model, *(others or ()))]
@@ -131,20 +156,21 @@ def load_models(model: Path, others: Sequence[Path] | None) -> Model[Any] | Ense
 # Contexts
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a text, separated by ASCII white space as in a corpus."""
     words = text.encode("utf-8", "surrogateescape").split()
     return [word.decode("utf-8", "surrogateescape") for word in words]
 
 
 def warn_of_unknown(words: Iterable[str], vocabulary: Vocabulary) -> list[str]:
-    """Return the words that are not in a vocabulary, each once, in order.
+    """Return the distinct words that are not in a vocabulary, in order.
 
-    Warns that they are read as ``<unk>``; without that label the model refuses them.
+    Warn that they are mapped to ``<unk>``. A model without that label refuses them.
     """
     unknown = list(dict.fromkeys(word for word in words if word not in vocabulary))
     if unknown and vocabulary.unk is not None:
-        named = ", ".join(map(repr, unknown[:NAMED]))
-        more = f" and {len(unknown) - NAMED:,} more" if len(unknown) > NAMED else ""
+        named = ", ".join(map(repr, unknown[:MAX_NAMED]))
+        n_more = len(unknown) - MAX_NAMED
+        more = f" and {n_more:,} more" if n_more > 0 else ""
         warn(f"not among the model's words, read as {UNK}: {named}{more}")
     return unknown

@@ -94,9 +94,9 @@ def hstree(
     quiet: Annotated[bool, option("--quiet -q", "Show no progress.")] = False,
     debug: Annotated[bool, option("--debug", "Also print the traceback of an error.")] = False,
 ) -> None:
-    """Find out which hierarchical-softmax tree to use, or which output layer without a tree.
+    """Find the output layer for a large vocabulary: a hierarchical-softmax tree, or none.
 
-    Build trees by many methods, train the same model on each, and compare cost and perplexity.
+    Build trees by many methods, train the same model with each, and compare cost and perplexity.
     """
 
 

@@ -1,24 +1,25 @@
-"""Options and arguments that several commands share, and what is made of them."""
+"""Options and arguments that several commands share."""
 
-from __future__ import annotations
-
-from functools import partial
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
     from hstree.experiments.results import Stop
 
-#: Options that are typed by another name than in Python.
+#: Options with another name on the command line than in Python.
 TYPED = {"random_state": "seed", "n_jobs": "jobs"}
 CORPUS_KINDS = (
     "a text (.txt, .gz, .xz, .bz2, .zst), a folder or '*.txt', nltk:NAME or builtin:python"
 )
 CANDIDATE_HELP = (
-    'A candidate: a builder ("gmm epsilon=0.4"), with a layer ("gmm + ngrams"), an output layer '
-    '("sampled samples=500"), a tree file'
+    'A candidate: a builder ("gmm epsilon=0.4"), a builder with a layer ("gmm + ngrams"), an '
+    'output layer ("sampled samples=500")'
 )
 
 
@@ -53,37 +54,38 @@ def candidate_names() -> list[str]:
 def option(flags: str, help: str, metavar: str | None = None, **more: Any) -> Any:
     """Describe an option; several flags are separated by spaces.
 
-    That a file cannot be read is bad input, which the library reports; Typer would call it wrong
-    usage, hence ``readable=False``.
+    ``readable=False``: an unreadable file is bad input, which the library reports. Typer would
+    report wrong usage.
     """
     return typer.Option(*flags.split(), help=help, metavar=metavar, readable=False, **more)
 
 
-argument: Any = partial(typer.Argument, show_default=False, readable=False)
-_training = partial(option, rich_help_panel="Training", show_default=False)
-_reading = partial(option, rich_help_panel="Reading a corpus")
+argument: Any = functools.partial(typer.Argument, show_default=False, readable=False)
+_training = functools.partial(option, rich_help_panel="Training", show_default=False)
+_reading = functools.partial(option, rich_help_panel="Reading a corpus")
 
 CorpusName = Annotated[
-    str, argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}; - for stdin.")
+    str, argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}; - for standard input.")
 ]
 TreeFile = Annotated[Path, argument(metavar="TREE", help="A tree: .json, .json.gz or .npz.")]
 ModelFolder = Annotated[
-    Path, argument(metavar="MODEL_DIR", help="Folder that `hstree evaluate --save` wrote.")
+    Path, argument(metavar="MODEL_DIR", help="Folder written by `hstree evaluate --save`.")
 ]
 With = Annotated[
-    list[Path] | None, option("--with", "Average with this model, too; repeatable.", "MODEL_DIR")
+    list[Path] | None,
+    option("--with", "Another model, whose probabilities are averaged; repeatable.", "MODEL_DIR"),
 ]
 Force = Annotated[bool, option("--force", "Replace existing files.")]
-Replace = Annotated[bool, option("--force", "Replace a comparison of something else in DIR.")]
+Replace = Annotated[bool, option("--force", "Replace a different comparison in DIR.")]
 JsonFile = Annotated[Path | None, option("--json", "Also write the results as JSON.", "FILE")]
-
 Jobs = Annotated[
     int | None,
-    option("--jobs -j", "Jobs at a time, in processes of their own; -1 for all cores.", "N"),
+    option("--jobs -j", "Number of jobs that run in parallel processes; -1 for all cores.", "N"),
 ]
 Scheduler = Annotated[
-    str | None, option("--scheduler", "Do jobs on a Dask cluster: tcp://HOST:8786.", "ADDRESS")
+    str | None, option("--scheduler", "Run jobs on a Dask cluster: tcp://HOST:8786.", "ADDRESS")
 ]
+Seed = Annotated[int, option("--seed", "Random seed.", "S", min=0)]
 
 # Reading a corpus
 
@@ -98,53 +100,164 @@ MinCount = Annotated[
     ),
 ]
 MaxSize = Annotated[
-    int | None, _reading("--max-size", "Read all but the V most frequent as <unk>.", "V", min=1)
+    int | None,
+    _reading("--max-size", "Map all but the V most frequent words to <unk>.", "V", min=1),
 ]
-Lower = Annotated[bool, _reading("--lower", "Lower-case every word.")]
+Lower = Annotated[bool, _reading("--lower", "Convert all words to lower case.")]
 VocabularyFile = Annotated[
-    Path | None, _reading("--vocabulary", "Use the words of this file, as of `vocab`.", "FILE")
+    Path | None,
+    _reading("--vocabulary", "Use the words of a file written by `hstree vocab`.", "FILE"),
 ]
-NoUnk = Annotated[bool, _reading("--no-unk", "Leave <unk> out, for words of other texts.")]
-AsText = Annotated[
-    bool, _reading("--text", "Read files as text even if they look like something else.")
-]
-TrainSplitOnly = Annotated[
-    bool, _reading("--train-split-only", "Read what `hstree evaluate` trains on: the first 80%.")
-]
-Valid = Annotated[str | None, _reading("--valid", "Validation corpus, not part of CORPUS.", "FILE")]
-Test = Annotated[str | None, _reading("--test", "Test corpus, not part of CORPUS.", "FILE")]
-
+AsText = Annotated[bool, _reading("--text", "Read files as text, whatever their names are.")]
 
 # Training
 
-
-Seed = Annotated[int, option("--seed", "Random seed.", "S", min=0)]
 Model = Annotated[
     str,
     option(
         "--model",
-        'Model with its options, as in "cbow window=5".',
+        'Model with its options, such as "cbow window=5".',
         "MODEL",
         autocompletion=model_names,
         rich_help_panel="Training",
     ),
 ]
-Epochs = Annotated[int | None, _training("--epochs", "Train for at most N epochs.", "N", min=0)]
+Epochs = Annotated[int | None, _training("--epochs", "Maximum number of epochs.", "N", min=0)]
 Seconds = Annotated[
     float | None,
-    _training("--seconds", "Train for S seconds (each candidate, from the text on).", "S"),
+    _training("--seconds", "Training time in seconds, per candidate, from the text on.", "S"),
 ]
-Minutes = Annotated[
-    float | None,
-    _training(
-        "--minutes", "Train all candidates equally long, then the better half again (10).", "M"
-    ),
-]
-Dim = Annotated[int | None, _training("--dim", "Length of the word vectors.", "D")]
-Width = Annotated[int | None, _training("--context", "Number of words before the target.", "N")]
-BatchSize = Annotated[int | None, _training("--batch-size", "Positions in a minibatch.", "B")]
-Rate = Annotated[float | None, _training("--learning-rate", "Learning rate at first.", "X")]
-Dropout = Annotated[float | None, _training("--dropout", "Share of hidden numbers left out.", "P")]
+Dim = Annotated[int | None, _training("--dim", "Dimensionality of the word vectors.", "D")]
+BatchSize = Annotated[int | None, _training("--batch-size", "Number of tokens per batch.", "B")]
+LearningRate = Annotated[float | None, _training("--learning-rate", "Initial learning rate.", "X")]
+
+
+# Classes of options
+
+
+@dataclass(frozen=True)
+class CorpusOptions:
+    """Options of commands that read the words of one corpus."""
+
+    train_split_only: Annotated[
+        bool,
+        _reading(
+            "--train-split-only", "Read only the first 80%, on which `hstree evaluate` trains."
+        ),
+    ] = False
+    min_count: MinCount = None
+    max_size: MaxSize = None
+    no_unk: Annotated[bool, _reading("--no-unk", "Do not add <unk> for unknown words.")] = False
+    lower: Lower = False
+    text: AsText = False
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """Options of commands that train on one part of a corpus and test on another."""
+
+    valid: Annotated[
+        str | None, _reading("--valid", "Validation corpus, instead of a part of CORPUS.", "FILE")
+    ] = None
+    test: Annotated[
+        str | None, _reading("--test", "Test corpus, instead of a part of CORPUS.", "FILE")
+    ] = None
+    min_count: MinCount = None
+    lower: Lower = False
+    text: AsText = False
+    vocabulary: VocabularyFile = None
+
+    @property
+    def files(self) -> list[object]:
+        """The inputs that these options name."""
+        return [self.valid, self.test, self.vocabulary]
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Options of commands that train language models."""
+
+    epochs: Epochs = None
+    seconds: Seconds = None
+    seed: Seed = 0
+    model: Model = "lbl"
+    dim: Dim = None
+    context: Annotated[
+        int | None, _training("--context", "Number of words before the target.", "N")
+    ] = None
+    batch_size: BatchSize = None
+    learning_rate: LearningRate = None
+    dropout: Annotated[float | None, _training("--dropout", "Dropout probability.", "P")] = None
+
+    def model_options(self) -> dict[str, Any]:
+        """Return the options of the model."""
+        return model_options(
+            self.model,
+            self.seed,
+            dim=self.dim,
+            context=self.context,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            dropout=self.dropout,
+        )
+
+    def stopping_rule(self, minutes: float | None = None) -> "Stop | None":
+        """Return the stopping rule, or None without one. Only one rule is accepted."""
+        from hstree.errors import OptionError
+        from hstree.experiments.results import Epochs, Halving, Seconds
+
+        rules = (self.epochs, self.seconds, minutes)
+        if sum(rule is not None for rule in rules) > 1:
+            raise OptionError("--epochs, --seconds and --minutes exclude each other; give one")
+        for name, value in (("--seconds", self.seconds), ("--minutes", minutes)):
+            if value is not None and not 0 < value < 1e9:
+                raise OptionError(f"{name} is {value:g}; it must be above 0")
+        if self.epochs is not None:
+            return Epochs(epochs=self.epochs)
+        if self.seconds is not None:
+            return Seconds(seconds=self.seconds)
+        return None if minutes is None else Halving(minutes=minutes)
+
+
+def spread_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter of a command that is a class of options by the fields of the class.
+
+    Typer sees every field as an option. The command gets one object of each class.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    signature = inspect.signature(command)
+    classes: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        if name not in classes:
+            parameters.append(parameter.replace(annotation=hints[name]))
+            continue
+        field_hints = get_type_hints(classes[name], include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=field_hints[field.name],
+            )
+            for field in fields(classes[name])
+        ]
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        for name, options in classes.items():
+            values[name] = options(
+                **{field.name: values.pop(field.name) for field in fields(options)}
+            )
+        command(**values)
+
+    # Typer reads the signature, or the annotations, depending on its version.
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+# Values of options
 
 
 def flag(name: str) -> str:
@@ -153,9 +266,10 @@ def flag(name: str) -> str:
 
 
 def model_options(model: str, seed: int, **typed: Any) -> dict[str, Any]:
-    """Return the options of `hstree.models.new_model` from ``--model`` and plain options.
+    """Return the options for `hstree.models.new_model` from ``--model`` and separate options.
 
-    Those that are None were not typed. Raises OptionError for one that the model does not have.
+    Options that are None were not typed. Raises OptionError for an option that the model does not
+    have.
     """
     from hstree._options import parse_options, typed_words
     from hstree.errors import OptionError
@@ -170,22 +284,3 @@ def model_options(model: str, seed: int, **typed: Any) -> dict[str, Any]:
         if value is not None:
             values[key] = value
     return {"model": name, **values}
-
-
-def stopping_rule(
-    epochs: int | None, seconds: float | None, minutes: float | None = None
-) -> Stop | None:
-    """Return the rule that was typed, None without one; several are refused."""
-    from hstree.errors import OptionError
-    from hstree.experiments.results import Epochs, Halving, Seconds
-
-    if sum(rule is not None for rule in (epochs, seconds, minutes)) > 1:
-        raise OptionError("--epochs, --seconds and --minutes are different rules; give one of them")
-    for name, value in (("--seconds", seconds), ("--minutes", minutes)):
-        if value is not None and not 0 < value < 1e9:
-            raise OptionError(f"{name} is {value:g}; it must be above 0")
-    if epochs is not None:
-        return Epochs(epochs=epochs)
-    if seconds is not None:
-        return Seconds(seconds=seconds)
-    return None if minutes is None else Halving(minutes=minutes)

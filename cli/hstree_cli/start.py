@@ -10,36 +10,49 @@ from hstree_cli.tables import facts, table
 from hstree_cli.terminal import say, showing_progress
 
 if TYPE_CHECKING:
-    from hstree.experiments.candidate import Candidate
     from hstree.experiments.compare import Plan
 
 CANDIDATES_HELP = (
-    f'{opt.CANDIDATE_HELP}, several models ("2 x flat"), an n-gram model (kn5), or a set: trees, '
-    "approximations."
+    f'{opt.CANDIDATE_HELP}, a tree file, an ensemble ("2 x flat"), an n-gram model (kn5), or a '
+    "set: trees, approximations."
 )
-DEMO_CORPUS, DEMO_MIN_COUNT = "builtin:python", 5
+DEMO_CORPUS = "builtin:python"
+DEMO_MIN_COUNT = 5
 DEMO_CANDIDATES = ("huffman", "gmm", "classes", "flat", "kn3")
 
 
 def demo(
-    output: Annotated[Path, option("--output -o", "Folder of results.", "DIR")] = Path("demo"),
+    output: Annotated[Path, option("--output -o", "Folder of the results.", "DIR")] = Path("demo"),
 ) -> None:
-    """Train the same model on three trees and the flat softmax, of built-in text; compare.
+    """Compare three trees, the flat softmax and an n-gram model on built-in text.
 
-    The text is the English of Python's own documentation; nothing is downloaded. Use
-    `hstree compare` for a text of your own.
+    The text is the documentation of Python; nothing is downloaded. Use `hstree compare`
+    for your own text.
     """
     check_outputs(Output("-o", output, contents=()), reads=[])
     say(f"Comparing {', '.join(DEMO_CANDIDATES)} on the text {DEMO_CORPUS}.")
     from hstree.experiments.candidate import Candidate
+    from hstree.experiments.compare import compare as run
     from hstree.experiments.results import Epochs
+    from hstree.report import write
+    from hstree_cli.inputs import read_splits
+    from hstree_cli.results import print_comparison
 
-    candidates = [Candidate.parse(text) for text in DEMO_CANDIDATES]
-    options = {"stop": Epochs(2), "speed_rounds": 1, "batch_size": 1024}
-    reading = {"corpus": DEMO_CORPUS, "min_count": DEMO_MIN_COUNT}
-    _compare(candidates, output, reading, options, conditions=False)
+    page = output / PAGE
+    with showing_progress(folder=output):
+        comparison = run(
+            read_splits(DEMO_CORPUS, opt.SplitOptions(min_count=DEMO_MIN_COUNT)),
+            [Candidate.parse(text) for text in DEMO_CANDIDATES],
+            output,
+            stop=Epochs(2),
+            speed_rounds=1,
+            updated=lambda so_far: write(so_far, page),
+            batch_size=1024,
+        )
+    print_comparison(comparison, page, conditions=False)
 
 
+@opt.spread_options
 def compare(
     corpus: opt.CorpusName,
     candidates: Annotated[
@@ -47,97 +60,66 @@ def compare(
         argument(metavar="CANDIDATE", help=CANDIDATES_HELP, autocompletion=opt.candidate_names),
     ] = None,
     *,
-    output: Annotated[Path, option("--output -o", "Folder for every run and the results.", "DIR")],
-    plan: Annotated[bool, option("--plan", "List the jobs, done or to do, and stop.")] = False,
+    output: Annotated[Path, option("--output -o", "Folder of all runs and the results.", "DIR")],
+    plan: Annotated[bool, option("--plan", "List finished and planned jobs, and stop.")] = False,
     jobs: opt.Jobs = None,
     scheduler: opt.Scheduler = None,
-    no_shared_folder: Annotated[
-        bool, option("--no-shared-folder", "Workers do not see DIR, and send their files.")
-    ] = False,
     force: opt.Replace = False,
-    valid: opt.Valid = None,
-    test: opt.Test = None,
-    min_count: opt.MinCount = None,
-    lower: opt.Lower = False,
-    text: opt.AsText = False,
-    vocabulary: opt.VocabularyFile = None,
-    minutes: opt.Minutes = None,
-    seconds: opt.Seconds = None,
-    epochs: opt.Epochs = None,
+    reading: opt.SplitOptions,
+    minutes: Annotated[
+        float | None,
+        option(
+            "--minutes",
+            "Total minutes: all candidates train equally long, then the better half continues "
+            "(default: 10).",
+            "M",
+            rich_help_panel="Training",
+            show_default=False,
+        ),
+    ] = None,
     seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
-    seed: opt.Seed = 0,
-    model: opt.Model = "lbl",
-    dim: opt.Dim = None,
-    context: opt.Width = None,
-    batch_size: opt.BatchSize = None,
-    learning_rate: opt.Rate = None,
-    dropout: opt.Dropout = None,
+    training: opt.TrainingOptions,
 ) -> None:
     """Train the same model with several trees and output layers; compare cost and perplexity.
 
-    Without a candidate it compares Huffman, mixture and class trees, each with n-gram
-    features, too, sampled softmax, the flat softmax and Kneser-Ney. Without a rule
-    it ends after ten minutes: all candidates train equally long from the text on, vectors
-    and building counted, then the better half goes on. The candidate to use is chosen
-    by validation perplexity.
+    By default, the candidates are the Huffman tree, a tree of Gaussian mixtures and
+    word classes, each with and without n-gram features, sampled softmax, the flat
+    softmax and a Kneser-Ney model. By default, the comparison takes ten minutes: all
+    candidates train for the same time, including vector training and tree construction,
+    then the better half continues. The candidate with the lowest validation perplexity is
+    recommended.
 
-    DIR gets results.json, results.csv, report.html and every run. What is finished
-    there is not done again: an interrupted comparison goes on, and a new candidate only adds
-    itself; but under --minutes, where candidates share the time, all train anew. With a tree
-    file and no option that chooses words, the words are its labels.
+    DIR contains results.json, results.csv, report.html and all runs. Finished runs are
+    not repeated: the same command continues an interrupted comparison, and new candidates
+    can be added. Under --minutes, where candidates share the time, all train again.
+    If a candidate is a tree file and no option selects words, the words are its labels.
     """
     from hstree.experiments.candidate import parse_candidates
-
-    of_step = {"batch_size": batch_size, "learning_rate": learning_rate, "dropout": dropout}
-    options = opt.model_options(model, seed, dim=dim, context=context, **of_step)
-    stop = opt.stopping_rule(epochs, seconds, minutes)
-    named = parse_candidates(candidates, options) if candidates else None
-    reads = [
-        corpus,
-        valid,
-        test,
-        vocabulary,
-        *(file for candidate in named or () for file in candidate.files),
-    ]
-    check_outputs(Output("-o", output, contents=()), reads=reads)
-    how = {"lower": lower, "text": text, "vocabulary": vocabulary, "min_count": min_count}
-    reading = {"corpus": corpus, "valid": valid, "test": test, **how}
-    options |= {"stop": stop, "seeds": seeds, "force": force}
-    if not plan:
-        options["is_shared"] = not no_shared_folder
-    _compare(named, output, reading, options, plan=plan, jobs=jobs, scheduler=scheduler)
-
-
-def _compare(
-    candidates: "list[Candidate] | None",
-    output: Path,
-    reading: dict[str, Any],
-    options: dict[str, Any],
-    *,
-    conditions: bool = True,
-    plan: bool = False,
-    jobs: int | None = None,
-    scheduler: str | None = None,
-) -> None:
-    """Compare candidates, write the page after each, and print the results; or print the plan."""
     from hstree.experiments.compare import compare as run
     from hstree.experiments.compare import plan_of
     from hstree.report import write
     from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
 
+    options: dict[str, Any] = training.model_options()
+    stop = training.stopping_rule(minutes)
+    parsed = parse_candidates(candidates, options) if candidates else None
+    files = [file for candidate in parsed or () for file in candidate.files]
+    check_outputs(Output("-o", output, contents=()), reads=[corpus, *reading.files, *files])
+
+    options |= {"stop": stop, "seeds": seeds, "force": force}
     page = output / PAGE
     with showing_progress(folder=output, jobs=jobs, scheduler=scheduler):
-        splits = read_splits(**reading, candidates=candidates or ())
+        splits = read_splits(corpus, reading, parsed or ())
         if plan:
-            planned = plan_of(splits, candidates, output, **options)
+            planned = plan_of(splits, parsed, output, **options)
         else:
             options["updated"] = lambda so_far: write(so_far, page)
-            comparison = run(splits, candidates, output, **options)
-    if not plan:
-        print_comparison(comparison, page, conditions=conditions)
-        return
-    _print_plan(planned)
+            comparison = run(splits, parsed, output, **options)
+    if plan:
+        _print_plan(planned)
+    else:
+        print_comparison(comparison, page)
 
 
 def _print_plan(plan: "Plan") -> None:
@@ -154,15 +136,15 @@ def _print_plan(plan: "Plan") -> None:
     say(table(("candidate", "seed", "state", "seconds"), lines, ("candidate", "state")))
     if plan.rounds:
         rounds = [
-            f"{plural(one.candidates, 'candidate')}, {figure(one.seconds, 1)} s each"
-            for one in plan.rounds
+            f"{plural(planned.candidates, 'candidate')}, {figure(planned.seconds, 1)} s each"
+            for planned in plan.rounds
         ]
         say(f"rounds, from the text on: {'; '.join(rounds)}")
-    done = sum(planned.is_finished for planned in plan.jobs.values())
-    say(f"{done} of {len(plan.jobs)} jobs are finished; without --plan the others are done")
+    n_finished = sum(planned.is_finished for planned in plan.jobs.values())
+    say(f"{n_finished} of {len(plan.jobs)} jobs are finished; without --plan the others run")
     trained = [planned for job, planned in plan.jobs.items() if job.candidate.is_trained]
     if any(planned.seconds is None for planned in trained):
-        say("-: known when the job is finished; --seconds and --minutes bound the seconds")
+        say("-: known when the job is finished; --seconds and --minutes limit the seconds")
 
 
 def report(
@@ -172,8 +154,8 @@ def report(
 ) -> None:
     """Write report.html: a self-contained page with a comparison's table, plots and trees.
 
-    It opens in any browser and needs no network. A comparison that still runs has a
-    page, too, which names the candidates that are pending.
+    It opens in any browser and needs no network. The page of an unfinished comparison
+    names the candidates that are not finished.
     """
     from hstree.experiments import results
     from hstree.report import write

@@ -16,63 +16,57 @@ from hstree_cli.terminal import INTERRUPTED, say, showing_progress, warn
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
     from hstree.data.multilabel import MultilabelData
+    from hstree.experiments.candidate import Candidate
     from hstree.experiments.results import Comparison
 
 ROUNDS_HELP = (
-    "Candidates of the rounds after the first, built from vectors: gmm, "
-    '"classes cluster_by=vectors" '
-    "(default: gmm); the last is that of all later rounds."
+    'Candidate of each round after the first, built from vectors: gmm, "classes '
+    'cluster_by=vectors" (default: gmm). The last one is used in all later rounds.'
 )
+#: Accepted endings of files of word vectors.
 VECTOR_ENDINGS = (".vec", ".txt", ".bin", ".npy")
-SAMPLES = "label,label feature:value ... of each, perhaps after a line N D L."
+#: Format of a file of samples.
+SAMPLES = 'one per line, as "label,label feature:value ..."; a first line N D L is optional.'
 METHOD_HELP = (
-    'Method with its options, as in "kmeans arity=16"; "kmeans arity=10 max_leaves=100" by default.'
+    'Method with its options, such as "kmeans arity=16" (default: "kmeans arity=10 '
+    'max_leaves=100").'
 )
-#: Why no option chooses words beside a tree.
-OF_TREE = "the words are the tree's labels"
-#: Numbers of first labels that are scored.
+#: Reason why no option selects words if a tree is given.
+WORDS_OF_TREE = "the words are the tree's labels"
+#: Numbers of most probable labels that are scored.
 KS = (1, 3, 5)
 
 
+@opt.spread_options
 def evaluate(
     candidate: Annotated[
         str,
         argument(
-            metavar="CANDIDATE", help=f"{opt.CANDIDATE_HELP}.", autocompletion=opt.candidate_names
+            metavar="CANDIDATE",
+            help=f"{opt.CANDIDATE_HELP} or a tree file.",
+            autocompletion=opt.candidate_names,
         ),
     ],
     corpus: opt.CorpusName,
     *,
     save: Annotated[Path | None, option("--save", "Save the trained model.", "MODEL_DIR")] = None,
     vectors_out: Annotated[
-        Path | None, option("--vectors-out", "Write each word's mean predicted vector.", "FILE.npy")
+        Path | None,
+        option("--vectors-out", "Write the mean predicted vector of each word.", "FILE.npy"),
     ] = None,
     json: opt.JsonFile = None,
     force: opt.Force = False,
-    valid: opt.Valid = None,
-    test: opt.Test = None,
-    min_count: opt.MinCount = None,
-    lower: opt.Lower = False,
-    text: opt.AsText = False,
-    vocabulary: opt.VocabularyFile = None,
-    epochs: opt.Epochs = None,
-    seconds: opt.Seconds = None,
-    seed: opt.Seed = 0,
-    model: opt.Model = "lbl",
-    dim: opt.Dim = None,
-    context: opt.Width = None,
-    batch_size: opt.BatchSize = None,
-    learning_rate: opt.Rate = None,
-    dropout: opt.Dropout = None,
+    reading: opt.SplitOptions,
+    training: opt.TrainingOptions,
 ) -> None:
     """Train a model with one tree or output layer and print its perplexity.
 
-    By default, the last 10% of CORPUS's lines are the test split and the 10% before
-    them the validation split; with --valid or --test alone, the other is the last
-    10%. A tree's labels are the vocabulary; other candidates are over the words of the
-    training split. It trains for at most 20 epochs; Ctrl-C keeps the best weights so
-    far, and the same command goes on (with --force where these are written).
-    `hstree score` scores a saved model.
+    By default, the last 10% of the lines of CORPUS are the test split and the 10% before
+    them the validation split. With only one of --valid and --test, the other split is the
+    last 10%. The vocabulary is that of the tree, or else the words of the training split.
+    Training takes at most 20 epochs. After Ctrl-C, the best weights so far are kept, and the
+    same command continues (with --force if its outputs exist). `hstree score` scores a saved
+    model.
     """
     from hstree._files import cache_folder, json_hash, remove_unused
     from hstree.errors import HstreeError
@@ -83,19 +77,18 @@ def evaluate(
     from hstree_cli.inputs import read_splits, refuse_options
     from hstree_cli.results import print_evaluation
 
-    of_step = {"batch_size": batch_size, "learning_rate": learning_rate, "dropout": dropout}
-    options = opt.model_options(model, seed, dim=dim, context=context, **of_step)
-    stop = opt.stopping_rule(epochs, seconds)
+    options = training.model_options()
+    stop = training.stopping_rule()
     unsaved = save
 
-    def keep(trained: Any) -> None:
-        """Save the model before it is scored; a failure is tried again, and named, at the end."""
+    def save_early(trained: Any) -> None:
+        """Save the model before it is scored. A failed attempt is repeated at the end."""
         nonlocal unsaved
         if trained.history_.interrupted:
-            again = " with --force" if save or json or vectors_out else ""
+            hint = " with --force" if save or json or vectors_out else ""
             warn(
-                "interrupted: these figures are of the best weights so far, which takes a moment "
-                f"(Ctrl-C again ends at once); the same command{again} goes on"
+                "interrupted: the results will be those of the best weights so far, which takes a "
+                f"moment (Ctrl-C again ends at once); the same command{hint} continues"
             )
         if save is not None:
             with suppress(HstreeError, OSError, MemoryError):
@@ -103,22 +96,24 @@ def evaluate(
                 unsaved = None
 
     with showing_progress():
-        one = Candidate.parse(candidate)
-        if isinstance(one, TreeCandidate):
-            refuse_options(OF_TREE, vocabulary=vocabulary, min_count=min_count)
+        parsed = Candidate.parse(candidate)
+        if isinstance(parsed, TreeCandidate):
+            refuse_options(
+                WORDS_OF_TREE, vocabulary=reading.vocabulary, min_count=reading.min_count
+            )
         check_outputs(
             Output("--json", json),
             Output("--vectors-out", vectors_out, (".npy",)),
             Output("--save", save, contents=tuple(TREE_FILES)),
-            reads=[corpus, valid, test, vocabulary, *one.files],
+            reads=[corpus, *reading.files, *parsed.files],
             force=force,
         )
-        ways: dict[str, Any] = {"lower": lower, "text": text, "vocabulary": vocabulary}
-        splits = read_splits(corpus, valid, test, **ways, candidates=[one], min_count=min_count)
+        splits = read_splits(corpus, reading, [parsed])
         texts = [part.record for part in splits]
-        key = json_hash({"candidate": one.name, "texts": texts, "stop": str(stop), **options})
+        key = json_hash({"candidate": parsed.name, "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
-        evaluation = train(one, splits, stop=stop, folder=work, trained=keep, **options)
+        evaluation = train(parsed, splits, stop=stop, folder=work, trained=save_early, **options)
+
     saved = [save] if save is not None and unsaved is None else []
     head = {"format": results.FORMAT, "version": results.VERSION}
     with written(
@@ -129,14 +124,16 @@ def evaluate(
         print_evaluation(evaluation, [*saved, *files])
     if evaluation.interrupted:
         raise typer.Exit(INTERRUPTED)
-    remove_unused(work)  # from which a stopped training would go on
+    remove_unused(work)  # an interrupted training would continue from there
 
 
 def _save_mean_vectors(model: Any, train: "Corpus", path: Path) -> None:
+    """Save the mean predicted vectors of a model."""
     with showing_progress():
         model.mean_predicted_vectors(model.reencode(train)).save(path)
 
 
+@opt.spread_options
 def bootstrap(
     corpus: opt.CorpusName,
     candidates: Annotated[
@@ -144,58 +141,45 @@ def bootstrap(
         argument(metavar="CANDIDATE", help=ROUNDS_HELP, autocompletion=opt.builder_names),
     ] = None,
     *,
-    output: Annotated[Path, option("--output -o", "Folder for every round.", "DIR")],
+    output: Annotated[Path, option("--output -o", "Folder of all rounds.", "DIR")],
     rounds: Annotated[
         int | None,
-        option("--rounds", "Trees after the first (one for each CANDIDATE).", "N", min=1),
+        option(
+            "--rounds", "Number of trees after the first (default: one per CANDIDATE).", "N", min=1
+        ),
     ] = None,
     jobs: opt.Jobs = None,
     scheduler: opt.Scheduler = None,
     force: opt.Replace = False,
-    valid: opt.Valid = None,
-    test: opt.Test = None,
-    min_count: opt.MinCount = None,
-    lower: opt.Lower = False,
-    text: opt.AsText = False,
-    epochs: opt.Epochs = None,
-    seconds: opt.Seconds = None,
-    seed: opt.Seed = 0,
-    model: opt.Model = "lbl",
-    dim: opt.Dim = None,
-    context: opt.Width = None,
-    batch_size: opt.BatchSize = None,
-    learning_rate: opt.Rate = None,
-    dropout: opt.Dropout = None,
+    reading: opt.SplitOptions,
+    training: opt.TrainingOptions,
 ) -> None:
-    """Grow trees from the word vectors of a model that was trained on a tree before.
+    """Build trees from the word vectors of models that were trained on earlier trees.
 
-    A random tree is trained first; its words' mean predicted vectors make the next
-    tree, which is trained in turn. The vectors are those of the best model so far.
-    The rounds are candidates of an ordinary comparison in DIR, whose page `hstree report`
-    writes. Finished rounds are not done again.
+    The first round trains a model on a random tree. Each later round builds a tree from the
+    mean predicted vectors of the best model so far, and trains a model on it. The rounds are
+    candidates of a comparison in DIR. Finished rounds are not repeated.
     """
-    from hstree.experiments.bootstrap import bootstrap as rounds_of
+    from hstree.experiments.bootstrap import bootstrap as bootstrap_rounds
     from hstree.experiments.candidate import Candidate
     from hstree.report import write
     from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
 
-    of_step = {"batch_size": batch_size, "learning_rate": learning_rate, "dropout": dropout}
-    options = opt.model_options(model, seed, dim=dim, context=context, **of_step)
-    named = [Candidate.parse(text) for text in candidates or ["gmm"]]
-    reads = [corpus, valid, test, *(file for one in named for file in one.files)]
-    check_outputs(Output("-o", output, contents=()), reads=reads)
+    options = training.model_options()
+    parsed = [Candidate.parse(text) for text in candidates or ["gmm"]]
+    files = [file for candidate in parsed for file in candidate.files]
+    check_outputs(Output("-o", output, contents=()), reads=[corpus, *reading.files, *files])
     so_far: list[Comparison] = []
     page = output / PAGE
     with showing_progress(folder=output, jobs=jobs, scheduler=scheduler):
-        how: dict[str, Any] = {"lower": lower, "text": text, "min_count": min_count}
-        splits = read_splits(corpus, valid, test, **how)
-        for _ in rounds_of(
+        splits = read_splits(corpus, reading)
+        for _ in bootstrap_rounds(
             splits,
             output,
-            named,
+            parsed,
             rounds=rounds,
-            stop=opt.stopping_rule(epochs, seconds),
+            stop=training.stopping_rule(),
             force=force,
             updated=so_far.append,
             **options,
@@ -210,13 +194,13 @@ def embed(
         str,
         argument(
             metavar="CANDIDATE",
-            help='A candidate that a text alone makes: huffman, classes, "sampled samples=500" '
-            "or a tree file (default: huffman).",
+            help='A candidate that needs only a text: huffman, classes, "sampled samples=500", or '
+            "a tree file (default: huffman).",
             autocompletion=opt.candidate_names,
         ),
     ] = "huffman",
     *,
-    output: Annotated[Path, option("--output -o", "A .vec, .txt, .bin or .npy.", "FILE")],
+    output: Annotated[Path, option("--output -o", "A .vec, .txt, .bin or .npy file.", "FILE")],
     force: opt.Force = False,
     seed: opt.Seed = 0,
     min_count: opt.MinCount = None,
@@ -227,80 +211,68 @@ def embed(
     model: opt.Model = "cbow",
     dim: opt.Dim = None,
     batch_size: opt.BatchSize = None,
-    learning_rate: opt.Rate = None,
+    learning_rate: opt.LearningRate = None,
     epochs: opt.Epochs = None,
     seconds: opt.Seconds = None,
 ) -> None:
-    """Train word vectors on every line of a corpus, as in word2vec.
+    """Train word vectors on every line of a corpus, as word2vec does.
 
-    Binary trees with one code a word, such as Huffman's, train word by word where the
-    extra fast is installed; --model "cbow online=false" or --batch-size trains in
-    batches, as all other output layers do.
+    Binary trees with one code per word, such as the Huffman tree, train word by word if
+    the extra fast is installed. --model "cbow online=false" or --batch-size selects training
+    in batches, which all other output layers use.
 
-    The words are in the order of their counts, most frequent first, with <eos> and,
-    if there is one, <unk>. gensim reads .vec, .txt and .bin with load_word2vec_format.
-    Only .npy records the text of the training, so that a tree built from the vectors
-    warns of test lines among it.
+    The words are sorted by frequency and include <eos> and, if there is one, <unk>.
+    gensim reads .vec, .txt and .bin with load_word2vec_format. Only .npy records the training
+    text, so that a tree built from the vectors warns of test lines in it.
     """
     from hstree._files import cache_folder
     from hstree._text import plural
-    from hstree.data.corpus import Corpus
     from hstree.data.vector_files import check_words
-    from hstree.errors import OptionError
-    from hstree.experiments.candidate import Candidate, TreeCandidate
+    from hstree.experiments.candidate import Candidate
     from hstree.models import kind_of, new_model
     from hstree.training.trainer import table_of
-    from hstree_cli.inputs import read_as, read_vocabulary, refuse_options
 
-    rule = {"epochs": epochs, "seconds": seconds}
-    of_step = {"batch_size": batch_size, "learning_rate": learning_rate}
-    options = opt.model_options(model, seed, dim=dim, **of_step, **rule)
+    options = opt.model_options(
+        model,
+        seed,
+        dim=dim,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        epochs=epochs,
+        seconds=seconds,
+    )
     kind = kind_of(options).model
-    one = Candidate.parse(candidate)
-    if kind.is_language_model:
-        raise OptionError(
-            f"--model {options['model']} is a language model; `hstree evaluate CANDIDATE CORPUS "
-            "--vectors-out FILE` writes its vectors"
-        )
-    if one.source is not None or not one.is_trained or one.models > 1:
-        instead = 'give one candidate, such as "huffman"'
-        if one.source is not None and one.models == 1:
-            tree = f"`hstree build --method '{one.tree_candidate}' VECTORS -o tree.json`"
-            instead = f"{tree}, then name tree.json in its place"
-        raise OptionError(f"{one} is not one layer that a text alone makes; {instead}")
-    reads = [corpus, vocabulary, *one.files]
+    parsed = Candidate.parse(candidate)
+    _check_embedding(options["model"], kind.is_language_model, parsed)
+    reads = [corpus, vocabulary, *parsed.files]
     check_outputs(Output("-o", output, VECTOR_ENDINGS), reads=reads, force=force)
+
     with showing_progress():
-        how: dict[str, Any] = {"lower": lower, "text": as_text}
-        choice: dict[str, Any] = {"min_count": min_count, "max_size": max_size}
-        if isinstance(one, TreeCandidate):
-            others = {"min_count": min_count, "max_size": max_size}
-            refuse_options(OF_TREE, vocabulary=vocabulary, **others)
-            text = read_as(one.tree.labels, corpus, **how)
-        else:
-            words = None if vocabulary is None else read_vocabulary(vocabulary, **choice)
-            text = Corpus.read(corpus, vocabulary=words, unk=None, **how, **choice)
-        built = one.build(text, seed, None) if one.kind == "tree" else None
-        spec = one.spec(text.counted_vocabulary(), built)
+        text = _read_for_embedding(
+            corpus, parsed, vocabulary, min_count, max_size, lower=lower, text=as_text
+        )
+        tree = parsed.build(text, seed, None) if parsed.kind == "tree" else None
+        spec = parsed.spec(text.counted_vocabulary(), tree)
         if output.suffix in (".vec", ".txt", ".bin"):
             check_words(str(output), spec.labels)
         untrained = new_model(spec, **kind.for_vectors(spec, options))
         trained = untrained.fit(text, checkpoints=cache_folder() / "checkpoints")
         if trained.history_.interrupted:
             warn(
-                "interrupted: these vectors are of the weights so far, which are written now; the "
-                "same command with --force goes on"
+                "interrupted: the vectors of the weights so far are written; the same command "
+                "with --force continues"
             )
         vectors = trained.vectors(text)
         vectors.save(output)
         trained.remove_checkpoints()
+
     history = trained.history_
     if history.epochs:
-        source = table_of(history.epochs)
-        say(table(source.columns, source.rows))
+        epochs_table = table_of(history.epochs)
+        say(table(epochs_table.columns, epochs_table.rows))
     rows = [
-        ("perplexity", f"of each {trained.predicts}, while training"),
-        ("model", f"{trained.name} over {one}, {plural(len(spec.labels), 'label')}"),
+        ("perplexity", f"per {trained.predicts}, during training"),
+        ("model", f"{trained.name} over {parsed}, {plural(len(spec.labels), 'label')}"),
         ("vectors", f"{len(vectors):,} of {vectors.dimension} numbers"),
         ("written", str(output)),
     ]
@@ -309,9 +281,51 @@ def embed(
         raise typer.Exit(INTERRUPTED)
 
 
+def _check_embedding(model: str, is_language_model: bool, candidate: "Candidate") -> None:
+    """Refuse a language model, and a candidate that cannot be trained on a text alone."""
+    from hstree.errors import OptionError
+
+    if is_language_model:
+        raise OptionError(
+            f"--model {model} is a language model; `hstree evaluate CANDIDATE CORPUS "
+            "--vectors-out FILE` writes its vectors"
+        )
+    if candidate.source is None and candidate.is_trained and candidate.models == 1:
+        return
+    hint = 'give one candidate, such as "huffman"'
+    if candidate.source is not None and candidate.models == 1:
+        build = f"`hstree build --method '{candidate.tree_candidate}' VECTORS -o tree.json`"
+        hint = f"{build}, then give tree.json in its place"
+    raise OptionError(f"{candidate} is not a single layer that needs only a text; {hint}")
+
+
+def _read_for_embedding(
+    corpus: str,
+    candidate: "Candidate",
+    vocabulary: Path | None,
+    min_count: int | None,
+    max_size: int | None,
+    **reading: Any,
+) -> "Corpus":
+    """Read a corpus over the labels of a tree file, or over the selected words."""
+    from hstree.data.corpus import Corpus
+    from hstree.experiments.candidate import TreeCandidate
+    from hstree_cli.inputs import read_vocabulary, read_with_labels, refuse_options
+
+    selection = {"min_count": min_count, "max_size": max_size}
+    if isinstance(candidate, TreeCandidate):
+        refuse_options(WORDS_OF_TREE, vocabulary=vocabulary, **selection)
+        return read_with_labels(candidate.tree.labels, corpus, **reading)
+    words = None
+    if vocabulary is not None:
+        words = read_vocabulary(vocabulary, min_count=min_count, max_size=max_size)
+    options: dict[str, Any] = {**selection, **reading}
+    return Corpus.read(corpus, vocabulary=words, unk=None, **options)
+
+
 def classify(
-    train: Annotated[Path, argument(metavar="TRAIN", help=f"Training samples: {SAMPLES}")],
-    test: Annotated[Path, argument(metavar="TEST", help="Test samples in the same form.")],
+    train: Annotated[Path, argument(metavar="TRAIN", help=f"Training samples, {SAMPLES}")],
+    test: Annotated[Path, argument(metavar="TEST", help="Test samples in the same format.")],
     *,
     method: Annotated[
         str | None, option("--method -m", METHOD_HELP, "METHOD", autocompletion=opt.builder_names)
@@ -319,17 +333,15 @@ def classify(
     output: Annotated[Path, option("--output -o", "Folder of the model.", "DIR")] = Path("labels"),
     json: opt.JsonFile = None,
     force: opt.Force = False,
-    C: Annotated[
-        float, option("--C", "Inverse strength of the penalty; more fits closer.", "C")
-    ] = 3.0,
+    C: Annotated[float, option("--C", "Inverse of the regularization strength.", "C")] = 3.0,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = None,
 ) -> None:
-    """Train a classifier of several labels a sample; print the precision of its first labels.
+    """Train a multi-label classifier and print the precision of its most probable labels.
 
-    The classifier is a probabilistic label tree: a tree of any method, over the
-    labels' feature sums or frequencies, with a linear model for each child. In
-    Python, `ProbabilisticLabelTreeClassifier.load("labels")` reads it.
+    The classifier is a probabilistic label tree: a tree of any method, built from the
+    labels' feature sums or frequencies, with a linear model for each child. In Python,
+    `ProbabilisticLabelTreeClassifier.load("labels")` reads it.
     """
     from hstree._files import write_json
     from hstree._text import figure, plural
@@ -337,60 +349,72 @@ def classify(
     from hstree.data.multilabel import read_train_and_test
     from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier
     from hstree.interop.sklearn.label_tree import FILES
-    from hstree_cli.trees import builder_of
+    from hstree_cli.trees import parse_method
 
-    chosen: dict[str, Any] = {}
+    tree_options: dict[str, Any] = {}
     if method is not None:
-        builder, options = builder_of(method, seed)
-        chosen = {"builder": builder.name, "builder_options": options}
-    outputs = Output("-o", output, contents=FILES), Output("--json", json)
-    check_outputs(*outputs, reads=[train, test], force=force)
+        builder, builder_options = parse_method(method, seed)
+        tree_options = {"builder": builder.name, "builder_options": builder_options}
+    check_outputs(
+        Output("-o", output, contents=FILES),
+        Output("--json", json),
+        reads=[train, test],
+        force=force,
+    )
     with showing_progress(jobs=jobs):
-        known, asked = read_train_and_test(train, test)
-        began = time.perf_counter()
-        model = ProbabilisticLabelTreeClassifier(**chosen, C=C, random_state=seed)
-        model.fit(*known)
-        fitted = time.perf_counter()
-        scores = model.predict_proba(asked.X, k=max(KS))
-        ended = time.perf_counter()
-    lines = _figures(known, asked, scores)
-    times = {"fit_seconds": fitted - began, "predict_seconds": ended - fitted}
-    results = {"method": method, "figures": lines, **times, "peak_bytes": peak_memory()}
-    n = asked.X.shape[0]
+        train_data, test_data = read_train_and_test(train, test)
+        start = time.perf_counter()
+        model = ProbabilisticLabelTreeClassifier(**tree_options, C=C, random_state=seed)
+        model.fit(*train_data)
+        fit_seconds = time.perf_counter() - start
+        start = time.perf_counter()
+        scores = model.predict_proba(test_data.X, k=max(KS))
+        predict_seconds = time.perf_counter() - start
+
+    precisions = _precisions(train_data, test_data, scores)
+    results = {
+        "method": method,
+        "figures": precisions,
+        "fit_seconds": fit_seconds,
+        "predict_seconds": predict_seconds,
+        "peak_bytes": peak_memory(),
+    }
+    n_test = test_data.X.shape[0]
+    milliseconds = 1000 * predict_seconds / n_test
     with written((output, model.save), (json, lambda path: write_json(path, results))) as files:
-        columns = ("k", *(name.replace("_", " ") for name in list(lines[0])[1:]))
-        say(table(columns, [[str(k), *map(figure, of_k)] for k, *of_k in map(dict.values, lines)]))
+        lines = []
+        for row in precisions:
+            k, *percentages = row.values()
+            lines.append([str(k), *map(figure, percentages)])
+        say(table(list(precisions[0]), lines))
         rows = [
-            ("training", f"{known.X.shape[0]:,} samples, {known.Y.nnz:,} labels of them"),
-            ("test", f"{n:,} samples, {asked.Y.nnz:,} labels of them"),
-            ("sizes", f"{known.X.shape[1]:,} features, {known.Y.shape[1]:,} labels"),
+            ("training", f"{train_data.X.shape[0]:,} samples with {train_data.Y.nnz:,} labels"),
+            ("test", f"{n_test:,} samples with {test_data.Y.nnz:,} labels"),
+            ("sizes", f"{train_data.X.shape[1]:,} features, {train_data.Y.shape[1]:,} labels"),
             ("tree", f"{model.tree_.meta['method']}, {plural(model.tree_.n_nodes, 'node')}"),
             ("weights", f"{model.weight_.nnz:,}"),
-            ("fitting", f"{figure(fitted - began)} s, the tree included"),
-            (
-                "predicting",
-                f"{figure(ended - fitted)} s, {1000 * (ended - fitted) / n:.3f} ms each",
-            ),
-            ("memory", f"{peak_memory() / 2**20:,.0f} MiB at most"),
+            ("fitting", f"{figure(fit_seconds)} s, including the tree"),
+            ("predicting", f"{figure(predict_seconds)} s, {milliseconds:.3f} ms per sample"),
+            ("peak memory", f"{peak_memory() / 2**20:,.0f} MiB"),
             *(("written", str(file)) for file in files),
         ]
         say(facts(rows))
 
 
-def _figures(
-    known: "MultilabelData", asked: "MultilabelData", scores: Any
+def _precisions(
+    train: "MultilabelData", test: "MultilabelData", scores: Any
 ) -> list[dict[str, float]]:
-    """Return the figures of the first labels, in percent."""
+    """Return the precisions of the k most probable labels, in percent, for each k."""
     from hstree import metrics
 
-    weight = metrics.inverse_propensity(known.Y)
-    of_k = metrics.propensity_scored_precision_at_k
+    weight = metrics.inverse_propensity(train.Y)
     return [
         {
             "k": k,
-            "P@k": 100 * metrics.precision_at_k(asked.Y, scores, k),
-            "propensity-scored": 100 * of_k(asked.Y, scores, weight, k),
-            "nDCG@k": 100 * metrics.ndcg_at_k(asked.Y, scores, k),
+            "P@k": 100 * metrics.precision_at_k(test.Y, scores, k),
+            "propensity-scored": 100
+            * metrics.propensity_scored_precision_at_k(test.Y, scores, weight, k),
+            "nDCG@k": 100 * metrics.ndcg_at_k(test.Y, scores, k),
         }
         for k in KS
     ]

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,17 +19,19 @@ from hstree_cli.terminal import BAD_INPUT, complain, say, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree.builders import Builder
-
+    from hstree.data.corpus import Corpus
+    from hstree.data.vectors import WordVectors
+    from hstree.data.vocabulary import Vocabulary
 
 INPUT_HELP = (
-    "A corpus, words with counts (.tsv) or vectors (.npy, .vec, .bin, GloVe .txt), as the method "
-    "needs."
+    "A corpus, words with counts (.tsv), or vectors (.npy, .vec, .bin, GloVe .txt); the method "
+    "determines which."
 )
 TREE_HELP = "The tree: .json, .json.gz or .npz."
-METHOD_HELP = 'Method with its options, as in "gmm epsilon=0.4"; `hstree methods` lists them.'
+METHOD_HELP = 'Method with its options, such as "gmm epsilon=0.4"; `hstree methods` lists all.'
 
 
-# What there is
+# Builders, layers and models
 
 
 def _all_names() -> list[str]:
@@ -38,74 +41,85 @@ def _all_names() -> list[str]:
 def methods(
     names: Annotated[
         list[str] | None,
-        argument(metavar="NAME", help="What to describe in full.", autocompletion=_all_names),
+        argument(metavar="NAME", help="Names to describe in full.", autocompletion=_all_names),
     ] = None,
 ) -> None:
-    """List all builders, layers and models; describe some with all options.
+    """List all builders, layers and models, or describe some with their options.
 
-    A candidate is a builder, a builder with a layer over its tree ("gmm + ngrams"), an
-    output layer over words, or an n-gram model. Options follow as key=value.
+    A candidate is a builder, a builder with a layer ("gmm + ngrams"), an output layer, or
+    an n-gram model. Options follow as key=value.
     """
-    from hstree._options import suggestion
     from hstree.builders.registry import BUILDERS
-    from hstree.errors import OptionError
-    from hstree.experiments.candidate import SETS, Candidate, candidates_in_set
+    from hstree.experiments.candidate import SETS
     from hstree.layers import LAYERS
-    from hstree.models import MODELS, config_of
+    from hstree.models import MODELS
 
-    kinds: dict[str, Any] = {
+    registries: dict[str, Any] = {
         "Builders of trees": BUILDERS,
         "Output layers": LAYERS,
         "Models (--model)": MODELS,
     }
     for name in names or ():
-        described = [
-            _description(title, kind.get(name)) for title, kind in kinds.items() if name in kind
-        ]
-        if name in SETS:
-            candidates = [
-                (4, str(candidate)) for candidate in candidates_in_set(name, config_of({}))
-            ]
-            described = [_entry(name, "Set of candidates", [(2, SETS[name]), *candidates])]
-        elif re.fullmatch(r"kn\d+", name):
-            described = [_entry(name, "N-gram model", [(2, Candidate.parse(name).summary)])]
-        elif not described:
-            hint = suggestion(name, _all_names())
-            raise OptionError(f"there is no {name!r}; {hint}`hstree methods` lists all")
-        say(Group(*described))
+        say(_describe(name, registries))
     if names:
         return
-    for title, kind in kinds.items():
+    for title, registry in registries.items():
         say(f"\n{title}")
-        say(facts([(f"  {name}", one.summary) for name, one in kind.all().items()]))
+        say(facts([(f"  {name}", record.summary) for name, record in registry.all().items()]))
     say("\nN-gram models")
     say(facts([("  kn2 to kn7", "Kneser-Ney models of the last words, which are candidates.")]))
     say("\nSets of candidates")
-    say(facts([(f"  {name}", sentence) for name, sentence in SETS.items()]))
-    for kind in kinds.values():
-        for reason in kind.broken().values():
+    say(facts([(f"  {name}", summary) for name, summary in SETS.items()]))
+    for registry in registries.values():
+        for reason in registry.broken().values():
             warn(reason)
 
 
-def _description(title: str, record: Any) -> RenderableType:
+def _describe(name: str, registries: dict[str, Any]) -> RenderableType:
+    """Return the descriptions of everything with a name."""
+    from hstree._options import suggestion
+    from hstree.errors import OptionError
+    from hstree.experiments.candidate import SETS, Candidate, candidates_in_set
+    from hstree.models import config_of
+
+    if name in SETS:
+        candidates = candidates_in_set(name, config_of({}))
+        lines = [(2, SETS[name]), *((4, str(candidate)) for candidate in candidates)]
+        return _entry(name, "Set of candidates", lines)
+    if re.fullmatch(r"kn\d+", name):
+        return _entry(name, "N-gram model", [(2, Candidate.parse(name).summary)])
+    entries = [
+        _record_entry(title, registry.get(name))
+        for title, registry in registries.items()
+        if name in registry
+    ]
+    if not entries:
+        hint = suggestion(name, _all_names())
+        raise OptionError(f"there is no {name!r}; {hint}`hstree methods` lists all names")
+    return Group(*entries)
+
+
+def _record_entry(title: str, record: Any) -> RenderableType:
     """Return the summary, the source and the options of a builder, a layer or a model."""
     from hstree.data.vocabulary import Vocabulary
     from hstree.tree import Tree
 
-    of_layers: dict[Any, str] = {Tree: "a tree", Vocabulary: "the words of a corpus"}
-    takes = getattr(record, "takes_text", of_layers.get(getattr(record, "takes", ""), ""))
+    layer_inputs: dict[Any, str] = {Tree: "a tree", Vocabulary: "the words of a corpus"}
+    input_text = getattr(record, "takes_text", layer_inputs.get(getattr(record, "takes", ""), ""))
     provider = "" if record.package == "hstree" else f", from {record.package}"
     lines = [(2, record.summary)]
-    lines += [(2, f"Takes {takes}.")] if takes else []
-    lines += [(2, f"Source: {record.references}")] if getattr(record, "references", "") else []
-    for one in record.options:
-        typed = f"{one.name}={one.spelled(one.default)}"
-        lines += [(4, f"{typed}  ({one.expected})"), (8, one.help)]
+    if input_text:
+        lines.append((2, f"Input: {input_text}."))
+    if getattr(record, "references", ""):
+        lines.append((2, f"Source: {record.references}"))
+    for parameter in record.options:
+        typed = f"{parameter.name}={parameter.spelled(parameter.default)}"
+        lines += [(4, f"{typed}  ({parameter.expected})"), (8, parameter.help)]
     return _entry(record.name, f"{title}{provider}", lines)
 
 
 def _entry(name: str, kind: str, lines: list[tuple[int, str]]) -> RenderableType:
-    """Return a heading and indented lines."""
+    """Return a heading, and lines with their indents."""
     heading = Text.assemble((name, "bold"), f"  {kind}")
     return Group(heading, *(Padding(Text(text), (0, 0, 0, left)) for left, text in lines), "")
 
@@ -113,40 +127,46 @@ def _entry(name: str, kind: str, lines: list[tuple[int, str]]) -> RenderableType
 # Building
 
 
+@opt.spread_options
 def vocab(
     corpus: opt.CorpusName,
-    output: Annotated[Path, option("--output -o", "Vocabulary.", "FILE")] = Path("vocab.tsv"),
+    output: Annotated[Path, option("--output -o", "The vocabulary.", "FILE")] = Path("vocab.tsv"),
     *,
     jobs: opt.Jobs = None,
     scheduler: opt.Scheduler = None,
     force: opt.Force = False,
-    train_split_only: opt.TrainSplitOnly = False,
-    min_count: opt.MinCount = None,
-    max_size: opt.MaxSize = None,
-    no_unk: opt.NoUnk = False,
-    lower: opt.Lower = False,
-    text: opt.AsText = False,
+    reading: opt.CorpusOptions,
 ) -> None:
     """Count the words of a corpus into a file of word<TAB>count lines.
 
     The first line records the text and its lines, so that later commands notice test
     lines among them.
     """
+    check_outputs(Output("-o", output), reads=[corpus], force=force)
+    with showing_progress(jobs=jobs, scheduler=scheduler):
+        text = _read_corpus(corpus, reading)
+        text.counted_vocabulary().save(output)
+    say(facts([*corpus_facts(text), ("written", str(output))]))
+
+
+def _read_corpus(corpus: str, options: opt.CorpusOptions) -> "Corpus":
+    """Read a corpus, or its training split, over its selected words."""
     from hstree.data.corpus import Corpus
     from hstree_cli.inputs import training_split
 
-    check_outputs(Output("-o", output), reads=[corpus], force=force)
-    choice: dict[str, Any] = {"min_count": min_count, "max_size": max_size, "unk": not no_unk}
-    with showing_progress(jobs=jobs, scheduler=scheduler):
-        # Words of the training split alone are chosen behind the split.
-        first = {**choice, "min_count": 1} if train_split_only else choice
-        read = Corpus.read(corpus, lower=lower, text=text, **first)
-        if train_split_only:
-            read = training_split(read, None, **choice)
-        read.counted_vocabulary().save(output)
-    say(facts([*corpus_facts(read), ("written", str(output))]))
+    selection: dict[str, Any] = {
+        "min_count": options.min_count,
+        "max_size": options.max_size,
+        "unk": not options.no_unk,
+    }
+    read = partial(Corpus.read, corpus, lower=options.lower, text=options.text)
+    if not options.train_split_only:
+        return read(**selection)
+    # The words are selected from the training split alone, after all words are read.
+    return training_split(read(**{**selection, "min_count": 1}), None, **selection)
 
 
+@opt.spread_options
 def build(
     input: Annotated[str, argument(metavar="INPUT", help=INPUT_HELP)],
     *,
@@ -155,66 +175,94 @@ def build(
     ],
     output: Annotated[Path, option("--output -o", TREE_HELP, "FILE")] = Path("tree.json"),
     seed: opt.Seed = 0,
-    labels: Annotated[Path | None, option("--labels", "Words of a .npy, by line.", "FILE")] = None,
+    labels: Annotated[
+        Path | None, option("--labels", "Words of a .npy file, one per line.", "FILE")
+    ] = None,
     jobs: opt.Jobs = None,
     scheduler: opt.Scheduler = None,
     force: opt.Force = False,
-    train_split_only: opt.TrainSplitOnly = False,
-    min_count: opt.MinCount = None,
-    max_size: opt.MaxSize = None,
-    no_unk: opt.NoUnk = False,
-    lower: opt.Lower = False,
-    text: opt.AsText = False,
+    reading: opt.CorpusOptions,
     vocabulary: opt.VocabularyFile = None,
 ) -> None:
     """Build a tree.
 
-    `hstree methods gmm` shows the options of a method. With vectors, --vocabulary
-    gives the words of the tree; those that have no vector go into a separate Huffman
-    tree beside the rest.
+    `hstree methods gmm` shows the options of a method. If INPUT contains vectors,
+    --vocabulary selects the words of the tree. Words without a vector are in a separate
+    Huffman tree beside the others.
     """
     import hstree
-    from hstree.builders import open_input
     from hstree.data.corpus import Corpus
-    from hstree.data.vectors import WordVectors
     from hstree.tree.files import ENDINGS
-    from hstree_cli.inputs import read_vocabulary, refuse_options, training_split
+    from hstree_cli.inputs import read_vocabulary
 
-    chosen, options = builder_of(method, seed)
-    values = options.values()
-    named = [v for v in values if isinstance(v, Path) or str(v).endswith(ENDINGS)]
-    reads = [input, vocabulary, labels, *named]
+    builder, options = parse_method(method, seed)
+    files = [
+        value
+        for value in options.values()
+        if isinstance(value, Path) or str(value).endswith(ENDINGS)
+    ]
+    reads = [input, vocabulary, labels, *files]
     check_outputs(Output("-o", output, ENDINGS), reads=reads, force=force)
-    choice: dict[str, Any] = {"min_count": min_count, "max_size": max_size}
-    how: dict[str, Any] = {**choice, "lower": lower, "text": text}
-    only = {"train_split_only": train_split_only, "no_unk": no_unk}
     with showing_progress(jobs=jobs, scheduler=scheduler):
-        words = None if vocabulary is None else read_vocabulary(vocabulary, **choice, no_unk=no_unk)
-        unk = words is not None or not no_unk
-        # Words of the training split alone are chosen behind the split.
-        first = {**how, "min_count": 1} if train_split_only and words is None else how
-        opened = open_input(input, chosen, vocabulary=words, labels=labels, unk=unk, **first)
-        if not isinstance(opened, WordVectors):
-            refuse_options(f"for vectors, and {input} holds none", labels=labels)
-        if not isinstance(opened, Corpus):
-            how["min_count"] = min_count
-            refuse_options(f"for a corpus, and {input} is none", **how, **only)
-        elif train_split_only:
-            opened = training_split(opened, words, **choice, unk=unk)
-        tree = hstree.build(chosen.name, opened, vocabulary=words, **options)
+        words = None
+        if vocabulary is not None:
+            words = read_vocabulary(
+                vocabulary,
+                min_count=reading.min_count,
+                max_size=reading.max_size,
+                no_unk=reading.no_unk,
+            )
+        data = _open_input(input, builder, words, labels, reading)
+        tree = hstree.build(builder.name, data, vocabulary=words, **options)
         tree.save(output)
     rows = [*tree.stats().facts(), *input_facts(tree)]
-    if isinstance(opened, Corpus):
-        rows.append(("text", origin(opened)))
-    if getattr(opened, "named_by_index", False):
+    if isinstance(data, Corpus):
+        rows.append(("text", origin(data)))
+    if getattr(data, "named_by_index", False):
         rows.append(("rows", "named by index: give --labels FILE, or a .labels.tsv beside them"))
     say(facts([*rows, ("written", str(output))]))
 
 
-def builder_of(method: str, seed: int) -> "tuple[Builder, dict[str, Any]]":
-    """Return the builder and the values of its options that ``--method`` spells.
+def _open_input(
+    input: str,
+    builder: "Builder",
+    words: "Vocabulary | None",
+    labels: Path | None,
+    options: opt.CorpusOptions,
+) -> "Corpus | Vocabulary | WordVectors":
+    """Open the input of a builder; refuse options that do not apply to it."""
+    from hstree.builders import open_input
+    from hstree.data.corpus import Corpus
+    from hstree.data.vectors import WordVectors
+    from hstree_cli.inputs import refuse_options, training_split
 
-    Raises OptionError when there is none of the name, or an option cannot have its value.
+    selection: dict[str, Any] = {"min_count": options.min_count, "max_size": options.max_size}
+    reading: dict[str, Any] = {"lower": options.lower, "text": options.text}
+    unk = words is not None or not options.no_unk
+    first = dict(selection)
+    if options.train_split_only and words is None:
+        # The words are selected from the training split alone, after all words are read.
+        first["min_count"] = 1
+    data = open_input(input, builder, vocabulary=words, labels=labels, unk=unk, **first, **reading)
+    if not isinstance(data, WordVectors):
+        refuse_options(f"only for vectors, and {input} contains none", labels=labels)
+    if not isinstance(data, Corpus):
+        refuse_options(
+            f"only for a corpus, and {input} is not one",
+            **selection,
+            **reading,
+            train_split_only=options.train_split_only,
+            no_unk=options.no_unk,
+        )
+    elif options.train_split_only:
+        data = training_split(data, words, **selection, unk=unk)
+    return data
+
+
+def parse_method(method: str, seed: int) -> "tuple[Builder, dict[str, Any]]":
+    """Return the builder that ``--method`` names, and the values of its options.
+
+    Raises OptionError when there is no such builder, or an option cannot have its value.
     """
     from hstree._options import parse_options, typed_words
     from hstree.builders import builder
@@ -222,22 +270,22 @@ def builder_of(method: str, seed: int) -> "tuple[Builder, dict[str, Any]]":
 
     name, *pairs = typed_words(method) or [""]
     if "+" in pairs:
-        typed = shlex.join(["hstree", "compare", "CORPUS", method, "-o", "DIR"])
+        command = shlex.join(["hstree", "compare", "CORPUS", method, "-o", "DIR"])
         raise OptionError(
-            f"{method!r} names a layer, too, and a tree has none; `{typed}` trains with it"
+            f"{method!r} also names a layer, which a tree does not have; `{command}` trains it"
         )
-    chosen = builder(name)
-    options = parse_options(name, chosen.options, pairs)
-    if any(option.name == "random_state" for option in chosen.options):
+    named = builder(name)
+    options = parse_options(name, named.options, pairs)
+    if any(option.name == "random_state" for option in named.options):
         options.setdefault("random_state", seed)
-    return chosen, options
+    return named, options
 
 
 # Looking at trees
 
 
 def check(tree: opt.TreeFile) -> None:
-    """Check a tree file; name every rule of the format that it breaks, one per line."""
+    """Check a tree file and print the rules of the format that it breaks, one per line."""
     from hstree.errors import TreeError
     from hstree.tree import Tree
     from hstree.tree.files import read_content
@@ -250,11 +298,11 @@ def check(tree: opt.TreeFile) -> None:
             for rule, where in content.broken_rules().items():
                 complain(f"{tree}: {rule}: {where}")
             raise typer.Exit(BAD_INPUT) from error
-    say(f"{tree}: every rule kept")
+    say(f"{tree}: follows all rules")
 
 
 def stats(tree: opt.TreeFile, json: opt.JsonFile = None) -> None:
-    """Print a tree's size, code lengths and cost."""
+    """Print the size, code lengths and cost of a tree."""
     from hstree._files import write_json
     from hstree.tree import load
 
@@ -270,12 +318,14 @@ def show(
     tree: opt.TreeFile,
     word: Annotated[str | None, option("--word", "Show the codes of this word.", "W")] = None,
     depth: Annotated[
-        int | None, option("--depth", "Decisions from the root (3; with --word 40).", "D", min=1)
+        int | None,
+        option("--depth", "Maximum number of decisions (default: 3; 40 with --word).", "D", min=1),
     ] = None,
 ) -> None:
     """Draw the top of a tree, or the codes of a word.
 
-    Each branch has its share of the counts, its leaves and its most frequent words.
+    Each branch is shown with its share of the counts, its number of leaves and its most
+    frequent words.
     """
     from hstree.tree import load
     from hstree.tree.branches import Branches
@@ -296,13 +346,14 @@ def convert(
     source: Annotated[Path, argument(metavar="IN", help="A tree in any format.")],
     target: Annotated[Path, argument(metavar="OUT", help="The converted tree.")],
     from_: Annotated[
-        str | None, option("--from", "Format of IN (default: by its ending).", "NAME")
+        str | None, option("--from", "Format of IN (default: by its extension).", "NAME")
     ] = None,
     to: Annotated[
-        str | None, option("--to", "Format of OUT (default: by its ending).", "NAME")
+        str | None, option("--to", "Format of OUT (default: by its extension).", "NAME")
     ] = None,
     labels: Annotated[
-        Path | None, option("--labels", "Labels of a linkage or a napkinXC tree, by line.", "FILE")
+        Path | None,
+        option("--labels", "Labels of a linkage or napkinXC tree, one per line.", "FILE"),
     ] = None,
     force: opt.Force = False,
 ) -> None:
@@ -311,29 +362,30 @@ def convert(
     Formats and their extensions: tree (.json, .json.gz, .npz), dot (.dot, .gv),
     graphml (.graphml), newick (.nwk, .newick), brown (.paths), napkinxc
     (.napkinxc), linkage (.npy), taxonomy (.csv, .tsv: columns parent and child,
-    or one per level), darknet (.tree: lines of a name and its parent's line). dot is
-    only written, taxonomy and darknet only read. What OUT cannot hold is refused, or
-    named as not kept.
+    or one column per level), darknet (.tree: lines of a name and the line of its parent).
+    dot can only be written; taxonomy and darknet can only be read. Trees that OUT cannot
+    represent are refused. Other losses are printed.
     """
     from hstree import formats
 
-    read_as = formats.find_format(source, from_)
-    written_as = formats.find_format(target, to)
-    files, reads = written_as.files(target), [*read_as.files(source), labels]
+    source_format = formats.find_format(source, from_)
+    target_format = formats.find_format(target, to)
+    files = target_format.files(target)
+    reads = [*source_format.files(source), labels]
     for path in files:
         check_outputs(Output("OUT", path), reads=reads, force=force)
     with showing_progress():
-        tree = formats.read(source, read_as.name, labels=labels)
-        formats.write(tree, target, written_as.name)
-    rows = [("read", f"{source} ({read_as.name})")]
-    if read_as.name == "taxonomy":
+        tree = formats.read(source, source_format.name, labels=labels)
+        formats.write(tree, target, target_format.name)
+    rows = [("read", f"{source} ({source_format.name})")]
+    if source_format.name == "taxonomy":
         rows.append(("as", tree.meta["input"]["read_as"]))
     rows += [
-        ("written", f"{', '.join(map(str, files))} ({written_as.name})"),
+        ("written", f"{', '.join(map(str, files))} ({target_format.name})"),
         ("labels", f"{tree.n_labels:,}"),
         ("nodes", f"{tree.n_nodes:,}"),
         ("sha256", tree.sha256),
     ]
-    if losses := written_as.losses(tree):
+    if losses := target_format.losses(tree):
         rows.append(("not kept", ", ".join(losses)))
     say(facts(rows))

@@ -1,4 +1,4 @@
-"""Commands that use a trained model, or several: predict, sample and score."""
+"""Commands that use trained models: predict, sample and score."""
 
 import csv
 import io
@@ -24,14 +24,17 @@ if TYPE_CHECKING:
     from hstree.models import Ensemble, Model
     from hstree.models.streams import ScoredTokens
 
-#: Contexts that are answered together, and products of contexts and words, at most.
-MOST_CONTEXTS, MOST_SCORES = 256, 1 << 24
+#: Maximum number of contexts in a batch, and of scores: contexts times words.
+MAX_CONTEXTS, MAX_SCORES = 256, 1 << 24
 
 
 def predict(
     model: opt.ModelFolder,
     context: Annotated[
-        str, argument(metavar='"TEXT"', help="The words before; - for lines of stdin.")
+        str,
+        argument(
+            metavar='"TEXT"', help="Words before the predicted word; - for lines of standard input."
+        ),
     ],
     k: Annotated[int, option("-k", "Number of words.", "K", min=1)] = 10,
     also: opt.With = None,
@@ -39,26 +42,25 @@ def predict(
 ) -> None:
     """Print the most probable next words, with their probabilities.
 
-    The search is exact with every tree and every other output layer. TEXT begins a
-    line; only its last words count if it is long. Type words as they are in the
-    corpus: in lower case if it is. With a cbow or skipgram model the answers are
-    words that occur near those of TEXT.
+    The search is exact for all output layers. TEXT is the beginning of a line; if it is
+    long, only its last words matter. If the corpus is in lower case, so must TEXT be. A cbow
+    or skipgram model predicts words that occur near those of TEXT.
 
-    With - each line of standard input is a TEXT, answered as it arrives: a table of
-    tab-separated values with a header: line, rank, word, probability.
+    With -, each line of standard input is a TEXT, which is answered as it arrives. The
+    output is a table of tab-separated values with a header: line, rank, word, probability.
     """
     from hstree._files import write_json
     from hstree.kernels import numpy_only
-    from hstree_cli.inputs import load_models, warn_of_unknown, words_of
+    from hstree_cli.inputs import load_models, split_words, warn_of_unknown
 
     check_outputs(Output("--json", json), reads=[model, *(also or ())])
-    # Compiling would take longer than to search once
+    # Compiling would take longer than one search.
     with showing_progress(), numpy_only():
         loaded = load_models(model, also)
         if context == "-":
             _predict_lines(loaded, k, json)
             return
-        words = words_of(context)
+        words = split_words(context)
         unknown = warn_of_unknown(words, loaded.vocabulary)
         (predicted,) = loaded.predict([words], k)
     answer = _answer(words, unknown, predicted)
@@ -73,12 +75,12 @@ def _answer(
     words: list[str], unknown: list[str], predicted: list[tuple[str, float]]
 ) -> dict[str, Any]:
     """Return the answer to a context as JSON values."""
-    likely = [{"word": word, "probability": probability} for word, probability in predicted]
-    return {"context": words, "unknown": unknown, "words": likely}
+    answers = [{"word": word, "probability": probability} for word, probability in predicted]
+    return {"context": words, "unknown": unknown, "words": answers}
 
 
 def _predict_lines(model: "Model[Any] | Ensemble", k: int, json: Path | None) -> None:
-    """Answer the lines of standard input as they arrive, and keep none of them."""
+    """Answer the lines of standard input as they arrive, without keeping them."""
     from hstree._files import json_list
     from hstree._text import plural
     from hstree.data.sources import STANDARD_INPUT, standard_input_blocks
@@ -86,14 +88,15 @@ def _predict_lines(model: "Model[Any] | Ensemble", k: int, json: Path | None) ->
     from hstree.models.streams import TextStream
 
     vocabulary = model.vocabulary
-    # Some layers compute a row of all words for each context of a batch.
-    most = max(1, min(MOST_CONTEXTS, MOST_SCORES // len(vocabulary)))
+    # Some layers compute the scores of all words for each context of a batch.
+    batch_size = max(1, min(MAX_CONTEXTS, MAX_SCORES // len(vocabulary)))
     stream = TextStream(STANDARD_INPUT, standard_input_blocks(text=True))
-    printed = _Printed(is_all=json is None)
+    printed = _StandardOutput(is_only_output=json is None)
     printed.write("line\trank\tword\tprobability\n")
-    number = n_unknown = 0
+    number = 0
+    n_unknown = 0
     with nullcontext() if json is None else json_list(json, "predictions", k=k) as append:
-        for contexts in stream.lines(most):
+        for contexts in stream.lines(batch_size):
             rows: list[tuple[object, ...]] = []
             for words, predicted in zip(contexts, model.predict(contexts, k), strict=True):
                 number += 1
@@ -105,41 +108,41 @@ def _predict_lines(model: "Model[Any] | Ensemble", k: int, json: Path | None) ->
                     append(_answer(words, unknown, predicted))
             printed.write(_tsv(rows))
     if n_unknown:
-        words_of_lines = f"{plural(n_unknown, 'word')} of the lines"
-        warn(f"not among the model's words, read as {UNK}: {words_of_lines}")
+        counted = plural(n_unknown, "word")
+        warn(f"not among the model's words, read as {UNK}: {counted} of the lines")
     printed.finish()
 
 
-class _Printed:
-    """Text on standard output, printed at once; an error of it may wait for other outputs.
+class _StandardOutput:
+    """Text that is printed immediately, with errors that may wait for other outputs.
 
-    An error is raised by `write` where this output is all there is (`is_all`), else by `finish`.
+    An error is raised by `write` if there is no other output, and else by `finish`.
     """
 
-    def __init__(self, *, is_all: bool) -> None:
-        self._is_all = is_all
+    def __init__(self, *, is_only_output: bool) -> None:
+        self._is_only_output = is_only_output
         self._failure: OSError | None = None
 
     def write(self, text: str) -> None:
-        """Print text, its control characters escaped; nothing after an error."""
+        """Print text with its control characters escaped; print nothing after an error."""
         if self._failure is not None:
             return
         try:
             sys.stdout.write(printable(text, keep="\t\n"))
             sys.stdout.flush()
         except OSError as error:
-            if self._is_all:
+            if self._is_only_output:
                 raise
             self._failure = error
 
     def finish(self) -> None:
-        """Raise the error of the printing, if there was one."""
+        """Raise the error of `write`, if there was one."""
         if self._failure is not None:
             raise self._failure
 
 
 def _tsv(rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as tab-separated values; quotes are around cells that need them."""
+    """Return rows as tab-separated values, with quotes around cells that need them."""
     text = io.StringIO(newline="")
     csv.writer(text, "excel-tab", lineterminator="\n").writerows(rows)
     return text.getvalue()
@@ -147,31 +150,33 @@ def _tsv(rows: Iterable[Sequence[object]]) -> str:
 
 def sample(
     model: opt.ModelFolder,
-    words: Annotated[int, option("--words", "Words to draw.", "N", min=0, max=10**7)] = 50,
+    words: Annotated[int, option("--words", "Number of words.", "N", min=0, max=10**7)] = 50,
     seed: opt.Seed = 0,
-    context: Annotated[str, option("--context", "Words to continue; not printed.", "TEXT")] = "",
+    context: Annotated[
+        str, option("--context", "Words before the text; not printed.", "TEXT")
+    ] = "",
     also: opt.With = None,
 ) -> None:
-    """Draw words from a model, each given the words before it, and print the text.
+    """Sample words from a model, each given the words before it, and print the text.
 
-    A drawn <eos> ends its line. Without --context the text begins a new line.
-    Control characters in words are printed escaped.
+    <eos> ends a line. Without --context, the text is the beginning of a line. Control
+    characters in words are escaped.
     """
     from hstree.data.vocabulary import EOS
     from hstree.errors import OptionError
-    from hstree_cli.inputs import load_models, warn_of_unknown, words_of
+    from hstree_cli.inputs import load_models, split_words, warn_of_unknown
 
     with showing_progress():
         loaded: Any = load_models(model, also)
         if not loaded.is_language_model:
             raise OptionError(
-                f"{model} is a model {loaded.name}, which cannot write text; give a language model"
+                f"{model} is a model {loaded.name}, which cannot sample text; give a language model"
             )
-        before = words_of(context)
+        before = split_words(context)
         warn_of_unknown(before, loaded.vocabulary)
-        drawn = loaded.sample(words, before, random_state=seed)
+        sampled = loaded.sample(words, before, random_state=seed)
     lines: list[list[str]] = [[]]
-    for word in drawn:
+    for word in sampled:
         if word == EOS:
             lines.append([])
         else:
@@ -182,24 +187,26 @@ def sample(
 def score(
     model: opt.ModelFolder,
     file: Annotated[
-        str, argument(metavar="FILE", help=f"The text: {opt.CORPUS_KINDS}; - for stdin.")
+        str, argument(metavar="FILE", help=f"The text: {opt.CORPUS_KINDS}; - for standard input.")
     ],
     also: opt.With = None,
-    per_word: Annotated[bool, option("--per-word", "Score words instead of lines.")] = False,
-    output: Annotated[Path | None, option("--output -o", "Write lines to it.", "OUT")] = None,
+    per_word: Annotated[bool, option("--per-word", "Print a line per word.")] = False,
+    output: Annotated[
+        Path | None, option("--output -o", "Write the lines to a file.", "OUT")
+    ] = None,
     json: opt.JsonFile = None,
     as_text: opt.AsText = False,
 ) -> None:
     """Print the natural log-probability of each line of a text, and a summary.
 
-    Lines are log-prob<TAB>words<TAB>OOV<TAB>text, the <eos> at the line's end
-    counted. With --per-word they are a table of tab-separated values with a header:
-    line, position, word, log_prob, is_oov, one line per token; a word that is not in the
-    vocabulary is scored as <unk>. Beside such a table on standard output, the summary
-    is on standard error. Contexts run over line ends. Logarithms are natural:
-    divide by 2.302585 for base 10, as in ARPA tools. Standard input is scored in parts
-    and not kept: the first lines are printed after a million tokens, or at its end.
-    Control characters in words are printed escaped, but not in a file named by -o.
+    Lines are log-prob<TAB>words<TAB>OOV<TAB>text; words includes the <eos> at the end of
+    the line. With --per-word, the output is a table of tab-separated values with a header:
+    line, position, word, log_prob, is_oov, and one line per token. Words that are not in the
+    vocabulary are scored as <unk>. If this table is on standard output, the summary is on
+    standard error. Contexts extend over ends of lines. Logarithms are natural: divide by
+    2.302585 for base 10, as in ARPA tools. Standard input is scored in parts and not kept:
+    the first lines are printed after a million tokens, or at its end. Control characters in
+    words are escaped on standard output, but not in the file of -o.
     """
     from hstree import progress
     from hstree._files import replacing, write_json
@@ -208,7 +215,7 @@ def score(
     from hstree.errors import HstreeError
     from hstree.kernels import numpy_for_short_runs
     from hstree.models.streams import TextStream, scored_corpus, scored_stream
-    from hstree_cli.inputs import load_models, read_as
+    from hstree_cli.inputs import load_models, read_with_labels
 
     reads = [file, model, *(also or ())]
     check_outputs(Output("-o", output), Output("--json", json), reads=reads)
@@ -217,14 +224,16 @@ def score(
         text: Any
         if file == "-":
             text = TextStream(STANDARD_INPUT, standard_input_blocks(as_text))
-            n_tokens, tokens = text.look_ahead(), scored_stream(loaded, text)
+            n_tokens = text.look_ahead()
+            tokens = scored_stream(loaded, text)
         else:
-            text = read_as(loaded.spec.labels, file, text=as_text)
-            n_tokens, tokens = len(text), scored_corpus(loaded, text)
+            text = read_with_labels(loaded.spec.labels, file, text=as_text)
+            n_tokens = len(text)
+            tokens = scored_corpus(loaded, text)
             _warn_of_seen(text, loaded)
-        total = _Total(text.name, tokens)
+        total = _ScoreSum(text.name, tokens)
         lines = (_word_lines if per_word else _text_lines)(iter(total))
-        printed = _Printed(is_all=json is None)
+        printed = _StandardOutput(is_only_output=json is None)
         failure: Exception | None = None
         with numpy_for_short_runs(n_tokens):
             try:
@@ -236,7 +245,7 @@ def score(
             except (HstreeError, OSError, MemoryError) as error:
                 if output is None or not total.is_readable:
                     raise
-                failure = error  # named below; the other outputs are written all the same
+                failure = error  # reported below; the other outputs are written all the same
             total.finish()
         if file == "-":
             _warn_of_seen(text, loaded)
@@ -262,7 +271,7 @@ def score(
 
 
 def _warn_of_seen(text: Any, model: "Model[Any] | Ensemble") -> None:
-    """Warn of lines of a text that a model was trained on, or its tree was built from."""
+    """Warn of lines of a text that a model was trained on, or that its tree was built from."""
     from hstree.data.splits import read_before
 
     for single in getattr(model, "models", [model]):
@@ -274,7 +283,7 @@ def _warn_of_seen(text: Any, model: "Model[Any] | Ensemble") -> None:
 
 
 def _warn_of_unk(scores: Mapping[str, Any], model: "Model[Any] | Ensemble") -> None:
-    """Warn where unknown words were scored as an ``<unk>`` that occurs in no training text."""
+    """Warn if unknown words were scored as an ``<unk>`` that has no training tokens."""
     from hstree.data.vocabulary import UNK, unk_min_count
 
     vocabulary = model.vocabulary
@@ -289,11 +298,11 @@ def _warn_of_unk(scores: Mapping[str, Any], model: "Model[Any] | Ensemble") -> N
     )
 
 
-class _Total:
-    """The tokens of a text with their scores, which are added up while they are iterated over."""
+class _ScoreSum:
+    """The scored tokens of a text, which are added up while they are iterated over."""
 
     def __init__(self, name: str, tokens: "Iterator[ScoredTokens]") -> None:
-        self.is_readable = True  #: whether nothing has failed but what takes the tokens
+        self.is_readable = True  #: False while the text is read; an error is then that of reading
         self._name, self._tokens = name, tokens
         self._nll = self._nll_of_oov = 0.0
         self._n_lines = self._n_tokens = self._n_oov = 0
@@ -316,12 +325,12 @@ class _Total:
             yield part
 
     def finish(self) -> None:
-        """Score what is left of the text."""
+        """Score the rest of the text."""
         for _ in self:
             pass
 
     def results(self, vocabulary: "Vocabulary", source: dict[str, Any]) -> dict[str, Any]:
-        """Return the score of the text, and what it is of, as JSON values."""
+        """Return the score of the text as JSON values, with the text and the vocabulary."""
         from hstree.data.text_score import TextScore
 
         score = TextScore(self._nll, self._n_tokens, self._nll_of_oov, self._n_oov)
@@ -340,9 +349,10 @@ class _Total:
 
 
 def _word_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
-    """Yield a table of tokens as tab-separated values, some lines at a time."""
+    """Yield a table of tokens as tab-separated values, several lines at a time."""
     yield "line\tposition\tword\tlog_prob\tis_oov\n"
-    line = position = 1
+    line = 1
+    position = 1
     for words, is_end, nll, oov in parts:
         rows: list[tuple[object, ...]] = []
         values = zip(words, is_end.tolist(), nll.tolist(), oov.tolist(), strict=True)
@@ -356,18 +366,20 @@ def _word_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
 
 
 def _text_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
-    """Yield a line for each line of a text, which has its <eos> at least, some at a time."""
+    """Yield a line for each line of a text, several at a time; each line has an <eos>."""
     import numpy as np
 
-    # words, log-probability and OOV tokens of the line that the parts so far have not ended
-    words, cost, unknown = list[str](), 0.0, 0
+    # Words, costs and number of OOV tokens of the unfinished line.
+    words: list[str] = []
+    cost = 0.0
+    unknown = 0
     for part in parts:
         stops = np.flatnonzero(part.is_end) + 1
         starts = np.concatenate([[0], stops])
         starts = starts[starts < len(part.words)]
         costs = np.add.reduceat(part.nll, starts).tolist()
         unknowns = np.add.reduceat(part.oov.astype(np.int64), starts).tolist()
-        lines = list[str]()
+        lines: list[str] = []
         for i, start in enumerate(starts.tolist()):
             stop = int(stops[i]) if i < len(stops) else len(part.words)
             words += part.words[start:stop]
@@ -375,22 +387,27 @@ def _text_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
             unknown += unknowns[i]
             if i < len(stops):
                 lines.append(f"{-cost:.6f}\t{len(words)}\t{unknown}\t{' '.join(words[:-1])}\n")
-                words, cost, unknown = [], 0.0, 0
+                words = []
+                cost = 0.0
+                unknown = 0
         yield "".join(lines)
 
 
 def _summary(results: dict[str, Any]) -> str:
+    """Return the summary of a scored text."""
     from hstree._text import figure, plural
 
-    tokens, oov, words = results["tokens"], results["oov"], results["vocabulary"]
+    tokens = results["tokens"]
+    oov = results["oov"]
+    words = results["vocabulary"]
     lines = plural(results["lines"], "line")
     return facts(
         [
-            ("of each", results["predicts"]),
-            ("log-probability", f"{figure(results['log_prob'])} in all, natural logarithms"),
+            ("score per", results["predicts"]),
+            ("log-probability", f"{figure(results['log_prob'])} in total, natural logarithm"),
             ("perplexity", f"{figure(results['perplexity'])} with OOV"),
             ("", f"{figure(results['perplexity_without_oov'])} without"),
-            ("tokens", f"{tokens:,} in {lines}, one <eos> per line included"),
+            ("tokens", f"{tokens:,} in {lines}, including one <eos> per line"),
             ("OOV", f"{oov:,} ({oov / tokens:.2%}), scored as <unk>"),
             ("vocabulary", f"{words['size']:,} words, sha256 {words['sha256'][:16]}"),
         ]

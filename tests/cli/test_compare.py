@@ -150,7 +150,7 @@ def test_trees_over_other_words_are_refused(refused, hstree, tree, corpus):
         (("flat", "--seed", 2**32 - 1, "--seeds", 2), 2, "4294967295"),
         (("flat", "--jobs", "0"), 2, "--jobs is 0; it must be 1 or more, or -1 for all cores"),
         (("flat", "--dropout", "1"), 2, "dropout"),
-        (("flat", "--epochs", "1", "--minutes", "1"), 2, "different rules"),
+        (("flat", "--epochs", "1", "--minutes", "1"), 2, "--epochs"),
         (("flat", "--seconds", "0"), 2, "--seconds is 0; it must be above 0"),
         (("flat", "--vocabulary", "v.tsv", "--min-count", "2"), 2, "--min-count"),
         (("none.json",), 1, "none.json"),

@@ -54,8 +54,8 @@ def test_another_output_layer_trains_the_vectors(hstree, corpus, tmp_path):
 def test_what_cannot_be_embedded_is_refused(refused, corpus, tmp_path):
     refused("embed", corpus, "-o", "v.pt", status=2, saying=".vec or .txt or .bin")
     refused("embed", corpus, "no", "-o", "v.vec", status=2, saying="there is no candidate 'no'")
-    refused("embed", corpus, "gmm", "-o", "v.vec", status=2, saying="not one layer that a text")
-    built = "`hstree build --method 'gmm epsilon=0.4' VECTORS -o tree.json`, then name tree.json"
+    refused("embed", corpus, "gmm", "-o", "v.vec", status=2, saying="gmm is not")
+    built = "`hstree build --method 'gmm epsilon=0.4' VECTORS -o tree.json`"
     refused("embed", corpus, "gmm epsilon=0.4 + ngrams", "-o", "v.vec", status=2, saying=built)
     refused(
         "embed",

@@ -119,7 +119,7 @@ def test_an_interrupted_evaluation_goes_on(hstree, tree, corpus, tmp_path, monke
 
     monkeypatch.setattr(Trainer, "epoch_batches", interrupted)
     stopped = hstree("evaluate", tree, corpus, *QUICK, "--json", "again.json", status=130)
-    assert stopped.warnings[0].endswith("the same command with --force goes on")
+    assert "--force" in stopped.warnings[0]
     assert re.search(r"^written +again\.json$", stopped.out, re.M)
     hstree("evaluate", tree, corpus, *QUICK, "--json", "again.json", "--force")
     hstree("evaluate", tree, corpus, *QUICK, "--json", "whole.json")

@@ -26,7 +26,10 @@ def test_the_words_predicted_are_those_of_the_model(hstree, model, tmp_path):
     ran = hstree("predict", model, "w0 w1", "-k", 3, "--json", "a.json")
     [found] = answers(tmp_path / "a.json")
     expected = library.LanguageModel.load(model).predict([["w0", "w1"]], 3)[0]
-    assert [(w["word"], w["probability"]) for w in found["words"]] == expected
+    assert [answer["word"] for answer in found["words"]] == [word for word, _ in expected]
+    assert [answer["probability"] for answer in found["words"]] == pytest.approx(
+        [probability for _, probability in expected], rel=1e-6
+    )
     assert (found["context"], found["unknown"]) == (["w0", "w1"], [])
     for word, probability in expected:
         assert f"{word}" in ran.out
