@@ -1,11 +1,11 @@
-"""Classifiers of many classes and labels: hstree's beside those of other libraries, on shared sets.
+"""Classifiers of many classes and labels: those of hstree and of other libraries on shared sets.
 
-Every model is fitted in a process of its own, on one thread. `C`, the inverse strength of the
-penalty, is chosen from one grid for all: by the accuracy on a fifth of the training samples, after
-training on the others. Reported are the accuracy (precision at 1 where samples have several
-labels) and the log-loss on the test samples, once with that C and once with a model's own default
-("at default"), and of the first the CPU seconds and the peak of memory above that of the data.
-A model that has not ended after `--limit` seconds is reported without figures.
+Every model is fitted in its own process, on one thread. `C`, the inverse strength of the penalty,
+is chosen from one grid for all: by the accuracy on a fifth of the training samples, after training
+on the others. The table has the accuracy (precision at 1 for multi-label sets) and the log-loss on
+the test samples, once with that C and once with a model's own default ("at default"), and for the
+first the CPU seconds and the peak memory above that of the data. A model that has not ended after
+`--limit` seconds has no results.
 
 newsgroups   Twenty newsgroups, TF-IDF; "taxonomy" is the tree of the groups' names. From
              ``$HSTREE_TEST_DATA/20news/20news-bydate.tar.xz`` where that variable is set, else
@@ -13,7 +13,7 @@ newsgroups   Twenty newsgroups, TF-IDF; "taxonomy" is the tree of the groups' na
 digits       scikit-learn's 8 x 8 pictures of digits.
 planted-V    V classes drawn from a seed: texts of 40 words, of which a class has some of its own,
              some that it shares with nine others and some with ninety-nine; TF-IDF of 5 V words.
-bibtex       Bibtex, several labels a sample (``$HSTREE_TEST_DATA/multilabel``).
+bibtex       Bibtex, multi-label (``$HSTREE_TEST_DATA/multilabel``).
 
 SGDClassifier has ``alpha = 1 / (C n)``. Other options are the models' defaults. Models of packages
 that are not installed are left out: ``pip install napkinxc omikuji cffi hiclass``.
@@ -106,32 +106,39 @@ def compare(options: Any) -> Iterator[dict[str, Any]]:
                 continue
             if model in ONLY and not ONLY[model](data):
                 continue
-            yield {"set": name, "model": model} | measured(fit, data, options.C, options.limit)
+            yield {"set": name, "model": model} | tune(fit, data, options.C, options.limit)
 
 
-def measured(fit: Fit, data: Data, grid: Sequence[float], limit: float) -> dict[str, Any]:
-    """Choose C, fit, and return the figures of a model."""
-    rows = np.arange(data.X_train.shape[0])
-    fewer, held = train_test_split(rows, test_size=0.2, random_state=0)
+def tune(fit: Fit, data: Data, grid: Sequence[float], limit: float) -> dict[str, Any]:
+    """Choose C, fit, and return the results of a model."""
+    samples = np.arange(data.X_train.shape[0])
+    train, valid = train_test_split(samples, test_size=0.2, random_state=0)
     part = data._replace(
-        X_train=data.X_train[fewer],
-        y_train=data.y_train[fewer],
-        X_test=data.X_train[held],
-        y_test=data.y_train[held],
+        X_train=data.X_train[train],
+        y_train=data.y_train[train],
+        X_test=data.X_train[valid],
+        y_test=data.y_train[valid],
     )
-    choices = [in_fork(figures, fit, part, C, limit=limit) for C in grid] if len(grid) > 1 else [{}]
-    if any(choice is None for choice in choices):
-        return {"C": f"failed, or over {limit:.0f} s"}
-    best = grid[int(np.argmax([choice.get("P@1", 0) for choice in choices]))]
-    row = in_fork(figures, fit, data, best, limit=limit)
-    own = in_fork(figures, fit, data, None, limit=limit)
-    if row is None or own is None:
-        return {"C": f"failed, or over {limit:.0f} s"}
-    of_default = {f"{key} at default": own[key] for key in ("P@1", "log-loss")}
-    return {"C": f"{best:g}"} | row | of_default
+    failure = {"C": f"failed, or over {limit:.0f} s"}
+    best = grid[0]
+    if len(grid) > 1:
+        trials = [in_fork(fit_and_score, fit, part, C, limit=limit) for C in grid]
+        if None in trials:
+            return failure
+        best = grid[int(np.argmax([trial["P@1"] for trial in trials]))]
+    chosen = in_fork(fit_and_score, fit, data, best, limit=limit)
+    default = in_fork(fit_and_score, fit, data, None, limit=limit)
+    if chosen is None or default is None:
+        return failure
+    return {
+        "C": f"{best:g}",
+        **chosen,
+        "P@1 at default": default["P@1"],
+        "log-loss at default": default["log-loss"],
+    }
 
 
-def figures(fit: Fit, data: Data, C: float | None) -> dict[str, Any]:
+def fit_and_score(fit: Fit, data: Data, C: float | None) -> dict[str, Any]:
     """Return accuracy, log-loss, seconds and memory of one fit."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.process_time()
@@ -140,18 +147,22 @@ def figures(fit: Fit, data: Data, C: float | None) -> dict[str, Any]:
     ranked = model.ranked(data.X_test)
     predicted = time.process_time()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    rows, log_loss, fifth = np.arange(len(ranked)), None, None
+    samples = np.arange(len(ranked))
+    precision_at_5 = None
+    log_loss = None
     if data.is_multilabel:
-        is_right = np.asarray(data.y_test.toarray()[rows[:, None], ranked])
-        first, fifth = 100 * float(is_right[:, 0].mean()), 100 * float(is_right.mean())
+        # (n, 5) whether each of the five likeliest labels is right
+        is_right = np.asarray(data.y_test.toarray()[samples[:, None], ranked])
+        precision_at_1 = 100 * float(is_right[:, 0].mean())
+        precision_at_5 = 100 * float(is_right.mean())
     else:
-        first = 100 * float((ranked == data.y_test).mean())
+        precision_at_1 = 100 * float((ranked == data.y_test).mean())
     if model.log_proba is not None and not data.is_multilabel:
-        log_likelihood = model.log_proba(data.X_test)[rows, data.y_test]
+        log_likelihood = model.log_proba(data.X_test)[samples, data.y_test]
         log_loss = -float(np.maximum(log_likelihood, np.log(np.finfo(float).tiny)).mean())
     return {
-        "P@1": first,
-        "P@5": fifth,
+        "P@1": precision_at_1,
+        "P@5": precision_at_5,
         "log-loss": log_loss,
         "fit s": fitted - began,
         "predict s": predicted - fitted,
@@ -236,8 +247,8 @@ def texts(
 ) -> Any:
     """Draw texts of classes (n,), as TF-IDF: some words of their topics, the others common ones."""
     common = (n_words * rng.random((len(y), length)) ** 3).astype(np.int64)
-    of_topic = topics[y[:, None], rng.integers(TOPIC, size=(len(y), length))]
-    words = np.where(rng.random((len(y), length)) < topical, of_topic, common).ravel()
+    specific = topics[y[:, None], rng.integers(TOPIC, size=(len(y), length))]
+    words = np.where(rng.random((len(y), length)) < topical, specific, common).ravel()
     content = np.ones(len(words)), words, np.arange(0, len(words) + 1, length)
     counts = scipy.sparse.csr_array(content, shape=(len(y), n_words))
     counts.sum_duplicates()
@@ -291,7 +302,7 @@ def taxonomy(data: Data, C: dict[str, float]) -> Any:
     parts = [name.split(".") for name in data.names]
     # levels of each name below one root: alt, alt.atheism
     tree = hstree.Tree.from_taxonomy(
-        [["all", *(".".join(of[: i + 1]) for i in range(len(of)))] for of in parts]
+        [["all", *(".".join(part[: i + 1]) for i in range(len(part)))] for part in parts]
     )
     labels = [number[label] for label in tree.labels]
     return HierarchicalSoftmaxClassifier(
@@ -311,14 +322,14 @@ def hiclass(data: Data, C: float | None) -> Fitted:
     paths = [name.split(".") for name in data.names]
     depth = max(map(len, paths))
     levels = np.array([path + [""] * (depth - len(path)) for path in paths], object)
-    of_path = {tuple(path): i for i, path in enumerate(paths)}
+    number = {tuple(path): i for i, path in enumerate(paths)}
     local = LogisticRegression(max_iter=1000, **({} if C is None else {"C": C}))
     model = LocalClassifierPerParentNode(local_classifier=local)
     model.fit(scipy.sparse.csr_matrix(data.X_train), levels[data.y_train])
 
     def predict(X: Any) -> Array:
-        found = model.predict(scipy.sparse.csr_matrix(X))
-        return np.array([of_path.get(tuple(filter(None, row)), -1) for row in found])
+        predicted = model.predict(scipy.sparse.csr_matrix(X))
+        return np.array([number.get(tuple(filter(None, row)), -1) for row in predicted])
 
     return Fitted(predict)
 
@@ -337,7 +348,7 @@ def napkinxc(kind: str) -> Fit:
         model.fit(scipy.sparse.csr_matrix(data.X_train), labels)
         k = 5 if data.is_multilabel else 1
 
-        return Fitted(lambda X: table_of(model.predict(scipy.sparse.csr_matrix(X), top_k=k), k))
+        return Fitted(lambda X: label_array(model.predict(scipy.sparse.csr_matrix(X), top_k=k), k))
 
     return fit
 
@@ -363,7 +374,7 @@ def omikuji(data: Data, C: float | None) -> Fitted:
         X = scipy.sparse.csr_array(X)
         rows = (slice(X.indptr[i], X.indptr[i + 1]) for i in range(X.shape[0]))
         pairs = (zip(X.indices[row].tolist(), X.data[row].tolist(), strict=True) for row in rows)
-        return table_of([[label for label, _ in model.predict(p, top_k=k)] for p in pairs], k)
+        return label_array([[label for label, _ in model.predict(p, top_k=k)] for p in pairs], k)
 
     return Fitted(predict)
 
@@ -375,7 +386,7 @@ def indicator(y: Any) -> Any:
     return scipy.sparse.csr_array((np.ones(len(y), np.int8), y, np.arange(len(y) + 1)))
 
 
-def table_of(lists: Sequence[Sequence[int]], k: int) -> Array:
+def label_array(lists: Sequence[Sequence[int]], k: int) -> Array:
     """Return lists of labels, the likeliest first, as an array (n, k), or (n,) for k = 1."""
     array = np.array([(list(labels) + [-1] * k)[:k] for labels in lists])
     return array[:, 0] if k == 1 else array

@@ -43,7 +43,7 @@ def main() -> None:
 def rows(splits: Splits, options: Any) -> Iterator[dict[str, Any]]:
     """Measure each method at each share of the lines that the first part has."""
     for method in options.methods:
-        whole = words_of(method, splits.train, options.dim)
+        whole = tree_input(method, splits.train, options.dim)
         tree = hstree.build(method, whole)
         from_start = {
             f"new tree, {plural(epochs, 'epoch')}": hstree.LanguageModel(
@@ -61,8 +61,8 @@ def rows(splits: Splits, options: Any) -> Iterator[dict[str, Any]]:
                 yield first | figures(name, new, part, splits.test)
 
 
-def words_of(method: str, text: hstree.Corpus, dim: int) -> Any:
-    """Return what a tree is built from and grows by: a text's counts, or vectors of its words."""
+def tree_input(method: str, text: hstree.Corpus, dim: int) -> Any:
+    """Return the input of a builder and of `hstree.grow`: counts of words, or their vectors."""
     if method == "huffman":
         return text.counted_vocabulary()
     random = hstree.LanguageModel(hstree.build("random", text), dim=dim, epochs=1)
@@ -73,7 +73,7 @@ def grown(
     method: str, part: hstree.Corpus, whole: Any, splits: Splits, options: Any
 ) -> Iterator[dict[str, Any]]:
     """Train on the first part, grow by the whole text, and go on."""
-    tree = hstree.build(method, words_of(method, part, options.dim))
+    tree = hstree.build(method, tree_input(method, part, options.dim))
     model = hstree.LanguageModel(tree, dim=options.dim, epochs=options.epochs)
     model.fit(part, splits.valid)
     yield figures(f"before, {plural(options.epochs, 'epoch')}", model, part, splits.test)

@@ -1,8 +1,8 @@
 """Seconds, peak memory of all processes and disk of large inputs: a table for each kind.
 
-Every row is measured in a process of its own, with those that it starts. Such a process imports
-what its row needs alone: modules that others need would count as memory of all. Inputs are made
-once, from a seed, and kept in a folder beside the results (``--folder``).
+Every row is measured in its own process, with those that it starts. Such a process imports only
+the modules that its row needs, since others would count as its memory. Inputs are made once, from a
+seed, and kept in a folder (``--folder``).
 
     python -m benchmarks.scale --what texts --tokens 100000000
     python -m benchmarks.scale --what jobs --corpus ptb.train.txt --jobs 1 2
@@ -241,8 +241,8 @@ def opened(kind: str, path: Path) -> Any:
     return dask.array.from_array(rows, chunks=(DRAWN, -1))
 
 
-def seconds_of(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the seconds of a call, and its result."""
+def time_call(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds of a call and its result."""
     began = time.perf_counter()
     result = work()
     return time.perf_counter() - began, result
@@ -251,7 +251,7 @@ def seconds_of(work: Callable[[], Any]) -> tuple[float, Any]:
 def build_huffman(labels: int, path: Path) -> float:
     """Return the seconds of a tree over words whose counts follow Zipf's law; save it."""
     words = common.zipf_vocabulary(labels)
-    seconds, tree = seconds_of(lambda: hstree.build("huffman", words))
+    seconds, tree = time_call(lambda: hstree.build("huffman", words))
     tree.save(path)
     return seconds
 
@@ -259,12 +259,12 @@ def build_huffman(labels: int, path: Path) -> float:
 def write_tree(path: Path, again: Path) -> float:
     """Return the seconds of writing a tree."""
     tree = hstree.load(path)
-    return seconds_of(lambda: tree.save(again))[0]
+    return time_call(lambda: tree.save(again))[0]
 
 
 def read_tree(path: Path) -> float:
     """Return the seconds of reading a tree and checking it."""
-    return seconds_of(lambda: hstree.load(path))[0]
+    return time_call(lambda: hstree.load(path))[0]
 
 
 def build_divided(method: str, values: dict[str, Any], kind: str, path: Path, jobs: int) -> str:
@@ -281,7 +281,7 @@ def layer_speed(labels: int, batch: int = 4096, rounds: int = 7) -> float:
     step = common.tree_step(hstree.build("huffman", counts), hidden, targets)
     del counts, share
     step()  # compiles
-    return batch / statistics.median(seconds_of(step)[0] for _ in range(rounds))
+    return batch / statistics.median(time_call(step)[0] for _ in range(rounds))
 
 
 def cost(work: Callable[..., Any], *arguments: Any, kill_after: float = math.inf) -> dict[str, Any]:

@@ -1,15 +1,13 @@
-"""CBOW and skip-gram beside gensim's compiled ones, in one process: words a second, and what for.
+"""CBOW and skip-gram of hstree and of gensim, in turns in one process: words per second, and loss.
 
-Both train on the same lines (``<eos>`` is the last word of each) with hierarchical softmax over
-Huffman's tree, the same dimension, window, epochs and sub-sampling; they take turns. hstree trains
-in batches and, where numba is installed, word by word (``online``), as gensim does; gensim has as
-many workers as hstree has threads (OMP_NUM_THREADS). Rates are each one's own default. Then
-both predict the same held-out text, every word given its whole window: gensim's weights through
-hstree's layer, on the tree that gensim says it has, without biases. `nll` is the mean over tokens,
-in nats, as `hstree evaluate` defines it. Every round has another seed: the mean and the standard
-deviation over rounds. ``--fasttext PROGRAM`` adds fastText (hierarchical softmax, no subwords), and
-gensim that reads a file is there, too; these are not scored. fastText's CPU seconds count, so that
-``--cpu`` and one thread belong to it.
+Both train on the same lines (``<eos>`` is the last word of each) with hierarchical softmax over the
+Huffman tree, the same dimension, window, epochs and sub-sampling. hstree trains in batches and,
+where numba is installed, word by word (``online``), as gensim does. gensim has as many workers as
+hstree has threads (OMP_NUM_THREADS). Learning rates are the defaults of each. Then both predict the
+same held-out text, every word given its whole window. gensim's weights are scored by hstree's layer
+on gensim's own tree, without biases. `nll` is the mean over tokens, in nats. Every round has its
+own seed. ``--fasttext PROGRAM`` adds fastText (hierarchical softmax, no subwords), which is not
+scored. Its CPU seconds are measured, so use ``--cpu`` and one thread.
 
     python -m benchmarks.word2vec train.txt held-out.txt [--epochs 5] [--sample 0.001 0]
 """
@@ -74,19 +72,20 @@ def compare(
     model: str, sample: float, train: hstree.Corpus, test: hstree.Corpus, options: Any
 ) -> Iterator[dict[str, Any]]:
     """Let both train in turns; speeds are medians over rounds, and so is their ratio."""
-    both = model, sample, train, test, options
-    made = {
-        "gensim": gensims,
-        "gensim, from a file": partial(gensims, by_file=True),
-        "hstree": ours,
-        "hstree, online": partial(ours, online=True),
+    makers = {
+        "gensim": train_gensim,
+        "gensim, from a file": partial(train_gensim, is_from_file=True),
+        "hstree": train_hstree,
+        "hstree, online": partial(train_hstree, online=True),
     }
     if options.fasttext:
-        made["fastText"] = fasttexts
+        makers["fastText"] = train_fasttext
     if backend_name() == "numpy":
-        del made["hstree, online"]
-    names = [name for name in made if options.by is None or name in options.by]
-    contestants: dict[str, Contestant] = {name: made[name](*both) for name in names}
+        del makers["hstree, online"]
+    names = [name for name in makers if options.by is None or name in options.by]
+    contestants: dict[str, Contestant] = {
+        name: makers[name](model, sample, train, test, options) for name in names
+    }
     speeds: dict[str, list[float]] = {name: [] for name in contestants}
     nlls: dict[str, list[float]] = {name: [] for name in contestants}
     for seed in range(options.rounds):
@@ -94,17 +93,17 @@ def compare(
             seconds, nll = contestant(seed)
             speeds[name].append(options.epochs * len(train) / seconds)
             nlls[name].append(nll)
-    for name, of_rounds in speeds.items():
+    for name, measured in speeds.items():
         nll = statistics.mean(nlls[name])
         is_scored = not math.isnan(nll)
-        ratios = [a / b for a, b in zip(of_rounds, speeds.get("gensim", []), strict=False)]
+        ratios = [a / b for a, b in zip(measured, speeds.get("gensim", []), strict=False)]
         yield {
             "model": model,
             "sample": f"{sample:g}",
             "by": name,
             "threads": 1 if name == "fastText" else n_threads(),
             "epochs": options.epochs,
-            "words/s": statistics.median(of_rounds),
+            "words/s": statistics.median(measured),
             "times gensim": statistics.median(ratios) if ratios else None,
             "held-out nll": nll if is_scored else None,
             "sd": statistics.stdev(nlls[name]) if is_scored and options.rounds > 1 else None,
@@ -112,7 +111,7 @@ def compare(
         }
 
 
-def ours(
+def train_hstree(
     model: Any,
     sample: float,
     train: hstree.Corpus,
@@ -144,13 +143,13 @@ def ours(
     return contestant
 
 
-def gensims(
+def train_gensim(
     model: Any,
     sample: float,
     train: hstree.Corpus,
     test: hstree.Corpus,
     options: Any,
-    by_file: bool = False,
+    is_from_file: bool = False,
 ) -> Contestant:
     """Return gensim's training over its own Huffman tree; a file's lines have no ``<eos>``."""
     from gensim.models import Word2Vec as Gensim
@@ -171,38 +170,38 @@ def gensims(
             seed=seed,
         )
         source: dict[str, Any] = (
-            {"corpus_file": options.train} if by_file else {"corpus_iterable": lines}
+            {"corpus_file": options.train} if is_from_file else {"corpus_iterable": lines}
         )
         trained.build_vocab(**source)
         more = {"total_examples": len(lines), "total_words": trained.corpus_total_words}
         began = options.clock()
         trained.train(**source, **more, epochs=options.epochs)
         seconds = options.clock() - began
-        if by_file:  # which has fewer tokens, and no vector of <eos>
+        if is_from_file:  # it has fewer tokens, and no vector of <eos>
             return seconds * len(train) / (len(train) - len(lines)), math.nan
-        return seconds, nll_of(trained, model, test, options.window)
+        return seconds, score_gensim(trained, model, test, options.window)
 
     return contestant
 
 
-def fasttexts(
+def train_fasttext(
     model: Any, sample: float, train: hstree.Corpus, test: hstree.Corpus, options: Any
 ) -> Contestant:
-    """Return fastText's training; a run of one epoch tells what reading and writing take."""
+    """Return fastText's training; a run of one epoch gives the time of reading and writing."""
     sizes = ["-dim", options.dim, "-ws", options.window, "-minCount", 1, "-maxn", 0, "-bucket", 0]
-    ways = ["-loss", "hs", "-t", sample or 1, "-thread", 1]
+    training = ["-loss", "hs", "-t", sample or 1, "-thread", 1]
 
     def seconds(epochs: int) -> float:
         before = cpu_of_children()
         with tempfile.TemporaryDirectory() as folder:
             files = ["-input", options.train, "-output", f"{folder}/model", "-epoch", epochs]
-            command = [options.fasttext, model, *files, *sizes, *ways]
+            command = [options.fasttext, model, *files, *sizes, *training]
             subprocess.run([str(word) for word in command], check=True, capture_output=True)
         return cpu_of_children() - before
 
     def contestant(seed: int) -> tuple[float, float]:
-        of_epoch = (seconds(options.epochs) - seconds(1)) / (options.epochs - 1)
-        return options.epochs * of_epoch, math.nan
+        per_epoch = (seconds(options.epochs) - seconds(1)) / (options.epochs - 1)
+        return options.epochs * per_epoch, math.nan
 
     return contestant
 
@@ -213,7 +212,7 @@ def cpu_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def nll_of(trained: Any, model: Any, test: hstree.Corpus, window: int) -> float:
+def score_gensim(trained: Any, model: Any, test: hstree.Corpus, window: int) -> float:
     """Return the mean nll of a text under gensim's weights."""
     layer = layer_of(trained)
     frame = new_model(layer.tree, model=model, dim=layer.dim, window=window)
