@@ -102,7 +102,7 @@ def named(features):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("min_count", [1, 2, 4])
 def test_features_are_those_of_the_decisions_in_the_text(text, kind, min_count, monkeypatch):
-    monkeypatch.setattr("hstree.layers.ngram_features.SOME", 3)
+    monkeypatch.setattr("hstree.layers.ngram_features.GRAMS_TOGETHER", 3)
     layer, windows = prepared(text, kind, min_count=min_count)
     names = named(layer.features)
     assert len(names) == len(set(names)) == len(layer.feature_weight)
