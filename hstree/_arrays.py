@@ -18,6 +18,10 @@ Int64 = NDArray[np.int64]
 Integer = NDArray[np.integer]
 UInt8 = NDArray[np.uint8]
 
+#: Maximum number of children of a node whose scores are computed one by one, not as a matrix
+#: product.
+NARROW = 32
+
 
 def canonical_csr(matrix: Any, *, keep_zeros: bool = False) -> Any:
     """Return a sparse or dense matrix as a CSR array with ascending indices in each row.

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hstree.data.corpus import Corpus
-from hstree.data.splits import Splits, overlap, read_before
 from hstree.data.vocabulary import EOS, UNK, Vocabulary
 from hstree.errors import OptionError
 from hstree_cli.options import SplitOptions, flag
 from hstree_cli.terminal import warn
 
 if TYPE_CHECKING:
+    from hstree.data.splits import Splits
     from hstree.experiments.candidate import Candidate
     from hstree.models import Ensemble, Model
     from hstree.tree import Tree
@@ -60,6 +60,7 @@ def read_splits(
     of the training split, or else those of the training split, and ``<unk>`` if another split needs
     it.
     """
+    from hstree.data.splits import Splits
     from hstree.experiments.candidate import TreeCandidate
 
     options = options or SplitOptions()
@@ -104,6 +105,8 @@ def _warn_of_seen_lines(splits: Splits, trees: Mapping[str, Tree], *, has_labels
 
     If the words are the labels of a tree (`has_labels`), also warn of unknown words.
     """
+    from hstree.data.splits import overlap, read_before
+
     train_lines = splits.train.source
     messages = [
         read_before(splits.test, train=train_lines),
@@ -129,6 +132,8 @@ def _warn_of_seen_lines(splits: Splits, trees: Mapping[str, Tree], *, has_labels
 
 def read_with_labels(labels: Sequence[str], source: str, **reading: Any) -> Corpus:
     """Read a text as ids of labels."""
+    from hstree.data.splits import overlap
+
     vocabulary = Vocabulary(labels, np.zeros(len(labels), np.int64))
     corpus = Corpus.read(source, vocabulary=vocabulary, **reading)
     if message := overlap(corpus):

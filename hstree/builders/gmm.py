@@ -24,8 +24,7 @@ from hstree.builders.shared.nodes import (
     split_in_order,
     split_stuck,
 )
-from hstree.builders.shared.splitter import RowScores
-from hstree.builders.shared.top_down import SplitRule
+from hstree.builders.shared.top_down import RowScores, SplitRule
 from hstree.builders.shared.vector_trees import build_vector_trees
 from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError

@@ -17,8 +17,7 @@ from hstree.builders.shared.nodes import (
     power_of_two_scale,
     split_stuck,
 )
-from hstree.builders.shared.splitter import RowScores
-from hstree.builders.shared.top_down import SplitRule
+from hstree.builders.shared.top_down import RowScores, SplitRule
 from hstree.builders.shared.vector_trees import build_vector_trees
 from hstree.data.vectors import WordVectors
 from hstree.kernels import compiled

@@ -14,8 +14,7 @@ from hstree._arrays import Array, Float64, Floating, Int64
 from hstree._options import checked_options
 from hstree.builders.huffman import huffman_tree
 from hstree.builders.shared.nodes import Nodes, centre_rows, centred_rows, power_of_two_scale
-from hstree.builders.shared.splitter import RowScores
-from hstree.builders.shared.top_down import SplitRule
+from hstree.builders.shared.top_down import RowScores, SplitRule
 from hstree.builders.shared.vector_trees import build_vector_trees
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError

@@ -21,9 +21,8 @@ from hstree._arrays import Int32, Int64, Integer
 from hstree._options import checked_count
 from hstree._text import plural
 from hstree.data.arrays import count_axes
-from hstree.data.encoding import EncodedText, encode, encoded_again
+from hstree.data.encoding import EncodedText, encode, encoded_again, return_freed_memory
 from hstree.data.in_memory import encode_ids, encode_lines, encode_tokens, is_no_list
-from hstree.data.memory import give_back
 from hstree.data.provenance import collect_sources
 from hstree.data.sources import open_source
 from hstree.data.vocabulary import EOS, UNK, Vocabulary, automatic_count, ranked
@@ -369,7 +368,7 @@ class Corpus:
             return cls(text, vocabulary)
         corpus = cls(text, Vocabulary([EOS], [0], source={}))
         chosen = corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
-        give_back()
+        return_freed_memory()
         corpus = corpus.with_vocabulary(chosen)
         corpus.has_automatic_words = not is_chosen
         return corpus
@@ -489,7 +488,7 @@ class Corpus:
             unk=unk,
             source=self.source,
         )
-        give_back()  # arrays of all words
+        return_freed_memory()  # arrays of all words
         return chosen
 
 

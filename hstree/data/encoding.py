@@ -12,6 +12,7 @@ line follows a last ``\n``.
 """
 
 import base64
+import ctypes
 import functools
 import hashlib
 import json
@@ -19,6 +20,7 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
@@ -29,7 +31,6 @@ import numpy as np
 from hstree._arrays import Int32, Int64, Integer
 from hstree._files import CACHE_VARIABLE, cache_folder, is_writable, replacing
 from hstree._text import strict_text
-from hstree.data.memory import give_back
 from hstree.data.sources import BLOCK_BYTES, Source, open_source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError
@@ -86,7 +87,7 @@ def encode(
             return text
     _write(entry, source, lower)
     if text := _opened(entry, source.name, lower):
-        give_back()
+        return_freed_memory()
         return text
     raise FileFormatError(
         f"cannot read back {entry}.json; set {CACHE_VARIABLE} to a folder on another disk"
@@ -265,3 +266,12 @@ def _opened(entry: Path, name: str, lower: bool) -> EncodedText | None:
         return None
     text = EncodedText(name, sha256, lower, types, counts, ids, line_start, entry)
     return text if fit else None
+
+
+def return_freed_memory() -> None:
+    """Return freed memory to the system, where the C library does so on request (glibc).
+
+    Each of its threads otherwise keeps freed arrays of up to 32 MiB.
+    """
+    with suppress(OSError, AttributeError, TypeError):  # TypeError on Windows
+        ctypes.CDLL(None).malloc_trim(0)

@@ -1,6 +1,5 @@
 """Memory of this machine."""
 
-import ctypes
 import os
 import sys
 from contextlib import suppress
@@ -33,12 +32,3 @@ def peak_memory() -> int:
         return 0
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def give_back() -> None:
-    """Return what has been freed to the system, where the C library does so when asked (glibc).
-
-    Its threads keep arrays of up to 32 MiB that they freed, each for itself.
-    """
-    with suppress(OSError, AttributeError, TypeError):  # TypeError on Windows
-        ctypes.CDLL(None).malloc_trim(0)

@@ -10,9 +10,7 @@ This package imports no other one. Each function has a counterpart in NumPy, nex
 ``tests/kernels`` compares all pairs, and ``docs/architecture.md`` lists how much each one gains.
 """
 
+from hstree._arrays import NARROW
 from hstree.kernels.backend import backend_name, compiled, numpy_for_short_runs, numpy_only
-
-#: Most children of a node whose scores are computed one by one, not as a matrix product.
-NARROW = 32
 
 __all__ = ["NARROW", "backend_name", "compiled", "numpy_for_short_runs", "numpy_only"]

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hstree._arrays import Float64, Int64, batches, offsets, segment_ids
+from hstree._arrays import NARROW, Float64, Int64, batches, offsets, segment_ids
 from hstree._text import TextTable, figure
-from hstree.kernels import NARROW
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 from hstree.tree.huffman_code import merge_order

@@ -9,7 +9,7 @@ import pytest
 
 import hstree
 from hstree import WordVectors
-from hstree.builders.shared import large, splitter, vector_trees
+from hstree.builders.shared import large, top_down, vector_trees
 from hstree.data import vector_files, vectors
 from hstree.errors import InputError
 from hstree.tree import Codes
@@ -94,7 +94,7 @@ def test_identical_vectors_are_split_in_their_order():
 
 def test_a_build_goes_on_from_its_finished_sub_trees(monkeypatch, tmp_path):
     whole = hstree.build("gmm", word_vectors())
-    done, divide = [], splitter.build_top_down
+    done, divide = [], top_down.build_top_down
 
     def some(n_words, *args, **kwargs):
         if len(done) == 4:
@@ -102,7 +102,7 @@ def test_a_build_goes_on_from_its_finished_sub_trees(monkeypatch, tmp_path):
         done.append(n_words)
         return divide(n_words, *args, **kwargs)
 
-    monkeypatch.setattr(splitter, "build_top_down", some)
+    monkeypatch.setattr(top_down, "build_top_down", some)
     with pytest.raises(KeyboardInterrupt):
         hstree.build("gmm", word_vectors())
     (folder,) = (tmp_path / "cache" / "trees").iterdir()
@@ -114,7 +114,7 @@ def test_a_build_goes_on_from_its_finished_sub_trees(monkeypatch, tmp_path):
         np.savez(parts[1], **{name: array.astype(np.float16) for name, array in arrays.items()})
     began = len(done)
     monkeypatch.setattr(
-        splitter, "build_top_down", lambda n, *a, **k: done.append(n) or divide(n, *a, **k)
+        top_down, "build_top_down", lambda n, *a, **k: done.append(n) or divide(n, *a, **k)
     )
     assert hstree.build("gmm", word_vectors()) == whole
     n_parts = sum(done[began:]) + sum(done[2:began])
@@ -124,7 +124,7 @@ def test_a_build_goes_on_from_its_finished_sub_trees(monkeypatch, tmp_path):
 
 def test_two_builds_at_once_share_their_parts_and_the_last_removes_them(monkeypatch, tmp_path):
     whole = hstree.build("gmm", word_vectors())
-    done, divide = [], splitter.build_top_down
+    done, divide = [], top_down.build_top_down
 
     def counted(n_words, *args, **kwargs):
         done.append(n_words)
@@ -134,7 +134,7 @@ def test_two_builds_at_once_share_their_parts_and_the_last_removes_them(monkeypa
             assert list(folder.glob("0-part-*.npz"))
         return divide(n_words, *args, **kwargs)
 
-    monkeypatch.setattr(splitter, "build_top_down", counted)
+    monkeypatch.setattr(top_down, "build_top_down", counted)
     assert hstree.build("gmm", word_vectors()) == whole
     assert sum(done) - done[2] <= N_WORDS  # only that part was divided twice
     assert list((tmp_path / "cache" / "trees").iterdir()) == []
@@ -145,16 +145,16 @@ BUILD = """
 import sys, time
 import numpy as np
 import hstree
-from hstree.builders.shared import large, splitter, vector_trees
+from hstree.builders.shared import large, top_down, vector_trees
 vector_trees.LARGE = 1000
 large.SUBTREE_WORDS = 100
 large.SAMPLE_ROWS = 500
 rows = np.random.default_rng(0).standard_normal((1500, 6)).astype("f4")
-divide = splitter.build_top_down
+divide = top_down.build_top_down
 def slowly(*args, **kwargs):
     time.sleep(float(sys.argv[1]))
     return divide(*args, **kwargs)
-splitter.build_top_down = slowly
+top_down.build_top_down = slowly
 print("ready", flush=True)
 sys.stdin.readline()
 print(hstree.build("gmm", rows).child.tobytes().hex())

@@ -22,8 +22,7 @@ from hstree._files import cache_folder, json_hash, locked, remove_unused, replac
 from hstree._parallel import in_threads, parallel
 from hstree._version import __version__
 from hstree.builders.shared.nodes import Nodes
-from hstree.builders.shared.splitter import Splitter, run_job
-from hstree.builders.shared.top_down import TreeTopology
+from hstree.builders.shared.top_down import Splitter, TreeTopology, run_job
 from hstree.data.vectors import WordVectors
 
 T = TypeVar("T")

@@ -12,8 +12,7 @@ import numpy as np
 from hstree import progress
 from hstree._arrays import Array
 from hstree._parallel import n_parallel, parallel
-from hstree.builders.shared.splitter import Splitter, build_tree, run_job
-from hstree.builders.shared.top_down import TreeTopology
+from hstree.builders.shared.top_down import Splitter, TreeTopology, build_tree, run_job
 from hstree.data.vector_files import LARGE
 from hstree.data.vectors import WordVectors
 
