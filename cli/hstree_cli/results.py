@@ -8,7 +8,7 @@ from hstree.experiments.compare import Evaluation
 from hstree.experiments.results import SAMPLED, Comparison
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import config_of, kind_of
-from hstree.training.trainer import table_of
+from hstree.training.trainer import epoch_table
 from hstree_cli.tables import Facts, facts, table
 from hstree_cli.terminal import say
 
@@ -34,7 +34,7 @@ def print_evaluation(evaluation: Evaluation, files: Sequence[Path]) -> None:
     candidate = comparison.candidates[0]
     epochs = candidate.jobs[0].epochs
     if epochs:
-        epochs_table = table_of(epochs)
+        epochs_table = epoch_table(epochs)
         say(table(epochs_table.columns, epochs_table.rows))
     ended = "interrupted" if evaluation.interrupted else f"after {plural(len(epochs), 'epoch')}"
     validated = [epoch for epoch in epochs if epoch.valid is not None]

@@ -230,7 +230,7 @@ def embed(
     from hstree.data.vector_files import check_words
     from hstree.experiments.candidate import Candidate
     from hstree.models import kind_of, new_model
-    from hstree.training.trainer import table_of
+    from hstree.training.trainer import epoch_table
 
     options = opt.model_options(
         model,
@@ -268,7 +268,7 @@ def embed(
 
     history = trained.history_
     if history.epochs:
-        epochs_table = table_of(history.epochs)
+        epochs_table = epoch_table(history.epochs)
         say(table(epochs_table.columns, epochs_table.rows))
     rows = [
         ("perplexity", f"per {trained.predicts}, during training"),

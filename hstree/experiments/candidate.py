@@ -32,7 +32,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError, OptionError
-from hstree.layers.hooks import hooks_of
+from hstree.layers.hooks import training_hooks
 from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec
 from hstree.models import kind_of
 from hstree.tree import Tree, load
@@ -246,7 +246,7 @@ class Candidate:
         Its layer cannot be over these words, or has no contexts from the model. Or its tree is over
         other words: perplexities could not be compared.
         """
-        hooks = hooks_of(self.spec(words, _SMALLEST).new(config.get("dim", 1)))
+        hooks = training_hooks(self.spec(words, _SMALLEST).new(config.get("dim", 1)))
         if hooks.needs_contexts:
             need_language_model(
                 config,

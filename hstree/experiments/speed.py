@@ -24,7 +24,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.experiments.results import Figures, Machine, Positive, kept_struct, write_kept
 from hstree.kernels import backend_name
-from hstree.layers.hooks import hooks_of
+from hstree.layers.hooks import training_hooks
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, load_model, new_model
 from hstree.tree import Tree
@@ -128,7 +128,7 @@ def training_turn(
     """
     model = load_model(output) if isinstance(output, Path) else new_model(output, **options)
     windows = model.windows(corpus)
-    if (prepare := hooks_of(model.layer).prepare) is not None:
+    if (prepare := training_hooks(model.layer).prepare) is not None:
         prepare(windows)
     trainer = model.trainer(windows)
     # Parameters are written once, as they are, so that the first batches do not wait for the pages
@@ -160,7 +160,7 @@ def scoring_turn(model: Model[Any], corpus: Corpus) -> dict[str, float]:
     contexts, targets, _ = next(iter(model.windows(corpus).batches(BATCH)))
     some = min(len(targets), max(1, TABLE_LIMIT // model.layer.n_labels))
     hidden, layer = model.context_model.hidden, model.layer
-    hooks = hooks_of(layer)
+    hooks = training_hooks(layer)
     speeds = {
         "nll": _per_second(
             lambda n: model.context_model.nll(layer, contexts[:n], targets[:n]), len(targets)

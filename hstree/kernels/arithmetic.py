@@ -85,18 +85,18 @@ def group(ids: Int32, n_values: int) -> tuple[Int64, Int64, Int32]:
 
 
 @jit
-def _group(ids, slot_of, values, start, slot, place):
+def _group(ids, value_slot, values, start, slot, place):
     n = 0
     for p in range(len(ids)):
         value = ids[p]
-        if slot_of[value] < 0:
-            slot_of[value] = n
+        if value_slot[value] < 0:
+            value_slot[value] = n
             values[n] = value
             n += 1
-        slot[p] = slot_of[value]
+        slot[p] = value_slot[value]
         start[slot[p] + 1] += 1
     for g in range(n):
-        slot_of[values[g]] = -1
+        value_slot[values[g]] = -1
         start[g + 1] += start[g]
     # each group's offset moves on with its places, from where the one before it ends
     for p in range(len(ids)):

@@ -136,7 +136,7 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
                 grad_hidden[items] += gradient.inputs @ projection
             gradients[f"{name}_weight"] = gradient.weight
             gradients[f"{name}_bias"] = gradient.bias
-        return losses, Gradients.whole(grad_hidden, gradients)
+        return losses, Gradients.for_all_rows(grad_hidden, gradients)
 
     def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
@@ -177,9 +177,9 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
             if i == 0:
                 values = head[:, :n_short]
             else:
-                of_cluster = head[:, n_short + i - 1, None]
-                items = np.flatnonzero(of_cluster[:, 0] >= best[:, -1] - TIE)
-                values = self._tail(i - 1, hidden[items]) + of_cluster[items]
+                cluster_log_prob = head[:, n_short + i - 1, None]
+                items = np.flatnonzero(cluster_log_prob[:, 0] >= best[:, -1] - TIE)
+                values = self._tail(i - 1, hidden[items]) + cluster_log_prob[items]
             column, value = first_columns(values, min(k, values.shape[1]))
             both = np.hstack([labels[items], self.bands.label[start[i] + column]])
             value = np.hstack([best[items], value])

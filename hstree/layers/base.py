@@ -32,9 +32,12 @@ class Gradients:
     parameters: Sequence[ParameterGradient]
 
     @classmethod
-    def whole(cls, hidden: Array, arrays: Mapping[str, Array]) -> Self:
+    def for_all_rows(cls, hidden: Array, arrays: Mapping[str, Array]) -> Self:
         """Return gradients with respect to all rows of parameters, by their names."""
-        return cls(hidden, [ParameterGradient(n, slice(0, len(a)), a) for n, a in arrays.items()])
+        parameters = [
+            ParameterGradient(name, slice(0, len(array)), array) for name, array in arrays.items()
+        ]
+        return cls(hidden, parameters)
 
 
 def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
@@ -42,12 +45,15 @@ def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
 
     Ties by column; `k` is at most the number of columns.
     """
-    # (B, 1) the k-th largest value; columns above it, and of those equal to it the first
-    least = np.partition(values, values.shape[1] - k, axis=1)[:, [values.shape[1] - k]]
-    equal = values == least
-    missing = k - (values > least).sum(axis=1, keepdims=True)
-    chosen = (values > least) | (equal & (np.cumsum(equal, axis=1) <= missing))
-    columns = np.nonzero(chosen)[1].reshape(len(values), k)
+    # (B, 1) the k-th largest value
+    kth = values.shape[1] - k
+    least = np.partition(values, kth, axis=1)[:, [kth]]
+
+    # The columns above it, and the first of those that are equal to it
+    is_equal = values == least
+    n_missing = k - (values > least).sum(axis=1, keepdims=True)
+    is_chosen = (values > least) | (is_equal & (np.cumsum(is_equal, axis=1) <= n_missing))
+    columns = np.nonzero(is_chosen)[1].reshape(len(values), k)
     value = np.take_along_axis(values, columns, axis=1)
     order = np.argsort(-value, axis=1, kind="stable")
     return np.take_along_axis(columns, order, axis=1), np.take_along_axis(value, order, axis=1)
@@ -64,19 +70,19 @@ def draw_columns(logits: Array, uniform: Float64) -> Int64:
 class OutputLayer(ABC):
     """Distribution over V labels for hidden vectors of length d.
 
-    A subclass defines `parameters`, `loss` and `log_prob`; all else has a default that is made
-    from these. It is constructed as ``Layer(source, dim, *, counts=None, dtype=np.float32)``; other
+    A subclass defines `parameters`, `loss` and `log_prob`; all else has a default that uses these.
+    It is constructed as ``Layer(source, dim, *, counts=None, dtype=np.float32)``; other
     keyword-only parameters are its options (`hstree.layers.registry`), which each class documents.
 
     Parameters
     ----------
     source : Tree or Vocabulary
-        Which of them, the annotation of a class says.
+        The annotation of a class says which.
     dim : int
         d, the length of hidden vectors.
     counts : int or float array (V,), optional
-        Training counts, whose unigram distribution the untrained layer is; those of the source by
-        default, 1 each without any.
+        Training counts. The untrained layer is their unigram distribution. By default those of the
+        source, or 1 each where it has none.
     dtype : float dtype, default float32
         Type of the parameters.
     random_state : int, optional
@@ -95,7 +101,8 @@ class OutputLayer(ABC):
     is_likelihood: ClassVar[bool] = True
 
     def __init__(self, n_labels: int, dim: int) -> None:
-        self.n_labels, self.dim = n_labels, checked_count("dim", dim, 0)
+        self.n_labels = n_labels
+        self.dim = checked_count("dim", dim, 0)
 
     @abstractmethod
     def parameters(self) -> dict[str, Array]:
@@ -112,8 +119,8 @@ class OutputLayer(ABC):
     ) -> tuple[Float64, Gradients]:
         """Return the losses (B,) that training minimises, in nats, and the gradients of their sum.
 
-        They are of hidden vectors (B, d) and label ids (B,). Losses that draw noise draw it from
-        `rng`.
+        `hidden` (B, d) are hidden vectors, `targets` (B,) label ids. Losses that draw noise draw it
+        from `rng`.
         """
 
     @abstractmethod
@@ -177,8 +184,9 @@ class OutputLayer(ABC):
 
         By default from two small layers: each length is a linear function of `dim`.
         """
-        one, two = (cls(source, d, **options).parameters() for d in (1, 2))
-        shapes = {name: zip(a.shape, two[name].shape, strict=True) for name, a in one.items()}
-        return {
-            name: tuple(a + (b - a) * (dim - 1) for a, b in pairs) for name, pairs in shapes.items()
-        }
+        arrays, longer = (cls(source, d, **options).parameters() for d in (1, 2))
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name, array in arrays.items():
+            growth = zip(array.shape, longer[name].shape, strict=True)
+            shapes[name] = tuple(n + (n_longer - n) * (dim - 1) for n, n_longer in growth)
+        return shapes

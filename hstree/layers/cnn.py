@@ -15,7 +15,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import ContextBatches
 from hstree.layers.arithmetic import slot_sums
 from hstree.layers.base import Gradients, OutputLayer
-from hstree.layers.dense import DenseLayer, log_unigram
+from hstree.layers.dense import DenseLayer, log_unigram, softmax_loss
 from hstree.layers.hooks import TrainingHooks
 
 #: Characters before and after every word.
@@ -140,9 +140,8 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         With `delay` n, the gradients of the network are those of the last n batches together in
         every n-th batch, and left out in the others.
         """
-        log_z, *sums = self.log_z_gradients(hidden, np.ones_like)
-        logits = self.target_logits(hidden, targets, sums)
-        grad_hidden, grad_weight, grad_bias = sums
+        log_z, logit, softmax_gradients = softmax_loss(hidden, self.weight, self.bias, targets)
+        grad_hidden, grad_weight, grad_bias = softmax_gradients
         gradients = {
             "bias": grad_bias,
             "correction": grad_weight @ self._correction["basis"].T,
@@ -154,7 +153,7 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
             gradients |= self._network_gradients(self._features(), self._grad_spelled)
             self._waiting[...] = 0
             self._grad_spelled.fill(0)
-        return log_z - logits, Gradients.whole(grad_hidden, gradients)
+        return log_z - logit, Gradients.for_all_rows(grad_hidden, gradients)
 
     def _features(self) -> _Features:
         """Return the features of all words under the present parameters of the network."""

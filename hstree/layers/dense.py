@@ -6,7 +6,7 @@ alone: they differ in their losses.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,8 +45,8 @@ class SoftmaxLayer(OutputLayer):
     def log_prob(self, hidden: Array) -> Float64:
         """Return the normalised log-probabilities of all labels, a float64 array (B, V)."""
         result = np.empty((len(hidden), self.n_labels))
-        for some in batch_blocks(len(hidden), self.n_labels):
-            result[some] = self.logits(hidden[some])
+        for block in batch_blocks(len(hidden), self.n_labels):
+            result[block] = self.logits(hidden[block])
         result -= log_sum_exp(result)[:, None]
         return result
 
@@ -70,10 +70,10 @@ class SoftmaxLayer(OutputLayer):
         k = min(checked_count("k", k), self.n_labels)
         labels = np.empty((len(hidden), k), np.int64)
         log_prob = np.empty((len(hidden), k))
-        for some in batch_blocks(len(hidden), self.n_labels):
-            logits = self.logits(hidden[some])
-            labels[some], value = first_columns(logits, k)
-            log_prob[some] = value - log_sum_exp(logits)[:, None]
+        for block in batch_blocks(len(hidden), self.n_labels):
+            logits = self.logits(hidden[block])
+            labels[block], value = first_columns(logits, k)
+            log_prob[block] = value - log_sum_exp(logits)[:, None]
         return labels, log_prob
 
 
@@ -124,37 +124,12 @@ class DenseLayer(SoftmaxLayer):
         """Return `centre` less the logits of targets, a float64 array (B,), or None; O(B d)."""
         if self.centre is None:
             return None
-        return self.centre - self._logits_of(hidden, targets).astype(np.float64)
+        return self.centre - self.target_logits(hidden, targets).astype(np.float64)
 
-    def log_z_gradients(
-        self, hidden: Array, slope: Callable[[Float64], Float64]
-    ) -> tuple[Float64, Array, Array, Array]:
-        """Return ln Z (B,) and the gradients of a loss that is a function of it, in one full pass.
-
-        They are those by hidden vectors (B, d), weights (V, d) and biases (V,). `slope` returns the
-        derivatives of the losses with respect to ln Z, from ln Z (b,). O(B V d), three products.
-        """
-        none = np.full(len(hidden), -1)
-        log_z, _, gradients = softmax_loss(hidden, self.weight, self.bias, none, slope)
-        return log_z, *gradients
-
-    def target_logits(self, hidden: Array, targets: Integer, gradients: Sequence[Array]) -> Array:
-        """Return the targets' logits (B,); add those of minus their sum to `log_z_gradients`."""
-        item, target = np.arange(len(targets)), targets.astype(np.int64)
-        minus_one = np.full(len(targets), -1, self.weight.dtype)
-        by_hidden, rows, by_weight, by_bias = arithmetic.gather_dot_backward(
-            self.weight, hidden, item, target, minus_one
-        )
-        grad_hidden, grad_weight, grad_bias = gradients
-        grad_hidden += by_hidden
-        grad_weight[rows] += by_weight
-        grad_bias[rows] += by_bias
-        return self._logits_of(hidden, targets)
-
-    def _logits_of(self, hidden: Array, targets: Integer) -> Array:
+    def target_logits(self, hidden: Array, targets: Integer) -> Array:
         """Return the logits (B,) of targets."""
-        item, target = np.arange(len(targets)), targets.astype(np.int64)
-        return arithmetic.gather_dot(self.weight, self.bias, hidden, item, target)
+        item = np.arange(len(targets))
+        return arithmetic.gather_dot(self.weight, self.bias, hidden, item, targets.astype(np.int64))
 
 
 def batch_blocks(n_items: int, n_labels: int, *, keep: bool = False) -> list[slice]:
@@ -172,8 +147,9 @@ def row_gradients(
     rows: Int64 | slice, grad_hidden: Array, grad_weight: Array, grad_bias: Array
 ) -> Gradients:
     """Return the gradients of a `DenseLayer` with respect to some rows."""
-    of_weight = ParameterGradient("weight", rows, grad_weight)
-    return Gradients(grad_hidden, [of_weight, ParameterGradient("bias", rows, grad_bias)])
+    weight = ParameterGradient("weight", rows, grad_weight)
+    bias = ParameterGradient("bias", rows, grad_bias)
+    return Gradients(grad_hidden, [weight, bias])
 
 
 def log_unigram(counts: Integer) -> Float64:
@@ -201,25 +177,24 @@ def softmax_loss(
     """Return ln Z and the logits of targets, float64 arrays (B,), and the gradients of a loss.
 
     The logits are ``inputs @ weight.T + bias``, for inputs (B, w) and weights (k, w). The loss is
-    the sum of a function of ln Z, whose derivative is `slope`, minus the logits of targets (B,), or
-    of -1 for none, whose logit is 0.
+    the sum of a function of ln Z, whose derivative is `slope`, minus the logits of targets (B,). By
+    default it is the negative log-likelihood, ``ln Z - logit``.
     """
-    n = len(target)
-    log_z = np.empty(n)
-    target_logit = np.zeros(n)
+    log_z = np.empty(len(target))
+    target_logit = np.empty(len(target))
     gradients = SoftmaxGradients(np.empty_like(inputs), np.zeros_like(weight), np.zeros_like(bias))
-    for block in batch_blocks(n, len(weight), keep=True):
-        # (t,) items that have a target, and these
-        item = np.flatnonzero(target[block] >= 0)
-        column = target[block][item]
+    for block in batch_blocks(len(target), len(weight), keep=True):
+        # (b, k) logits, then probabilities
+        item = np.arange(block.stop - block.start)
         logits = inputs[block] @ weight.T
         logits += bias
-        target_logit[block][item] = logits[item, column]
+        target_logit[block] = logits[item, target[block]]
         log_z[block] = arithmetic.softmax(logits)
+
         # d loss / d logits = slope * probability - [target]
         error = logits
         error *= slope(log_z[block]).astype(logits.dtype)[:, None]
-        error[item, column] -= 1
+        error[item, target[block]] -= 1
         gradients.inputs[block] = error @ weight
         gradients.weight[:] += error.T @ inputs[block]
         gradients.bias[:] += error.sum(axis=0)
@@ -231,9 +206,9 @@ def log_sum_exp(logits: Array) -> Float64:
     result = np.empty(len(logits))
     step = max(1, CHUNK // logits.shape[1])  # rows at a time that stay in cache
     for a in range(0, len(logits), step):
-        some = logits[a : a + step]
-        largest = some.max(axis=1, keepdims=True)
-        power = some - largest
+        block = logits[a : a + step]
+        largest = block.max(axis=1, keepdims=True)
+        power = block - largest
         total = np.exp(power, out=power).sum(axis=1, dtype=np.float64)
         result[a : a + step] = np.log(total) + largest[:, 0]
     return result

@@ -109,7 +109,7 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         for block in batch_blocks(len(targets), self.n_labels, keep=True):
             column = self.bands.column[targets[block]]
             nll[block] = self._add_gradients(hidden[block], column, grad_hidden[block], gradients)
-        return nll, Gradients.whole(grad_hidden, gradients)
+        return nll, Gradients.for_all_rows(grad_hidden, gradients)
 
     def _add_gradients(
         self, hidden: Array, column: Int64, grad_hidden: Array, gradients: dict[str, Array]
@@ -139,10 +139,10 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         """Return p (1 - p) for rows of words, a quarter of its band's share for a projection."""
         share = (counts / counts.sum())[self.bands.label]
         curvature = {"bias": share * (1 - share)}
-        for i, of_band in enumerate(np.split(share, self.bands.start[1:-1])):
-            curvature[f"band{i + 1}_weight"] = of_band * (1 - of_band)
+        for i, band_share in enumerate(np.split(share, self.bands.start[1:-1])):
+            curvature[f"band{i + 1}_weight"] = band_share * (1 - band_share)
             width = self.weights[i].shape[1]
-            curvature[f"band{i + 1}_projection"] = np.full(width, of_band.sum() / 4)
+            curvature[f"band{i + 1}_projection"] = np.full(width, band_share.sum() / 4)
         return {name: curvature[name] for name in self.parameters()}
 
 

@@ -17,7 +17,7 @@ class TrainingHooks:
     """Hooks of a training; a layer has those that it defines.
 
     A layer that needs one inherits from this class too, and defines it: a value or a method in the
-    place of the default. Trainers and models get the hooks of any layer from `hooks_of`.
+    place of the default. Trainers and models get the hooks of any layer from `training_hooks`.
     """
 
     #: whether the layer needs the words before each target, as language models have them
@@ -64,7 +64,7 @@ class TrainingHooks:
         raise OptionError(f"{kind} cannot go on over another tree; the hierarchical softmax can")
 
 
-def hooks_of(layer: OutputLayer) -> TrainingHooks:
+def training_hooks(layer: OutputLayer) -> TrainingHooks:
     """Return the training hooks of a layer; without any, those of a layer that has none."""
     return layer if isinstance(layer, TrainingHooks) else _NoHooks(layer)
 

@@ -7,8 +7,9 @@ from msgspec import Meta
 
 from hstree._arrays import Array, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
+from hstree.layers import arithmetic
 from hstree.layers.base import Gradients
-from hstree.layers.dense import row_gradients
+from hstree.layers.dense import row_gradients, softmax_loss
 from hstree.layers.self_normalised import SelfNormalised
 
 #: Smallest weight of the penalty: float32 biases near ``1 / (2 alpha)`` have an error of 3e-5 then.
@@ -71,16 +72,38 @@ class Infrequent(SelfNormalised):
         """Return minus the scores with the penalty of a subset, and the gradients of their sum."""
         n = len(targets)
         n_chosen = min(n, max(1, round(self.fraction * n)))
-        # (S,) targets that have the penalty, and its weight: those of the others are added
+        # Targets that have the penalty, and its weight, which makes up for the others
         chosen = np.sort(rng.choice(n, n_chosen, replace=False, shuffle=False))
+        others = np.setdiff1d(np.arange(n), chosen)
         weight = self.alpha * n / max(1, n_chosen)
-        log_z, grad_chosen, *grad_rows = self.log_z_gradients(
-            hidden[chosen], lambda log_z: 2 * weight * log_z
+
+        # Those with the penalty: -s + weight (ln Z)^2
+        log_z, logit, (grad_chosen, grad_weight, grad_bias) = softmax_loss(
+            hidden[chosen],
+            self.weight,
+            self.bias,
+            targets[chosen],
+            slope=lambda log_z: 2 * weight * log_z,
         )
-        grad_hidden = np.zeros_like(hidden)
+        losses = np.empty(n)
+        losses[chosen] = weight * log_z**2 - logit
+        grad_hidden = np.empty_like(hidden)
         grad_hidden[chosen] = grad_chosen
-        gradients = grad_hidden, *grad_rows
-        logits = self.target_logits(hidden, targets, gradients)
-        losses = self.centre / 2 - logits.astype(np.float64)
-        losses[chosen] += weight * log_z**2
-        return losses, row_gradients(slice(0, self.n_labels), *gradients)
+
+        # The others: -s
+        losses[others] = -self.target_logits(hidden[others], targets[others])
+        grad_others, rows, weight_part, bias_part = arithmetic.gather_dot_backward(
+            self.weight,
+            hidden[others],
+            np.arange(len(others)),
+            targets[others].astype(np.int64),
+            np.full(len(others), -1, self.weight.dtype),
+        )
+        grad_hidden[others] = grad_others
+        grad_weight[rows] += weight_part
+        grad_bias[rows] += bias_part
+
+        # Without the constant 1 / (4 alpha)
+        losses += self.centre / 2
+        gradients = row_gradients(slice(0, self.n_labels), grad_hidden, grad_weight, grad_bias)
+        return losses, gradients

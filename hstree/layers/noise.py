@@ -236,9 +236,9 @@ class CandidateLogits:
             # (B + k,) rows of the targets, then of the samples
             self._rows = np.concatenate([targets, labels])
             vectors = weight.take(self._rows, axis=0)
-            self._of_targets, self._of_samples = np.split(vectors, [len(targets)])
-            self.target: Array = np.vecdot(hidden, self._of_targets) + bias[targets]
-            self.samples: Array = hidden @ self._of_samples.T
+            self._target_vectors, self._sample_vectors = np.split(vectors, [len(targets)])
+            self.target: Array = np.vecdot(hidden, self._target_vectors) + bias[targets]
+            self.samples: Array = hidden @ self._sample_vectors.T
             self.samples += bias[labels]
         else:
             # (B, 1 + k) rows of each item: its target, then its samples
@@ -252,15 +252,15 @@ class CandidateLogits:
         """Return the gradients, from those with respect to the logits (B,) and (B, k)."""
         hidden = self._hidden
         if self._is_shared:
-            grad_hidden = grad_samples @ self._of_samples
-            grad_hidden += grad_target[:, None] * self._of_targets
+            grad_hidden = grad_samples @ self._sample_vectors
+            grad_hidden += grad_target[:, None] * self._target_vectors
             rows, slot = arithmetic.touched_rows(self._rows, len(self._weight))
             # (B + k, d) inputs of the rows, of which those of a row are summed
             inputs = np.concatenate([hidden, grad_samples.T @ hidden])
             scale = np.concatenate([grad_target, np.ones(len(inputs) - len(hidden), hidden.dtype)])
             grad_weight = arithmetic.slot_sums(inputs, slot, len(rows), scale)
-            of_logits = np.concatenate([grad_target, grad_samples.sum(axis=0)])
-            grad_bias = np.bincount(slot, of_logits, len(rows)).astype(hidden.dtype)
+            grad_logits = np.concatenate([grad_target, grad_samples.sum(axis=0)])
+            grad_bias = np.bincount(slot, grad_logits, len(rows)).astype(hidden.dtype)
         else:
             error = np.column_stack([grad_target, grad_samples])
             item = np.repeat(np.arange(len(error)), error.shape[1])

@@ -8,7 +8,7 @@ from msgspec import Meta
 from hstree._arrays import Array, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.base import Gradients
-from hstree.layers.dense import DenseLayer, row_gradients
+from hstree.layers.dense import DenseLayer, row_gradients, softmax_loss
 
 
 class SelfNormalised(DenseLayer):
@@ -54,9 +54,11 @@ class SelfNormalised(DenseLayer):
     ) -> tuple[Float64, Gradients]:
         """Return the negative log-likelihoods with the penalty, and the gradients of their sum."""
         alpha = self.alpha
-        log_z, *gradients = self.log_z_gradients(hidden, lambda log_z: 1 + 2 * alpha * log_z)
-        logits = self.target_logits(hidden, targets, gradients)
-        return log_z + alpha * log_z**2 - logits, row_gradients(slice(0, self.n_labels), *gradients)
+        log_z, logit, gradients = softmax_loss(
+            hidden, self.weight, self.bias, targets, slope=lambda log_z: 1 + 2 * alpha * log_z
+        )
+        losses = log_z - logit + alpha * log_z**2
+        return losses, row_gradients(slice(0, self.n_labels), *gradients)
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Estimate the mean curvature of the loss along each row, per parameter (V,).

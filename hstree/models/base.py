@@ -38,7 +38,7 @@ from hstree.errors import FileFormatError, OptionError
 from hstree.kernels import backend_name, numpy_for_short_runs, numpy_only
 from hstree.layers.arithmetic import slot_sums, touched_rows
 from hstree.layers.base import OutputLayer
-from hstree.layers.hooks import hooks_of
+from hstree.layers.hooks import training_hooks
 from hstree.layers.registry import LayerSpec
 from hstree.models import files
 from hstree.training.checkpoints import Checkpoints
@@ -300,7 +300,7 @@ class Model(Predictor, Generic[M]):
         if warm_start is not self:
             self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
         began = time.perf_counter()
-        if (prepare := hooks_of(self.layer).prepare) is not None:
+        if (prepare := training_hooks(self.layer).prepare) is not None:
             prepare(windows)
         preparation = time.perf_counter() - began
         # Kernels alone train word by word, which `online` asks for
@@ -379,7 +379,7 @@ class Model(Predictor, Generic[M]):
         make: Callable[..., Self] = type(self)
         new = make(spec, **{f.name: getattr(self, f.name) for f in fields(self)} | options)  # type: ignore[arg-type]
         new._copy_vectors(self, new.context_model)
-        hooks_of(new.layer).carry(self.layer, rows)
+        training_hooks(new.layer).carry(self.layer, rows)
         new.texts = self.texts
         return new
 
@@ -436,12 +436,12 @@ class Model(Predictor, Generic[M]):
     def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
         ids = self.context_ids(contexts)
-        return hooks_of(self.layer).in_context(ids).log_prob(self.context_model.hidden(ids))
+        return training_hooks(self.layer).in_context(ids).log_prob(self.context_model.hidden(ids))
 
     def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each context and their log-probabilities (B, k)."""
         ids = self.context_ids(contexts)
-        return hooks_of(self.layer).in_context(ids).top_k(self.context_model.hidden(ids), k)
+        return training_hooks(self.layer).in_context(ids).top_k(self.context_model.hidden(ids), k)
 
     def vectors(self, corpus: Any) -> WordVectors:
         """Return the word vectors by count in a text, largest first, ties by word."""
@@ -496,7 +496,7 @@ class Model(Predictor, Generic[M]):
         Files of these names are replaced together: a process that is killed here leaves the old
         model or the new one.
         """
-        weights = tensors_to_bytes({**self.parameters(), **hooks_of(self.layer).tables})
+        weights = tensors_to_bytes({**self.parameters(), **training_hooks(self.layer).tables})
         content = {
             "format": files.FORMAT,
             "version": files.VERSION,
@@ -534,7 +534,7 @@ class Model(Predictor, Generic[M]):
             for tensor, shape in model.shapes().items():
                 if 0 not in shape:  # others have a length that `restore` sets
                     check_tensor(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
-            if (hooks := hooks_of(model.layer)).tables:
+            if (hooks := training_hooks(model.layer)).tables:
                 try:
                     hooks.restore(saved.tensors)
                 except FileFormatError as error:
@@ -554,8 +554,8 @@ class Model(Predictor, Generic[M]):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of `parameters` from the options and the layer's source alone."""
         spec = self.spec
-        of_layer = spec.kind.layer.shapes(spec.source, self.dim, **spec.options)
-        return {"embedding": (len(spec.labels), self.dim), **of_layer}
+        layer_shapes = spec.kind.layer.shapes(spec.source, self.dim, **spec.options)
+        return {"embedding": (len(spec.labels), self.dim), **layer_shapes}
 
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""

@@ -14,7 +14,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.text_score import TextScore
 from hstree.errors import OptionError
 from hstree.layers.base import first_columns
-from hstree.layers.hooks import hooks_of
+from hstree.layers.hooks import training_hooks
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import Model, Predictor
 from hstree.training.scoring import scored_batches
@@ -65,9 +65,9 @@ class Ensemble(Predictor):
                 what = model.name if isinstance(model, Model) else type(model).__name__
                 raise OptionError(f"model {number} is {what}; ensembles are of language models")
         first = self.models[0]
-        number_of = {word: label for label, word in enumerate(first.spec.labels)}
+        first_label = {word: label for label, word in enumerate(first.spec.labels)}
         for number, model in enumerate(self.models, 1):
-            if number_of.keys() != set(model.spec.labels):
+            if first_label.keys() != set(model.spec.labels):
                 raise OptionError(
                     f"model {number} has {plural(len(model.spec.labels), 'word')}, model 1 "
                     f"{len(first.spec.labels):,}, not the same; train all over one vocabulary"
@@ -76,7 +76,7 @@ class Ensemble(Predictor):
         self.predicts = first.predicts
         #: (V,) label of the first model of each label of a model
         self._labels = [
-            np.array([number_of[word] for word in model.spec.labels]) for model in self.models
+            np.array([first_label[word] for word in model.spec.labels]) for model in self.models
         ]
 
     def __repr__(self) -> str:
@@ -86,12 +86,12 @@ class Ensemble(Predictor):
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
         text = Corpus.of(corpus, self.vocabulary)
         windows = [model.windows(text) for model in self.models]
-        of_models = [
-            scored_batches(model.context_model, model.layer, of_model)
-            for model, of_model in zip(self.models, windows, strict=True)
+        scores = [
+            scored_batches(model.context_model, model.layer, model_windows)
+            for model, model_windows in zip(self.models, windows, strict=True)
         ]
         with progress.task(f"scoring {windows[0].corpus.name}", len(windows[0]), "tokens") as task:
-            for batches in zip(*of_models, strict=True):
+            for batches in zip(*scores, strict=True):
                 (_, targets, oov), _ = batches[0]
                 yield mean_probability([nll for _, nll in batches]), oov
                 task.advance(len(targets))
@@ -145,7 +145,7 @@ class Ensemble(Predictor):
                 model = self.models[rng.integers(len(self.models))]
                 ids = model.context_ids([words[-most:]])
                 hidden = model.context_model.hidden(ids)
-                label = hooks_of(model.layer).in_context(ids).sample(hidden, rng)[0]
+                label = training_hooks(model.layer).in_context(ids).sample(hidden, rng)[0]
                 words.append(model.spec.labels[label])
                 task.advance()
         return words[len(context) :]

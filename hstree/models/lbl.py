@@ -26,7 +26,7 @@ from hstree.kernels import compiled
 from hstree.layers.arithmetic import slot_sums, touched_rows
 from hstree.layers.base import ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.hooks import hooks_of
+from hstree.layers.hooks import training_hooks
 from hstree.layers.ngrams import NgramSoftmax
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
@@ -129,7 +129,7 @@ class LanguageModel(Model["LogBilinear"]):
         with progress.task("sampling", length, "words") as task:
             for number in range(length):
                 hidden = self.context_model.hidden(ids)
-                drawn[:, number] = hooks_of(self.layer).in_context(ids).sample(hidden, rng)
+                drawn[:, number] = training_hooks(self.layer).in_context(ids).sample(hidden, rng)
                 ids = np.column_stack([ids[:, 1:], drawn[:, number]])
                 task.advance()
         words = self.spec.labels

@@ -12,7 +12,7 @@ import numpy as np
 from hstree._arrays import Float64, Int64, Integer
 from hstree.layers.base import OutputLayer
 from hstree.models.base import LearningRate
-from hstree.models.word2vec import WindowLoss, WindowModel, Word2Vec, mean_of_items
+from hstree.models.word2vec import WindowLoss, WindowModel, Word2Vec, item_means
 
 
 class EachOfWindow(WindowModel):
@@ -37,21 +37,21 @@ class EachOfWindow(WindowModel):
         A target without a word around it is one pair, with a hidden vector of zero.
         """
         item, single = self.predictions(contexts)
-        return mean_of_items(super().nll(layer, single, targets[item]), item, len(targets))
+        return item_means(super().nll(layer, single, targets[item]), item, len(targets))
 
     def log_normaliser(self, layer: OutputLayer, contexts: Integer) -> Float64 | None:
         """Return the mean ln Z over the pairs of each target, (B,); None where there is none."""
         item, single = self.predictions(contexts)
         log_z = super().log_normaliser(layer, single)
-        return None if log_z is None else mean_of_items(log_z, item, len(contexts))
+        return None if log_z is None else item_means(log_z, item, len(contexts))
 
     def loss(
         self, layer: OutputLayer, contexts: Integer, targets: Integer, rng: np.random.Generator
     ) -> WindowLoss:
         """Return the mean loss over the pairs of each target, and the gradients of their sum."""
         item, single = self.predictions(contexts)
-        of_pairs = super().loss(layer, single, targets[item], rng)
-        return replace(of_pairs, nll=mean_of_items(of_pairs.nll, item, len(targets)))
+        pair_loss = super().loss(layer, single, targets[item], rng)
+        return replace(pair_loss, nll=item_means(pair_loss.nll, item, len(targets)))
 
 
 @dataclass(eq=False, kw_only=True)

@@ -136,7 +136,7 @@ def scored_stream(model: Predictor, text: TextStream) -> Iterator[ScoredTokens]:
                 n_ready = max(len(words) - max(reach, BATCH), 0) // BATCH * BATCH
                 if n_ready - n_done < CHUNK:
                     continue
-            corpus = _corpus_of(words, is_end, text.name, vocabulary)
+            corpus = _make_corpus(words, is_end, text.name, vocabulary)
             if is_first:
                 overlap(corpus)  # refuses a text without a known word
                 reach = -(-_reach(model, corpus) // BATCH) * BATCH
@@ -166,7 +166,7 @@ def _reach(model: Predictor, corpus: Corpus) -> int:
     return max(single.windows(single.reencode(corpus)).context for single in models)
 
 
-def _corpus_of(words: list[str], is_end: list[bool], name: str, vocabulary: Vocabulary) -> Corpus:
+def _make_corpus(words: list[str], is_end: list[bool], name: str, vocabulary: Vocabulary) -> Corpus:
     """Return consecutive tokens as a corpus; where they stop within a line, that ends there."""
     if not words:
         raise InputError(f"{name} is empty; give a text with at least one word")

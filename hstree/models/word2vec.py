@@ -223,7 +223,7 @@ class Word2Vec(Model[WindowModel]):
         return ids
 
 
-def mean_of_items(nll: Float64, item: Int64, n_items: int) -> Float64:
+def item_means(nll: Float64, item: Int64, n_items: int) -> Float64:
     """Return the mean over the predictions of each item; every item has one or more."""
     total = np.bincount(item, nll, minlength=n_items)
     mean: Float64 = total / np.bincount(item, minlength=n_items)

@@ -205,7 +205,9 @@ class KneserNey:
         windows, nll = ContextBatches(corpus, self.order - 1), []
         with progress.task(f"scoring {corpus.name}", len(windows), "tokens") as task:
             for contexts, targets, _ in windows.batches(BATCH):
-                nll.append(-np.log(_prob_of(orders, contexts, targets[:, None], n_words)[:, 0]))
+                nll.append(
+                    -np.log(_probabilities(orders, contexts, targets[:, None], n_words)[:, 0])
+                )
                 task.advance(len(targets))
         return np.concatenate(nll)
 
@@ -235,7 +237,7 @@ class KneserNey:
                 shape = f"words of shape {words.shape} for {len(ids)} contexts"
                 raise InputError(f"{shape}; give (B, k)")
             check_ids(words, n_words, what="words")
-        return np.log(_prob_of(orders, ids, words, n_words))
+        return np.log(_probabilities(orders, ids, words, n_words))
 
     def sample(self, contexts: Integer, rng: np.random.Generator, k: int = 1) -> Int64:
         """Draw k words after each context of `log_prob`, with replacement: int64 array (B, k).
@@ -311,7 +313,9 @@ def _by_order(
         yield order, row, context
 
 
-def _prob_of(orders: list[_Order], contexts: Integer, words: Integer, n_words: int) -> Float64:
+def _probabilities(
+    orders: list[_Order], contexts: Integer, words: Integer, n_words: int
+) -> Float64:
     """Return the probabilities of words (B, k) in each context (B, order - 1)."""
     prob = np.full(words.shape, 1 / n_words)
     for order, row, context in _by_order(orders, contexts, n_words):

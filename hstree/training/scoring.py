@@ -12,7 +12,7 @@ from hstree.data.text_score import LogNormaliser, TextScore
 from hstree.data.windows import Batch, ContextBatches
 from hstree.kernels import compiled
 from hstree.layers.base import OutputLayer
-from hstree.layers.hooks import hooks_of
+from hstree.layers.hooks import training_hooks
 
 #: Positions scored at a time.
 BATCH = 1024
@@ -39,11 +39,11 @@ class ContextModel(ABC):
 
     def nll(self, layer: OutputLayer, contexts: Integer, targets: Integer) -> Float64:
         """Return the negative log-likelihood in nats of each target in its context, (B,)."""
-        return hooks_of(layer).in_context(contexts).nll(self.hidden(contexts), targets)
+        return training_hooks(layer).in_context(contexts).nll(self.hidden(contexts), targets)
 
     def log_normaliser(self, layer: OutputLayer, contexts: Integer) -> Float64 | None:
         """Return ln Z of the layer in each context, (B,); None where it has none."""
-        return hooks_of(layer).in_context(contexts).log_normaliser(self.hidden(contexts))
+        return training_hooks(layer).in_context(contexts).log_normaliser(self.hidden(contexts))
 
 
 def score(
@@ -62,8 +62,8 @@ def score(
             oov_tokens += int(oov.sum())
             if details:
                 token_nll.append(nll)
-            if has_log_z and (of_batch := model.log_normaliser(layer, contexts)) is not None:
-                log_z.append(of_batch)
+            if has_log_z and (batch_log_z := model.log_normaliser(layer, contexts)) is not None:
+                log_z.append(batch_log_z)
             task.advance(len(targets))
     figures = LogNormaliser.of(np.concatenate(log_z), total) if log_z else None
     every = np.concatenate(token_nll) if details else None
@@ -74,6 +74,6 @@ def scored_batches(
     model: ContextModel, layer: OutputLayer, windows: ContextBatches
 ) -> Iterator[tuple[Batch, Float64]]:
     """Yield the batches of a text in order, and the nll of their tokens."""
-    several = compiled() is not None and n_threads() > 1 and hooks_of(layer).scores_in_threads
+    several = compiled() is not None and n_threads() > 1 and training_hooks(layer).scores_in_threads
     batches = windows.batches(BATCH)
     return in_threads(lambda batch: model.nll(layer, *batch[:2]), batches, when=several)

@@ -24,7 +24,7 @@ from hstree.data.text_score import perplexity
 from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError, TrainingError
 from hstree.layers.base import OutputLayer
-from hstree.layers.hooks import hooks_of
+from hstree.layers.hooks import training_hooks
 from hstree.training.ahead import ahead
 from hstree.training.checkpoints import Checkpoints, State
 from hstree.training.interrupts import held_back
@@ -106,10 +106,10 @@ class History:
         return sum(epoch.seconds for epoch in self.epochs) + self.unfinished
 
     def _repr_html_(self) -> str:
-        return table_of(self.epochs)._repr_html_()
+        return epoch_table(self.epochs)._repr_html_()
 
 
-def table_of(epochs: Sequence[Epoch]) -> TextTable:
+def epoch_table(epochs: Sequence[Epoch]) -> TextTable:
     """Return a table with a row per epoch of a training."""
     columns = ("epoch", "train", "valid", "seconds", "tokens/s", "learning rate")
     rows = [
@@ -189,7 +189,7 @@ class Trainer(ABC, Generic[M]):
         self.seconds: float | None = getattr(model, "seconds", None)
         self.batch_size: int = model.batch_size
         self.rate: float = model.learning_rate
-        self.hooks = hooks_of(self.layer)
+        self.hooks = training_hooks(self.layer)
         self.optimisers: Mapping[str, Any] = {}
         self._random_state: int = model.random_state
         self.rng, self.noise = (np.random.default_rng([model.random_state, n, 1]) for n in (1, 2))
