@@ -29,8 +29,7 @@ from benchmarks.common import Step, take_turns, tree_step
 from benchmarks.texts import TEXTS, add_texts
 from hstree import progress
 from hstree.data.splits import Splits
-from hstree.experiments.results import CandidateResult, Comparison, Scored, Spread
-from hstree.experiments.significance import Ratio
+from hstree.experiments.results import CandidateResult, Comparison, Ratio, Scored, Spread
 from hstree.layers.hierarchical import HierarchicalSoftmax
 
 #: Targets of one call where more than one word is scored.

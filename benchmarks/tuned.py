@@ -32,9 +32,8 @@ from hstree import progress
 from hstree._arrays import Float64
 from hstree.data.splits import Splits
 from hstree.experiments.candidate import Candidate
-from hstree.experiments.compare import best_weight, mixed_nll
 from hstree.experiments.results import CandidateResult, Spread
-from hstree.experiments.significance import paired_ratio
+from hstree.experiments.statistics import best_weight, mixed_nll, paired_ratio
 from hstree.models.lbl import TEXT_DECAY
 
 CANDIDATES = (

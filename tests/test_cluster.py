@@ -23,7 +23,7 @@ from tests.texts import markov_lines
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
 
-ROWS = ("gmm epsilon=0.4", "huffman", "huffman + ngrams", "random", "flat", "kn2")
+CANDIDATES = ("gmm epsilon=0.4", "huffman", "huffman + ngrams", "random", "flat", "kn2")
 HOW = {"stop": hstree.Epochs(2), "speed_rounds": 0, **QUICK}
 
 
@@ -91,13 +91,13 @@ def text(tmp_path_factory):
 def alone(text, tmp_path_factory):
     """The folder of the comparison in this process."""
     home = tmp_path_factory.mktemp("alone")
-    hstree.compare(Splits.of(Corpus.read(text)), ROWS, home, **HOW)
+    hstree.compare(Splits.of(Corpus.read(text)), CANDIDATES, home, **HOW)
     return home
 
 
 def test_a_cluster_leaves_the_same_folder(scheduler, alone, text, tmp_path):
     with doing_jobs(scheduler=scheduler):
-        hstree.compare(Splits.of(Corpus.read(text)), ROWS, tmp_path, **HOW)
+        hstree.compare(Splits.of(Corpus.read(text)), CANDIDATES, tmp_path, **HOW)
     assert content(tmp_path) == content(alone)
 
 
@@ -116,7 +116,7 @@ def test_a_job_of_a_killed_worker_is_done_elsewhere(scheduler, alone, text, tmp_
     with worker(scheduler, tmp_path / "third") as third, doing_jobs(scheduler=scheduler):
         home = tmp_path / "home"
         kill = {"updated": lambda _: third.send_signal(signal.SIGKILL)}
-        hstree.compare(Splits.of(Corpus.read(text)), ROWS, home, **HOW, **kill)
+        hstree.compare(Splits.of(Corpus.read(text)), CANDIDATES, home, **HOW, **kill)
         assert third.poll() is not None
     assert content(home) == content(alone)
 
@@ -155,19 +155,6 @@ def without_cache(text):
     for file in entry.parent.glob(f"{entry.name}.*"):
         file.unlink()
     return splits
-
-
-def test_machines_without_a_shared_folder_send_their_files(alone, text, tmp_path):
-    own = {"HSTREE_CACHE": str(tmp_path / "cache")}
-    with (
-        cluster(tmp_path) as address,
-        worker(address, tmp_path / "1", **own),
-        worker(address, tmp_path / "2", **own),
-        doing_jobs(scheduler=address),
-    ):
-        home, splits = tmp_path / "home", without_cache(text)
-        hstree.compare(splits, ROWS, home, is_shared=False, **HOW)
-    assert content(home) == content(alone)
 
 
 def test_another_text_on_a_worker_is_refused(scheduler, text, tmp_path):
@@ -212,7 +199,7 @@ def test_a_full_disk_of_a_worker_is_one_line(text, tmp_path):
         for one in (first, second):  # no file of theirs may be longer
             resource.prlimit(one.pid, resource.RLIMIT_FSIZE, (1000, 1000))
         with doing_jobs(scheduler=address), pytest.raises(HstreeError) as caught:
-            hstree.compare(Splits.of(Corpus.read(text)), ROWS, tmp_path / "home", **HOW)
+            hstree.compare(Splits.of(Corpus.read(text)), CANDIDATES, tmp_path / "home", **HOW)
     assert "File too large" in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -61,7 +61,6 @@ def read_splits(
     it.
     """
     from hstree.data.splits import Splits
-    from hstree.experiments.candidate import TreeCandidate
 
     options = options or SplitOptions()
     min_count = options.min_count
@@ -69,11 +68,7 @@ def read_splits(
     if options.vocabulary is not None:
         vocabulary = read_vocabulary(options.vocabulary, min_count=min_count)
     single = [candidate.single for candidate in candidates]
-    trees = {
-        candidate.file: candidate.tree
-        for candidate in single
-        if isinstance(candidate, TreeCandidate)
-    }
+    trees = {candidate.file: candidate.tree for candidate in single if candidate.tree is not None}
     first_tree = None
     if vocabulary is None and min_count is None:
         first_tree = next(iter(trees.values()), None)

@@ -6,7 +6,7 @@ from pathlib import Path
 from hstree._text import figure, plural
 from hstree.experiments.compare import Evaluation
 from hstree.experiments.results import SAMPLED, Comparison
-from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
+from hstree.experiments.statistics import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import config_of, kind_of
 from hstree.training.trainer import epoch_table
 from hstree_cli.tables import Facts, facts, table

@@ -10,7 +10,7 @@ from hstree_cli.tables import facts, table
 from hstree_cli.terminal import say, showing_progress
 
 if TYPE_CHECKING:
-    from hstree.experiments.compare import Plan
+    from hstree.experiments.schedule import Plan
 
 CANDIDATES_HELP = (
     f'{opt.CANDIDATE_HELP}, a tree file, an ensemble ("2 x flat"), an n-gram model (kn5), or a '
@@ -96,7 +96,7 @@ def compare(
     """
     from hstree.experiments.candidate import parse_candidates
     from hstree.experiments.compare import compare as run
-    from hstree.experiments.compare import plan_of
+    from hstree.experiments.compare import plan as plan_of
     from hstree.report import write
     from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
@@ -129,8 +129,8 @@ def _print_plan(plan: "Plan") -> None:
     lines = []
     for job, planned in plan.jobs.items():
         seconds = figure(planned.seconds, 1)
-        if planned.most_seconds is not None and planned.most_seconds != planned.seconds:
-            seconds += f" to {figure(planned.most_seconds, 1)}"
+        if planned.max_seconds is not None and planned.max_seconds != planned.seconds:
+            seconds += f" to {figure(planned.max_seconds, 1)}"
         state = "finished" if planned.is_finished else "to do"
         lines.append((job.candidate.name, str(job.seed), state, seconds))
     say(table(("candidate", "seed", "state", "seconds"), lines, ("candidate", "state")))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
     from hstree.data.multilabel import MultilabelData
     from hstree.experiments.candidate import Candidate
-    from hstree.experiments.results import Comparison
 
 ROUNDS_HELP = (
     'Candidate of each round after the first, built from vectors: gmm, "classes '
@@ -71,7 +70,7 @@ def evaluate(
     from hstree._files import cache_folder, json_hash, remove_unused
     from hstree.errors import HstreeError
     from hstree.experiments import results
-    from hstree.experiments.candidate import Candidate, TreeCandidate
+    from hstree.experiments.candidate import Candidate
     from hstree.experiments.compare import evaluate as train
     from hstree.models.files import TREE_FILES
     from hstree_cli.inputs import read_splits, refuse_options
@@ -97,7 +96,7 @@ def evaluate(
 
     with showing_progress():
         parsed = Candidate.parse(candidate)
-        if isinstance(parsed, TreeCandidate):
+        if parsed.tree is not None:
             refuse_options(
                 WORDS_OF_TREE, vocabulary=reading.vocabulary, min_count=reading.min_count
             )
@@ -170,22 +169,20 @@ def bootstrap(
     parsed = [Candidate.parse(text) for text in candidates or ["gmm"]]
     files = [file for candidate in parsed for file in candidate.files]
     check_outputs(Output("-o", output, contents=()), reads=[corpus, *reading.files, *files])
-    so_far: list[Comparison] = []
     page = output / PAGE
     with showing_progress(folder=output, jobs=jobs, scheduler=scheduler):
         splits = read_splits(corpus, reading)
-        for _ in bootstrap_rounds(
+        comparison = bootstrap_rounds(
             splits,
             output,
             parsed,
             rounds=rounds,
             stop=training.stopping_rule(),
             force=force,
-            updated=so_far.append,
+            updated=lambda so_far: write(so_far, page),
             **options,
-        ):
-            write(so_far[-1], page)
-    print_comparison(so_far[-1], page)
+        )
+    print_comparison(comparison, page)
 
 
 def embed(
@@ -251,7 +248,7 @@ def embed(
         text = _read_for_embedding(
             corpus, parsed, vocabulary, min_count, max_size, lower=lower, text=as_text
         )
-        tree = parsed.build(text, seed, None) if parsed.kind == "tree" else None
+        tree = parsed.build(text, seed, None) if parsed.has_tree else None
         spec = parsed.spec(text.counted_vocabulary(), tree)
         if output.suffix in (".vec", ".txt", ".bin"):
             check_words(str(output), spec.labels)
@@ -309,11 +306,10 @@ def _read_for_embedding(
 ) -> "Corpus":
     """Read a corpus over the labels of a tree file, or over the selected words."""
     from hstree.data.corpus import Corpus
-    from hstree.experiments.candidate import TreeCandidate
     from hstree_cli.inputs import read_vocabulary, read_with_labels, refuse_options
 
     selection = {"min_count": min_count, "max_size": max_size}
-    if isinstance(candidate, TreeCandidate):
+    if candidate.tree is not None:
         refuse_options(WORDS_OF_TREE, vocabulary=vocabulary, **selection)
         return read_with_labels(candidate.tree.labels, corpus, **reading)
     words = None

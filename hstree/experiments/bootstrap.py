@@ -5,18 +5,20 @@ that is trained on it make the next tree.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from hstree._files import locked
 from hstree._parallel import doing_jobs
 from hstree._text import brief
 from hstree.errors import OptionError
-from hstree.experiments.candidate import BuilderCandidate, Candidate, Job
-from hstree.experiments.compare import Table
-from hstree.experiments.results import CandidateResult, Comparison, Epochs, Halving, Stop
-from hstree.experiments.run import MODEL, Runner
+from hstree.experiments.candidate import BuilderCandidate, Candidate
+from hstree.experiments.differences import with_kept_candidates
+from hstree.experiments.job import build_tree, mean_vectors
+from hstree.experiments.results import Comparison, Epochs, Halving, Stop
+from hstree.experiments.schedule import Schedule
+from hstree.experiments.setting import Setting, read_setting
+from hstree.experiments.store import MODEL, Store
+from hstree.experiments.writer import ResultsWriter
 
 #: Maximum number of rounds.
 MOST_ROUNDS = 10_000
@@ -33,12 +35,11 @@ def bootstrap(
     updated: Callable[[Comparison], object] | None = None,
     n_jobs: int | None = None,
     **options: Any,
-) -> Iterator[tuple[str, CandidateResult]]:
+) -> Comparison:
     """Build and train one tree after another from a text; finished rounds are not done again.
 
-    Iterate over it: a round is done when its result is asked for. Arguments are checked at once.
-    The rounds are candidates of an ordinary comparison in the folder, built from files of vectors
-    there.
+    The rounds are candidates of an ordinary comparison in the folder, in their order. Each is built
+    from a file of vectors there, which the best model so far has learned.
 
     Parameters
     ----------
@@ -56,11 +57,11 @@ def bootstrap(
     n_jobs : int, optional
         Number of processes that build the tree of a round; a round needs the one before it.
 
-    Yields
-    ------
-    name : str
-        "round-0", "round-1", ...
-    result : CandidateResult
+    Returns
+    -------
+    Comparison
+        Its candidates are the rounds, from the random tree of round 0 on. A round whose tree and
+        vectors are those of an earlier one is that candidate.
 
     Raises
     ------
@@ -70,48 +71,69 @@ def bootstrap(
     InputError
         When the folder holds a comparison of another text, model or rule.
     """
-    ways = [BuilderCandidate("random")]
-    for one in map(Candidate.parse, candidates):
-        if not isinstance(one, BuilderCandidate) or one.source is None:
-            raise OptionError(
-                f"{one} is not built from vectors; name a candidate that is, such as gmm"
-            )
-        ways.append(one)
-    n = len(candidates) if rounds is None else rounds
-    if not 1 <= len(candidates) <= n:
-        raise OptionError(
-            f"rounds is {n}, for {len(candidates)} candidates; every candidate needs a round"
-        )
-    if n > MOST_ROUNDS:
-        raise OptionError(f"rounds is {brief(n)}; it must be {MOST_ROUNDS:,} or less")
-    runner = Runner.of(text, list(dict.fromkeys(ways)), folder, stop or Epochs(), 1, options)
-    if isinstance(runner.stop, Halving):
+    templates = _templates(candidates, rounds)
+    setting, _ = read_setting(text, list(dict.fromkeys(templates)), stop or Epochs(), 1, options)
+    if isinstance(setting.stop, Halving):
         raise OptionError("a bootstrap trains each round by itself; stop=hstree.Seconds(240), say")
-    runner.with_kept(only=True, force=force)
-    ways += [ways[-1]] * (n - len(candidates))
+    store = Store(folder)
+    with_kept_candidates([], setting, store, only=True, force=force)
 
-    def trained_rounds() -> Iterator[tuple[str, CandidateResult]]:
-        """Yield each round when it is done."""
-        table = Table(replace(runner, candidates=[]), updated=updated)
-        with locked(runner.home):
-            for number, way in enumerate(ways):
-                done, candidate = table.runner.candidates, way
-                if done:
-                    best = min(done, key=lambda one: table.done[one.name][0][0].valid)
-                    home = runner.folder(Job(best, runner.seeds[0]))
-                    of_best = runner.home / f"round-{done.index(best)}"
-                    file = runner.vectors_of(home / MODEL, table.done[best.name][0][0], of_best)[0]
-                    candidate = way.from_vectors(file.relative_to(runner.home))
-                table.runner = replace(
-                    table.runner, candidates=list(dict.fromkeys([*done, candidate]))
-                )
-                with runner.backend():
-                    with doing_jobs(n_jobs):
-                        table.runner.tree(Job(candidate, runner.seeds[0]))
-                    table.finish([candidate], runner.first_seconds)
-                    if number == n:  # the last round; round 0 is the random tree
-                        table.score_all(table.runner.candidates)
-                    so_far = table.save()
-                yield f"round-{number}", so_far.candidate(candidate.name)
+    done: list[Candidate] = []
+    writer = ResultsWriter(done, setting, store, updated)
+    with store.lock(), setting.backend():
+        for number, template in enumerate(templates):
+            candidate = template
+            if done:
+                candidate = _from_best_vectors(template, done, setting, store, writer)
+            if candidate not in done:
+                done.append(candidate)
+            jobs = Schedule([candidate], setting, store, n_jobs=1)
+            with doing_jobs(n_jobs):
+                build_tree(setting.jobs(candidate)[0], setting, store, setting.budget)
+            writer.collect(jobs.train_all())
+            if number == len(templates) - 1:
+                _score_all(done, setting, store, writer)
+            comparison = writer.save()
+    return comparison
 
-    return trained_rounds()
+
+def _templates(candidates: Sequence[Candidate | str], rounds: int | None) -> list[Candidate]:
+    """Return the candidate of each round, before it is given the vectors that it is built from."""
+    templates: list[Candidate] = []
+    for candidate in map(Candidate.parse, candidates):
+        candidate.check_built_from_vectors()
+        templates.append(candidate)
+    n_rounds = len(templates) if rounds is None else rounds
+    if not 1 <= len(templates) <= n_rounds:
+        raise OptionError(
+            f"rounds is {n_rounds}, for {len(templates)} candidates; every candidate needs a round"
+        )
+    if n_rounds > MOST_ROUNDS:
+        raise OptionError(f"rounds is {brief(n_rounds)}; it must be {MOST_ROUNDS:,} or less")
+    later = [templates[-1]] * (n_rounds - len(templates))
+    return [BuilderCandidate("random"), *templates, *later]
+
+
+def _from_best_vectors(
+    template: Candidate,
+    done: Sequence[Candidate],
+    setting: Setting,
+    store: Store,
+    writer: ResultsWriter,
+) -> Candidate:
+    """Return a candidate that is built from the vectors of the best model so far."""
+    results = [writer.finished[candidate].results[0] for candidate in done]
+    best = min(range(len(done)), key=lambda number: results[number].valid)
+    model_folder = store.folder(setting.jobs(done[best])[0]) / MODEL
+    folder = store.round_folder(best)
+    file, _ = mean_vectors(model_folder, results[best], setting, store, folder)
+    return template.from_vectors(file.relative_to(store.home))
+
+
+def _score_all(
+    done: Sequence[Candidate], setting: Setting, store: Store, writer: ResultsWriter
+) -> None:
+    """Score all rounds on all held-out tokens, as far as the time allows it."""
+    jobs = Schedule(done, setting, store, n_jobs=1)
+    rescored = jobs.candidates_to_rescore(writer.finished)
+    writer.collect(jobs.score_all(rescored, writer.finished))

@@ -20,7 +20,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -37,6 +37,9 @@ from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec
 from hstree.models import kind_of
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
+
+if TYPE_CHECKING:
+    from hstree.ngrams.kneser_ney import KneserNey
 
 FLAT = "flat"
 #: Candidates of a comparison that names none.
@@ -97,11 +100,12 @@ class Candidate:
         The candidate whose model learns the vectors that this one is built from.
     vectors_file : Path or None
         File of vectors that it is built from instead.
-    tree, provenance : Tree or None, and object
-        Tree that is there already, and the record of what it was made from
+    file, tree, provenance : str, Tree or None, and object
+        Name of the file of a tree that is given, the tree, and the record of what it was made from
         (`hstree.data.provenance`).
-    is_trained, is_flat : bool
-        Whether it is an output layer, not an n-gram model; whether it is one plain flat softmax.
+    is_trained, is_flat, has_tree : bool
+        Whether it is an output layer, not an n-gram model; whether it is one plain flat softmax;
+        whether it is over a tree.
     is_timed : bool
         Whether seconds count from the text on: neither tree nor vectors are from a file.
     """
@@ -110,6 +114,7 @@ class Candidate:
     models = 1
     source: Candidate | None = None
     vectors_file: Path | None = None
+    file = ""
     tree: Tree | None = None
     provenance: object = None
     is_trained = is_timed = True
@@ -228,9 +233,38 @@ class Candidate:
     def __hash__(self) -> int:
         return hash(self.name)
 
+    @property
+    def has_tree(self) -> bool:
+        """Whether it is an output layer over a tree."""
+        return self.kind == "tree"
+
+    @property
+    def trains_slowly(self) -> bool:
+        """Whether its training takes longer than that of a tree alone."""
+        return self.kind == "layer" or self.layer is not None
+
+    def vocabulary(self) -> Vocabulary | None:
+        """Return the words that it is over by itself, or None."""
+        return None
+
+    def check_built_from_vectors(self) -> None:
+        """Refuse a candidate that is not built from the vectors of a source."""
+        if self.models > 1 or not self.has_tree or self.source is None:
+            raise OptionError(
+                f"{self} is not built from vectors; name a candidate that is, such as gmm"
+            )
+
+    def from_vectors(self, file: Path) -> Candidate:
+        """Return the same candidate, built from a file of vectors."""
+        raise OptionError(f"{self} is not built from vectors")
+
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
         """Build the tree of a seed from a training split, or from vectors."""
         raise OptionError(f"{self} has no tree")
+
+    def fit_ngrams(self, train: Corpus) -> KneserNey:
+        """Fit an n-gram model to a training split."""
+        raise OptionError(f"{self} is not an n-gram model")
 
     def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
         """Return the output layer over words with their counts, or over the tree."""
@@ -324,6 +358,11 @@ class TreeCandidate(Candidate):
         made_of = f"{self.tree.sha256} {self.layer}".encode("utf-8", "surrogatepass")
         self.folder = f"tree-{stem}-{hashlib.sha256(made_of).hexdigest()[:8]}"
 
+    def vocabulary(self) -> Vocabulary:
+        """Return the labels of the tree."""
+        source: dict[str, object] = {"kind": "tree", "sha256": self.tree.sha256}
+        return Vocabulary(self.tree.labels, [0] * self.tree.n_labels, source=source)
+
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
         """Return the tree."""
         return self.tree
@@ -378,6 +417,13 @@ class NGramCandidate(Candidate):
         name, options = f"kn{order}", {"order": order, "discount": "modified"}
         summary = f"A Kneser-Ney model of the last {order - 1} words."
         super().__init__(name, "ngram", name, options, summary)
+
+    def fit_ngrams(self, train: Corpus) -> KneserNey:
+        """Fit the model to a training split."""
+        # a comparison without n-gram models does not wait for this import
+        from hstree.ngrams.kneser_ney import KneserNey
+
+        return KneserNey(**self.options).fit(train)
 
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
         """Refuse it beside models whose perplexities are of other events."""

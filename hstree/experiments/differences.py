@@ -1,12 +1,15 @@
-"""Differences between a comparison and one that a folder holds, in words of the command line.
+"""The comparison that a folder holds: whether another can continue it, and its candidates.
 
-A comparison in a folder goes on only with the same text, words, model and rule.
+A comparison in a folder continues only with the same text, words, model and rule. Differences are
+described in words of the command line.
 """
 
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +19,77 @@ from hstree._options import spelled
 from hstree.data.corpus import Corpus
 from hstree.data.splits import SPLITS, SplitName, Splits
 from hstree.data.vocabulary import EOS, UNK, Vocabulary
-from hstree.errors import HstreeError
+from hstree.errors import HstreeError, InputError
+from hstree.experiments.candidate import Candidate
 from hstree.experiments.results import WORDS, Comparison, Epochs, Halving, Seconds, Stop
+from hstree.experiments.setting import Setting
+from hstree.experiments.store import Store
 from hstree.models import kind_of
+from hstree.tree import load
+from hstree.tree.files import ENDINGS
 
 #: Options of models that the command line takes by themselves; others are in the text of --model.
 _FLAGS = ("dim", "context", "batch_size", "learning_rate", "dropout")
+
+
+def with_kept_candidates(
+    candidates: Sequence[Candidate],
+    setting: Setting,
+    store: Store,
+    *,
+    only: bool = False,
+    force: bool = False,
+) -> list[Candidate]:
+    """Return the candidates that the folder holds and then the others, if they can share a table.
+
+    With `only` no candidates are added.
+
+    Raises InputError when the folder holds a comparison of something else, unless `force`.
+    """
+    if not store.has_comparison:
+        return list(candidates)
+    try:
+        kept = store.load_comparison()
+    except HstreeError as error:
+        warnings.warn(f"{error}; its candidates are left out", stacklevel=3)
+        return list(candidates)
+    differing = differences(kept, store.home, setting.splits, setting.options, setting.stop)
+    if differing:
+        if force:
+            return list(candidates)
+        raise InputError(
+            f"{store.home} holds a comparison that cannot share a table with this one: "
+            f"{described(differing)}, choose another folder, or force its replacement"
+        )
+    return list(candidates) if only else _merged(candidates, kept, setting, store)
+
+
+def _merged(
+    candidates: Sequence[Candidate], kept: Comparison, setting: Setting, store: Store
+) -> list[Candidate]:
+    """Return the candidates of a kept comparison in their order, and then the others."""
+    named = {candidate.name: candidate for candidate in candidates}
+    pending = [name for name in kept.pending if name not in named]
+    merged: list[Candidate] = []
+    for one in kept.candidates:
+        if one.name in named:
+            merged.append(named.pop(one.name))
+            continue
+        # a tree file that is gone is replaced by the copy in the folder
+        output = shlex.split(one.name)[0 if one.models == 1 else 2]
+        is_gone = output.endswith(ENDINGS) and not Path(output).exists()
+        # a candidate is left out where what it names is gone, and its tree, too
+        with suppress(HstreeError):
+            tree = load(store.home / str(one.tree_file)) if is_gone else None
+            merged.append(Candidate.parse(one.name, tree))
+
+    # candidates that were finished before they were to train anew, which was interrupted
+    for name in pending:
+        with suppress(HstreeError):
+            candidate = Candidate.parse(name)
+            if store.has_results(setting.jobs(candidate)):
+                merged.append(candidate)
+    return [*merged, *named.values()]
 
 
 class Difference(NamedTuple):

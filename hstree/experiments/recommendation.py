@@ -1,7 +1,66 @@
-"""The recommendation of a comparison in sentences, with the values of its table."""
+"""The recommendation of a comparison: which candidate, and in sentences."""
+
+import math
+from collections.abc import Sequence
 
 from hstree._text import figure
-from hstree.experiments.results import SAME_TIME, CandidateResult, Choice, Comparison
+from hstree.experiments.results import CandidateResult, Choice, Comparison
+
+#: Greatest relative distance of a cheaper alternative to the lowest validation perplexity.
+TOLERANCE = 0.03
+#: Greatest relative difference of two times that count as the same.
+SAME_TIME = 0.01
+
+
+def eligible_candidates(candidates: Sequence[CandidateResult]) -> list[CandidateResult]:
+    """Return the candidates that can be recommended.
+
+    N-gram models, candidates whose test split was read before and candidates without a finite
+    perplexity are left out. So are candidates that were scored on a sample of the held-out tokens
+    where others were scored on all, because their perplexities cannot be compared.
+    """
+    eligible = [candidate for candidate in candidates if candidate.can_be_chosen]
+    return [candidate for candidate in eligible if candidate.sample is None] or eligible
+
+
+def choose(candidates: Sequence[CandidateResult]) -> Choice | None:
+    """Recommend the candidate of the lowest validation perplexity, under every stopping rule.
+
+    The first of equals is recommended. Of the candidates within `TOLERANCE` of it, the one that
+    takes the least time from the text to the model is the cheaper alternative, where that is less
+    time than the recommended candidate takes. Validation decides, so that the choice does not lower
+    the test perplexity of a candidate. None without any candidate to choose. The comparison to the
+    rival is left to the caller.
+    """
+    eligible = eligible_candidates(candidates)
+    if not eligible:
+        return None
+    chosen = min(eligible, key=lambda candidate: candidate.valid)
+    others = [candidate for candidate in eligible if candidate is not chosen]
+
+    # an unknown time is not less than any, and none is less than an unknown one
+    longest = (chosen.steps.total or 0.0) * (1 - SAME_TIME)
+    near = [other for other in others if other.valid <= (1 + TOLERANCE) * chosen.valid]
+    cheaper = min(near, key=_seconds, default=None)
+    if cheaper is not None and _seconds(cheaper) >= longest:
+        cheaper = None
+
+    rival = min(others, key=lambda candidate: candidate.valid, default=None)
+    return Choice(
+        chosen=chosen.name,
+        tolerance=TOLERANCE,
+        candidates=[candidate.name for candidate in eligible],
+        cheaper=None if cheaper is None else cheaper.name,
+        rival=None if rival is None else rival.name,
+    )
+
+
+def _seconds(candidate: CandidateResult) -> float:
+    """Return the seconds from the text to a model; infinity where they are not known."""
+    return math.inf if candidate.steps.total is None else candidate.steps.total
+
+
+# The recommendation in sentences, with the values of the table
 
 
 def recommendation_sentences(comparison: Comparison) -> list[str]:

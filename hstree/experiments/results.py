@@ -12,8 +12,8 @@ import math
 import os
 import re
 import statistics
-import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 import msgspec
 from msgspec import Meta, Struct
 
-from hstree._files import json_hash, read_json, remove, replacing
+from hstree._files import read_json, replacing
 from hstree._plugins import require
-from hstree._text import TextTable, figure, one_line, plural, show
+from hstree._text import TextTable, figure, plural, show
 from hstree.data.splits import SplitName
-from hstree.errors import FileFormatError, InputError, explained
-from hstree.experiments.significance import Ratio
+from hstree.errors import FileFormatError, InputError
 from hstree.models.base import MOST_EPOCHS
 from hstree.training.trainer import Epoch
 
@@ -38,15 +37,8 @@ FORMAT, VERSION = "hstree results", 6
 JSON, CSV = "results.json", "results.csv"
 #: File of the words with their training counts, from which trees can be built again.
 WORDS = "words.tsv"
-#: Maximum number of tokens of the validation and the test split that a job scores under a rule that
-#: bounds the time, and of the training split wherever it is scored.
-SAMPLE = 50_000
 #: Mark of a figure on a sample of the held-out tokens.
 SAMPLED = "\N{DAGGER}"
-#: Greatest relative distance of a cheaper alternative to the lowest validation perplexity.
-TOLERANCE = 0.03
-#: Greatest relative difference of two times that count as the same.
-SAME_TIME = 0.01
 
 Scored = Literal["valid", "test", "test_without_oov"]
 SCORED: tuple[Scored, ...] = ("valid", "test", "test_without_oov")
@@ -189,7 +181,7 @@ class JobResult(Figures, frozen=True):
     `files` has the sha256 of the files of nll beside it. An n-gram model has no seed and no epochs;
     its parameters are its distinct n-grams. Figures that are not finite numbers are None.
     `scored` are the numbers of tokens that were scored, in `scoring_seconds`.
-    `train` is the perplexity of the first `SAMPLE` training tokens, where it was asked for; `seen`
+    `train` is the perplexity of the first training tokens, where it was asked for; `seen`
     names the test lines that were read before, if any.
     """
 
@@ -235,6 +227,35 @@ class Spread(Figures, frozen=True):
             return cls(mean=None, sd=None, n=len(values))
         sd = statistics.stdev(known) if len(known) > 1 else None
         return cls(mean=statistics.fmean(known), sd=sd, n=len(known))
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Ratio of two models' perplexities.
+
+    Attributes
+    ----------
+    ratio : float
+        exp of the mean difference in nll per token over blocks.
+    low, high : float or None
+        95% interval; None if there are too few blocks.
+    p : float or None
+        p value of the two-sided paired t-test that the ratio is 1; None if there are too few
+        blocks, or all differ by the same amount.
+    blocks : int
+        Number of blocks.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+    p: float | None
+    blocks: int
+
+    def __post_init__(self) -> None:
+        """Refuse half an interval, as a damaged file may have it."""
+        if (self.low is None) != (self.high is None):
+            raise ValueError("an interval has one bound; it must have both, or none")
 
 
 class Speed(Figures, frozen=True):
@@ -340,9 +361,14 @@ class CandidateResult(Figures, frozen=True):
         return self.perplexity["test"].mean
 
     @property
+    def is_trained(self) -> bool:
+        """Whether it is an output layer, not an n-gram model."""
+        return self.kind != "ngram"
+
+    @property
     def can_be_chosen(self) -> bool:
         """Whether it is an output layer with a finite perplexity, whose test split is unseen."""
-        return self.kind != "ngram" and self.seen is None and math.isfinite(self.valid)
+        return self.is_trained and self.seen is None and math.isfinite(self.valid)
 
     @property
     def trained_epochs(self) -> float:
@@ -571,54 +597,6 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         ]
 
 
-def eligible_candidates(candidates: Sequence[CandidateResult]) -> list[CandidateResult]:
-    """Return the candidates that can be recommended.
-
-    N-gram models, candidates whose test split was read before and candidates without a finite
-    perplexity take no part, nor do candidates that were scored on a sample of the held-out tokens
-    where others were scored on all: their figures cannot be compared.
-    """
-    eligible = [candidate for candidate in candidates if candidate.can_be_chosen]
-    return [candidate for candidate in eligible if candidate.sample is None] or eligible
-
-
-def choose(candidates: Sequence[CandidateResult]) -> Choice | None:
-    """Recommend the candidate of the lowest validation perplexity, under every stopping rule.
-
-    The first of equals is recommended. Of the candidates within `TOLERANCE` of it, the one that
-    takes the least time from the text to the model is the cheaper alternative, where that is less
-    time than the recommended candidate takes. Validation decides, so that the choice does not lower
-    the test perplexity of a candidate. None without any candidate to choose. The comparison to the
-    rival is left to the caller.
-    """
-    eligible = eligible_candidates(candidates)
-    if not eligible:
-        return None
-    chosen = min(eligible, key=lambda candidate: candidate.valid)
-    others = [candidate for candidate in eligible if candidate is not chosen]
-
-    # an unknown time is not less than any, and none is less than an unknown one
-    longest = (chosen.steps.total or 0.0) * (1 - SAME_TIME)
-    near = [candidate for candidate in others if candidate.valid <= (1 + TOLERANCE) * chosen.valid]
-    cheaper = min(near, key=_seconds, default=None)
-    if cheaper is not None and _seconds(cheaper) >= longest:
-        cheaper = None
-
-    rival = min(others, key=lambda candidate: candidate.valid, default=None)
-    return Choice(
-        chosen=chosen.name,
-        tolerance=TOLERANCE,
-        candidates=[candidate.name for candidate in eligible],
-        cheaper=None if cheaper is None else cheaper.name,
-        rival=None if rival is None else rival.name,
-    )
-
-
-def _seconds(candidate: CandidateResult) -> float:
-    """Return the seconds from the text to a model; infinity where they are not known."""
-    return math.inf if candidate.steps.total is None else candidate.steps.total
-
-
 # Columns
 
 
@@ -742,48 +720,6 @@ def write_struct(path: Path, struct: Struct, **header: Any) -> None:
         file.write(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
 
-# Files of kept work, which a later comparison takes figures from
-
-
-def write_kept(path: Path, struct: Struct) -> None:
-    """Write a struct with a checksum of all its values, for `read_kept`.
-
-    It takes the place of whatever is there. Raises FileFormatError if that fails.
-    """
-    # as it will be read: numbers that JSON does not have are null
-    document = msgspec.json.decode(msgspec.json.encode(struct))
-    if not path.is_file():
-        with explained(f"write {path}", FileFormatError):
-            remove(path)
-    write_struct(path, struct, checksum=json_hash(document))
-
-
-def read_kept(path: Path, kind: type[T]) -> T:
-    """Read a struct that `write_kept` wrote.
-
-    Raises FileFormatError when it is missing or damaged, or a value was changed.
-    """
-    document = read_json(path, dict[str, Any])
-    checksum = document.pop("checksum", None)
-    try:
-        if checksum != json_hash(document):
-            raise FileFormatError(f"{path} is damaged: its checksum is not that of its content")
-        return msgspec.convert(document, kind)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise FileFormatError(f"{path} is damaged: {one_line(error)}") from error
-
-
-def kept_struct(path: Path, kind: type[T]) -> T | None:
-    """Read a struct of `write_kept`; None when it is missing or, with a warning, damaged."""
-    if not os.path.lexists(path):
-        return None
-    try:
-        return read_kept(path, kind)
-    except FileFormatError as error:
-        warnings.warn(f"{error}; its content is computed again", stacklevel=3)
-        return None
-
-
 class _Header(Struct):
     format: str = ""
     version: Any = None
@@ -818,6 +754,8 @@ def load(path: str | os.PathLike[str]) -> Comparison:
 
 def _misfit(comparison: Comparison) -> str | None:
     """Say which figures of a file do not fit together; None where all do."""
+    if not comparison.recommendation:
+        return "it has no recommendation"
     names = [candidate.name for candidate in comparison.candidates]
     if len(set(names)) < len(names):
         return "two candidates have the same name"

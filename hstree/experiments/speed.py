@@ -22,7 +22,8 @@ from hstree._parallel import n_cores, n_threads
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
-from hstree.experiments.results import Figures, Machine, Positive, kept_struct, write_kept
+from hstree.experiments.results import Figures, Machine, Positive
+from hstree.experiments.store import Store
 from hstree.kernels import backend_name
 from hstree.layers.hooks import training_hooks
 from hstree.layers.registry import LayerSpec
@@ -39,8 +40,6 @@ LONGEST_CALL = 0.2
 BATCH, TABLE_LIMIT = 1024, 1 << 23
 #: Number of the most probable words that `top_k` is measured with.
 TOP = 10
-#: File in a comparison's folder.
-FILE = "speeds.json"
 
 #: Tokens per second of each round: what was measured -> name -> rounds.
 Speeds = dict[str, dict[str, Annotated[list[Positive], Meta(min_length=1)]]]
@@ -64,11 +63,15 @@ class _Kept(Figures, frozen=True):
 
 
 def kept_speeds(
-    file: Path, keys: Mapping[str, str], models: Mapping[str, Path], splits: Splits, rounds: int
+    store: Store,
+    keys: Mapping[str, str],
+    models: Mapping[str, Path],
+    splits: Splits,
+    rounds: int,
 ) -> Speeds:
-    """Return the speeds of models; each model is measured once, and its speeds kept in a file.
+    """Return the speeds of models; each model is measured once, and its speeds are kept.
 
-    Models whose speeds the file does not have take turns. Speeds of other conditions, such as
+    Models whose speeds the store does not have take turns. Speeds of other conditions, such as
     another machine, are not comparable: then all models are measured. With 0 rounds nothing is
     measured. `keys` has the key of the job of each name, `models` the folder of its trained model.
     """
@@ -78,7 +81,7 @@ def kept_speeds(
         "kernels": backend_name(),
         "hstree": __version__,
     }
-    kept = kept_struct(file, _Kept)
+    kept = store.load_speeds(_Kept)
     if kept is None or kept.conditions != conditions:
         kept = _Kept(conditions, {}, {})
     measured = kept.speeds.get("training", {})
@@ -91,7 +94,7 @@ def kept_speeds(
             for measure in kept.speeds | new
         }
         kept = _Kept(conditions, {**kept.keys, **keys}, merged)
-        write_kept(file, kept)
+        store.save_speeds(kept)
         known += list(waiting)
     return {
         measure: {name: by_name[name] for name in known if name in by_name}

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from hstree.experiments.recommendation import eligible_candidates
 from hstree.experiments.results import (
     Band,
     CandidateResult,
     Comparison,
-    eligible_candidates,
     figure_at,
 )
 from hstree.report.formats import number

@@ -9,7 +9,7 @@ from msgspec import Struct
 from hstree._options import spelled
 from hstree.data.vocabulary import Vocabulary, automatic_count
 from hstree.errors import HstreeError
-from hstree.experiments.candidate import Candidate, EnsembleCandidate, TreeCandidate
+from hstree.experiments.candidate import Candidate
 from hstree.experiments.results import WORDS, CandidateResult, Comparison, Epochs, Seconds
 from hstree.models import kind_of
 from hstree.models.base import DEFAULT_MODEL
@@ -43,7 +43,7 @@ def describe(result: CandidateResult) -> str:
         candidate = Candidate.parse(result.name).single
     except HstreeError:  # a builder or layer that is not installed here
         return result.summary
-    if isinstance(candidate, TreeCandidate):
+    if candidate.tree is not None:
         options = ", ".join(f"{name}={value}" for name, value in result.options.items())
         return f"{result.summary} With {options}." if options else result.summary
     if candidate.source is None:
@@ -80,9 +80,7 @@ def _command(
     options: list[str] = []
 
     # The words of a tree file are its labels; other words may be the default selection.
-    if not isinstance(candidate.single, TreeCandidate) and not _has_default_words(
-        comparison, folder
-    ):
+    if candidate.single.tree is None and not _has_default_words(comparison, folder):
         options += ["--vocabulary", WORDS]
     train = comparison.corpus["train"]
     for split in ("valid", "test"):
@@ -102,10 +100,10 @@ def _command(
         options += ["--seed", str(seed)]
     options += _stopping_options(result, comparison)
 
-    if isinstance(candidate, EnsembleCandidate):
+    if candidate.models > 1:
         return ["hstree", "compare", corpus, candidate.name, *options, "-o", "again"]
     name = candidate.name
-    if isinstance(candidate, TreeCandidate):
+    if candidate.tree is not None:
         layer = "" if candidate.layer is None else f" + {candidate.layer}"
         name = shlex.quote(str(result.tree_file)) + layer
     return ["hstree", "evaluate", name, corpus, *options, "--save", "model"]

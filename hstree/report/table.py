@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 from hstree.experiments.results import (
     CandidateResult,
     Comparison,
+    Ratio,
     Speed,
     Spread,
     TreeFigures,
     figure_at,
 )
-from hstree.experiments.significance import Ratio
 from hstree.report.formats import DASH, TIMES, number, signed
 
 

@@ -24,7 +24,7 @@ from hstree import LanguageModel, WordVectors, formats
 from hstree._files import PREFIX, current_file
 from hstree.errors import HstreeError
 from hstree.experiments import results
-from hstree.experiments.run import CHECKPOINTS
+from hstree.experiments.store import CHECKPOINTS
 from hstree.models.files import TREE_FILES
 from tests.texts import markov_lines, write_lines
 

@@ -186,6 +186,6 @@ def test_an_interrupt_while_the_trained_model_is_scored_leaves_it_saved(
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hstree.experiments.compare.unigram_score", interrupted)
+    monkeypatch.setattr("hstree.experiments.summary.unigram_score", interrupted)
     hstree("evaluate", tree, corpus, *QUICK, "--save", "m", status=130)
     assert library.LanguageModel.load(tmp_path / "m").dim == 8

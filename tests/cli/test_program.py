@@ -81,7 +81,7 @@ def test_what_methods_does_not_know_is_refused(refused):
 def test_there_are_at_most_17_commands_and_130_options_none_with_more_than_20():
     """Without those of how jobs are done, which are the same everywhere."""
     commands = [typer.main.get_command(app), *typer.main.get_command(app).commands.values()]
-    of_jobs = {"jobs", "scheduler", "no_shared_folder"}
+    of_jobs = {"jobs", "scheduler"}
     counts = [
         sum(p.param_type_name == "option" and p.name not in of_jobs for p in command.params)
         for command in commands

@@ -13,17 +13,21 @@ def bootstrap(text, folder, candidates=("gmm",), **options):
 
 
 def test_each_round_is_built_from_the_vectors_of_the_best_so_far(splits, tmp_path):
-    rounds = dict(bootstrap(splits, tmp_path, ["gmm", "classes cluster_by=vectors"]))
-    assert list(rounds) == ["round-0", "round-1", "round-2"]
-    assert [candidate.method for candidate in rounds.values()] == ["random", "gmm", "classes"]
-    done = list(rounds.values())
+    sizes = []
+    comparison = bootstrap(
+        splits,
+        tmp_path,
+        ["gmm", "classes cluster_by=vectors"],
+        updated=lambda so_far: sizes.append(len(so_far.candidates)),
+    )
+    rounds = comparison.candidates
+    assert [one.method for one in rounds] == ["random", "gmm", "classes"]
+    assert sizes == [1, 2, 3]
     for number in (1, 2):
-        best = min(range(number), key=lambda one: done[one].valid)
-        assert done[number].options["vectors_file"] == f"round-{best}/vectors.npy"
-        assert done[number].steps.vectors > done[best].steps.total
-    assert [candidate.name for candidate in results.load(tmp_path).candidates] == [
-        candidate.name for candidate in done
-    ]
+        best = min(range(number), key=lambda one: rounds[one].valid)
+        assert rounds[number].options["vectors_file"] == f"round-{best}/vectors.npy"
+        assert rounds[number].steps.vectors > rounds[best].steps.total
+    assert results.load(tmp_path).candidates == rounds
 
 
 def test_finished_rounds_are_not_done_again_by_any_path_to_them(splits, tmp_path, monkeypatch):
@@ -31,25 +35,19 @@ def test_finished_rounds_are_not_done_again_by_any_path_to_them(splits, tmp_path
         return {p: p.stat().st_mtime_ns for p in tmp_path.glob("b/runs/**/result.json")}
 
     monkeypatch.chdir(tmp_path)
-    first = list(bootstrap(splits, "b"))
+    first = bootstrap(splits, "b")
     before = done()
-    again = list(bootstrap(splits, tmp_path / "b"))
-    assert [candidate.perplexity for _, candidate in again] == [
-        candidate.perplexity for _, candidate in first
-    ]
+    assert bootstrap(splits, tmp_path / "b").candidates == first.candidates
     assert done() == before
     more = hstree.compare(splits, ["flat"], "b", stop=hstree.Epochs(1), speed_rounds=0, **QUICK)
-    assert [candidate.name for candidate in more.candidates] == [
-        *(candidate.name for _, candidate in first),
-        "flat",
-    ]
+    names = [one.name for one in first.candidates]
+    assert [one.name for one in more.candidates] == [*names, "flat"]
     assert before.items() < done().items()
 
 
 def test_on_a_short_text_numpy_computes_as_in_a_comparison(splits, tmp_path, monkeypatch):
     monkeypatch.delenv("HSTREE_FAST", raising=False)
-    list(bootstrap(splits, tmp_path))
-    assert results.load(tmp_path).versions["kernels"] == "numpy"
+    assert bootstrap(splits, tmp_path).versions["kernels"] == "numpy"
 
 
 @pytest.mark.parametrize(
@@ -58,6 +56,7 @@ def test_on_a_short_text_numpy_computes_as_in_a_comparison(splits, tmp_path, mon
         (["huffman"], {}, "huffman is not built from vectors"),
         (["gmm", "kmeans"], {"rounds": 1}, "rounds is 1, for 2 candidates"),
         (["gmm", "sampled"], {}, "sampled is not built from vectors"),
+        (["gmm", "2 x gmm"], {}, "2 x gmm is not built from vectors"),
     ],
 )
 def test_rounds_that_cannot_be_built_are_refused_at_once(

@@ -15,22 +15,29 @@ from hstree.tree import Tree
 
 
 def values_of(option):
-    """Draw legal values of an option, the default and None where it may be that among them."""
+    """Draw legal values of an option, the default among them."""
     drawn = st.just(option.default)
     if option.choices:
         drawn |= st.sampled_from(option.choices)
     elif option.type is bool:
         drawn |= st.booleans()
     elif option.type is int:
-        low = int(option.range.min or 0) if option.range else -5
-        high = int(option.range.max) if option.range and option.range.max is not None else low + 9
-        drawn |= st.integers(low, high)
+        drawn |= st.integers(-5, 200).filter(lambda value: is_legal(option, value))
     elif option.type is float:
-        floats = st.floats(0, 1e6, exclude_min=True)
-        drawn |= floats.filter(lambda value: option.range is None or value in option.range)
+        floats = st.floats(0, 1, exclude_min=True)
+        drawn |= floats.filter(lambda value: is_legal(option, value))
     else:
         drawn |= st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6)
     return drawn | st.just(option.word) if option.word else drawn
+
+
+def is_legal(option, value):
+    """Return whether an option may have a value."""
+    try:
+        option.checked(value)
+    except OptionError:
+        return False
+    return True
 
 
 @st.composite

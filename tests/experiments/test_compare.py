@@ -14,10 +14,15 @@ from hstree.data.splits import Splits
 from hstree.data.text_score import perplexity
 from hstree.errors import InputError, OptionError
 from hstree.experiments.candidate import Candidate
-from hstree.experiments.compare import best_weight, frequency_bands, mixed_nll, plan_of
+from hstree.experiments.compare import plan
 from hstree.experiments.results import TreeFigures
-from hstree.experiments.run import Runner
-from hstree.experiments.significance import paired_ratio
+from hstree.experiments.setting import read_setting
+from hstree.experiments.statistics import (
+    best_weight,
+    frequency_bands,
+    mixed_nll,
+    paired_ratio,
+)
 from hstree.kernels import backend_name
 from hstree.models.ensemble import mean_probability
 from tests.experiments.conftest import CANDIDATES, QUICK
@@ -223,9 +228,7 @@ def test_each_finished_candidate_is_told_with_those_that_are_pending(splits, tmp
 
 
 def test_the_plan_has_every_job_and_the_seconds_of_finished_ones(compared, splits):
-    planned = plan_of(
-        splits, ["balanced"], compared.folder, stop=hstree.Epochs(2), seeds=2, **QUICK
-    )
+    planned = plan(splits, ["balanced"], compared.folder, stop=hstree.Epochs(2), seeds=2, **QUICK)
     to_do = [(job.candidate.name, job.seed) for job, p in planned.jobs.items() if not p.is_finished]
     assert to_do == [("balanced", 0), ("balanced", 1)]
     assert len(planned.jobs) == 19
@@ -379,9 +382,9 @@ def test_a_job_is_done_anew_by_other_kernels(splits, tmp_path, monkeypatch):
     [(1, {}, False), (10**6, {}, True), (1, {"model": "cbow", "online": True}, True)],
 )
 def test_kernels_train_where_the_text_is_long_or_they_are_asked_for(
-    splits, tmp_path, monkeypatch, epochs, options, compiles
+    splits, monkeypatch, epochs, options, compiles
 ):
     monkeypatch.delenv("HSTREE_FAST", raising=False)
-    runner = Runner.of(splits, ["huffman"], tmp_path, hstree.Epochs(epochs), 1, options)
-    with runner.backend():
+    setting, _ = read_setting(splits, ["huffman"], hstree.Epochs(epochs), 1, options)
+    with setting.backend():
         assert (backend_name() != "numpy") == compiles

@@ -11,8 +11,10 @@ import hstree
 from hstree.data.splits import Splits
 from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
-from hstree.experiments.compare import plan_of
-from hstree.experiments.run import LEAST_SHARE, Runner
+from hstree.experiments.compare import plan
+from hstree.experiments.job import MIN_TRAINING_FRACTION, continue_job, run_job
+from hstree.experiments.setting import Budget, read_setting
+from hstree.experiments.store import Store
 from hstree.layers.ngram_features import NgramFeatures
 from hstree.layers.registry import LayerSpec
 from hstree.models.lbl import LanguageModel
@@ -106,7 +108,7 @@ def test_speeds_are_measured_in_a_quarter_of_the_minutes(splits, tmp_path):
 
 def test_another_candidate_changes_the_seconds_of_all_and_the_plan_says_so(halved, splits):
     def finished(*candidates):
-        planned = plan_of(splits, candidates, halved.folder, stop=hstree.Halving(0.2), **QUICK)
+        planned = plan(splits, candidates, halved.folder, stop=hstree.Halving(0.2), **QUICK)
         return [job.candidate.name for job, one in planned.jobs.items() if one.is_finished]
 
     assert finished("huffman", "kn3") == CANDIDATES
@@ -115,7 +117,7 @@ def test_another_candidate_changes_the_seconds_of_all_and_the_plan_says_so(halve
 
 
 def test_the_plan_has_the_seconds_of_each_candidate(splits, tmp_path):
-    planned = plan_of(splits, CANDIDATES, tmp_path, stop=hstree.Halving(1), speed_rounds=0, **QUICK)
+    planned = plan(splits, CANDIDATES, tmp_path, stop=hstree.Halving(1), speed_rounds=0, **QUICK)
     assert [one.candidates for one in planned.rounds] == [5, 3, 2]
     seconds = [one.seconds for one in planned.rounds]
     # training takes three quarters of the first round, and then all that is left
@@ -124,27 +126,27 @@ def test_the_plan_has_the_seconds_of_each_candidate(splits, tmp_path):
     in_all = sum(one.candidates * step for one, step in zip(planned.rounds, steps, strict=True))
     assert 30 < in_all <= 60
     jobs = {job.candidate.name: one for job, one in planned.jobs.items()}
-    assert (jobs["huffman"].seconds, jobs["huffman"].most_seconds) == (seconds[0], seconds[-1])
+    assert (jobs["huffman"].seconds, jobs["huffman"].max_seconds) == (seconds[0], seconds[-1])
     assert jobs["kn2"].seconds is None
-    fixed = plan_of(splits, CANDIDATES, tmp_path, stop=hstree.Seconds(5), **QUICK)
+    fixed = plan(splits, CANDIDATES, tmp_path, stop=hstree.Seconds(5), **QUICK)
     assert {job.candidate.name: one.seconds for job, one in fixed.jobs.items()}["huffman"] == 5
     assert fixed.rounds == []
 
 
 def test_the_planned_seconds_are_those_of_the_comparison(halved, splits, tmp_path):
     stop = hstree.Halving(0.2)
-    planned = plan_of(splits, CANDIDATES, tmp_path, stop=stop, speed_rounds=0, **QUICK)
+    planned = plan(splits, CANDIDATES, tmp_path, stop=stop, speed_rounds=0, **QUICK)
     rounds = rounds_of(halved)
     assert planned.rounds[0].seconds == pytest.approx(rounds[0]["seconds"], rel=0.2)
     assert [one.candidates for one in planned.rounds] == [len(one["candidates"]) for one in rounds]
-    again = plan_of(splits, CANDIDATES, halved.folder, stop=stop, speed_rounds=0, **QUICK)
+    again = plan(splits, CANDIDATES, halved.folder, stop=stop, speed_rounds=0, **QUICK)
     assert [one.seconds for one in again.rounds] == [one["seconds"] for one in rounds]
 
 
-def test_ten_minutes_by_halving_are_the_default(splits, tmp_path):
-    runner = Runner.of(splits, None, tmp_path, None, 1, {})
-    assert runner.stop == hstree.Halving(minutes=10)
-    assert [str(candidate) for candidate in runner.candidates][-2:] == ["flat", "kn5"]
+def test_ten_minutes_by_halving_are_the_default(splits):
+    setting, candidates = read_setting(splits, None, None, 1, {})
+    assert setting.stop == hstree.Halving(minutes=10)
+    assert list(map(str, candidates))[-2:] == ["flat", "kn5"]
 
 
 def test_all_candidates_have_the_same_seconds_from_the_text(splits, tmp_path):
@@ -176,8 +178,8 @@ def test_a_candidate_whose_tree_takes_the_whole_round_trains_for_a_share_of_it(s
         stop=hstree.Seconds(0.2), speed_rounds=0, **QUICK,
     )  # fmt: skip
     steps = found.candidates[0].steps
-    assert steps.vectors + steps.tree > (1 - LEAST_SHARE) * 0.2
-    assert steps.training >= LEAST_SHARE * 0.2
+    assert steps.vectors + steps.tree > (1 - MIN_TRAINING_FRACTION) * 0.2
+    assert steps.training >= MIN_TRAINING_FRACTION * 0.2
 
 
 def test_a_paused_training_goes_on_to_the_same_bits(splits, tmp_path):
@@ -236,10 +238,12 @@ def test_a_training_that_goes_on_has_the_preparation_of_its_start(splits, tmp_pa
 @pytest.mark.usefixtures("slow_at_first")
 def test_a_job_has_the_perplexity_that_its_round_was_ranked_by(splits, tmp_path):
     candidate = "huffman + ngrams"
-    runner = Runner.of(splits, [candidate], tmp_path, hstree.Halving(1), 1, QUICK)
-    (job,) = runner.jobs_of(runner.candidates[0])[0]
-    ranked_by = runner.advance(job, 0.302)
-    assert runner.run(job, seconds=0.302).perplexity["valid"] == pytest.approx(ranked_by, rel=1e-9)
+    setting, candidates = read_setting(splits, [candidate], hstree.Halving(1), 1, QUICK)
+    (job,) = setting.jobs(*candidates)
+    budget = Budget(0.302, 0.302)
+    ranked_by = continue_job(job, setting, Store(tmp_path), budget)
+    result = run_job(job, setting, Store(tmp_path), budget)
+    assert result.perplexity["valid"] == pytest.approx(ranked_by, rel=1e-9)
 
 
 def test_candidates_have_the_perplexities_of_their_last_ranking(halved):

@@ -11,10 +11,9 @@ import pytest
 import hstree
 from hstree import report
 from hstree.errors import FileFormatError, HstreeError
-from hstree.experiments import compare as module
-from hstree.experiments import results
+from hstree.experiments import halving, results, store, writer
 from hstree.experiments.results import JobResult
-from hstree.experiments.run import Runner
+from hstree.experiments.store import Store
 from hstree.models.lbl import LogBilinearTrainer
 from tests.damage import IN_THE_PLACE, changed_values
 from tests.experiments.conftest import QUICK
@@ -72,8 +71,8 @@ def test_results_are_not_written_once_per_kept_candidate(splits, tmp_path, writt
 def test_the_number_of_writes_is_bounded_where_they_take_long(
     splits, tmp_path, written, monkeypatch
 ):
-    monkeypatch.setattr(module, "_WRITING_SECONDS", 0.0)
-    monkeypatch.setattr(module, "_WRITING_SHARE", 0.0)
+    monkeypatch.setattr(writer, "_WRITING_SECONDS", 0.0)
+    monkeypatch.setattr(writer, "_WRITING_FRACTION", 0.0)
     compare(splits, [f"random random_state={seed}" for seed in range(4)], tmp_path)
     assert list(map(len, written)) == [0, 4]
 
@@ -105,8 +104,8 @@ def test_an_interruption_before_the_first_result_leaves_a_page(splits, tmp_path,
 def test_candidates_finished_since_the_last_write_are_in_the_results_of_an_interruption(
     splits, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(module, "_WRITING_SECONDS", 0.0)
-    monkeypatch.setattr(module, "_WRITING_SHARE", 0.0)
+    monkeypatch.setattr(writer, "_WRITING_SECONDS", 0.0)
+    monkeypatch.setattr(writer, "_WRITING_FRACTION", 0.0)
     monkeypatch.setattr(
         "hstree.experiments.speed.kept_speeds", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
     )
@@ -124,7 +123,7 @@ def test_an_interruption_while_finished_jobs_are_read_leaves_the_results_as_they
     candidates = ["huffman", "random", "flat"]
     compare(splits, candidates, tmp_path)
     before = (tmp_path / "results.json").read_bytes()
-    kept, calls = Runner.kept, []
+    kept, calls = Store.load_result, []
 
     def interrupted(self, folder, *arguments):
         calls.append(folder)
@@ -133,7 +132,7 @@ def test_an_interruption_while_finished_jobs_are_read_leaves_the_results_as_they
         return kept(self, folder, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Runner, "kept", interrupted)
+        patched.setattr(Store, "load_result", interrupted)
         with pytest.raises(KeyboardInterrupt):
             compare(splits, ["balanced"], tmp_path)
     assert (tmp_path / "results.json").read_bytes() == before
@@ -175,7 +174,7 @@ def halved(splits, tmp_path_factory):
     """A comparison by halving, in short rounds; tests copy its folder."""
     home = tmp_path_factory.mktemp("halved")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(module, "_LEAST", 0.01)
+        patched.setattr(halving, "MIN_SECONDS", 0.01)
         return compare(splits, ["huffman", "flat"], home, stop=hstree.Halving(0.01))
 
 
@@ -208,7 +207,7 @@ def test_every_changed_figure_of_kept_work_is_found(finished, tmp_path, name):
     for changed in changed_values(document):
         file.write_text(json.dumps(changed))
         with pytest.raises(FileFormatError, match=r"is damaged|cannot read"):
-            results.read_kept(file, JobResult)
+            store.read_record(file, JobResult)
         n_changes += 1
     assert n_changes > 20
 
@@ -217,8 +216,8 @@ def test_kept_numbers_that_json_lacks_are_read_as_null(tmp_path):
     class Figures(msgspec.Struct):
         value: float | None
 
-    results.write_kept(tmp_path / "kept.json", Figures(float("inf")))
-    assert results.read_kept(tmp_path / "kept.json", Figures) == Figures(None)
+    store.write_record(tmp_path / "kept.json", Figures(float("inf")))
+    assert store.read_record(tmp_path / "kept.json", Figures) == Figures(None)
 
 
 def divided(by, *keys):
@@ -260,7 +259,7 @@ def test_a_changed_figure_changes_no_table(finished, folder, splits, name, chang
 def test_scores_of_all_tokens_are_those_of_the_model_that_is_trained_anew(
     splits, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(results, "SAMPLE", 100)
+    monkeypatch.setattr("hstree.experiments.setting.SAMPLE", 100)
     stop = hstree.Seconds(1.0)
     before = compare(splits, ["huffman"], tmp_path, stop=stop)
     assert before.candidates[0].sample is None
@@ -278,7 +277,7 @@ def test_scores_of_all_tokens_are_those_of_the_model_that_is_trained_anew(
 
 
 def test_changed_scores_of_a_round_change_no_ranking(halved, splits, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_LEAST", 0.01)
+    monkeypatch.setattr(halving, "MIN_SECONDS", 0.01)
     home = Path(shutil.copytree(halved.folder, tmp_path / "c"))
     document = json.loads((home / "rounds.json").read_bytes())
     document["rounds"][0]["seconds"] *= 2

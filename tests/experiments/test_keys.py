@@ -5,6 +5,7 @@ All options that the registries declare are tried, so that a new one is tried, t
 
 import lzma
 import shutil
+from contextlib import suppress
 from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
@@ -18,8 +19,12 @@ from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
-from hstree.experiments import run as module
-from hstree.experiments.run import NLL, NotFinishedError, Runner
+from hstree.errors import OptionError
+from hstree.experiments import job as job_module
+from hstree.experiments import store as module
+from hstree.experiments.job import build_tree, run_job
+from hstree.experiments.setting import read_setting
+from hstree.experiments.store import NLL, NotFinishedError, Store
 from hstree.layers.registry import LAYERS, TREE_LAYER
 from hstree.models import MODELS
 from hstree.tree import Tree
@@ -59,8 +64,11 @@ def other_value(option, inputs):
         return inputs / ("tree.json" if option.name == "from" else "vectors.npy")
     assert option.type is not str, f"name another value of {option.name} in VALUES"
     usual = (option.default, QUICK.get(option.name))
-    legal = [n for n in (2, 3, 0.25) if option.range is None or n in option.range]
-    return option.type(next(n for n in legal if n not in usual and n == option.type(n)))
+    for number in (2, 3, 0.25):
+        if number not in usual and number == option.type(number):
+            with suppress(OptionError):
+                return option.checked(option.type(number))
+    raise AssertionError(f"name another value of {option.name} in VALUES")
 
 
 def declared(registry, *, without=()):
@@ -83,28 +91,27 @@ def quick_options(model):
 def key_of(splits, tmp_path, monkeypatch):
     """Return the key of the first job of a candidate, or that of its tree; nothing is made."""
 
-    def key(candidate, step="run", *, text=splits, stop=ONE, seed=0, model="lbl", **options):
+    def key(candidate, step=run_job, *, text=splits, stop=ONE, seed=0, model="lbl", **options):
         keys = []
 
         def kept(self, place, key, *_):
             keys.append(key)
             raise NotFinishedError
 
-        def learned(self, job):
+        def learned(job, setting, *_):
             """Make a file in the place of the vectors that a source learns."""
-            words = self.splits.train.vocabulary.words
+            words = setting.splits.train.vocabulary.words
             WordVectors(words, np.eye(len(words))).save(tmp_path / "learned.npy")
             return tmp_path / "learned.npy", 0.0
 
         options = {**quick_options(model), "random_state": seed, **options}
-        runner = Runner.of(text, [candidate], tmp_path / "c", stop, 1, options)
-        job = runner.jobs_of(runner.candidates[0])[0][0]
-        arguments = {"seconds": stop.total_seconds} if step == "run" else {}
+        setting, candidates = read_setting(text, [candidate], stop, 1, options)
+        (job,) = setting.jobs(*candidates)
         with monkeypatch.context() as patched:
-            patched.setattr(Runner, "kept" if step == "run" else "_kept_artifact", kept)
-            patched.setattr(Runner, "vectors", learned)
+            patched.setattr(Store, "load_tree" if step is build_tree else "load_result", kept)
+            patched.setattr(job_module, "learn_vectors", learned)
             with pytest.raises(NotFinishedError):
-                getattr(runner, step)(job, **arguments)
+                step(job, setting, Store(tmp_path / "c"), setting.budget)
         return keys[-1]
 
     return key
@@ -179,7 +186,7 @@ def test_a_job_depends_on_the_version(key_of, monkeypatch, candidate):
 @pytest.mark.parametrize(("name", "option"), declared(BUILDERS))
 def test_a_tree_depends_on_every_option_of_its_builder(key_of, inputs, name, option):
     value = option.spelled(other_value(option, inputs))
-    assert key_of(f"{name} '{option.name}={value}'", "tree") != key_of(name, "tree")
+    assert key_of(f"{name} '{option.name}={value}'", build_tree) != key_of(name, build_tree)
 
 
 @pytest.mark.parametrize("candidate", ["balanced", "classes cluster_by=vectors", "gmm"])
@@ -191,10 +198,10 @@ def test_a_tree_depends_on_its_text_its_seed_and_the_version(
     words = splits.train.counted_vocabulary()
     reversed_words = Vocabulary(words.words[::-1], words.counts[::-1])
     reordered = Splits(*(part.with_vocabulary(reversed_words) for part in splits))
-    keys = [key_of(candidate, "tree"), key_of(candidate, "tree", seed=1)]
-    keys += [key_of(candidate, "tree", text=text) for text in (other, reordered)]
+    keys = [key_of(candidate, build_tree), key_of(candidate, build_tree, seed=1)]
+    keys += [key_of(candidate, build_tree, text=text) for text in (other, reordered)]
     monkeypatch.setattr(module, "__version__", "0.0.0")
-    keys.append(key_of(candidate, "tree"))
+    keys.append(key_of(candidate, build_tree))
     assert len(set(keys)) == len(keys)
 
 

@@ -1,9 +1,7 @@
 """A comparison with several jobs at a time: the same folder, whatever the number of jobs."""
 
-import io
 import json
 import time
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -13,15 +11,15 @@ import pytest
 import hstree
 from hstree._files import locked
 from hstree.data.vectors import WordVectors
-from hstree.errors import InputError, WorkerError
-from hstree.experiments import results
+from hstree.errors import InputError
+from hstree.experiments import store
 from hstree.experiments.candidate import BuilderCandidate
-from hstree.experiments.parallel import _unpack
-from hstree.experiments.run import Runner
+from hstree.experiments.job import build_tree
+from hstree.experiments.setting import read_setting
+from hstree.experiments.store import Store
 from hstree.training.checkpoints import Checkpoints
 from hstree.tree import Tree
 from tests.experiments.conftest import CANDIDATES, QUICK
-from tests.texts import contents
 
 #: What differs from one run to the next: times and what is made of them.
 TIMES = {
@@ -66,9 +64,8 @@ def alone(splits, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_shared", [True, False], ids=["shared", "sent"])
-def test_two_jobs_leave_the_same_folder(alone, splits, tmp_path, is_shared):
-    how = {"n_jobs": 2, "is_shared": is_shared, "speed_rounds": 0}
+def test_two_jobs_leave_the_same_folder(alone, splits, tmp_path):
+    how = {"n_jobs": 2, "speed_rounds": 0}
     hstree.compare(splits, CANDIDATES, tmp_path, stop=hstree.Epochs(2), **how, **QUICK)
     assert content(tmp_path) == content(alone)
 
@@ -122,7 +119,7 @@ def writes(monkeypatch):
 
     watched(Tree, "save", lambda tree, file: file)
     watched(WordVectors, "save", lambda vectors, file: file)
-    watched(results, "write_kept", lambda file, struct: file)
+    watched(store, "write_record", lambda file, record: file)
     watched(Checkpoints, "save", lambda checkpoints, state: checkpoints.folder)
     return seen
 
@@ -141,7 +138,7 @@ def test_no_folder_of_a_job_is_written_without_its_lock(splits, tmp_path, writes
 
 @pytest.mark.parametrize("candidates", [["huffman", "huffman + ngrams"], ["random", "gmm"]])
 def test_two_jobs_that_share_a_tree_build_it_once(splits, tmp_path, monkeypatch, candidates):
-    """One waits while the other builds, in `Runner.tree` itself or for the vectors."""
+    """One waits while the other builds, in `build_tree` itself or for the vectors."""
     build, built = BuilderCandidate.build, []
 
     def slowly(self, *arguments):
@@ -150,10 +147,9 @@ def test_two_jobs_that_share_a_tree_build_it_once(splits, tmp_path, monkeypatch,
         return build(self, *arguments)
 
     monkeypatch.setattr(BuilderCandidate, "build", slowly)
-    runner = Runner.of(splits, candidates, tmp_path, hstree.Epochs(1), 1, QUICK)
-    jobs = [runner.jobs_of(candidate)[0][0] for candidate in runner.candidates]
+    setting, parsed = read_setting(splits, candidates, hstree.Epochs(1), 1, QUICK)
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(runner.tree, jobs))
+        list(pool.map(lambda job: build_tree(job, setting, Store(tmp_path)), setting.jobs(*parsed)))
     assert len(built) == len(set(built))
 
 
@@ -164,50 +160,5 @@ def test_halving_trains_the_candidates_of_a_round_together(splits, tmp_path):
     assert len(comparison.candidates) == 3
     rounds = json.loads((tmp_path / "rounds.json").read_text())["rounds"]
     assert rounds[0]["valid"].keys() == set(candidates)
-    assert (
-        rounds[0]["seconds"] > 1.35
-    )  # which each candidate would have at most, one after the other
-
-
-def packed_as(*names):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name in names:
-            archive.writestr(name, "sent")
-    return buffer.getvalue()
-
-
-NAMES = ["../other/x", "runs/../../other/x", "{other}/x", "x", "./x", ".."]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("is_given", [True, False], ids=["folders of a job", "any folder"])
-def test_files_that_lead_out_of_a_folder_are_refused(tmp_path, name, is_given):
-    home, other = tmp_path / "home", tmp_path / "other"
-    for folder in (home / "runs" / "a", home / "runs" / "b", other):
-        folder.mkdir(parents=True)
-        (folder / "mine").write_text("mine")
-    before = contents(tmp_path)
-    packed = packed_as("runs/a/good", name.format(other=other))
-    with pytest.raises(WorkerError, match="use only workers that you trust"):
-        _unpack(packed, home, [home / "runs" / "a"] if is_given else None)
-    assert contents(tmp_path) == before
-
-
-@pytest.mark.parametrize("name", ["runs/b/x", "runs/x", "runs/ab/x", "results.json", "runs/a"])
-def test_files_of_other_jobs_are_refused(tmp_path, name):
-    home = tmp_path / "home"
-    (home / "runs" / "b").mkdir(parents=True)
-    (home / "runs" / "b" / "mine").write_text("mine")
-    with pytest.raises(WorkerError, match=f"a worker sent the file '{name}', which its job does"):
-        _unpack(packed_as(name), home, [home / "runs" / "a"])
-    assert (home / "runs" / "b" / "mine").exists()
-
-
-def test_the_folder_of_a_job_is_replaced(tmp_path):
-    folder = tmp_path / "runs" / "a"
-    folder.mkdir(parents=True)
-    (folder / "old").touch()
-    _unpack(packed_as("runs/a/new", "runs/a/model/new"), tmp_path, [folder])
-    files = [path.as_posix() for path in contents(tmp_path)]
-    assert files == ["runs/a/model/new", "runs/a/new"]
+    # at most 1.35 seconds would be left for each candidate, one after the other
+    assert rounds[0]["seconds"] > 1.35

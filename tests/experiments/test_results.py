@@ -7,10 +7,11 @@ import random
 import pytest
 from msgspec.structs import asdict, replace
 
-from hstree import report
 from hstree.errors import FileFormatError, HstreeError, InputError
 from hstree.experiments import results
+from hstree.experiments.recommendation import choose
 from hstree.experiments.results import COLUMNS, Speed, Spread, Steps, mean_of
+from hstree.report import write
 from tests import needs
 from tests.damage import changed_values
 
@@ -88,7 +89,7 @@ def test_changed_results_have_a_page_and_a_table_or_are_refused(request, compare
         (tmp_path / results.JSON).write_text(json.dumps(changed))
         try:
             comparison = results.load(tmp_path)
-            report.write(comparison, tmp_path / "report.html")
+            write(comparison, tmp_path / "report.html")
         except HstreeError:
             continue
         assert str(comparison)
@@ -113,14 +114,14 @@ def test_a_candidate_far_below_the_epochs_of_its_training_has_a_page(compared, t
         for candidate in compared.candidates
         if candidate.models == 1 and candidate.kind != "ngram"
     ]
-    choice = results.choose(candidates)
+    choice = choose(candidates)
     results.save(replace(compared, candidates=candidates, choice=choice), tmp_path)
-    assert report.write(results.load(tmp_path), tmp_path / "report.html").exists()
+    assert write(results.load(tmp_path), tmp_path / "report.html").exists()
 
 
 def test_a_page_needs_the_folder_of_the_trees(compared, tmp_path):
     with pytest.raises(InputError, match="has no folder"):
-        report.write(replace(compared), tmp_path / "page.html")
+        write(replace(compared), tmp_path / "page.html")
 
 
 def test_what_is_not_known_has_no_mean():

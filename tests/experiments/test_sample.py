@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 import hstree
-from hstree.experiments import compare as comparisons
 from hstree.experiments import results
-from hstree.experiments.compare import Table
 from hstree.experiments.results import JobResult, Steps, TokenCounts
-from hstree.experiments.run import ALL, Runner
-from hstree.experiments.significance import paired_ratio
+from hstree.experiments.schedule import Finished, Schedule
+from hstree.experiments.setting import read_setting
+from hstree.experiments.statistics import paired_ratio
+from hstree.experiments.store import ALL_TOKENS, Store
 from hstree.report.table import make_table
 from tests.experiments.conftest import QUICK
 from tests.texts import contents
@@ -27,7 +27,7 @@ CANDIDATES = ["huffman", "flat", "2 x huffman", "huffman + ngrams", "kn2"]
 
 @pytest.fixture(autouse=True)
 def small_sample(monkeypatch):
-    monkeypatch.setattr(results, "SAMPLE", SAMPLE)
+    monkeypatch.setattr("hstree.experiments.setting.SAMPLE", SAMPLE)
 
 
 def compare(splits, folder, candidates=CANDIDATES, **options):
@@ -39,7 +39,7 @@ def nlls(compared, name, split, *, sampled=False):
     """The kept nll of every token that a candidate was scored on, for each of its jobs."""
     folders = [compared.folder / job.folder for job in compared.candidate(name).jobs]
     if not sampled and name != "kn2":
-        folders = [folder / ALL for folder in folders]
+        folders = [folder / ALL_TOKENS for folder in folders]
     return [np.load(folder / f"{split}_nll.npy") for folder in folders]
 
 
@@ -61,7 +61,7 @@ def test_candidates_are_scored_on_all_tokens_where_that_takes_a_tenth_of_the_tim
 
 
 def test_the_sample_is_the_first_lines_and_its_figures_are_marked(splits, tmp_path, monkeypatch):
-    monkeypatch.setattr(comparisons, "_SCORING_SHARE", 0)
+    monkeypatch.setattr("hstree.experiments.schedule.SCORING_FRACTION", 0)
     compared = compare(splits, tmp_path)
     valid, test = (part.first_tokens(SAMPLE) for part in (splits.valid, splits.test))
     sample = TokenCounts(len(valid), len(test))
@@ -85,10 +85,10 @@ def test_the_sample_is_the_first_lines_and_its_figures_are_marked(splits, tmp_pa
 def test_candidates_of_two_sizes_are_compared_on_the_tokens_of_both(splits, tmp_path, monkeypatch):
     """Where only finalists are scored on all tokens, one of them is recommended."""
 
-    def only_finalists(table, finalists):
-        return [candidate for candidate in finalists if candidate.name != "flat"]
+    def all_but_flat(self, finished):
+        return [candidate for candidate in self.finalists if candidate.name != "flat"]
 
-    monkeypatch.setattr(Table, "_candidates_in_time", only_finalists)
+    monkeypatch.setattr(Schedule, "candidates_to_rescore", all_but_flat)
     compared = compare(splits, tmp_path)
     flat, huffman = compared.candidate("flat"), compared.candidate("huffman")
     assert (flat.sample is None, huffman.sample) == (False, None)
@@ -124,8 +124,8 @@ def test_the_scores_of_all_tokens_are_kept(splits, tmp_path):
     assert contents(tmp_path / "runs") == before
 
     # what is missing or damaged is scored again, without training
-    shutil.rmtree(tmp_path / "runs/huffman/seed-0" / ALL)
-    file = tmp_path / "runs/flat/seed-0" / ALL / "test_nll.npy"
+    shutil.rmtree(tmp_path / "runs/huffman/seed-0" / ALL_TOKENS)
+    file = tmp_path / "runs/flat/seed-0" / ALL_TOKENS / "test_nll.npy"
     file.write_bytes(file.read_bytes()[:-8])
     with pytest.warns(UserWarning, match="test_nll.npy is not the file that was written"):
         again = compare(splits, tmp_path, stop=stop)
@@ -172,16 +172,19 @@ def test_the_rounds_say_how_many_tokens_they_are_ranked_by(splits, tmp_path):
     ],
 )  # fmt: skip
 def test_finalists_are_scored_first_then_the_cheapest(splits, tmp_path, stop, costs, scored):
-    runner = Runner.of(splits, [*costs, "kn2"], tmp_path, stop, 1, QUICK)
-    sample = TokenCounts(len(runner.sample.valid), len(runner.sample.test))
+    setting, candidates = read_setting(splits, [*costs, "kn2"], stop, 1, QUICK)
+    sample = setting.sample_tokens
     share = (sample.valid + sample.test) / sum(sizes(splits))
     result = JobResult(
         key="", files={}, candidate="", seed=0, perplexity=dict.fromkeys(results.SCORED),
         parameters=1, options={}, steps=Steps(), scored=sample,
     )  # fmt: skip
-    done = {name: [[replace(result, scoring_seconds=cost * share)]] for name, cost in costs.items()}
-    table = Table(runner, done={**done, "kn2": [[result]]})
-    trained = [candidate for candidate in runner.candidates if candidate.is_trained]
-    finalists = trained if isinstance(stop, hstree.Seconds) else trained[:2]
-    candidates = [candidate.name for candidate in table._candidates_in_time(finalists)]
-    assert candidates == ([] if scored is None else ["huffman", "flat", *scored])
+    finished = {}
+    for candidate in candidates:
+        seconds = costs.get(candidate.name, 0.0) * share
+        finished[candidate] = Finished(candidate, [replace(result, scoring_seconds=seconds)], None)
+    schedule = Schedule(candidates, setting, Store(tmp_path))
+    if isinstance(stop, hstree.Halving):
+        schedule.finalists = schedule.trained[:2]
+    names = [candidate.name for candidate in schedule.candidates_to_rescore(finished)]
+    assert names == ([] if scored is None else ["huffman", "flat", *scored])

@@ -9,7 +9,7 @@ from hstree import report
 from hstree.builders import build
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments import results
-from hstree.experiments.recommendation import recommendation_sentences
+from hstree.experiments.recommendation import choose, recommendation_sentences
 from hstree.experiments.results import (
     Band,
     CandidateResult,
@@ -18,13 +18,13 @@ from hstree.experiments.results import (
     Epochs,
     JobFigures,
     Machine,
+    Ratio,
     Speed,
     Spread,
     Steps,
     TreeFigures,
     VocabularyFigures,
 )
-from hstree.experiments.significance import Ratio
 from hstree.training.trainer import Epoch
 from hstree.tree import Tree
 
@@ -102,7 +102,7 @@ def a_comparison(*candidates, **changed):
         "unigram": 639.3,
         "bands": [],
         "candidates": list(candidates),
-        "choice": results.choose(candidates),
+        "choice": choose(candidates),
     }
     comparison = Comparison(**fields | changed)
     return replace(comparison, recommendation=recommendation_sentences(comparison))

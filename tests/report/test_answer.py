@@ -8,16 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from hstree.experiments.recommendation import SAME_TIME, TOLERANCE
 from hstree.experiments.results import (
-    SAME_TIME,
-    TOLERANCE,
     Epochs,
     Halving,
+    Ratio,
     Seconds,
     Steps,
     TokenCounts,
 )
-from hstree.experiments.significance import Ratio
 from hstree.report.page import make_page, render
 from tests.report.comparison import a_candidate, a_comparison, chosen, epoch
 

@@ -12,6 +12,7 @@ from hstree.builders import build
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments import results
+from hstree.experiments.recommendation import choose
 from hstree.experiments.results import (
     Mixture,
     NormaliserFigures,
@@ -157,9 +158,7 @@ def test_a_candidate_that_has_read_the_test_part_is_named_in_a_warning(folder):
     comparison = results.load(folder)
     huffman, flat, kn3 = comparison.candidates
     candidates = [huffman, replace(flat, seen="read 9 lines of the test part"), kn3]
-    results.save(
-        replace(comparison, candidates=candidates, choice=results.choose(candidates)), folder
-    )
+    results.save(replace(comparison, candidates=candidates, choice=choose(candidates)), folder)
     page = markup(write_page(folder))
     warning = page[page.index('class="warning"') : page.index('id="answer"')]
     assert "flat: read 9 lines of the test part" in warning

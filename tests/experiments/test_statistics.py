@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.signal import lfilter
 
-from hstree.experiments.significance import paired_ratio
+from hstree.experiments.statistics import paired_ratio
 
 
 def nll(seed, size, mean=5.0):

@@ -1,0 +1,406 @@
+"""One job: vectors, a tree, a training and its scores, each loaded from the store if it is there.
+
+A finished job is not run again, a stopped one continues from its checkpoint, and one whose files
+are damaged is run again.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from hstree import progress
+from hstree.data.corpus import Corpus
+from hstree.data.splits import Splits, read_before
+from hstree.data.text_score import TextScore
+from hstree.experiments.candidate import Job
+from hstree.experiments.results import JobResult, NormaliserFigures, Scored, Steps, TokenCounts
+from hstree.experiments.setting import SAMPLE, Budget, Setting
+from hstree.experiments.store import (
+    ALL_TOKENS,
+    MODEL,
+    NLL,
+    BuildRecord,
+    HeldOut,
+    NotFinishedError,
+    Store,
+    all_tokens_key,
+    job_key,
+    ngram_key,
+    tree_key,
+)
+from hstree.layers.registry import LayerSpec
+from hstree.models import Model, load_model, new_model
+from hstree.tree import Tree
+
+#: Fractions of the seconds of a candidate's first round: the maximum for the vectors of its tree,
+#: the part of them in which the source of the vectors trains, and the minimum for its own training.
+VECTORS_FRACTION = 1 / 2
+SOURCE_FRACTION = 1 / 3
+MIN_TRAINING_FRACTION = 1 / 4
+#: Tokens that an n-gram model is fitted to, for each second of a bounded time. It fits 800,000
+#: tokens per second, so that this takes a thirteenth of the time.
+NGRAM_TOKENS_PER_SECOND = 60_000
+
+
+def find_result(
+    job: Job, setting: Setting, store: Store, budget: Budget | None = None
+) -> JobResult | None:
+    """Return the result of a finished job, or None; nothing is trained or written."""
+    try:
+        return run_job(job, setting, store.for_reading(), budget)
+    except NotFinishedError:
+        return None
+
+
+def run_job(
+    job: Job,
+    setting: Setting,
+    store: Store,
+    budget: Budget | None = None,
+    *,
+    folder: Path | None = None,
+    on_trained: Sequence[Callable[[Model[Any]], object]] = (),
+    scores_training_text: bool = False,
+) -> JobResult:
+    """Train one model and score it, or load it; return its result.
+
+    Parameters
+    ----------
+    job, setting, store
+    budget : Budget, optional
+        Vectors, tree and training together take about so many seconds; None under a rule of epochs.
+    folder : Path, optional
+        Folder of the model, instead of the job's own.
+    on_trained : sequence of callables
+        Called with the trained model before it is scored. An interrupted training is then scored,
+        too. Without them it raises KeyboardInterrupt, and the same call continues the training.
+    scores_training_text : bool
+        Whether to score the first `SAMPLE` training tokens.
+    """
+    home = store.folder(job) if folder is None else folder
+    if not job.candidate.is_trained:
+        with store.lock_folder(home):
+            return _run_ngram_job(job, setting, store, home)
+
+    tree, timings = build_tree(job, setting, store, budget)
+    spec = job.candidate.spec(setting.splits.train.counted_vocabulary(), tree)
+    key = job_key(setting, spec, job.seed, None if budget is None else budget.seconds)
+    with store.lock_folder(home):
+        kept = store.load_result(home, key, home / MODEL)
+        if kept is not None:
+            # checkpoints are left where the process was killed at the end
+            store.remove_checkpoints(home)
+            return kept
+
+        model = _train(job, setting, store, spec, timings, budget, home)
+        history = model.history_
+        if history.interrupted and not on_trained:
+            raise KeyboardInterrupt
+        for call in on_trained:
+            call(model)
+
+        store.save_model(home, model)
+        training_perplexity: float | None = None
+        if scores_training_text:
+            first = model.reencode(setting.splits.train.first_tokens(SAMPLE))
+            training_perplexity = _finite(model.score(first).perplexity)
+        scores, seconds = _score(model, setting.sample)
+        timings = msgspec.structs.replace(
+            timings, preparation=history.preparation, training=history.seconds
+        )
+        result = JobResult(
+            key=key,
+            files={},
+            candidate=job.candidate.name,
+            seed=job.seed,
+            parameters=sum(array.size for array in model.parameters().values()),
+            options=model.config(),
+            steps=timings,
+            epochs=history.epochs,
+            converged=history.converged,
+            out_of_time=history.out_of_time,
+            interrupted=history.interrupted,
+            train=training_perplexity,
+            scoring_seconds=seconds,
+            **_score_fields(scores, setting.sample, _what_was_read(model)),
+        )
+        result = store.save_result(home, result, _token_nlls(scores))
+        if not history.interrupted:
+            store.remove_checkpoints(home)
+        return result
+
+
+def continue_job(job: Job, setting: Setting, store: Store, budget: Budget | None = None) -> float:
+    """Train until some seconds from the text and keep a checkpoint; return the best validation."""
+    tree, timings = build_tree(job, setting, store, budget)
+    spec = job.candidate.spec(setting.splits.train.counted_vocabulary(), tree)
+    home = store.folder(job)
+    with store.lock_folder(home):
+        history = _train(job, setting, store, spec, timings, budget, home).history_
+    if history.interrupted:
+        raise KeyboardInterrupt
+    perplexities = [epoch.valid for epoch in history.epochs if epoch.valid is not None]
+    return min(perplexities, default=math.inf)
+
+
+def score_all_tokens(
+    job: Job, setting: Setting, store: Store, budget: Budget | None = None
+) -> JobResult:
+    """Score a finished job on all held-out tokens, or load these scores; return its result.
+
+    The scores are kept beside those of the sample, which remain.
+    """
+    result = run_job(job, setting, store, budget)
+    home = store.folder(job)
+    folder = home / ALL_TOKENS
+    key = all_tokens_key(result, setting.splits)
+    with store.lock_folder(home):
+        if (kept := store.load_result(folder, key, home / MODEL)) is not None:
+            return kept
+        store.require_writable()
+        model = load_model(home / MODEL)
+        scores, seconds = _score(model, setting.splits)
+        fields = _score_fields(scores, setting.splits, _what_was_read(model))
+        result = msgspec.structs.replace(result, key=key, scoring_seconds=seconds, **fields)
+        return store.save_result(folder, result, _token_nlls(scores))
+
+
+# Vectors and trees
+
+
+def learn_vectors(
+    job: Job, setting: Setting, store: Store, budget: Budget | None = None
+) -> tuple[Path, float]:
+    """Return the file of the vectors that a source learned, and the seconds that this took.
+
+    With a budget they take at most `VECTORS_FRACTION` of the first round. The source trains in
+    `SOURCE_FRACTION` of the round. In the time that is left it predicts twice as many tokens as it
+    would train on, because predicting a token takes less than half of a training step.
+    """
+    folder = store.folder(job, "vectors")
+    if budget is None:
+        result = run_job(job, setting, store)
+        return mean_vectors(store.folder(job) / MODEL, result, setting, store, folder)
+    seconds = SOURCE_FRACTION * budget.first_round
+    source_budget = Budget(seconds, budget.first_round)
+    result = run_job(job, setting, store, source_budget, folder=folder)
+    left = max(VECTORS_FRACTION * budget.first_round - (result.steps.total or 0.0), 0.0)
+    speed = max((epoch.tokens_per_second for epoch in result.epochs), default=0.0)
+    return mean_vectors(folder / MODEL, result, setting, store, folder, int(2 * left * speed))
+
+
+def mean_vectors(
+    model_folder: Path,
+    result: JobResult,
+    setting: Setting,
+    store: Store,
+    folder: Path,
+    n_tokens: int | None = None,
+) -> tuple[Path, float]:
+    """Return the file in `folder` of the mean vectors that a finished job predicts, and seconds.
+
+    They are means over the first training tokens, over all by default.
+    """
+    with store.lock_folder(folder):
+        kept = store.load_vectors(folder, result.key)
+        if kept is not None:
+            file, record = kept
+            return file, record.seconds or 0.0
+        store.require_writable()
+        began = time.perf_counter()
+        model = load_model(model_folder)
+        train = model.reencode(setting.splits.train)
+        text = train if n_tokens is None else train.first_tokens(n_tokens)
+        vectors = model.mean_predicted_vectors(text)
+        if n_tokens is not None:
+            vectors.counts = train.counts
+        seconds = (result.steps.total or 0.0) + time.perf_counter() - began
+        record = BuildRecord(result.key, vectors.sha256, 0.0, seconds)
+        return store.save_vectors(folder, vectors, record), seconds
+
+
+def build_tree(
+    job: Job, setting: Setting, store: Store, budget: Budget | None = None
+) -> tuple[Tree | None, Steps]:
+    """Return the tree of a candidate, None if it has none, and the seconds that it took.
+
+    Candidates that differ in their layers share the tree.
+    """
+    candidate = job.candidate.tree_candidate
+    if not candidate.has_tree:
+        return None, Steps()
+
+    # options, and what replaces an option or is needed beside them
+    inputs: dict[str, Any] = dict(candidate.options)
+    vectors: Path | None = None
+    learning_seconds = 0.0
+    is_timed = candidate.is_timed
+    if candidate.source is not None:
+        with progress.task(f"vectors for {candidate.name}", unit="candidates"):
+            source = Job(candidate.source, job.seed)
+            vectors, learning_seconds = learn_vectors(source, setting, store, budget)
+        inputs["vectors"] = vectors
+    elif candidate.vectors_file is not None:
+        vectors = candidate.vectors_file
+        if store.holds_vectors(vectors):
+            learning_seconds = store.learning_seconds(vectors)
+            is_timed = learning_seconds > 0 and candidate.options.get("from") is None
+            vectors = store.home / vectors
+            inputs["vectors_file"] = vectors
+
+    files = {
+        name: value
+        for name, value in inputs.items()
+        if isinstance(value, Path) or (isinstance(value, str) and os.path.isfile(value))
+    }
+    key = tree_key(setting, candidate, job.seed, files)
+    with store.lock_folder(store.folder(job, "trees")):
+        kept = store.load_tree(job, key)
+        if kept is not None:
+            tree, record = kept
+            return tree, Steps(vectors=record.vectors, tree=record.seconds)
+        store.require_writable()
+        began = time.perf_counter()
+        with progress.task(f"building {candidate.name}"):
+            tree = candidate.build(setting.splits.train, job.seed, vectors)
+        timings = Steps(vectors=learning_seconds, tree=time.perf_counter() - began)
+        if not is_timed:
+            timings = Steps(vectors=None, tree=None)
+        record = BuildRecord(key, tree.sha256, timings.vectors, timings.tree)
+        store.save_tree(job, tree, record)
+        return tree, timings
+
+
+# Training and scoring
+
+
+def _train(
+    job: Job,
+    setting: Setting,
+    store: Store,
+    spec: LayerSpec,
+    timings: Steps,
+    budget: Budget | None,
+    home: Path,
+) -> Model[Any]:
+    """Return the trained model of a job whose vectors and tree took some seconds.
+
+    If they took the time of the first round, the training takes a fraction of it. If either is
+    from a file, as in a bootstrap, the budget is that of the training alone.
+    """
+    store.require_writable()
+    limit: dict[str, Any] = {"epochs": setting.max_epochs}
+    if budget is not None:
+        before = (timings.vectors or 0.0) + (timings.tree or 0.0)
+        left = budget.seconds - before if job.candidate.is_timed else budget.seconds
+        limit["seconds"] = max(left, MIN_TRAINING_FRACTION * budget.first_round)
+    model = new_model(spec, **setting.options, random_state=job.seed, **limit)
+    model.fit(
+        model.reencode(setting.splits.train),
+        model.reencode(setting.sample.valid),
+        checkpoints=store.checkpoints(home),
+        pauses=budget is not None,
+    )
+    return model
+
+
+def _score(model: Model[Any], splits: Splits) -> tuple[dict[HeldOut, TextScore], float]:
+    """Return the scores of the held-out splits under a model, and the seconds that this took."""
+    began = time.perf_counter()
+    scores: dict[HeldOut, TextScore] = {
+        "valid": model.score(model.reencode(splits.valid), details=True),
+        "test": model.score(model.reencode(splits.test), details=True),
+    }
+    return scores, time.perf_counter() - began
+
+
+def _run_ngram_job(job: Job, setting: Setting, store: Store, home: Path) -> JobResult:
+    """Fit and score a Kneser-Ney model, on the first tokens where the time is bounded."""
+    train = setting.splits.train
+    splits = setting.splits
+    if (seconds := setting.stop.total_seconds) is not None:
+        most = int(seconds * NGRAM_TOKENS_PER_SECOND)
+        train = train.first_tokens(most)
+        # scoring a token takes less time than fitting it
+        n_held_out = len(splits.valid) + len(splits.test)
+        splits = splits if n_held_out <= most else setting.sample
+    options = {**job.candidate.options, "tokens": len(train)}
+    key = ngram_key(setting, train, splits, options)
+    if (kept := store.load_result(home, key)) is not None:
+        return kept
+
+    store.require_writable()
+    began = time.perf_counter()
+    with progress.task(f"fitting {job.candidate.name}"):
+        model = job.candidate.fit_ngrams(train)
+    timings = Steps(training=time.perf_counter() - began)
+    scores: dict[HeldOut, TextScore] = {}
+    for split in NLL:
+        part: Corpus = getattr(splits, split)
+        is_oov = part.with_vocabulary(train.vocabulary).ids(slice(None)) < 0
+        scores[split] = TextScore.of(np.asarray(model.nll(part), np.float64), is_oov)
+    result = JobResult(
+        key=key,
+        files={},
+        candidate=job.candidate.name,
+        seed=None,
+        parameters=int(sum(model.n_grams_)),
+        options=options,
+        steps=timings,
+        **_score_fields(scores, splits, {}),
+    )
+    return store.save_result(home, result, _token_nlls(scores))
+
+
+def _what_was_read(model: Model[Any]) -> dict[str, Any]:
+    """Return the records of what a model was made from and trained on; see `read_before`."""
+    made_from = "layer" if model.spec.tree is None else "tree"
+    return {made_from: model.spec.provenance, "training": model.texts}
+
+
+def _score_fields(
+    scores: Mapping[HeldOut, TextScore], splits: Splits, provenance: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the fields of a `JobResult` that depend on the scored tokens."""
+    test = scores["test"]
+    perplexities: dict[Scored, float] = {
+        "valid": scores["valid"].perplexity,
+        "test": test.perplexity,
+        "test_without_oov": test.perplexity_without_oov,
+    }
+    normaliser: NormaliserFigures | None = None
+    if test.log_normaliser is not None:
+        names = NormaliserFigures.__struct_fields__
+        normaliser = NormaliserFigures(
+            **{name: _finite(getattr(test.log_normaliser, name)) for name in names}
+        )
+    return {
+        "perplexity": {name: _finite(value) for name, value in perplexities.items()},
+        "log_normaliser": normaliser,
+        "scored": TokenCounts(len(splits.valid), len(splits.test)),
+        "seen": read_before(
+            splits.test,
+            train=splits.train.source,
+            valid=splits.valid.source,
+            vocabulary=splits.train.record.get("vocabulary"),
+            **provenance,
+        ),
+    }
+
+
+def _token_nlls(scores: Mapping[HeldOut, TextScore]) -> dict[HeldOut, Any]:
+    """Return the negative log-likelihood (T,) of every token of each split."""
+    return {split: np.asarray(score.token_nll) for split, score in scores.items()}
+
+
+def _finite(value: float) -> float | None:
+    """Return a number, or None if it is not finite."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,329 @@
+"""The schedule: which jobs run when, under each stopping rule.
+
+Results are not written here, and speeds not measured.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hstree import progress
+from hstree._parallel import n_parallel
+from hstree.experiments.candidate import Candidate, Job
+from hstree.experiments.halving import (
+    SCORING_FRACTION,
+    PlannedRound,
+    Round,
+    RoundTimes,
+    better_half,
+    is_last,
+    n_rounds,
+)
+from hstree.experiments.job import continue_job, find_result, run_job, score_all_tokens
+from hstree.experiments.parallel import Step, run_steps
+from hstree.experiments.results import Halving, JobResult, Seconds
+from hstree.experiments.setting import Budget, Setting
+from hstree.experiments.store import Store
+
+
+class Finished(NamedTuple):
+    """A candidate whose jobs are finished, with their results and the budget of each."""
+
+    candidate: Candidate
+    results: list[JobResult]
+    budget: Budget | None
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A job of a plan.
+
+    Attributes
+    ----------
+    is_finished : bool
+        Whether it is finished and will not be done again.
+    seconds : float or None
+        Seconds that a finished job took, or that the stopping rule gives one that is to do: by
+        halving those of the first round. None where they are not known.
+    max_seconds : float or None
+        By halving, the seconds in all of a job that stays until the last round.
+    """
+
+    is_finished: bool
+    seconds: float | None
+    max_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The jobs of a comparison, and by halving its rounds, if all takes the time that it should."""
+
+    jobs: dict[Job, PlannedJob]
+    rounds: list[PlannedRound]
+
+
+class Schedule:
+    """Runs the jobs of candidates under the stopping rule of a setting.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    setting : Setting
+    store : Store
+    n_jobs : int, optional
+        Number of jobs at a time, as `hstree.compare` takes it.
+    speed_rounds : int
+        Number of turns in which speeds are measured afterwards, for which halving reserves time.
+
+    Attributes
+    ----------
+    finalists : list of Candidate
+        Candidates that train longest.
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        setting: Setting,
+        store: Store,
+        *,
+        n_jobs: int | None = None,
+        speed_rounds: int = 0,
+    ) -> None:
+        self.candidates = candidates
+        self.setting = setting
+        self.store = store
+        self.n_jobs = n_jobs
+        self.speed_rounds = speed_rounds
+        self.trained = [candidate for candidate in candidates if candidate.is_trained]
+        self.finalists = self.trained
+        self._began = time.perf_counter()
+
+    def train_all(self) -> Iterator[Finished | None]:
+        """Yield each candidate when its jobs are finished; those that the folder keeps come first.
+
+        None is yielded before a training begins.
+        """
+        if isinstance(self.setting.stop, Halving):
+            with progress.task("all candidates", self.setting.stop.total_seconds, "seconds"):
+                yield from self._halve()
+            return
+        yield from self._finish(self.candidates, self.setting.budget, "candidates")
+
+    def plan(self) -> Plan:
+        """Return the jobs, those that are finished and those that are to do, and the rounds."""
+        first_budget = self.setting.budget
+        budgets: dict[str, Budget] = {}
+        rounds: list[PlannedRound] = []
+        if isinstance(self.setting.stop, Halving):
+            times = self._round_times()
+            kept = times.load_rounds(self.store).rounds
+            budgets = {
+                name: Budget(one.seconds, kept[0].seconds)
+                for one in kept
+                for name in one.candidates
+            }
+            first_budget = None
+            rounds = times.planned_rounds(kept)
+
+        jobs: dict[Job, PlannedJob] = {}
+        for candidate in self.candidates:
+            for job in self.setting.jobs(candidate):
+                budget = budgets.get(candidate.name, first_budget)
+                result = find_result(job, self.setting, self.store, budget)
+                if result is not None:
+                    taken = msgspec.structs.astuple(result.steps)
+                    jobs[job] = PlannedJob(True, sum(stage or 0.0 for stage in taken))
+                elif not candidate.is_trained:
+                    jobs[job] = PlannedJob(False, None)
+                elif rounds:
+                    jobs[job] = PlannedJob(False, rounds[0].seconds, rounds[-1].seconds)
+                else:
+                    jobs[job] = PlannedJob(False, self.setting.stop.total_seconds)
+        return Plan(jobs, rounds)
+
+    # All held-out tokens, where jobs score a sample
+
+    def candidates_to_rescore(self, finished: Mapping[Candidate, Finished]) -> list[Candidate]:
+        """Return the candidates whose scoring on all tokens takes at most a tenth of the time.
+
+        All of the finalists come first, or none do; then other trained candidates, the cheapest
+        first. There are none where jobs score all tokens.
+        """
+        if not self.setting.is_sampling:
+            return []
+        all_tokens = self.setting.all_tokens
+        n_all = all_tokens.valid + all_tokens.test
+
+        # seconds of each job, by the time that its sample took
+        cost: dict[Job, float] = {}
+        for candidate in self.trained:
+            jobs = self.setting.jobs(candidate)
+            for job, result in zip(jobs, finished[candidate].results, strict=True):
+                n_scored = max(result.scored.valid + result.scored.test, 1)
+                cost[job] = result.scoring_seconds / n_scored * n_all
+
+        def cost_of(candidates: Sequence[Candidate]) -> float:
+            """Return the seconds of candidates, which may share jobs."""
+            return sum(cost[job] for job in self.setting.jobs(*candidates))
+
+        n_budgets = 1 if isinstance(self.setting.stop, Halving) else len(cost)
+        left = SCORING_FRACTION * n_budgets * (self.setting.stop.total_seconds or 0.0)
+        others = [candidate for candidate in self.trained if candidate not in self.finalists]
+        others.sort(key=lambda candidate: cost_of([candidate]))
+        chosen: list[Candidate] = []
+        for group in [self.finalists, *([candidate] for candidate in others)]:
+            if cost_of([*chosen, *group]) > left:
+                break
+            chosen += group
+        return chosen
+
+    def score_all(
+        self, candidates: Iterable[Candidate], finished: Mapping[Candidate, Finished]
+    ) -> Iterator[Finished]:
+        """Score finished candidates on all held-out tokens; yield each with its new results."""
+        by_budget: dict[Budget | None, list[Candidate]] = {}
+        for candidate in candidates:
+            by_budget.setdefault(finished[candidate].budget, []).append(candidate)
+        title = "scoring all held-out tokens"
+        for budget, group in by_budget.items():
+            for candidate, done in self._together(score_all_tokens, group, budget, title):
+                yield Finished(candidate, done, budget)
+
+    # Groups of candidates
+
+    def _finish(
+        self, candidates: Sequence[Candidate], budget: Budget | None, title: str
+    ) -> Iterator[Finished | None]:
+        """Yield candidates of one budget when they are finished, and None before a training."""
+        waiting: list[Candidate] = []
+        with progress.task("reading finished jobs", len(candidates), "candidates") as bar:
+            for candidate in candidates:
+                bar.advance()
+                kept = self._find_results(candidate, budget)
+                if kept is None:
+                    waiting.append(candidate)
+                else:
+                    yield Finished(candidate, kept, budget)
+        if not waiting:
+            return
+        yield None
+        with self._time_left(waiting, budget):
+            for candidate, done in self._together(run_job, waiting, budget, title):
+                yield Finished(candidate, done, budget)
+
+    def _find_results(self, candidate: Candidate, budget: Budget | None) -> list[JobResult] | None:
+        """Return the results of all jobs of a candidate, or None if one is not finished."""
+        found: list[JobResult] = []
+        for job in self.setting.jobs(candidate):
+            result = find_result(job, self.setting, self.store, budget)
+            if result is None:
+                return None
+            found.append(result)
+        return found
+
+    def _time_left(
+        self, candidates: Sequence[Candidate], budget: Budget | None
+    ) -> AbstractContextManager[object]:
+        """Show the time left of all jobs, where each has its own seconds."""
+        if budget is None or not isinstance(self.setting.stop, Seconds):
+            return nullcontext()
+        jobs = [job for job in self.setting.jobs(*candidates) if job.candidate.is_trained]
+        n_turns = math.ceil(len(jobs) / n_parallel(self.n_jobs))
+        return progress.task("all candidates", n_turns * budget.seconds, "seconds")
+
+    def _together(
+        self, step: Step, candidates: Sequence[Candidate], budget: Budget | None, title: str
+    ) -> Iterator[tuple[Candidate, list[Any]]]:
+        """Do a step of the jobs of candidates; yield each candidate with what its jobs return."""
+        jobs_by_candidate = {candidate: self.setting.jobs(candidate) for candidate in candidates}
+        candidates_by_job: dict[Job, list[Candidate]] = {}
+        for candidate, jobs in jobs_by_candidate.items():
+            for job in jobs:
+                candidates_by_job.setdefault(job, []).append(candidate)
+        n_left = {candidate: len(jobs) for candidate, jobs in jobs_by_candidate.items()}
+        done: dict[Job, JobResult | float] = {}
+        finished_jobs = run_steps(
+            step,
+            candidates_by_job,
+            self.setting,
+            self.store,
+            budget,
+            title=title,
+            n_jobs=self.n_jobs,
+        )
+        for job, result in finished_jobs:
+            done[job] = result
+            for candidate in candidates_by_job[job]:
+                n_left[candidate] -= 1
+                if n_left[candidate] == 0:
+                    yield candidate, [done[job] for job in jobs_by_candidate[candidate]]
+
+    # Halving
+
+    def _round_times(self) -> RoundTimes:
+        return RoundTimes(self.setting, self.trained, n_parallel(self.n_jobs), self.speed_rounds)
+
+    def _halve(self) -> Iterator[Finished | None]:
+        """Train all candidates equally long, then the better half, until two models are left.
+
+        It ends earlier where scoring leaves no time for another round. Rounds are kept in the
+        folder, so that the same comparison continues with the same seconds.
+        """
+        times = self._round_times()
+        rounds = times.load_rounds(self.store)
+        untrained = [candidate for candidate in self.candidates if not candidate.is_trained]
+        yield from self._finish(untrained, None, "candidates")
+        if not self.trained:
+            return
+
+        active = self.trained
+        reserve = times.reserve
+        seconds = 0.0
+        for number in itertools.count():
+            # how long the candidates of this round train in all
+            if number == len(rounds.rounds):
+                elapsed = time.perf_counter() - self._began
+                left = max(times.total - elapsed - reserve, 0.0)
+                target = times.next_seconds(active, seconds, left)
+                rounds.rounds.append(Round(target, [candidate.name for candidate in active]))
+                self.store.save_rounds(rounds)
+            current = rounds.rounds[number]
+            ends_here = current.seconds == seconds or is_last(active)
+            seconds = current.seconds
+            budget = Budget(seconds, rounds.rounds[0].seconds)
+            total_rounds = number + (1 if ends_here else n_rounds(active))
+            title = f"round {number + 1} of {total_rounds}, {seconds:,.0f} s a candidate"
+            if ends_here:
+                break
+
+            # training, and the validation perplexity of each candidate
+            waiting = [candidate for candidate in active if candidate.name not in current.valid]
+            started = time.perf_counter()
+            n_trained = 0
+            for candidate, scores in self._together(continue_job, waiting, budget, title):
+                current.valid[candidate.name] = statistics.fmean(scores)
+                self.store.save_rounds(rounds)
+                n_trained += len(scores)
+            if number == 0:
+                # whatever is not training, above all validation, comes again at the end
+                spent = time.perf_counter() - started - n_trained * seconds / times.n_jobs
+                reserve += max(0.0, spent)
+
+            # the better half continues; the others are scored
+            ranked = sorted(active, key=lambda candidate: current.valid[candidate.name])
+            active = better_half(ranked)
+            worse = [candidate for candidate in ranked if candidate not in active]
+            scoring_title = f"scoring after round {number + 1} of {total_rounds}"
+            yield from self._finish(worse, budget, scoring_title)
+        self.finalists = active
+        yield from self._finish(active, budget, title)

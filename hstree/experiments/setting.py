@@ -1,0 +1,224 @@
+"""The setting of a comparison: the conditions that all its candidates share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from operator import methodcaller
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hstree._files import json_hash
+from hstree._options import RANDOM_STATE
+from hstree._text import brief, one_line
+from hstree.data.corpus import corpus_address, open_corpus
+from hstree.data.splits import Splits, overlap, untrained_unk
+from hstree.errors import OptionError
+from hstree.experiments.candidate import Candidate, Job, parse_candidates
+from hstree.experiments.results import Epochs, Halving, Stop, TokenCounts
+from hstree.kernels import numpy_for_short_runs
+from hstree.models import config_of, kind_of
+from hstree.models.base import MOST_EPOCHS
+from hstree.models.registry import ModelKind
+from hstree.tree import Tree
+
+#: Maximum number of seeds.
+MAX_SEEDS = 100
+#: Maximum number of tokens of the validation and the test split that a job scores under a rule that
+#: bounds the time, and of the training split wherever it is scored.
+SAMPLE = 50_000
+#: Maximum product of words and tokens that a candidate scores in a split under a bounded time, and
+#: the number of tokens that it scores even so.
+_MAX_SCORES = 2_000_000_000
+_MIN_SAMPLE = 5_000
+
+
+class Budget(NamedTuple):
+    """Seconds of a candidate, from the text on: until now, and in its first round."""
+
+    seconds: float
+    first_round: float
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Texts, model, stopping rule and seeds of a comparison.
+
+    `read_setting` makes one from the arguments of `hstree.compare` and checks it completely. A
+    setting is sent to other processes without the arrays of its texts.
+
+    Attributes
+    ----------
+    splits : Splits
+        Texts over one vocabulary.
+    options : dict
+        Every option of the models but the random state, the epochs and the seconds.
+    stop : Epochs, Seconds or Halving
+    seeds : range
+        Random state of the first model for each seed.
+    sample_size : int or None
+        Maximum number of tokens of a held-out split that every job scores; None for all tokens.
+    """
+
+    splits: Splits
+    options: dict[str, Any]
+    stop: Stop
+    seeds: range
+    sample_size: int | None
+
+    def __reduce__(self) -> Any:
+        addresses = [corpus_address(part) for part in self.splits]
+        return _setting_at, (addresses, self.options, self.stop, self.seeds, self.sample_size)
+
+    @cached_property
+    def sample(self) -> Splits:
+        """The splits that every job reads: held-out splits are cut to the sample size."""
+        if self.sample_size is None:
+            return self.splits
+        train, valid, test = self.splits
+        n = self.sample_size
+        return Splits(train, valid.first_tokens(n), test.first_tokens(n))
+
+    @cached_property
+    def text_record(self) -> list[Any]:
+        """Hashes and lines of `sample`, on which all work in the folder depends."""
+        words = json_hash({"words": list(self.splits.train.vocabulary.words)})
+        return [
+            [part.sha256, list(part.lines), bool(part.source.get("lower")), words]
+            for part in self.sample
+        ]
+
+    @property
+    def sample_tokens(self) -> TokenCounts:
+        """Number of tokens in the held-out splits of `sample`."""
+        return TokenCounts(len(self.sample.valid), len(self.sample.test))
+
+    @property
+    def all_tokens(self) -> TokenCounts:
+        """Number of tokens in the held-out splits."""
+        return TokenCounts(len(self.splits.valid), len(self.splits.test))
+
+    @property
+    def is_sampling(self) -> bool:
+        """Whether `sample` leaves held-out tokens out."""
+        return self.sample_tokens != self.all_tokens
+
+    @property
+    def max_epochs(self) -> int:
+        """Maximum number of epochs of a training."""
+        return self.stop.epochs if isinstance(self.stop, Epochs) else MOST_EPOCHS
+
+    @property
+    def budget(self) -> Budget | None:
+        """Budget of a candidate that has all seconds of the rule; None for a rule of epochs."""
+        seconds = self.stop.total_seconds
+        return None if seconds is None else Budget(seconds, seconds)
+
+    @property
+    def model_kind(self) -> ModelKind:
+        """The registered kind of the models."""
+        return kind_of(self.options)
+
+    def backend(self) -> AbstractContextManager[None]:
+        """Return a context in which kernels do all jobs, or NumPy where the text is short."""
+        n_tokens = len(self.splits.train) * self.max_epochs
+        # online training exists in the kernels alone
+        is_online = bool(self.options.get("online"))
+        return numpy_for_short_runs(n_tokens, self.stop.total_seconds, always=is_online)
+
+    def jobs_by_seed(self, candidate: Candidate) -> list[list[Job]]:
+        """Return the jobs of a candidate for each seed; an n-gram model has one for all seeds."""
+        n_seeds = len(self.seeds) if candidate.is_trained else 1
+        first = self.seeds[0]
+        states = range(first, first + n_seeds * candidate.models)
+        jobs = [Job(candidate.single, state) for state in states]
+        return [jobs[i : i + candidate.models] for i in range(0, len(jobs), candidate.models)]
+
+    def jobs(self, *candidates: Candidate) -> list[Job]:
+        """Return the jobs of candidates for all seeds, each once."""
+        jobs: dict[Job, None] = {}
+        for candidate in candidates:
+            for seed_jobs in self.jobs_by_seed(candidate):
+                jobs |= dict.fromkeys(seed_jobs)
+        return list(jobs)
+
+
+def _setting_at(addresses: list[tuple[Any, ...]], *others: Any) -> Setting:
+    """Return the setting that was sent with the addresses of its texts."""
+    return Setting(Splits(*map(open_corpus, addresses)), *others)
+
+
+def read_setting(
+    text: Any,
+    candidates: Iterable[Candidate | str | Tree] | None,
+    stop: Stop | None,
+    seeds: int,
+    options: Mapping[str, Any],
+) -> tuple[Setting, list[Candidate]]:
+    """Check the arguments of `hstree.compare`; return the setting and the candidates.
+
+    Raises OptionError and InputError, as `hstree.compare` does.
+    """
+    rule = _stopping_rule(stop, options)
+    if not 1 <= seeds <= MAX_SEEDS:
+        raise OptionError(f"seeds is {brief(seeds)}; it must be 1 to {MAX_SEEDS}")
+
+    # the rule has the epochs, and the jobs have the random states
+    model_options = config_of(options)
+    first_seed = model_options.pop("random_state")
+    model_options.pop("epochs")
+    parsed = parse_candidates(candidates, model_options)
+    last_seed = first_seed + seeds * max(candidate.models for candidate in parsed) - 1
+    RANDOM_STATE.checked(last_seed)
+
+    splits = _splits_over_one_vocabulary(text, parsed)
+    words = splits.train.vocabulary
+    for candidate in parsed:
+        candidate.check(words, model_options)
+
+    sample_size: int | None = None
+    if rule.total_seconds is not None:
+        kind = kind_of(model_options)
+        if not any(option.name == "seconds" for option in kind.options):
+            raise OptionError(f"the model {kind.name} has no budget of seconds")
+        sample_size = min(SAMPLE, max(_MAX_SCORES // len(words), _MIN_SAMPLE))
+
+    seed_range = range(first_seed, first_seed + seeds)
+    return Setting(splits, model_options, rule, seed_range, sample_size), parsed
+
+
+def _stopping_rule(stop: Stop | None, options: Mapping[str, Any]) -> Stop:
+    """Return a checked stopping rule whose numbers are Python's."""
+    for name in ("epochs", "seconds", "minutes"):
+        if options.get(name) is not None:
+            typed = "Halving(10)" if name == "minutes" else f"{name.capitalize()}(20)"
+            raise OptionError(f"{name} is a rule of when to stop: stop=hstree.{typed}")
+    try:
+        fields = msgspec.to_builtins(
+            Halving() if stop is None else stop, enc_hook=methodcaller("item")
+        )
+        rule: Stop = msgspec.convert(fields, Stop)
+    except (msgspec.MsgspecError, AttributeError) as error:
+        rules = "hstree.Epochs(20), hstree.Seconds(240) or hstree.Halving(10)"
+        raise OptionError(f"stop is {brief(stop)}; give {rules}: {one_line(error)}") from error
+    return rule
+
+
+def _splits_over_one_vocabulary(text: Any, candidates: Iterable[Candidate]) -> Splits:
+    """Return the splits over the training words, or over the labels of the first given tree."""
+    splits = Splits.of(text)
+    trees = [tree for candidate in candidates if (tree := candidate.single.tree) is not None]
+    if trees and splits.train.has_automatic_words:
+        splits = splits.over_labels(trees[0])
+    words = splits.train.vocabulary
+    splits = Splits(*(part.with_vocabulary(words) for part in splits))
+
+    for split in splits:
+        overlap(split)
+    if (untrained := untrained_unk(*splits)) is not None:
+        warnings.warn(untrained, stacklevel=5)
+    return splits

@@ -1,0 +1,448 @@
+"""The folder of a comparison: finished work, found by keys.
+
+This module alone knows folders, file names, keys and hashes. The vectors of a source, a tree and a
+trained model with its scores each have a folder. A record in it is written last; it has the key, a
+hash of all that the work depends on, and the hashes of the files. Work whose record has another key
+or whose files have other hashes counts as absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+import numpy as np
+
+from hstree._arrays import Float64
+from hstree._files import (
+    json_hash,
+    locked,
+    open_regular,
+    read_json,
+    read_regular,
+    remove,
+    replacing,
+)
+from hstree._parallel import n_threads
+from hstree._text import one_line
+from hstree._version import __version__
+from hstree.data.corpus import Corpus
+from hstree.data.provenance import collect_sources
+from hstree.data.splits import Splits
+from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import Vocabulary
+from hstree.data.word_files import LABELS
+from hstree.errors import FileFormatError, HstreeError, explained
+from hstree.experiments import results
+from hstree.experiments.candidate import Candidate, Job
+from hstree.experiments.results import Comparison, JobResult
+from hstree.experiments.setting import Setting
+from hstree.kernels import backend_name
+from hstree.layers.registry import LayerSpec
+from hstree.models import Model, load_model
+from hstree.tree import Tree, load
+
+HeldOut = Literal["valid", "test"]
+ArtifactKind = Literal["runs", "trees", "vectors"]
+Artifact = TypeVar("Artifact", Tree, WordVectors)
+T = TypeVar("T", bound=msgspec.Struct)
+
+RESULT = "result.json"
+BUILD = "build.json"
+MODEL = "model"
+CHECKPOINTS = "checkpoints"
+TREE = "tree.json"
+VECTORS = "vectors.npy"
+ROUNDS = "rounds.json"
+SPEEDS = "speeds.json"
+#: Folder, in that of a job that scored a sample, with the scores of all held-out tokens.
+ALL_TOKENS = "all-tokens"
+#: Files of the negative log-likelihood of every token of a split.
+NLL: dict[HeldOut, str] = {"valid": "valid_nll.npy", "test": "test_nll.npy"}
+
+
+class NotFinishedError(Exception):
+    """Work is not finished, and a store for reading alone was asked for it."""
+
+
+class BuildRecord(results.Figures, frozen=True):
+    """The content of ``build.json``: key and hash of a tree or of vectors, and their seconds."""
+
+    key: str
+    sha256: str
+    vectors: results.Amount | None
+    seconds: results.Amount | None
+
+
+class Store:
+    """The folder of a comparison.
+
+    Damaged work counts as absent, with a warning where the store is written to. The locks of two
+    folders are never held at once, so that processes cannot wait for each other in a circle.
+
+    Attributes
+    ----------
+    home : Path
+    is_read_only : bool
+        Whether whatever is not finished raises NotFinishedError.
+    """
+
+    def __init__(self, home: str | os.PathLike[str], *, is_read_only: bool = False) -> None:
+        self.home = Path(home)
+        self.is_read_only = is_read_only
+
+    def for_reading(self) -> Store:
+        """Return a store of the same folder that is only read."""
+        return Store(self.home, is_read_only=True)
+
+    def require_writable(self) -> None:
+        """Raise NotFinishedError if the store is only read."""
+        if self.is_read_only:
+            raise NotFinishedError
+
+    # Folders and locks
+
+    def folder(self, job: Job, kind: ArtifactKind = "runs") -> Path:
+        """Return the folder of a job's model, tree or vectors; layers over a tree share it."""
+        candidate = job.candidate.tree_candidate if kind == "trees" else job.candidate
+        folder = self.home / kind / candidate.folder
+        return folder / f"seed-{job.seed}" if job.candidate.is_trained else folder
+
+    def round_folder(self, number: int) -> Path:
+        """Return the folder with the vectors that round `number` of a bootstrap has learned."""
+        return self.home / f"round-{number}"
+
+    def relative(self, path: Path) -> str:
+        """Return a path below the folder of the comparison as results name it."""
+        return path.relative_to(self.home).as_posix()
+
+    def tree_file(self, job: Job) -> Path:
+        """Return the file of a job's tree."""
+        return self.folder(job, "trees") / TREE
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Keep other comparisons out of the folder; InputError if one works in it."""
+        return locked(self.home)
+
+    def lock_folder(self, folder: Path) -> AbstractContextManager[None]:
+        """Keep other processes out of the folder of a job, and wait for them."""
+        return nullcontext() if self.is_read_only else locked(folder, wait=True)
+
+    # Trees and vectors
+
+    def has_tree(self, job: Job) -> bool:
+        """Return whether a tree of a job was built, for whatever key."""
+        return (self.tree_file(job).parent / BUILD).exists()
+
+    def load_tree(self, job: Job, key: str) -> tuple[Tree, BuildRecord] | None:
+        """Return a valid tree with its record, or None."""
+        return self._load_artifact(self.tree_file(job), key, load)
+
+    def save_tree(self, job: Job, tree: Tree, record: BuildRecord) -> None:
+        """Write a tree, and then its record."""
+        file = self.tree_file(job)
+        _make_room(file.parent, BUILD, file.name)
+        tree.save(file)
+        write_record(file.parent / BUILD, record)
+
+    def load_vectors(self, folder: Path, key: str) -> tuple[Path, BuildRecord] | None:
+        """Return the file of valid vectors with its record, or None."""
+        file = folder / VECTORS
+        kept = self._load_artifact(file, key, WordVectors.read)
+        return None if kept is None else (file, kept[1])
+
+    def save_vectors(self, folder: Path, vectors: WordVectors, record: BuildRecord) -> Path:
+        """Write vectors, and then their record; return their file."""
+        file = folder / VECTORS
+        _make_room(folder, BUILD, file.name, f"{file.stem}{LABELS}")
+        vectors.save(file)
+        write_record(folder / BUILD, record)
+        return file
+
+    def holds_vectors(self, file: Path) -> bool:
+        """Return whether a file of vectors belongs to this comparison.
+
+        The rounds of a bootstrap are built from such files. They are named by their paths below the
+        comparison's folder.
+        """
+        return not file.is_absolute() and (self.home / file.parent / BUILD).exists()
+
+    def learning_seconds(self, file: Path) -> float:
+        """Return the seconds from the text to a file of vectors of this comparison."""
+        record = read_if_valid(self.home / file.parent / BUILD, BuildRecord)
+        return 0.0 if record is None or record.seconds is None else record.seconds
+
+    def _load_artifact(
+        self, file: Path, key: str, read: Callable[[Path], Artifact]
+    ) -> tuple[Artifact, BuildRecord] | None:
+        """Return a valid tree, or valid vectors, with the record beside it; else None."""
+        if not os.path.lexists(file.parent / BUILD):
+            return None
+        try:
+            record = read_record(file.parent / BUILD, BuildRecord)
+            if record.key != key:
+                return None
+            artifact = read(file)
+            if artifact.sha256 != record.sha256:
+                raise FileFormatError(
+                    f"{file} is damaged: it is not the one that {BUILD} was written for"
+                )
+        except (HstreeError, OSError) as error:
+            self._warn_of_damage(error, "it is made anew")
+            return None
+        return artifact, record
+
+    # Models and their results
+
+    def has_results(self, jobs: Sequence[Job]) -> bool:
+        """Return whether all jobs have a result, of whatever key."""
+        return all(os.path.lexists(self.folder(job) / RESULT) for job in jobs)
+
+    def load_result(
+        self, folder: Path, key: str, model_folder: Path | None = None
+    ) -> JobResult | None:
+        """Return the valid result of a finished job in `folder`, or None.
+
+        The model in `model_folder` must be readable; an n-gram model has none.
+        """
+        if not os.path.lexists(folder / RESULT):
+            return None
+        try:
+            result = read_record(folder / RESULT, JobResult)
+            if result.interrupted or result.key != key:
+                return None
+            if model_folder is not None:
+                load_model(model_folder)
+            for name in NLL.values():
+                digest = hashlib.sha256(read_regular(folder / name)).hexdigest()
+                if digest != result.files.get(name):
+                    raise FileFormatError(f"{folder / name} is not the file that was written")
+        except (HstreeError, OSError) as error:
+            self._warn_of_damage(error, "the job is done anew")
+            return None
+        return result
+
+    def save_result(
+        self, folder: Path, result: JobResult, nlls: Mapping[HeldOut, Float64]
+    ) -> JobResult:
+        """Write the scores of every token and then the result; return it with their hashes."""
+        _make_room(folder, RESULT, *NLL.values())
+        hashes = {}
+        for split, nll in nlls.items():
+            path = folder / NLL[split]
+            with replacing(path) as file:
+                np.save(file, nll, allow_pickle=False)
+            hashes[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        result = msgspec.structs.replace(result, files=hashes)
+        write_record(folder / RESULT, result)
+        return result
+
+    def save_model(self, folder: Path, model: Model[Any]) -> None:
+        """Write a trained model in the place of an earlier one and its scores."""
+        # the result first: without it, the rest counts as absent
+        _make_room(folder, RESULT, ALL_TOKENS, MODEL, *NLL.values())
+        model.save(folder / MODEL)
+
+    def load_nll(self, job: Job, split: HeldOut, *, all_tokens: bool) -> Float64:
+        """Return the negative log-likelihood (T,) of every token that a finished job scored."""
+        folder = self.folder(job) / ALL_TOKENS if all_tokens else self.folder(job)
+        nll: Float64 = np.load(folder / NLL[split], allow_pickle=False)
+        return nll
+
+    def checkpoints(self, folder: Path) -> Path:
+        """Return the folder of the checkpoints of a job in `folder`."""
+        return folder / CHECKPOINTS
+
+    def remove_checkpoints(self, folder: Path) -> None:
+        """Remove the checkpoints of a finished job, if that is possible."""
+        with suppress(OSError):
+            remove(folder / CHECKPOINTS)
+
+    def _warn_of_damage(self, error: Exception, consequence: str) -> None:
+        """Warn of damaged work that is replaced."""
+        if not self.is_read_only:
+            warnings.warn(f"{one_line(error).rstrip('; ')}; {consequence}", stacklevel=4)
+
+    # Files of the whole comparison
+
+    @property
+    def has_comparison(self) -> bool:
+        """Whether the folder holds results of a comparison."""
+        return (self.home / results.JSON).exists()
+
+    def load_comparison(self) -> Comparison:
+        """Read the results in the folder; FileFormatError if they are damaged."""
+        return results.load(self.home)
+
+    def save_comparison(self, comparison: Comparison) -> Comparison:
+        """Write ``results.json`` and ``results.csv``; return the comparison with its folder."""
+        results.save(comparison, self.home)
+        return comparison.in_folder(self.home)
+
+    def save_words(self, vocabulary: Vocabulary) -> None:
+        """Write the words with their training counts, from which trees can be built again."""
+        vocabulary.save(self.home / results.WORDS)
+
+    def load_rounds(self, kind: type[T]) -> T | None:
+        """Return the rounds of halving, or None."""
+        return read_if_valid(self.home / ROUNDS, kind)
+
+    def save_rounds(self, rounds: msgspec.Struct) -> None:
+        """Write the rounds of halving."""
+        write_record(self.home / ROUNDS, rounds)
+
+    def load_speeds(self, kind: type[T]) -> T | None:
+        """Return the measured speeds, or None."""
+        return read_if_valid(self.home / SPEEDS, kind)
+
+    def save_speeds(self, speeds: msgspec.Struct) -> None:
+        """Write the measured speeds."""
+        write_record(self.home / SPEEDS, speeds)
+
+
+def _make_room(folder: Path, *names: str) -> None:
+    """Make a folder and remove what is in the place of files in it, in the order of their names.
+
+    Raises FileFormatError where that fails.
+    """
+    with explained(f"write in {folder}", FileFormatError, "remove it, or choose another folder"):
+        if not folder.is_dir():
+            remove(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            remove(folder / name)
+
+
+# Keys
+
+
+def job_key(setting: Setting, spec: LayerSpec, seed: int, seconds: float | None) -> str:
+    """Return the key of a training for some seconds, None for a rule of epochs."""
+    dependencies = {
+        "hstree": __version__,
+        **spec.config(),
+        "text": setting.text_record,
+        "read": collect_sources(spec.provenance),
+        "model": setting.options,
+        "seed": seed,
+        "epochs": setting.max_epochs,
+        "kernels": backend_name(),
+    }
+    if seconds is not None:
+        # the number of threads decides how far a training comes in this time
+        dependencies |= {"seconds": seconds, "threads": n_threads()}
+    return json_hash(dependencies)
+
+
+def ngram_key(setting: Setting, train: Corpus, held_out: Splits, options: dict[str, Any]) -> str:
+    """Return the key of an n-gram model that is fitted to `train` and scores `held_out`."""
+    return json_hash(
+        {
+            "hstree": __version__,
+            "text": setting.text_record,
+            "held out": _held_out_lines(held_out),
+            "read": collect_sources(train.record),
+            "kneser-ney": options,
+        }
+    )
+
+
+def all_tokens_key(result: JobResult, splits: Splits) -> str:
+    """Return the key of the scores of all held-out tokens by the model of a result."""
+    return json_hash({"job": result.key, "held out": _held_out_lines(splits)})
+
+
+def tree_key(
+    setting: Setting, candidate: Candidate, seed: int, inputs: Mapping[str, Path | str]
+) -> str:
+    """Return the key of the tree that a candidate builds from the text and the input files.
+
+    Raises InputError when an input file cannot be read.
+    """
+    return json_hash(
+        {
+            "hstree": __version__,
+            "candidate": candidate.name,
+            "read": collect_sources(candidate.provenance),
+            "seed": seed,
+            "text": setting.text_record,
+            "files": {name: _input_hashes(Path(file)) for name, file in inputs.items()},
+        }
+    )
+
+
+def rounds_key(setting: Setting) -> str:
+    """Return the key of the rounds of halving."""
+    return json_hash(
+        {
+            "rule": str(setting.stop),
+            "text": setting.text_record,
+            "model": setting.options,
+            "seeds": list(setting.seeds),
+        }
+    )
+
+
+def _held_out_lines(splits: Splits) -> list[list[int]]:
+    return [list(part.lines) for part in (splits.valid, splits.test)]
+
+
+def _input_hashes(file: Path) -> list[str]:
+    """Return the hashes of an input file and of the labels beside it; of a folder, of its files."""
+    files = [file]
+    with explained(f"read {file}"):
+        if file.is_dir():
+            files = sorted(path for path in file.iterdir() if path.is_file())
+        labels = file.parent / f"{file.stem}{LABELS}"
+        if labels.exists():
+            files.append(labels)
+        hashes = []
+        for path in files:
+            with open_regular(path) as content:
+                hashes.append(hashlib.file_digest(content, "sha256").hexdigest())
+    return hashes
+
+
+# Records, which have a checksum of all their values
+
+
+def write_record(path: Path, record: msgspec.Struct) -> None:
+    """Write a record with its checksum in the place of whatever is there.
+
+    Raises FileFormatError if that fails.
+    """
+    # as it will be read: numbers that JSON does not have are null
+    document = msgspec.json.decode(msgspec.json.encode(record))
+    if not path.is_file():
+        with explained(f"write {path}", FileFormatError):
+            remove(path)
+    results.write_struct(path, record, checksum=json_hash(document))
+
+
+def read_record(path: Path, kind: type[T]) -> T:
+    """Read a record; FileFormatError when it is missing or damaged, or a value was changed."""
+    document = read_json(path, dict[str, Any])
+    checksum = document.pop("checksum", None)
+    try:
+        if checksum != json_hash(document):
+            raise FileFormatError(f"{path} is damaged: its checksum is not that of its content")
+        return msgspec.convert(document, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise FileFormatError(f"{path} is damaged: {one_line(error)}") from error
+
+
+def read_if_valid(path: Path, kind: type[T]) -> T | None:
+    """Read a record; None when it is missing or, with a warning, damaged."""
+    if not os.path.lexists(path):
+        return None
+    try:
+        return read_record(path, kind)
+    except FileFormatError as error:
+        warnings.warn(f"{error}; its content is computed again", stacklevel=4)
+        return None

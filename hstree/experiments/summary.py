@@ -1,0 +1,317 @@
+"""The figures of a comparison, from the results of its finished jobs."""
+
+from __future__ import annotations
+
+import math
+import platform
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from hstree._arrays import Float64
+from hstree._version import __version__
+from hstree.data.corpus import Corpus
+from hstree.data.splits import SPLITS, SplitName
+from hstree.data.text_score import unigram_score
+from hstree.experiments import results, speed
+from hstree.experiments.candidate import Candidate
+from hstree.experiments.recommendation import choose, recommendation_sentences
+from hstree.experiments.results import CandidateResult, Comparison, JobResult, Ratio, Steps
+from hstree.experiments.schedule import Finished
+from hstree.experiments.setting import Setting
+from hstree.experiments.statistics import (
+    best_weight,
+    common_tokens,
+    frequency_bands,
+    mixed_nll,
+    paired_ratio,
+    spread_of_perplexities,
+)
+from hstree.experiments.store import HeldOut, Store
+from hstree.kernels import backend_name
+from hstree.models.ensemble import mean_probability
+from hstree.tree import load
+from hstree.tree.statistics import tree_statistics
+
+
+class Summary:
+    """Makes a `Comparison` of the candidates that are finished so far.
+
+    Parameters
+    ----------
+    setting, store
+    finished : dict of Candidate to Finished
+        It grows while candidates finish, and has new results where they are scored again.
+    """
+
+    def __init__(
+        self, setting: Setting, store: Store, finished: Mapping[Candidate, Finished]
+    ) -> None:
+        self.setting = setting
+        self.store = store
+        self.finished = finished
+        #: Tokens per second by measure and candidate.
+        self.speeds: speed.Speeds = {}
+        self._bands, self._band_of_token = frequency_bands(setting.splits)
+        self._nlls: dict[tuple[Candidate, HeldOut], list[Float64]] = {}
+        self._tree_fields: dict[Candidate, dict[str, Any]] = {}
+
+    def forget(self, candidate: Candidate) -> None:
+        """Read the scores of a candidate again, because it was scored again."""
+        self._nlls.pop((candidate, "valid"), None)
+        self._nlls.pop((candidate, "test"), None)
+
+    def comparison(self, candidates: Sequence[Candidate]) -> Comparison:
+        """Return all figures of the candidates that are finished, and the names of the others."""
+        setting = self.setting
+        splits = setting.splits
+        vocabulary = splits.train.vocabulary
+        parts: dict[SplitName, Corpus] = dict(zip(SPLITS, splits, strict=True))
+        done = [candidate for candidate in candidates if candidate in self.finished]
+        by_name = {candidate.name: candidate for candidate in done}
+
+        summaries = [self._summary(candidate, done) for candidate in done]
+        choice = choose(summaries)
+        if choice is not None and choice.rival is not None:
+            ratio = self._ratio(by_name[choice.chosen], by_name[choice.rival])
+            choice = msgspec.structs.replace(choice, to_rival=ratio)
+
+        test = splits.test.with_vocabulary(vocabulary)
+        unigram = unigram_score(test, splits.train.counts).perplexity
+        comparison = Comparison(
+            predicts=setting.model_kind.model.predicts,
+            corpus={name: dict(part.source) for name, part in parts.items()},
+            tokens={name: len(part) for name, part in parts.items()},
+            oov={name: part.n_oov for name, part in parts.items()},
+            vocabulary=results.VocabularyFigures(len(vocabulary), vocabulary.sha256),
+            options=dict(setting.options),
+            stop=setting.stop,
+            seeds=list(setting.seeds),
+            versions={
+                "python": platform.python_version(),
+                "numpy": np.__version__,
+                "hstree": __version__,
+                "kernels": backend_name(),
+            },
+            machine=speed.machine(),
+            unigram=unigram if math.isfinite(unigram) else None,
+            bands=self._bands,
+            candidates=summaries,
+            choice=choice,
+            pending=[one.name for one in candidates if one not in self.finished],
+        )
+        sentences = recommendation_sentences(comparison)
+        return msgspec.structs.replace(comparison, recommendation=sentences)
+
+    def nlls(self, candidate: Candidate, split: HeldOut = "test") -> list[Float64]:
+        """Return the nll (T,) of every scored token for each seed, of the mean of its models."""
+        key = candidate, split
+        if key not in self._nlls:
+            nlls_of_jobs = []
+            jobs = self.setting.jobs(candidate)
+            for job, result in zip(jobs, self.finished[candidate].results, strict=True):
+                rescored = (
+                    self.setting.is_sampling
+                    and candidate.is_trained
+                    and result.scored == self.setting.all_tokens
+                )
+                nlls_of_jobs.append(self.store.load_nll(job, split, all_tokens=rescored))
+            by_seed = _groups(nlls_of_jobs, candidate.models)
+            self._nlls[key] = [
+                nlls[0] if len(nlls) == 1 else mean_probability(nlls) for nlls in by_seed
+            ]
+        return self._nlls[key]
+
+    def _ratio(self, candidate: Candidate, other: Candidate) -> Ratio | None:
+        """Return the ratio of the perplexities on the test tokens that both scored."""
+        return paired_ratio(*common_tokens(self.nlls(candidate), self.nlls(other)))
+
+    def _summary(self, candidate: Candidate, done: Sequence[Candidate]) -> CandidateResult:
+        """Return the figures of a candidate beside all finished ones."""
+        nlls = self.nlls(candidate)
+        band_of_token = self._band_of_token[: len(nlls[0])]
+        scores_all = len(nlls[0]) == len(self.setting.splits.test)
+        scored = self.setting.splits.test if scores_all else self.setting.sample.test
+        return CandidateResult(
+            name=candidate.name,
+            kind=candidate.kind,
+            method=candidate.method,
+            summary=candidate.summary,
+            options=msgspec.to_builtins(candidate.options, enc_hook=str),
+            layer=candidate.layer,
+            is_flat=candidate.is_flat,
+            models=candidate.models,
+            **self._tree_summary(candidate),
+            **self._job_summary(candidate),
+            test_oov=scored.n_oov / len(scored),
+            by_band=[
+                spread_of_perplexities(nlls, band_of_token == band).mean
+                for band in range(len(self._bands))
+            ],
+            **self._ratios_to_flat(candidate, done),
+            **self._speeds_beside_flat(candidate, done),
+            mixture=self._mixture(candidate, done),
+        )
+
+    def _ratios_to_flat(self, candidate: Candidate, done: Sequence[Candidate]) -> dict[str, Any]:
+        """Return the ratios to flat, and to flat with the same layer, where these are finished."""
+        fields: dict[str, Any] = {}
+        flat = next((other for other in done if other.is_flat), None)
+        if flat is not None:
+            fields["to_flat"] = self._ratio(candidate, flat)
+            flat_seconds = self._mean_timings(flat).total
+            seconds = self._mean_timings(candidate).total
+            if flat_seconds and seconds:
+                fields["from_text_times_flat"] = flat_seconds / seconds
+        for other in done:
+            if other.name == f"flat + {candidate.layer}" != candidate.name:
+                fields["like"] = other.name
+                fields["to_like"] = self._ratio(candidate, other)
+        return fields
+
+    def _speeds_beside_flat(
+        self, candidate: Candidate, done: Sequence[Candidate]
+    ) -> dict[str, Any]:
+        """Return the measured speeds of a candidate beside those of flat.
+
+        Several models take turns as one model does; together they have no top k.
+        """
+        flat_name = next((other.name for other in done if other.is_flat), "")
+        fields: dict[str, Any] = {}
+        for measure, by_name in self.speeds.items():
+            rounds = by_name.get(candidate.single.name)
+            if rounds is None or (candidate.models > 1 and measure == "top_k"):
+                continue
+            flat = self.speeds["nll" if measure == "unnormalised" else measure].get(flat_name)
+            per_model = [speed / candidate.models for speed in rounds]
+            fields[measure] = results.Speed.of(per_model, flat)
+        return fields
+
+    def _mixture(self, candidate: Candidate, done: Sequence[Candidate]) -> results.Mixture | None:
+        """Return the mixture with the first n-gram model; None for that model, and without one."""
+        ngrams = next((other for other in done if not other.is_trained), candidate)
+        if ngrams is candidate:
+            return None
+        valid, ngrams_valid = common_tokens(
+            self.nlls(candidate, "valid"), self.nlls(ngrams, "valid")
+        )
+        test, ngrams_test = common_tokens(self.nlls(candidate), self.nlls(ngrams))
+        weights = [best_weight(nll, ngrams_valid[0]) for nll in valid]
+        mixed = [
+            mixed_nll(weight, nll, ngrams_test[0])
+            for weight, nll in zip(weights, test, strict=True)
+        ]
+        return results.Mixture(
+            ngram=ngrams.name,
+            weight=statistics.fmean(weights),
+            test=spread_of_perplexities(mixed).mean,
+        )
+
+    def _mean_timings(self, candidate: Candidate) -> Steps:
+        """Return the mean timings over the seeds, those of all models of a seed together.
+
+        Without a bound on the time, epochs are counted at the speed that was measured in turns.
+        """
+        rounds = self.speeds.get("training", {}).get(candidate.single.name)
+        timings = []
+        for result in self.finished[candidate].results:
+            training = result.steps.training
+            if rounds and self.setting.stop.total_seconds is None:
+                n_epochs = sum(epoch.share for epoch in result.epochs)
+                tokens = n_epochs * len(self.setting.splits.train)
+                training = tokens / statistics.median(rounds)
+            timings.append(msgspec.structs.replace(result.steps, training=training))
+        return results.mean_of(timings, candidate.models)
+
+    def _job_summary(self, candidate: Candidate) -> dict[str, Any]:
+        """Return the fields of a candidate that its finished jobs have by themselves."""
+        setting = self.setting
+        done = self.finished[candidate].results
+        perplexities = {
+            name: results.Spread.of([result.perplexity[name] for result in done])
+            for name in results.SCORED
+        }
+        if candidate.models > 1:
+            nlls = self.nlls(candidate)
+            train_words = setting.splits.train.vocabulary
+            known = setting.splits.test.with_vocabulary(train_words).ids(slice(None)) >= 0
+            perplexities = {
+                "valid": spread_of_perplexities(self.nlls(candidate, "valid")),
+                "test": spread_of_perplexities(nlls),
+                "test_without_oov": spread_of_perplexities(nlls, known[: len(nlls[0])]),
+            }
+        normalisers = [result.log_normaliser for result in done if result.log_normaliser]
+        has_normaliser = len(normalisers) == len(done) and candidate.models == 1
+        return {
+            "parameters": sum(result.parameters for result in done[: candidate.models]),
+            "jobs": [
+                results.JobFigures(
+                    seed=result.seed,
+                    folder=self.store.relative(self.store.folder(job)),
+                    perplexity=result.perplexity,
+                    epochs=result.epochs,
+                )
+                for job, result in zip(setting.jobs(candidate), done, strict=True)
+            ],
+            "perplexity": perplexities,
+            "at_epoch_limit": sum(map(self._is_at_epoch_limit, done)),
+            "sample": None if done[0].scored == setting.all_tokens else done[0].scored,
+            "steps": self._mean_timings(candidate),
+            "seen": next((result.seen for result in done if result.seen), None),
+            "log_normaliser": results.mean_of(normalisers) if has_normaliser else None,
+        }
+
+    def _is_at_epoch_limit(self, result: JobResult) -> bool:
+        """Return whether a training stopped at the limit of epochs, before it converged.
+
+        Trainings whose schedule ends with their epochs, as word2vec's do, never converge.
+        """
+        return (
+            self.setting.model_kind.model.converges
+            and not result.converged
+            and not result.out_of_time
+            and 0 < self.setting.max_epochs == len(result.epochs)
+        )
+
+    def _tree_summary(self, candidate: Candidate) -> dict[str, Any]:
+        """Return the fields of a candidate that describe its tree.
+
+        Costs are those of the trees of all models, weighted by the counts of the training split; a
+        tree may have other counts.
+        """
+        if not candidate.has_tree:
+            return {"tree": None, "tree_file": None}
+        if candidate in self._tree_fields:
+            return self._tree_fields[candidate]
+        files = [self.store.tree_file(job) for job in self.setting.jobs_by_seed(candidate)[0]]
+        train = self.setting.splits.train
+        trees = []
+        for file in files:
+            tree = load(file)
+            counts = train.counts[train.vocabulary.ids(tree.labels)]
+            trees.append(tree_statistics(tree, counts))
+        first = trees[0]
+        weighted = [tree.length_weighted for tree in trees if tree.length_weighted is not None]
+        self._tree_fields[candidate] = {
+            "tree": results.TreeFigures(
+                nodes=first.nodes,
+                codes_per_label=sum(tree.codes_per_label for tree in trees),
+                code_length=results.CodeLength(
+                    uniform=sum(tree.length_uniform for tree in trees),
+                    weighted=sum(weighted) if weighted else None,
+                ),
+                scores_per_target=sum(tree.scores_per_target for tree in trees),
+                depth=first.depth,
+                sha256=first.sha256,
+            ),
+            "tree_file": self.store.relative(files[0]),
+        }
+        return self._tree_fields[candidate]
+
+
+def _groups(values: list[Any], size: int) -> list[list[Any]]:
+    """Return consecutive groups of a list."""
+    return [values[i : i + size] for i in range(0, len(values), size)]
