@@ -31,6 +31,7 @@ TIMES = {
     "from_text_times_flat",
     "cheaper",
     "checksum",
+    "recommendation",
 }
 
 
