@@ -90,10 +90,6 @@ def test_show_says_how_many_decisions_it_leaves_out(hstree, tmp_path):
     assert "more decisions" not in whole
 
 
-def test_a_word_that_is_no_label(refused, tree):
-    refused("show", tree, "--word", "w00", saying="did you mean 'w0'")
-
-
 def test_long_words_leave_the_figures_of_a_code_readable(hstree, tmp_path):
     labels = [f"{'long' * 6}{i}" for i in range(64)]
     children = [[2 * i + 1, 2 * i + 2] for i in range(31)]

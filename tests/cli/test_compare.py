@@ -136,30 +136,6 @@ def test_trees_over_other_words_are_refused(refused, hstree, tree, corpus):
     refused("compare", corpus, tree, "--min-count", "60", "-o", "c", saying="is over 42 words")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "saying"),
-    [
-        (("gmm --trees 4",), 2, '"gmm trees=4"'),
-        (
-            ("-m", "flat"),
-            2,
-            "no option -m; type `hstree compare CORPUS [CANDIDATE]... --output DIR`",
-        ),
-        (("hufman",), 2, "there is no candidate 'hufman'"),
-        (("flat", "--seeds", "0"), 2, "--seeds"),
-        (("flat", "--seed", 2**32 - 1, "--seeds", 2), 2, "4294967295"),
-        (("flat", "--jobs", "0"), 2, "--jobs is 0; it must be 1 or more, or -1 for all cores"),
-        (("flat", "--dropout", "1"), 2, "dropout"),
-        (("flat", "--epochs", "1", "--minutes", "1"), 2, "--epochs"),
-        (("flat", "--seconds", "0"), 2, "--seconds is 0; it must be above 0"),
-        (("flat", "--vocabulary", "v.tsv", "--min-count", "2"), 2, "--min-count"),
-        (("none.json",), 1, "none.json"),
-    ],
-)
-def test_what_is_refused_is_one_line(refused, corpus, arguments, status, saying):
-    refused("compare", corpus, "-o", "c", *arguments, status=status, saying=saying)
-
-
 def test_ctrl_c_says_how_to_go_on_and_what_is_finished_has_a_page(
     compare, hstree, tmp_path, monkeypatch
 ):

@@ -50,12 +50,3 @@ def test_nothing_is_overwritten_unasked(hstree, refused, tree, tmp_path):
     refused("convert", tree, "x.napkinxc", saying="x.labels.tsv exists")
     hstree("convert", tree, "x.napkinxc", "--force")
     assert (tmp_path / "x.labels.tsv").read_text() != "mine\n"
-
-
-def test_what_cannot_be_is_one_line(refused, tree, tmp_path):
-    refused("convert", tree, "x.dot", "--to", "svg", status=2, saying="no format 'svg'")
-    said = "--labels is not for tree files"
-    refused("convert", tree, "x.npz", "--labels", "w", status=2, saying=said)
-    refused("convert", tree, "no/x.dot", saying="cannot write no/x.dot")
-    (tmp_path / "bad.nwk").write_text("(a,b")
-    refused("convert", "bad.nwk", "x.json", saying="bad.nwk: Newick: more brackets are opened")

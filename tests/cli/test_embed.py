@@ -51,32 +51,6 @@ def test_another_output_layer_trains_the_vectors(hstree, corpus, tmp_path):
     np.testing.assert_array_equal(found.vectors, model.vectors(text).vectors)
 
 
-def test_what_cannot_be_embedded_is_refused(refused, corpus, tmp_path):
-    refused("embed", corpus, "-o", "v.pt", status=2, saying=".vec or .txt or .bin")
-    refused("embed", corpus, "no", "-o", "v.vec", status=2, saying="there is no candidate 'no'")
-    refused("embed", corpus, "gmm", "-o", "v.vec", status=2, saying="gmm is not")
-    built = "`hstree build --method 'gmm epsilon=0.4' VECTORS -o tree.json`"
-    refused("embed", corpus, "gmm epsilon=0.4 + ngrams", "-o", "v.vec", status=2, saying=built)
-    refused(
-        "embed",
-        corpus,
-        "2 x huffman",
-        "-o",
-        "v.vec",
-        status=2,
-        saying="give one candidate, such as",
-    )
-    refused("embed", corpus, "-o", "no/v.vec", saying="no/v.vec")
-    odd = ("--model", "cbow sample=-1")
-    refused("embed", corpus, "-o", "v.vec", *odd, status=2, saying="sample is -1")
-    saying = (
-        "--model lbl is a language model; `hstree evaluate CANDIDATE CORPUS --vectors-out FILE`"
-    )
-    refused("embed", corpus, "-o", "v.vec", "--model", "lbl", status=2, saying=saying)
-    (tmp_path / "v.vec").write_text("mine")
-    refused("embed", corpus, "-o", "v.vec", saying="--force")
-
-
 def test_an_interrupted_training_leaves_what_it_has(hstree, corpus, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -90,17 +90,6 @@ def test_few_shared_words_without_unk_are_refused(refused, hstree, corpus, tmp_p
     refused("evaluate", "closed.json", "rare.txt", "--epochs", "100000", saying="1 of 181")
 
 
-def test_options_that_leave_no_word_are_named(refused, corpus, tmp_path):
-    said = "training split: --min-count 9999: no word but <unk> is left"
-    refused("bootstrap", corpus, "-o", "runs", "--min-count", "9999", status=2, saying=said)
-
-
-def test_the_words_of_a_tree_are_its_labels(refused, tree, corpus):
-    for command in (["evaluate", tree, corpus], ["embed", corpus, tree, "-o", "v.vec"]):
-        said = "--min-count: the words are the tree's labels"
-        refused(*command, "--min-count", "2", status=2, saying=said)
-
-
 def test_lower_reads_lower_case(hstree, tree, corpus, tmp_path):
     (tmp_path / "loud.txt").write_text(corpus.read_text().upper())
     hstree("evaluate", tree, "loud.txt", "--epochs", "0", "--lower", "--json", "r.json")
@@ -166,18 +155,6 @@ def test_places_are_refused_before_the_training(
     said = "is not a regular file; choose"
     refused("evaluate", tree, corpus, "--json", pipe, "--force", saying=said)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
-
-
-def test_wrong_usage(refused, tree, corpus):
-    above = str(10**29)
-    wrong = {"--dim": ("0", above), "--context": ("0", above), "--epochs": ("-1", above),
-             "--batch-size": ("0", above), "--learning-rate": ("0", "nan"),
-             "--dropout": ("1", "-0.1", "x"), "--seed": ("-1",)}  # fmt: skip
-    for option, value in ((option, value) for option, values in wrong.items() for value in values):
-        saying = option.removeprefix("--").split("-")[0]
-        refused("evaluate", tree, corpus, option, value, status=2, saying=saying)
-    refused("evaluate", tree, corpus, "--frob", status=2, saying="--frob")
-    refused("evaluate", tree, status=2, saying="CORPUS")
 
 
 def test_an_interrupt_while_the_trained_model_is_scored_leaves_it_saved(

@@ -24,20 +24,6 @@ def test_evaluate_says_what_is_predicted_from_what(hstree, tree, corpus, tmp_pat
     assert "w0" in hstree("predict", "m", "w1 w2").out
 
 
-def test_options_of_another_model_are_refused(refused, hstree, tree, corpus):
-    given = ["huffman + ngrams", "--model", "cbow", "-o", "runs"]
-    refused("compare", corpus, *given, status=2, saying="huffman + ngrams needs the words before")
-    for given, said in (
-        (["--model", "cbow", "--context", 3], "the model cbow has no option --context"),
-        (["--model", "lbl window=3"], "lbl has no option 'window'"),
-        (["--model", "cbow --sample 1"], '"cbow sample=1"'),
-        (["--learning-rate", 0], "learning_rate is 0.0"),
-    ):
-        refused("evaluate", tree, corpus, *given, status=2, saying=said)
-    hstree("evaluate", tree, corpus, "--model", "cbow", *QUICK, "--save", "m")
-    refused("sample", "m", status=2, saying="m is a model cbow")
-
-
 def test_compare_trains_any_model_and_says_of_what_its_figures_are(hstree, corpus, tmp_path):
     given = ["--model", "skipgram window=1", *QUICK]
     ran = hstree("compare", corpus, "huffman", "flat", *given, "-o", "runs")

@@ -30,13 +30,13 @@ def piped(program, process):
     return run
 
 
-STDOUTS = [
-    pytest.param(">/dev/full", "No space left on device", id="full disk", marks=needs_full),
-    pytest.param(">&-", "Bad file descriptor", id="closed"),
-]
-
-
-@pytest.mark.parametrize(("stdout", "reason"), STDOUTS)
+@pytest.mark.parametrize(
+    ("stdout", "reason"),
+    [
+        pytest.param(">/dev/full", "No space left on device", id="full disk", marks=needs_full),
+        pytest.param(">&-", "Bad file descriptor", id="closed"),
+    ],
+)
 def test_standard_output_loses_nothing_of_a_training(piped, tree, corpus, tmp_path, stdout, reason):
     saved = ["--save", "m", "--json", "r.json", "--vectors-out", "v.npy"]
     ran = piped(stdout, "-q", "evaluate", tree, corpus, *QUICK, *saved)
@@ -45,32 +45,6 @@ def test_standard_output_loses_nothing_of_a_training(piped, tree, corpus, tmp_pa
     assert library.LanguageModel.load(tmp_path / "m").tree == library.load(tree)
     assert figures(tmp_path / "r.json")["perplexity"]
     assert len(library.WordVectors.read(tmp_path / "v.npy")) == library.load(tree).n_labels
-
-
-@pytest.mark.slow
-@needs_full
-@pytest.mark.parametrize(
-    ("arguments", "left"),
-    [
-        (["bootstrap", "corpus.txt", "-o", "b", *QUICK], ["b/results.json"]),
-        (["compare", "corpus.txt", "flat", "-o", "c", *QUICK], ["c/report.html"]),
-        (["stats", "huffman.json", "--json", "s.json"], ["s.json"]),
-        (["score", "m", "other.txt", "--json", "x.json"], ["x.json"]),
-        (["predict", "m", "w0 w1", "--json", "p.json"], ["p.json"]),
-    ],
-    ids=lambda value: value[0] if len(value) > 1 else "",
-)
-def test_every_command_saves_before_it_prints(
-    piped, hstree, tree, corpus, tmp_path, arguments, left
-):
-    (tmp_path / "other.txt").write_text("w0 w1\n")
-    if arguments[1] == "m":
-        hstree("evaluate", tree, corpus, *QUICK, "--save", "m")
-    ran = piped(">/dev/full", *arguments)
-    assert ran.returncode == 1
-    # A slow training says what it is at, above.
-    assert ran.stderr.splitlines()[-1] == "hstree: error: standard output: No space left on device"
-    assert all((tmp_path / name).stat().st_size for name in left)
 
 
 #: A command line for each command that writes files, and all that it writes.
@@ -102,23 +76,20 @@ def written_inputs(hstree, corpus, tree, model, tmp_path):
 
 
 @pytest.mark.usefixtures("written_inputs")
-@pytest.mark.parametrize("failing", ["fsync", "replace"])
+@pytest.mark.parametrize("failing", ["os.fsync", "pathlib.Path.replace"])
 def test_no_command_names_a_file_that_was_not_written(hstree, tmp_path, monkeypatch, failing):
-    error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    """On a full disk, or one that is full for the folder's entries alone."""
 
-    def full(*_, **__):
-        raise error
-
-    def refuse_outputs(path, target):
-        raise error if ".hstree" in str(path) else AssertionError(path)
+    def full(path, *_):
+        if failing == "os.fsync" or ".hstree" in str(path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise AssertionError(path)
 
     for command, (arguments, files) in WRITING.items():
         with monkeypatch.context() as patch:
-            if failing == "fsync":
-                patch.setattr(os, "fsync", full)
-            else:  # on a disk that is full for the folder's entries alone
-                patch.setattr("pathlib.Path.replace", refuse_outputs)
-                patch.setattr("pathlib.Path.rename", refuse_outputs)
+            patch.setattr(failing, full)
+            if failing != "os.fsync":
+                patch.setattr("pathlib.Path.rename", full)
             ran = hstree(command, *arguments, status=1)
         assert ran.errors, command
         assert all("No space left on device" in line for line in ran.errors), command
@@ -147,14 +118,15 @@ PRINTING = {
 
 @needs_full
 @pytest.mark.usefixtures("written_inputs")
-def test_every_command_says_that_standard_output_is_full(hstree, capsys, monkeypatch):
-    for command, (arguments, _) in PRINTING.items():
+def test_every_command_saves_before_a_full_standard_output_ends_it(hstree, monkeypatch, tmp_path):
+    for command, (arguments, files) in PRINTING.items():
         with monkeypatch.context() as patch, open(FULL, "w") as stdout:
             patch.setattr("sys.stdout", stdout)
             ran = hstree(command, *arguments, status=1)
             with suppress(OSError):
                 stdout.close()
         assert ran.errors == ["hstree: error: standard output: No space left on device"], command
+        assert all((tmp_path / name).exists() for name in files), command
 
 
 def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp_path, monkeypatch):

@@ -55,15 +55,3 @@ def test_the_table_alone_is_on_standard_output(hstree, model, odd):
     assert table["word"].tolist() == [escaped.get(word, word) for _, _, word in tokens()]
     assert "with OOV" in ran.err
     assert hstree("-q", "score", model, odd, "--per-word", warns=True).out == ran.out
-
-
-def test_each_kind_of_line_adds_up_to_the_other(hstree, model, odd, tmp_path):
-    hstree("score", model, odd, "--per-word", "-o", "words.tsv", warns=True)
-    hstree("score", model, odd, "-o", "lines.tsv", warns=True)
-    lines = [line.split("\t") for line in (tmp_path / "lines.tsv").read_text("utf-8").split("\n")]
-    sums = read("words.tsv").groupby("line")
-    assert [float(line[0]) for line in lines[:-1]] == pytest.approx(
-        sums["log_prob"].sum().tolist(), abs=1e-4
-    )
-    assert [int(line[1]) for line in lines[:-1]] == sums.size().tolist()
-    assert [int(line[2]) for line in lines[:-1]] == sums["is_oov"].sum().tolist()

@@ -74,10 +74,6 @@ def test_methods_describes_all_that_stands_in_a_candidate(name, saying, hstree):
     assert set(saying) <= {line.strip() for line in ran.out.splitlines()}
 
 
-def test_what_methods_does_not_know_is_refused(refused):
-    refused("methods", "hufman", status=2, saying="did you mean 'huffman'?")
-
-
 def test_there_are_at_most_17_commands_and_130_options_none_with_more_than_20():
     """Without those of how jobs are done, which are the same everywhere."""
     commands = [typer.main.get_command(app), *typer.main.get_command(app).commands.values()]
@@ -176,45 +172,6 @@ with running(threads=1, quiet=False, debug=False):
 def test_quiet_goes_before_the_command(hstree, refused, corpus):
     hstree("--quiet", "vocab", corpus)
     refused("vocab", corpus, "-q", status=2, saying="`hstree -q vocab ...`")
-
-
-@pytest.mark.parametrize(
-    ("typed", "parts"),
-    [
-        ("build corpus.txt", ["--method", "`hstree build INPUT --method METHOD`"]),
-        ("evaluate huffman", ["CORPUS", "`hstree evaluate CANDIDATE CORPUS`"]),
-        ("compare corpus.txt", ["--output", "`hstree compare CORPUS [CANDIDATE]... --output DIR`"]),
-        ("build -m gmm v.npy epsilon=0.4", ["epsilon=0.4", '--method "gmm epsilon=0.4"']),
-        ("build -m gmm v.npy --epsilon 0.4", ["--epsilon", '--method "gmm epsilon=0.4"']),
-        ("predict m a b=c", ["b=c", "`hstree predict MODEL_DIR "]),
-        ("predict m a -k 0", ["-k: ", "1"]),
-        ("build corpus.txt --seed x", ["--seed: ", "`hstree build --help`"]),
-        ("vocab corpus.txt --min-cuont 3", ["--min-cuont", "did you mean --min-count?"]),
-        ("vocab corpus.txt --min-count", ["--min-count", "--help`"]),
-        ("bild corpus.txt", ["bild", "build", "`hstree --help`"]),
-        ("--frob", ["--frob", "`hstree --help`"]),
-        ("--threads 0 methods", ["--threads: ", "1"]),
-        ("bootstrap corpus.txt -o b --rounds 0", ["--rounds: ", "1"]),
-    ],
-)
-@pytest.mark.usefixtures("corpus")
-def test_wrong_usage_says_what_to_type(refused, typed, parts):
-    error = refused(*typed.split(), status=2).err
-    assert [part for part in parts if part not in error] == [], error
-
-
-def test_an_option_out_of_its_range_is_refused(refused, corpus):
-    refused("bootstrap", corpus, "gmm epsilon=0.9", "-o", "b", status=2, saying="epsilon")
-
-
-def test_messages_name_what_is_not_there(refused, hstree, corpus, tmp_path):
-    refused("predict", "nosuch", "a b", saying="there is no folder nosuch; give one that")
-    refused("check", "corpse.json", saying="cannot read corpse.json: there is no such file")
-    hstree("build", "-m", "huffman", corpus, "-o", "t.json")
-    refused("check", "tt.json", saying="there is no such file; did you mean t.json?")
-    refused("check", "no/t.json", saying="there is no folder no")
-    refused("convert", "t.json", "no/t.dot", saying="there is no folder")
-    refused("demo", "-o", corpus, saying="corpus.txt is a file; name a folder")
 
 
 def test_building_a_tree_loads_little_of_the_project_and_no_experiments(corpus, tmp_path):
