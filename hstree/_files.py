@@ -1,4 +1,4 @@
-"""Reading and writing of whole files: bounded, strict, and never half written.
+"""Reading and writing of complete files: bounded, strict, and never half written.
 
 Input files are regular files, and packed ones may unpack only to a bounded multiple of their size.
 An output file is written in a temporary folder beside the old one, flushed, then renamed. A process
@@ -17,7 +17,7 @@ import shutil
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
@@ -25,9 +25,7 @@ from typing import Any, BinaryIO, TypeVar
 from uuid import uuid4
 
 import msgspec
-import numpy as np
 
-from hstree._arrays import Array
 from hstree._plugins import require
 from hstree._text import one_line, strict_text
 from hstree.errors import FileFormatError, HstreeError, InputError, explained
@@ -39,11 +37,12 @@ except ImportError:  # Windows
 
 T = TypeVar("T")
 
-#: Environment variable that names the folder of what can be computed again.
+#: Environment variable that names the cache folder, whose files can be computed again.
 CACHE_VARIABLE = "HSTREE_CACHE"
 #: Maximum size that a file may unpack to, as a multiple of its size, and what any may, in bytes.
 #: Trees and vectors unpack to 2 to 13 times their size, a compression bomb to 1,000 times.
-MAX_RATIO, ALWAYS = 16, 1 << 24
+MAX_RATIO = 16
+ALWAYS = 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: Part of the standard library from Python 3.14 on.
 _ZSTANDARD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
@@ -54,12 +53,16 @@ UNPACK: dict[str, Callable[..., Any]] = {
     ".bz2": bz2.open,
     ".zst": lambda file: require(_ZSTANDARD, "zstd").open(file),
 }
-#: Prefix and suffix of temporary folders; folder of complete files that are still to be moved.
-PREFIX, SUFFIX, _COMPLETE = ".hstree-", ".tmp", ".hstree-new"
+#: Beginning and end of the names of temporary folders.
+PREFIX = ".hstree-"
+SUFFIX = ".tmp"
+#: Folder of complete files that are still to be moved.
+_COMPLETE = ".hstree-new"
 #: File of a folder that is locked while the folder is used.
 LOCK = ".lock"
-#: Permissions to write, of all users but the owner.
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+# Reading
 
 
 def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
@@ -74,23 +77,23 @@ def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
 def read_regular(
     path: str | os.PathLike[str], error: type[HstreeError] = InputError, remedy: str = ""
 ) -> bytes:
-    """Read a whole file as it is; raises `error`."""
+    """Read all bytes of a file; raises `error`."""
     with explained(f"read {path}", error, remedy), open_regular(path) as file:
         return file.read()
 
 
 def read_text(path: str | os.PathLike[str], what: str = "") -> str:
-    r"""Read UTF-8 text, unpacked, without a byte order mark, line ends as ``\n``; InputError.
+    r"""Read UTF-8 text, unpacked, without a byte order mark, line ends as ``\n``.
 
-    `what` names the kind of file in messages ("the labels").
+    `what` names the kind of file in messages ("the labels"). Raises InputError.
     """
     return strict_text(read_unpacked(path, what), os.fspath(path)).replace("\r\n", "\n")
 
 
 def read_unpacked(path: str | os.PathLike[str], what: str = "") -> bytes:
-    """Read a whole text unpacked, without a byte order mark; InputError."""
+    """Read all bytes of a text, unpacked, without a byte order mark; raises InputError."""
     with explained(f"read {f'{what} {path}'.lstrip()}"), open_regular(path) as file:
-        return unpacked(file, Path(path).suffix)(-1).removeprefix(BYTE_ORDER_MARK)
+        return unpacking_reader(file, Path(path).suffix)(-1).removeprefix(BYTE_ORDER_MARK)
 
 
 def largest_unpacked(size: int) -> int:
@@ -98,16 +101,18 @@ def largest_unpacked(size: int) -> int:
     return max(ALWAYS, MAX_RATIO * size)
 
 
-def unpacked(file: BinaryIO, ending: str, *, is_bounded: bool = True) -> Callable[[int], bytes]:
-    """Return what reads the next bytes of a file, all for -1, unpacked by the ending of its name.
+def unpacking_reader(
+    file: BinaryIO, ending: str, *, is_bounded: bool = True
+) -> Callable[[int], bytes]:
+    """Return a function that reads the next bytes of a file, all for -1.
 
-    It raises BadGzipFile where they are damaged, or if bounded more than `largest_unpacked`.
+    They are unpacked by the ending of its name. The function raises BadGzipFile where they are
+    damaged, or if bounded more than `largest_unpacked`.
     """
     if ending not in UNPACK:
         return file.read
-    stream, left = UNPACK[ending](file), sys.maxsize
-    if is_bounded:
-        left = largest_unpacked(os.fstat(file.fileno()).st_size)
+    stream = UNPACK[ending](file)
+    left = largest_unpacked(os.fstat(file.fileno()).st_size) if is_bounded else sys.maxsize
     zstandard = [module.ZstdError] if (module := sys.modules.get(_ZSTANDARD)) else []
     damaged = (EOFError, OSError, zlib.error, lzma.LZMAError, *zstandard)
 
@@ -128,8 +133,13 @@ def unpacked(file: BinaryIO, ending: str, *, is_bounded: bool = True) -> Callabl
     return read
 
 
+def json_hash(document: Mapping[str, Any]) -> str:
+    """Return the sha256 of an object of JSON values, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
 def read_json(path: str | os.PathLike[str], kind: type[T], remedy: str = "") -> T:
-    """Read JSON of a type, as of a struct; FileFormatError when it is missing or damaged."""
+    """Read JSON of a type, such as a struct; FileFormatError when it is missing or damaged."""
     data = read_regular(path, FileFormatError, remedy)
     try:
         return msgspec.json.decode(data, type=kind)
@@ -138,63 +148,10 @@ def read_json(path: str | os.PathLike[str], kind: type[T], remedy: str = "") -> 
         raise FileFormatError(f"{path} is damaged: {one_line(error)}{end}") from error
 
 
-def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
-    """Write an object of JSON values; what it cannot hold becomes null (NaN) or an escape."""
-    finite = json.loads(json.dumps(document), parse_constant=lambda _: None)
-    text = json.dumps(finite, indent=2, ensure_ascii=False)
-    with replacing(path) as file:
-        file.write(f"{text}\n".encode("utf-8", "backslashreplace"))
+# Writing
 
 
-def check_tensor(
-    tensor: Array | None,
-    shape: tuple[int, ...],
-    what: str,
-    dtype: Any = np.float32,
-    *,
-    may_be_infinite: bool = False,
-) -> None:
-    """Refuse a tensor of a saved model that is missing, of another type or shape, or not finite.
-
-    Raises FileFormatError, which calls it `what`.
-    """
-    if tensor is None or tensor.shape != shape or tensor.dtype != dtype:
-        got = "nothing" if tensor is None else f"{tensor.dtype} of shape {tensor.shape}"
-        raise FileFormatError(f"{what} wants {np.dtype(dtype)} of shape {shape}, found {got}")
-    if not (~np.isnan(tensor) if may_be_infinite else np.isfinite(tensor)).all():
-        raise FileFormatError(f"{what} holds numbers that are not finite; train the model again")
-
-
-@contextmanager
-def json_list(
-    path: str | os.PathLike[str], key: str, **header: Any
-) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Write a JSON object whose last value is a list that is never held: yield what adds to it.
-
-    The other keys and values are those of `header`. The file appears when the body ends without an
-    error. Raises FileFormatError when it cannot be written.
-    """
-    before = "".join(f"  {json.dumps(name)}: {json.dumps(header[name])},\n" for name in header)
-    separator = "\n"
-
-    def append(document: Mapping[str, Any]) -> None:
-        nonlocal separator
-        text = json.dumps(document, ensure_ascii=False)
-        file.write(f"{separator}    {text}".encode("utf-8", "backslashreplace"))
-        separator = ",\n"
-
-    with replacing(path) as file:
-        file.write(f"{{\n{before}  {json.dumps(key)}: [".encode())
-        yield append
-        file.write(b"\n  ]\n}\n")
-
-
-def json_hash(document: Mapping[str, Any]) -> str:
-    """Return the sha256 of an object of JSON values, whatever the order of its keys."""
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
-
-
-def resolved(path: str | os.PathLike[str]) -> Path:
+def resolve_file(path: str | os.PathLike[str]) -> Path:
     """Follow links to the file of a path, which need not exist; FileFormatError if not a file."""
     target = Path(os.path.realpath(path))
     exists = os.path.exists(path) or os.path.islink(target)  # a circle of links ends in a link
@@ -210,10 +167,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     A reader never sees half a file. When the body raises, `path` stays as it was. Where it is a
     symbolic link, the file that it leads to is replaced. Raises FileFormatError.
     """
-    target = resolved(path)
+    target = resolve_file(path)
     with (
         explained(f"write {path}", FileFormatError, "choose another place"),
-        temporary(target.parent) as folder,
+        temporary_folder(target.parent) as folder,
     ):
         new = folder / target.name
         with new.open("wb") as file:
@@ -223,6 +180,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if target.exists():
             shutil.copymode(target, new)
         new.replace(target)
+
+
+def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
+    """Write an object of JSON values; NaN becomes null, half a character an escape."""
+    finite = json.loads(json.dumps(document), parse_constant=lambda _: None)
+    text = json.dumps(finite, indent=2, ensure_ascii=False)
+    with replacing(path) as file:
+        file.write(f"{text}\n".encode("utf-8", "backslashreplace"))
 
 
 @contextmanager
@@ -237,14 +202,16 @@ def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
     complete = home / _COMPLETE
     with explained(f"write {home}", FileFormatError, "choose another place"):
         home.mkdir(parents=True, exist_ok=True)
-        with temporary(home) as new_files:
+        with temporary_folder(home) as new_files:
             yield new_files
+            # All files are on the disk before the folder is renamed
             for new in new_files.iterdir():
                 with new.open("rb+") as file:
                     os.fsync(file.fileno())
-                resolved(home / new.name)  # which refuses a folder
+                resolve_file(home / new.name)  # which refuses a folder
             while new_files.exists():
-                _move_complete(home)  # those that a killed process left
+                # Files that a killed process left
+                _move_complete(home)
                 try:
                     new_files.rename(complete)
                 except OSError as error:
@@ -270,6 +237,9 @@ def current_file(folder: str | os.PathLike[str], name: str) -> Path:
     return complete if complete.exists() else Path(folder, name)
 
 
+# Folders and their locks
+
+
 def remove(path: Path) -> None:
     """Remove a file, a link or a folder with its content; do nothing where there is none."""
     if path.is_dir() and not path.is_symlink():
@@ -279,12 +249,13 @@ def remove(path: Path) -> None:
 
 
 @contextmanager
-def temporary(parent: Path) -> Iterator[Path]:
+def temporary_folder(parent: Path) -> Iterator[Path]:
     """Make a folder that is removed after the body; remove those that killed processes left."""
-    for left in parent.glob(f"{PREFIX}*{SUFFIX}"):
-        remove_unused(left)
+    for abandoned in parent.glob(f"{PREFIX}*{SUFFIX}"):
+        remove_unused(abandoned)
+    # With the permissions of other folders; those of `tempfile` are closed to the group
     home = _temporary_name(parent)
-    home.mkdir()  # for those who may read its parent, as no folder of `tempfile` is
+    home.mkdir()
     files = home / "files"
     try:
         with acquire_lock(home, shared=True):
@@ -295,6 +266,7 @@ def temporary(parent: Path) -> Iterator[Path]:
 
 
 def _temporary_name(parent: Path) -> Path:
+    """Return an unused path for a temporary folder."""
     return parent / f"{PREFIX}{uuid4().hex}{SUFFIX}"
 
 
@@ -339,6 +311,7 @@ def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> B
     """
     path = folder / LOCK
     wrong = f"{path} is not a regular file; remove it, or choose another folder"
+    # Again where another process removes the folder at the same time
     while True:
         with suppress(FileExistsError):
             folder.mkdir(parents=True)
@@ -347,7 +320,7 @@ def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> B
         except FileNotFoundError:
             if any(step.is_symlink() and not step.exists() for step in (path, *path.parents)):
                 raise  # a link leads nowhere
-            continue  # the folder has just been removed
+            continue
         except OSError as error:
             if os.path.lexists(path) and not path.is_file():
                 raise FileFormatError(wrong) from error
@@ -361,7 +334,7 @@ def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> B
         except BaseException:  # Ctrl-C too, while this waits
             file.close()
             raise
-        file.close()  # the folder was removed before its file was locked
+        file.close()
 
 
 def _lock(file: BinaryIO, *, wait: bool, shared: bool) -> bool:
@@ -397,7 +370,7 @@ def remove_unused(folder: Path) -> None:
             folder.rename(removed)
         else:
             with (folder / LOCK).open("a+b") as file:
-                # renamed at once, so that whoever waits for the lock finds it gone
+                # Renamed at once, so that a process which waits for the lock finds it gone
                 if _lock(file, wait=False, shared=False) and _is_at(file, folder / LOCK):
                     folder.rename(removed)
     shutil.rmtree(removed, ignore_errors=True)
@@ -428,57 +401,3 @@ def is_writable(folder: Path) -> bool:
     with suppress(OSError):
         make_private(folder)
     return os.access(folder, os.W_OK)
-
-
-def changeable_by_others(folder: Path) -> Path | None:
-    """Return a path by which other users could change the content of a folder, or None.
-
-    The folder and its content must belong to this user, must not be writable by others and must not
-    contain symbolic links. The folders and links that lead to it must belong to this user or to
-    root. They must not be writable by others, unless they are sticky like ``/tmp``. On Windows the
-    result is always None.
-    """
-    if os.name != "posix":
-        return None
-    user = os.geteuid()
-    # root has another number in some containers
-    trusted = {user, 0, os.stat("/").st_uid}
-    for path in _steps(folder):
-        info = path.lstat()
-        is_protected = stat.S_ISLNK(info.st_mode) or bool(info.st_mode & stat.S_ISVTX)
-        if info.st_uid not in trusted or (info.st_mode & _OTHERS_WRITE and not is_protected):
-            return path
-    home = Path(os.path.realpath(folder))
-    for path in (home, *home.rglob("*")):
-        try:
-            info = path.lstat()
-        except FileNotFoundError:  # another process renamed it
-            continue
-        is_link = stat.S_ISLNK(info.st_mode)
-        if info.st_uid != user or info.st_mode & _OTHERS_WRITE or is_link:
-            return path
-    return None
-
-
-def _steps(path: Path) -> Iterator[Path]:
-    """Yield each folder and link that is passed when a path is followed, and its last component."""
-    current, *parts = [Path(part) for part in path.absolute().parts]
-    yield current
-    while parts:
-        step = current / parts.pop(0)
-        yield step
-        if step.is_symlink():
-            target = step.readlink()
-            parts = [Path(part) for part in target.parts] + parts
-        elif step.name == "..":
-            current = current.parent
-        else:
-            current = step
-
-
-def deny_others(paths: Iterable[Path]) -> None:
-    """Remove the permission of other users to write to files and folders."""
-    for path in paths:
-        mode = path.lstat().st_mode
-        if mode & _OTHERS_WRITE:
-            path.chmod(stat.S_IMODE(mode) & ~_OTHERS_WRITE)

@@ -4,14 +4,15 @@ A command passes all that it reads and writes to one call of `check_outputs`. No
 input or another output, lie inside one, or contain one.
 """
 
+import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
@@ -70,7 +71,7 @@ def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True)
     input. Values that are no paths (None, numbers) are skipped. Without `force`, existing files are
     not replaced.
     """
-    from hstree._files import resolved
+    from hstree._files import resolve_file
     from hstree.data.word_files import LABELS
     from hstree.errors import FileFormatError, OptionError
 
@@ -103,7 +104,7 @@ def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True)
         used += targets
 
         # A file can be created in the nearest folder that exists.
-        nearest = resolved(path).parent if contents is None else path
+        nearest = resolve_file(path).parent if contents is None else path
         while contents is not None and not nearest.exists() and nearest != nearest.parent:
             nearest = nearest.parent
         try:
@@ -146,3 +147,29 @@ def _identities(path: Path) -> list[tuple[int, int] | str]:
         except OSError:
             identities.append(str(part))
     return identities
+
+
+@contextmanager
+def json_list(
+    path: str | os.PathLike[str], key: str, **header: Any
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Write a JSON object whose last value is a list: yield a function that adds an item to it.
+
+    The list is never in memory. The other keys and values are those of `header`. The file appears
+    when the body ends without an error. Raises FileFormatError when it cannot be written.
+    """
+    from hstree._files import replacing
+
+    before = "".join(f"  {json.dumps(name)}: {json.dumps(header[name])},\n" for name in header)
+    separator = "\n"
+
+    def append(document: Mapping[str, Any]) -> None:
+        nonlocal separator
+        text = json.dumps(document, ensure_ascii=False)
+        file.write(f"{separator}    {text}".encode("utf-8", "backslashreplace"))
+        separator = ",\n"
+
+    with replacing(path) as file:
+        file.write(f"{{\n{before}  {json.dumps(key)}: [".encode())
+        yield append
+        file.write(b"\n  ]\n}\n")

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from hstree_cli import options as opt
 from hstree_cli.options import argument, option
-from hstree_cli.outputs import Output, check_outputs, written
+from hstree_cli.outputs import Output, check_outputs, json_list, written
 from hstree_cli.tables import facts, shortened, table
 from hstree_cli.terminal import printable, say, showing_progress, warn
 
@@ -81,7 +81,6 @@ def _answer(
 
 def _predict_lines(model: "Model[Any] | Ensemble", k: int, json: Path | None) -> None:
     """Answer the lines of standard input as they arrive, without keeping them."""
-    from hstree._files import json_list
     from hstree._text import plural
     from hstree.data.sources import STANDARD_INPUT, standard_input_blocks
     from hstree.data.vocabulary import UNK

@@ -13,7 +13,7 @@ import numpy as np
 from hstree._arrays import Array, refuse_masked
 from hstree._text import brief, one_line
 from hstree.data.vector_files import is_dask
-from hstree.errors import InputError
+from hstree.errors import FileFormatError, InputError
 from hstree.tree.names import class_name, whole_number
 from hstree.tree.row_numbers import RowNumbers
 
@@ -117,3 +117,22 @@ def as_words(words: Any, what: str = "label") -> tuple[str, ...] | RowNumbers:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_tensor(
+    tensor: Array | None,
+    shape: tuple[int, ...],
+    what: str,
+    dtype: Any = np.float32,
+    *,
+    may_be_infinite: bool = False,
+) -> None:
+    """Refuse a tensor of a saved model that is missing, of another type or shape, or not finite.
+
+    Raises FileFormatError, which calls it `what`.
+    """
+    if tensor is None or tensor.shape != shape or tensor.dtype != dtype:
+        got = "nothing" if tensor is None else f"{tensor.dtype} of shape {tensor.shape}"
+        raise FileFormatError(f"{what} wants {np.dtype(dtype)} of shape {shape}, found {got}")
+    if not (~np.isnan(tensor) if may_be_infinite else np.isfinite(tensor)).all():
+        raise FileFormatError(f"{what} holds numbers that are not finite; train the model again")

@@ -28,24 +28,8 @@ from hstree.data.sources import open_source
 from hstree.data.vocabulary import EOS, UNK, Vocabulary, automatic_count, ranked
 from hstree.errors import InputError, OptionError
 
+#: Number of tokens that are counted at a time.
 _BLOCK_TOKENS = 1 << 20
-
-
-def corpus_address(corpus: Corpus) -> tuple[Any, ...]:
-    """Return what `open_corpus` makes the same corpus of, in another process.
-
-    That is names and words, without the arrays of the text; a text in memory is sent itself.
-    """
-    text = corpus._text
-    of_text = text.entry, text.name, text.location, text.sha256, text.lower
-    return text if text.entry == Path() else of_text, corpus.vocabulary, corpus.lines
-
-
-def open_corpus(address: tuple[Any, ...]) -> Corpus:
-    """Return the corpus of an address."""
-    text, vocabulary, lines = address
-    text = text if isinstance(text, EncodedText) else encoded_again(*text)
-    return Corpus(text, vocabulary, lines)
 
 
 class Corpus:
@@ -117,42 +101,54 @@ class Corpus:
             )
         start, stop = (0, len(text.line_start) - 1) if lines is None else lines
         first, last = text.line_start[[start, stop]]
+        self._text = text
+        # (T,) type of each token
+        self._types = text.ids[first:last]
         self.lines = start, stop
-        self.name, self.sha256 = text.name, text.sha256
-        about = {"kind": "corpus", "name": text.name, "sha256": text.sha256}
-        source: dict[str, Any] = {**about, "lines": [start, stop]}
-        if text.lower:
-            source["lower"] = True
-        if vocabulary is None:
-            vocabulary = Vocabulary(text.types, text.counts, source=source)
-        self.vocabulary = vocabulary
-        words = vocabulary.source
-        is_same = {**words, "lines": source["lines"]} == source
-        is_same = is_same or collect_sources([source, words]) == collect_sources(source)
-        self.source, self.record = source, source if is_same else {**source, "vocabulary": words}
-        self._text, self._types = text, text.ids[first:last]
-        self.n_lines, self.n_tokens = stop - start, len(self._types)
+        self.n_lines = stop - start
+        self.n_tokens = len(self._types)
+        self.name = text.name
+        self.sha256 = text.sha256
         self.has_automatic_words = False
+
+        self.source: dict[str, Any] = {
+            "kind": "corpus",
+            "name": text.name,
+            "sha256": text.sha256,
+            "lines": [start, stop],
+        }
+        if text.lower:
+            self.source["lower"] = True
+        if vocabulary is None:
+            vocabulary = Vocabulary(text.types, text.counts, source=self.source)
+        self.vocabulary = vocabulary
+        self.record = _source_record(self.source, vocabulary.source)
+
         # (types,) vocabulary id of each type of the text, -1 for OOV types
-        self._id_of_type = vocabulary.ids(text.types)
-        if type_counts is None and len(self) == len(text.ids):
-            type_counts = text.counts
-        elif type_counts is None:
-            type_counts = np.zeros(len(text.types), np.int64)
-            for a in range(0, len(self), _BLOCK_TOKENS):
-                some = self._types[a : a + _BLOCK_TOKENS]
-                type_counts += np.bincount(some, minlength=len(type_counts))
+        self._type_ids = vocabulary.ids(text.types)
+        if type_counts is None:
+            type_counts = self._count_types()
         self._type_counts = type_counts
-        known = self._id_of_type >= 0
-        self.n_oov = int(type_counts[~known].sum())
-        self.n_oov_words = int(np.count_nonzero(type_counts[~known]))
+        is_known = self._type_ids >= 0
+        self.n_oov = int(type_counts[~is_known].sum())
+        self.n_oov_words = int(np.count_nonzero(type_counts[~is_known]))
+        # Every known type has an id of a different word
         self.counts: Int64 = np.zeros(len(vocabulary), np.int64)
-        # Every known type has an id of a different word.
-        self.counts[self._id_of_type[known]] = type_counts[known]
+        self.counts[self._type_ids[is_known]] = type_counts[is_known]
         eos, unk = ([i] if i >= 0 else [] for i in vocabulary.ids([EOS, UNK]).tolist())
         self.n_known_words = int(np.count_nonzero(np.delete(self.counts, eos + unk)))
         self.counts[unk] += self.n_oov
         self.counts.setflags(write=False)
+
+    def _count_types(self) -> Int64:
+        """Count the types of the text in these lines: int64 (types,)."""
+        if len(self) == len(self._text.ids):
+            return self._text.counts
+        counts = np.zeros(len(self._text.types), np.int64)
+        for first in range(0, len(self), _BLOCK_TOKENS):
+            block = self._types[first : first + _BLOCK_TOKENS]
+            counts += np.bincount(block, minlength=len(counts))
+        return counts
 
     @classmethod
     def read(
@@ -314,7 +310,7 @@ class Corpus:
 
     @classmethod
     def of(cls, text: Any, vocabulary: Vocabulary | None = None) -> Corpus:
-        """Make a corpus of whatever a text is given as.
+        """Make a corpus from a text of any supported type.
 
         Parameters
         ----------
@@ -335,16 +331,17 @@ class Corpus:
                 f"a text of type {type(text).__name__}; give a Corpus, the name of a file, lines, "
                 "lists of tokens, or token ids; of a table, give one column"
             )
+        is_array = count_axes(text)[0] > 0
         token: object = 0
-        is_line = False
-        if count_axes(text)[0] == 0:
+        if not is_array:
             token, is_line, text = _first_token(text)
-        if is_line:
-            return cls.from_lines(text, vocabulary=vocabulary)
+            if is_line:
+                return cls.from_lines(text, vocabulary=vocabulary)
         if not isinstance(token, Integral):
             return cls.from_tokens(text, vocabulary=vocabulary)
-        corpus = cls.from_ids(text, labels=None if vocabulary is None else vocabulary.words)
-        return corpus if vocabulary is None else corpus.with_vocabulary(vocabulary)
+        if vocabulary is None:
+            return cls.from_ids(text)
+        return cls.from_ids(text, labels=vocabulary.words).with_vocabulary(vocabulary)
 
     @classmethod
     def _over(
@@ -359,18 +356,19 @@ class Corpus:
         if not isinstance(vocabulary, Vocabulary | None):
             kind = type(vocabulary).__name__
             raise InputError(f"a vocabulary of type {kind}; give an hstree.Vocabulary")
-        is_chosen = min_count is not None or max_size is not None or unk is False
-        if vocabulary is not None and is_chosen:
+        has_options = min_count is not None or max_size is not None or unk is False
+        if vocabulary is not None and has_options:
             raise OptionError(
                 "a vocabulary is given, so there is none to choose: drop min_count, max_size, unk"
             )
         if vocabulary is not None:
             return cls(text, vocabulary)
+        # All types are counted, whatever the vocabulary
         corpus = cls(text, Vocabulary([EOS], [0], source={}))
         chosen = corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
         return_freed_memory()
         corpus = corpus.with_vocabulary(chosen)
-        corpus.has_automatic_words = not is_chosen
+        corpus.has_automatic_words = not has_options
         return corpus
 
     def __len__(self) -> int:
@@ -397,15 +395,15 @@ class Corpus:
         return np.asarray(self._text.line_start[start : stop + 1] - self._text.line_start[start])
 
     def line_starts(self, first: int, stop: int) -> Int64:
-        """Return where the lines of the tokens from `first` to before `stop` begin, and the end."""
+        """Return the offsets of the lines of tokens `first` to `stop` - 1, and of their end."""
         starts = self._text.line_start[self.lines[0] : self.lines[1] + 1]
-        a = np.searchsorted(starts, first + starts[0], "right") - 1
-        b = np.searchsorted(starts, stop + starts[0])
-        return np.asarray(starts[a : b + 1] - starts[0])
+        first_line = np.searchsorted(starts, first + starts[0], "right") - 1
+        last_line = np.searchsorted(starts, stop + starts[0])
+        return np.asarray(starts[first_line : last_line + 1] - starts[0])
 
     def ids(self, positions: slice | Integer) -> Int32:
         """Return the ids of the words at some positions (from 0) as int32, -1 for OOV words."""
-        return self._id_of_type[self._types[positions]]
+        return self._type_ids[self._types[positions]]
 
     def words(self, positions: slice | Integer) -> list[str]:
         """Return the words of the text at some positions, OOV or not."""
@@ -430,8 +428,9 @@ class Corpus:
         n = min(checked_count("n", n, 0), self.n_tokens)
         start, stop = self.lines
         ends = self._text.line_start[start + 1 : stop + 1]
-        most = n + self._text.line_start[start]
-        return self.select_lines(0, max(1, int(np.searchsorted(ends, most, side="right"))))
+        last_token = n + self._text.line_start[start]
+        n_lines = int(np.searchsorted(ends, last_token, side="right"))
+        return self.select_lines(0, max(1, n_lines))
 
     def splits(self) -> tuple[Corpus, Corpus, Corpus]:
         """Return the training, validation and test split.
@@ -439,14 +438,14 @@ class Corpus:
         The last tenth of the lines (rounded down) is the test split, the tenth before it the
         validation split. Raises InputError when there are fewer than ten lines.
         """
-        n_last = self.n_lines // 10
-        if n_last == 0:
-            raise InputError(
-                f"{self.name} has {plural(self.n_lines, 'line')}; a tenth of them is held out, "
-                "which takes ten or more: give a longer text, or files for validation and test"
-                + ("; eos= of from_ids names the id that ends lines" if self.n_lines == 1 else "")
-            )
         n = self.n_lines
+        n_last = n // 10
+        if n_last == 0:
+            hint = "; eos= of from_ids names the id that ends lines" if n == 1 else ""
+            raise InputError(
+                f"{self.name} has {plural(n, 'line')}; a tenth of them is held out, which takes "
+                f"ten or more: give a longer text, or files for validation and test{hint}"
+            )
         bounds = pairwise([0, n - 2 * n_last, n - n_last, n])
         train, valid, test = (self.select_lines(start, stop) for start, stop in bounds)
         return train, valid, test
@@ -492,9 +491,18 @@ class Corpus:
         return chosen
 
 
+def _source_record(source: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
+    """Return the source of a text, with that of its vocabulary unless this is the same text."""
+    is_same = {**words, "lines": source["lines"]} == source
+    if is_same or collect_sources([source, words]) == collect_sources(source):
+        return source
+    return {**source, "vocabulary": words}
+
+
 def _first_token(lines: Iterable[Any]) -> tuple[object, bool, Iterable[Any]]:
     """Return the first token, or line of text, whether it is a line, and all lines again."""
-    rest, seen = iter(lines), list[Any]()
+    rest = iter(lines)
+    seen = list[Any]()
     for line in rest:
         if isinstance(line, str):
             return line, True, chain(seen, [line], rest)
@@ -503,3 +511,22 @@ def _first_token(lines: Iterable[Any]) -> tuple[object, bool, Iterable[Any]]:
         for token in seen[-1] if hasattr(line, "__iter__") else ():
             return token, False, chain(seen, rest)
     return "", False, seen
+
+
+def corpus_address(corpus: Corpus) -> tuple[Any, ...]:
+    """Return the values from which `open_corpus` makes the same corpus in another process.
+
+    These are names and words, without the arrays of the text; a text in memory is sent itself.
+    """
+    text = corpus._text
+    is_in_memory = text.entry == Path()
+    location = (text.entry, text.name, text.location, text.sha256, text.lower)
+    return text if is_in_memory else location, corpus.vocabulary, corpus.lines
+
+
+def open_corpus(address: tuple[Any, ...]) -> Corpus:
+    """Return the corpus of an address."""
+    text, vocabulary, lines = address
+    if not isinstance(text, EncodedText):
+        text = encoded_again(*text)
+    return Corpus(text, vocabulary, lines)

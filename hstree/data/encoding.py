@@ -36,7 +36,8 @@ from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError
 
 _FORMAT = 5
-_ID, _START = np.dtype("<i4"), np.dtype("<i8")
+_ID = np.dtype("<i4")
+_START = np.dtype("<i8")
 _EOS_TYPE = 0
 #: Numbers of a file that are read at a time, or more where there are more types.
 _BLOCK = 1 << 18
@@ -79,14 +80,14 @@ def encode(
     """
     name = f"{source.key()}{'-lower' if lower else ''}"
     entry = cache_folder(cache) / name
-    if text := _opened(entry, source.name, lower):
+    if text := _open_entry(entry, source.name, lower):
         return text
     if not is_writable(entry.parent):
         entry = Path(_temporary_folder().name) / name
-        if text := _opened(entry, source.name, lower):
+        if text := _open_entry(entry, source.name, lower):
             return text
     _write(entry, source, lower)
-    if text := _opened(entry, source.name, lower):
+    if text := _open_entry(entry, source.name, lower):
         return_freed_memory()
         return text
     raise FileFormatError(
@@ -101,7 +102,7 @@ def encoded_again(
 
     Where neither has it, the text itself is read here; raises InputError if that is another one.
     """
-    text = _opened(entry, name, lower)
+    text = _open_entry(entry, name, lower)
     if text is None and location == "-":
         raise InputError("another machine cannot read standard input; give the text as a file")
     text = text or encode(open_source(location, text=True), lower=lower)
@@ -148,39 +149,49 @@ def encode_pieces(
     numbers = _WordNumbers()
     digest = hashlib.sha256()
     n_tokens = 0
-    for whole, text in whole_words(name, blocks, digest):
-        ids, ends = numbers.ids(text.lower().encode() if lower else whole)
+    for block, text in whole_words(name, blocks, digest):
+        ids, ends = numbers.ids(text.lower().encode() if lower else block)
         ends += n_tokens
         n_tokens += len(ids)
         yield ids, ends
-    about["sha256"], about["words"] = digest.hexdigest(), numbers.words()
+    about["sha256"] = digest.hexdigest()
+    about["words"] = numbers.words()
 
 
 def whole_words(name: str, blocks: Iterator[bytes], digest: Any) -> Iterator[tuple[bytes, str]]:
     """Yield the blocks of a text cut between words, as bytes and decoded; the last ends its line.
 
-    `digest` is updated with each block. Raises InputError for what is not UTF-8 text.
+    `digest` is updated with each block. Raises InputError for bytes that are not UTF-8 text.
     """
-    rest, is_ended, line, n_bytes = b"", True, 1, 0
+    # The beginning of a word, which continues in the next block
+    rest = b""
+    # Lines and bytes before the piece, for messages
+    line = 1
+    n_bytes = 0
+    ends_line = True
     for block in chain(blocks, [None]):
-        if block is None:  # the last line ends, if it does not already
-            whole, rest = rest + b"\n" if rest or not is_ended else b"", b""
+        if block is None:
+            piece = rest + b"\n" if rest or not ends_line else b""
+            rest = b""
         else:
             digest.update(block)
             data = rest + block
             end = 1 + max(data.rfind(white) for white in (b"\n", b" ", b"\t"))
-            whole, rest = data[:end], data[end:]  # the rest waits for the next block
-        is_too_long = not whole and len(rest) > BLOCK_BYTES
-        piece = rest if is_too_long else whole
-        text = strict_text(piece, name, line=line, offset=n_bytes)
+            piece = data[:end]
+            rest = data[end:]
+
+        is_too_long = not piece and len(rest) > BLOCK_BYTES
+        text = strict_text(rest if is_too_long else piece, name, line=line, offset=n_bytes)
         if is_too_long:
             raise InputError(
                 f"{name}: line {line} has a word of more than {BLOCK_BYTES} bytes; "
                 "give text with white space between the words"
             )
-        line, n_bytes = line + whole.count(b"\n"), n_bytes + len(whole)
-        is_ended = whole.endswith(b"\n") if whole else is_ended
-        yield whole, text
+        line += piece.count(b"\n")
+        n_bytes += len(piece)
+        if piece:
+            ends_line = piece.endswith(b"\n")
+        yield piece, text
 
 
 def _blocks(path: Path, dtype: np.dtype[Any], offset: int = 0, size: int = _BLOCK) -> Iterator[Any]:
@@ -191,7 +202,7 @@ def _blocks(path: Path, dtype: np.dtype[Any], offset: int = 0, size: int = _BLOC
             yield block
 
 
-def _counts(path: Path, offset: int, n_types: int) -> Int64:
+def _count_ids(path: Path, offset: int, n_types: int) -> Int64:
     """Count the ids of a file from a byte on: int64 (types,)."""
     counts = np.zeros(n_types, np.int64)
     for block in _blocks(path, _ID, offset, max(_BLOCK, n_types)):
@@ -202,30 +213,33 @@ def _counts(path: Path, offset: int, n_types: int) -> Int64:
 def _write(entry: Path, source: Source, lower: bool) -> None:
     """Encode `source` in one pass; the files are put in place when complete."""
     about: dict[str, Any] = {}
-    n_tokens = n_lines = 0
+    n_tokens = 0
+    n_lines = 0
     ids_path, start_path, about_path = (Path(f"{entry}{ending}") for ending in _ENDINGS)
     try:
-        # Renamed in reverse order: the description appears after the arrays.
+        # Renamed in reverse order: the description appears after the arrays
         with (
             replacing(about_path) as about_file,
             replacing(start_path) as start_file,
             replacing(ids_path) as ids_file,
         ):
+            # Headers, written again when the lengths are known
             _write_header(ids_file, _ID, 0)
             _write_header(start_file, _START, 0)
-            before = ids_file.tell()  # the size of a header
+            header_size = ids_file.tell()
             start_file.write(np.zeros(1, _START).data)
             for ids, ends in encode_pieces(source.name, source.blocks(), lower, about):
                 ids_file.write(ids.astype(_ID, copy=False).data)
                 start_file.write(ends.astype(_START, copy=False).data)
-                n_tokens, n_lines = n_tokens + len(ids), n_lines + len(ends)
+                n_tokens += len(ids)
+                n_lines += len(ends)
             if n_tokens == 0:
                 raise InputError(f"{source.name} is empty; give a text with at least one word")
             _write_header(start_file, _START, n_lines + 1)
             _write_header(ids_file, _ID, n_tokens)
             ids_file.flush()
             n_types = 1 + about["words"].count(b" ")
-            counts = _counts(Path(ids_file.name), before, n_types)
+            counts = _count_ids(Path(ids_file.name), header_size, n_types)
             about = {
                 "format": _FORMAT,
                 "sha256": about["sha256"],
@@ -249,7 +263,7 @@ def _write_header(file: BinaryIO, dtype: np.dtype[Any], length: int) -> None:
     np.lib.format.write_array_header_1_0(file, header)
 
 
-def _opened(entry: Path, name: str, lower: bool) -> EncodedText | None:
+def _open_entry(entry: Path, name: str, lower: bool) -> EncodedText | None:
     """Open an encoded text; None where there is none, or its files do not fit each other."""
     ids_path, start_path, about_path = (Path(f"{entry}{ending}") for ending in _ENDINGS)
     try:
@@ -258,14 +272,16 @@ def _opened(entry: Path, name: str, lower: bool) -> EncodedText | None:
         line_start = np.asarray(np.load(start_path, mmap_mode="r"))
         counts = np.frombuffer(base64.b64decode(about["counts"]), _START).astype(np.int64)
         types = about["types"].split(" ")
-        formats = about["format"], ids.dtype, line_start.dtype
-        fit = formats == (_FORMAT, _ID, _START) and len(counts) == len(types)
-        fit = fit and ids.shape == (counts.sum(),) == (line_start[-1],)
+        has_format = (about["format"], ids.dtype, line_start.dtype) == (_FORMAT, _ID, _START)
+        has_lengths = len(counts) == len(types) and ids.shape == (counts.sum(),) == (
+            line_start[-1],
+        )
         sha256 = about["sha256"]
     except Exception:  # damaged files raise many kinds; the text is encoded again
         return None
-    text = EncodedText(name, sha256, lower, types, counts, ids, line_start, entry)
-    return text if fit else None
+    if not (has_format and has_lengths):
+        return None
+    return EncodedText(name, sha256, lower, types, counts, ids, line_start, entry)
 
 
 def return_freed_memory() -> None:

@@ -24,7 +24,8 @@ def collect_sources(record: object) -> list[Text]:
     >>> collect_sources([corpus, {"vocabulary": {**corpus, "lines": [8, 10]}}])
     [{'lines': [0, 10], 'name': 'c.txt', 'sha256': 'ab'}]
     """
-    runs: set[tuple[str, str, int, int]] = set()
+    # Name, hash, first line and the line after the last of each object
+    parts: set[tuple[str, str, int, int]] = set()
     stack = [record]
     while stack:
         value = stack.pop()
@@ -37,12 +38,13 @@ def collect_sources(record: object) -> list[Text]:
                     name = value.get("name") if isinstance(value.get("name"), str) else "a text"
                     # without characters that UTF-8 cannot encode
                     name = str(name).encode("utf-8", "backslashreplace").decode()
-                    runs.add((name, sha256, start, stop))
-    merged: list[Text] = []
-    for name, sha256, start, stop in sorted(runs):
-        last = merged[-1] if merged else {}
+                    parts.add((name, sha256, start, stop))
+    # Overlapping and adjacent lines are sorted one after the other
+    texts: list[Text] = []
+    for name, sha256, start, stop in sorted(parts):
+        last = texts[-1] if texts else {}
         if (last.get("name"), last.get("sha256")) == (name, sha256) and start <= last["lines"][1]:
             last["lines"][1] = max(stop, last["lines"][1])
         else:
-            merged.append({"lines": [start, stop], "name": name, "sha256": sha256})
-    return merged
+            texts.append({"lines": [start, stop], "name": name, "sha256": sha256})
+    return texts

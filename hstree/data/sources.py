@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from hstree import progress
-from hstree._files import BYTE_ORDER_MARK, UNPACK, open_regular, unpacked
+from hstree._files import BYTE_ORDER_MARK, UNPACK, open_regular, unpacking_reader
 from hstree._text import named_error, plural, recorded_name
 from hstree.data.vector_files import numbers_per_word
 from hstree.errors import InputError, explained
@@ -155,7 +155,7 @@ def _read(
     for path in files:
         with explained(f"read {path}"), nullcontext(kept) if kept else open_regular(path) as raw:
             raw.seek(0)
-            read = unpacked(raw, path.suffix, is_bounded=False)
+            read = unpacking_reader(raw, path.suffix, is_bounded=False)
             before = 0
             block = read(BLOCK_BYTES)
             _check_beginning(block, path, sniffs)

@@ -14,8 +14,8 @@ from hstree.tree.tree import Tree
 SplitName = Literal["train", "valid", "test"]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 
-#: Share of OOV tokens in a text above which a warning is due: more than the rare words of a text
-#: that was counted itself, or of another one of its kind.
+#: Fraction of OOV tokens in a text above which there is a warning: more than the rare words of a
+#: text that was counted itself, or of a similar text.
 MANY_OOV = 0.2
 
 _TEST = "{lines}, which are in the test split: its figure is optimistic"
@@ -118,19 +118,23 @@ def read_before(text: Corpus, scored: str = "test", **records: object) -> str | 
     if isinstance(tree := records.get("tree"), dict):
         records["builder"] = {key: tree.get(key) for key in ("name", "sha256", "lines")}
     for reader, sentence in _READERS.items():
-        runs = [
-            (f"lines {start + 1} to {stop}" if stop - start > 1 else f"line {stop}")
-            + f" of {ours['name']}"
-            for ours in collect_sources(text.source)
-            for read in collect_sources(records.get(reader))
-            if ours["sha256"] == read["sha256"]
-            and (start := max(ours["lines"][0], read["lines"][0]))
-            < (stop := min(ours["lines"][1], read["lines"][1]))
-        ]
-        if runs:
-            lines = " and ".join(dict.fromkeys(runs))
+        if shared := _shared_lines(text.source, records.get(reader)):
+            lines = " and ".join(dict.fromkeys(shared))
             return sentence.format(lines=lines, scored=scored)
     return None
+
+
+def _shared_lines(source: object, record: object) -> list[str]:
+    """Name the lines of a source that are also in a record: "lines 1 to 9 of a.txt"."""
+    names = []
+    for text in collect_sources(source):
+        for other in collect_sources(record):
+            start = max(text["lines"][0], other["lines"][0])
+            stop = min(text["lines"][1], other["lines"][1])
+            if text["sha256"] == other["sha256"] and start < stop:
+                lines = f"lines {start + 1} to {stop}" if stop - start > 1 else f"line {stop}"
+                names.append(f"{lines} of {text['name']}")
+    return names
 
 
 def overlap(corpus: Corpus) -> str | None:

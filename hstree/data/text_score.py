@@ -26,7 +26,7 @@ class LogNormaliser:
 
     @classmethod
     def of(cls, log_z: Float64, nll: float) -> Self:
-        """Return the figures of the ln Z of every token (T,), with the total normalised nll."""
+        """Return the statistics of ln Z (T,) over the tokens; `nll` is the normalised total."""
         if len(log_z) == 0:
             return cls(math.nan, math.nan, math.nan)
         unnormalised = perplexity(nll - float(log_z.sum()), len(log_z))
@@ -49,15 +49,20 @@ class TextScore:
     perplexity_without_oov: float = field(init=False)  #: over those in the vocabulary; NaN if none
 
     def __post_init__(self) -> None:
-        known = self.nll - self.nll_of_oov, self.tokens - self.oov
+        without_oov = perplexity(self.nll - self.nll_of_oov, self.tokens - self.oov)
         object.__setattr__(self, "perplexity", perplexity(self.nll, self.tokens))
-        object.__setattr__(self, "perplexity_without_oov", perplexity(*known))
+        object.__setattr__(self, "perplexity_without_oov", without_oov)
 
     @classmethod
     def of(cls, nll: Float64, oov: Bool) -> Self:
-        """Return the score of a text by the nll of every token (T,), and which are OOV (T,)."""
-        total, of_oov = float(nll.sum()), float(nll[oov].sum())
-        return cls(total, len(nll), of_oov, int(oov.sum()), token_nll=nll)
+        """Return the score of a text from the nll of every token (T,) and the OOV flags (T,)."""
+        return cls(
+            nll=float(nll.sum()),
+            tokens=len(nll),
+            nll_of_oov=float(nll[oov].sum()),
+            oov=int(oov.sum()),
+            token_nll=nll,
+        )
 
 
 def perplexity(nll: float, tokens: int) -> float:

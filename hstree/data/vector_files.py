@@ -23,7 +23,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._arrays import Array, Bool, Float32, Int64, offsets
-from hstree._files import BYTE_ORDER_MARK, cache_folder, open_regular, replacing, unpacked
+from hstree._files import BYTE_ORDER_MARK, cache_folder, open_regular, replacing, unpacking_reader
 from hstree._text import quoted
 from hstree.errors import FileFormatError, InputError, explained
 from hstree.tree.npy import read_array
@@ -43,26 +43,34 @@ _NUMBER = re.compile(
     rb"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
 )
 _BLANKS = re.compile(rb"[ \t]+")
-#: What may be between the words of a binary file, and what no word holds.
-_LINE_ENDS, _NO_WORD = (b"\r\n", b"\n"), re.compile(rb"[\0\r\n]")
+#: Separators of the words of a binary file.
+_LINE_ENDS = (b"\r\n", b"\n")
+#: Characters that no word contains.
+_NO_WORD = re.compile(rb"[\0\r\n]")
 #: Larger numbers are no vector where nothing separates the words of a binary file.
 _LARGEST = 1e15
 # Readers split at ASCII white space, the C program's `scanf` at all of it.
 _STORABLE = re.compile(r"[^ \t\n\r\v\f\0\ud800-\udfff]+")
 _KINDS = "give .npy, word2vec text or binary, or GloVe text (a word and its numbers on each line)"
-_OF_TEXT = "; of running text, `hstree.bootstrap` makes vectors and a tree"
+_TEXT_HINT = "; of running text, `hstree.bootstrap` makes vectors and a tree"
+
+#: Words and their vectors (n, d), a block of a file.
+_WordBlock = tuple[list[str], Float32]
 
 
 class MappedRows:
     """Rows (V, d) of several arrays of real numbers on disk, read as float32 when they are taken.
 
-    As much of a matrix as builders need of one.
+    It has the attributes of a matrix that builders use.
     """
 
-    dtype, ndim = np.dtype(np.float32), 2
+    dtype = np.dtype(np.float32)
+    ndim = 2
 
     def __init__(self, parts: Sequence[Array]) -> None:
-        self._parts, self._start = parts, offsets(np.array([len(part) for part in parts]))
+        self._parts = parts
+        #: (parts + 1,) offsets of the parts in the rows
+        self._start = offsets(np.array([len(part) for part in parts]))
         self.shape = int(self._start[-1]), int(parts[0].shape[1])
         self.size = math.prod(self.shape)
 
@@ -72,11 +80,12 @@ class MappedRows:
     def take(self, rows: Int64, axis: int = 0) -> Float32:
         """Return some rows (n, d)."""
         taken = np.empty((len(rows), self.shape[1]), np.float32)
-        of_part = np.searchsorted(self._start, rows, "right") - 1
-        with np.errstate(over="ignore"):  # it is refused as not finite
-            for p in np.unique(of_part).tolist():
-                at = np.flatnonzero(of_part == p)
-                taken[at] = self._parts[p][rows[at] - self._start[p]]
+        # (n,) part that each row is in
+        part = np.searchsorted(self._start, rows, "right") - 1
+        with np.errstate(over="ignore"):  # infinite numbers are refused later
+            for number in np.unique(part).tolist():
+                at = np.flatnonzero(part == number)
+                taken[at] = self._parts[number][rows[at] - self._start[number]]
         return taken
 
     def __getitem__(self, rows: Any) -> Float32:
@@ -153,10 +162,10 @@ def numbers_per_word(head: bytes) -> int:
     """
     header = _HEADER.match(head)
     lines = head[header.end() if header else 0 :].split(b"\n")[: _FIRST_LINES + 1]
-    whole = [line for line in lines[:-1] if line.strip()]  # the last may be cut off
-    if len(whole) < 2 or not all(b"." in line for line in whole):
+    complete = [line for line in lines[:-1] if line.strip()]  # the last may be cut off
+    if len(complete) < 2 or not all(b"." in line for line in complete):
         return 0
-    first, *others = map(_count_numbers, whole)
+    first, *others = map(_count_numbers, complete)
     return first if first >= FEWEST and set(others) == {first} else 0
 
 
@@ -171,7 +180,7 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
         open_regular(name) as raw,
         progress.task(f"reading {name}", os.fstat(raw.fileno()).st_size, "bytes") as task,
     ):
-        read = unpacked(raw, Path(name).suffix)
+        read = unpacking_reader(raw, Path(name).suffix)
 
         def read_block() -> bytes:
             before = raw.tell()
@@ -187,34 +196,44 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
     head = read_block().removeprefix(BYTE_ORDER_MARK)
     if not head.strip():
         raise InputError(f"{name}: the file is empty; {_KINDS}")
+    n_words: int | None = None
     if header := _HEADER.match(head):
-        n_words, d = int(header[1]), int(header[2])
+        n_words = int(header[1])
+        d = int(header[2])
         if n_words == 0 or not 0 < 4 * d <= _LONGEST:
             wrong = f"{n_words} words with {d} numbers each"
             raise InputError(f"{name}, line 1: {wrong}; not a word2vec file")
         body = head[header.end() :]
-        line = body.partition(b"\n")[0]
-        is_utf8 = line == line.decode("utf-8", "ignore").encode()
-        is_text = _count_numbers(line) >= d or (
-            is_utf8 and b"\0" not in line and not name.endswith((".bin", ".bin.gz"))
-        )
-        parse, number = (_parse_text, 2) if is_text else (_parse_binary, n_words)
-        blocks = parse(name, body, read_block, number, d)
+        if _is_text_body(name, body, d):
+            blocks = _parse_text(name, body, read_block, 2, d)
+        else:
+            blocks = _parse_binary(name, body, read_block, n_words, d)
     else:
         d = _count_numbers(head.partition(b"\n")[0])
         if d == 0:
-            raise InputError(f"{name}, line 1: no word with numbers after it; {_KINDS}{_OF_TEXT}")
+            raise InputError(f"{name}, line 1: no word with numbers after it; {_KINDS}{_TEXT_HINT}")
         blocks = _parse_text(name, head, read_block, 1, d)
-    words, rows = [], [np.empty((0, d), np.float32)]
-    for some_words, some_rows in blocks:
-        words += some_words
-        rows.append(some_rows)
-    if header and len(words) != n_words:
+
+    words = list[str]()
+    rows = [np.empty((0, d), np.float32)]
+    for block_words, block_rows in blocks:
+        words += block_words
+        rows.append(block_rows)
+    if n_words is not None and len(words) != n_words:
         raise InputError(
             f"{name}: line 1 announces {n_words} words but {len(words)} follow; "
             "the file is cut off, or its first line is wrong"
         )
     return words, np.concatenate(rows)
+
+
+def _is_text_body(name: str, body: bytes, d: int) -> bool:
+    """Return whether the bytes after the header of a word2vec file are text, not binary."""
+    line = body.partition(b"\n")[0]
+    if _count_numbers(line) >= d:
+        return True
+    is_utf8 = line == line.decode("utf-8", "ignore").encode()
+    return is_utf8 and b"\0" not in line and not name.endswith((".bin", ".bin.gz"))
 
 
 def _count_numbers(line: bytes) -> int:
@@ -228,16 +247,18 @@ def _count_numbers(line: bytes) -> int:
 
 def _parse_text(
     name: str, head: bytes, read_block: Callable[[], bytes], number: int, d: int
-) -> Iterator[tuple[list[str], Float32]]:
+) -> Iterator[_WordBlock]:
     """Parse a text block by block; the first line of `head` is line `number`."""
-    rest, block = b"", head
+    # The beginning of a line, which continues in the next block
+    rest = b""
+    block = head
     while block:
-        whole = block.rfind(b"\n") + 1
-        if whole:
-            yield _parse_lines(name, rest + block[:whole], number, d)
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield _parse_lines(name, rest + block[:end], number, d)
             number += block.count(b"\n")
             rest = b""
-        rest += block[whole:]
+        rest += block[end:]
         if len(rest) > _LONGEST:
             raise InputError(f"{name}, line {number}: longer than {_LONGEST} bytes; {_KINDS}")
         block = read_block()
@@ -245,30 +266,38 @@ def _parse_text(
         yield _parse_lines(name, rest, number, d)
 
 
-def _parse_lines(name: str, block: bytes, number: int, d: int) -> tuple[list[str], Float32]:
-    """Parse whole lines from the right, since words may hold blanks; the first is `number`."""
-    words, texts, numbers = [], [], []
-    for n, line in enumerate(block.split(b"\n"), start=number):
+def _parse_lines(name: str, block: bytes, first_line: int, d: int) -> _WordBlock:
+    """Parse complete lines from the right, since words may contain blanks."""
+    words = list[bytes]()
+    vectors = list[bytes]()
+    numbers = list[int]()
+    for number, line in enumerate(block.split(b"\n"), start=first_line):
         line = line.rstrip(b" \t\r")
         if not line:
             continue
         if line.count(b" ") == d and b"\t" not in line:
-            word, _, text = line.partition(b" ")
+            word, _, vector = line.partition(b" ")
         else:
-            word, text = _split_line(name, line, n, d)
+            word, vector = _split_line(name, line, number, d)
         words.append(word)
-        texts.append(text)
-        numbers.append(n)
-    rows = _numbers(b" ".join(texts))
-    if len(rows) != len(texts) * d:
-        wrong = next(i for i, text in enumerate(texts) if len(_numbers(text)) != d)
-        fields = list(filter(None, texts[wrong].split(b" ")))
-        odd = next((field for field in fields if not _NUMBER.fullmatch(field)), None)
-        what = f"{len(fields)} numbers after the word, expected {d}; give every word the same"
-        if odd is not None:
-            what = f"{_shown(odd)!r} is not a number; expected a word and {d} numbers"
-        raise InputError(f"{name}, line {numbers[wrong]}: {what}")
-    return _decoded(words, numbers, name), rows.reshape(-1, d)
+        vectors.append(vector)
+        numbers.append(number)
+    rows = _parse_numbers(b" ".join(vectors))
+    if len(rows) != len(vectors) * d:
+        raise _bad_numbers(name, vectors, numbers, d)
+    return _decode_words(words, numbers, name), rows.reshape(-1, d)
+
+
+def _bad_numbers(name: str, vectors: list[bytes], numbers: list[int], d: int) -> InputError:
+    """Return the error of the first vector that does not have d numbers."""
+    wrong = next(i for i, vector in enumerate(vectors) if len(_parse_numbers(vector)) != d)
+    fields = list(filter(None, vectors[wrong].split(b" ")))
+    reason = f"{len(fields)} numbers after the word, expected {d}; give every word the same"
+    for field in fields:
+        if not _NUMBER.fullmatch(field):
+            reason = f"{_shown(field)!r} is not a number; expected a word and {d} numbers"
+            break
+    return InputError(f"{name}, line {numbers[wrong]}: {reason}")
 
 
 def _split_line(name: str, line: bytes, number: int, d: int) -> tuple[bytes, bytes]:
@@ -294,7 +323,7 @@ def _shown(text: bytes) -> str:
     return text[:40].decode("utf-8", "backslashreplace")
 
 
-def _numbers(text: bytes) -> Float32:
+def _parse_numbers(text: bytes) -> Float32:
     """Parse numbers separated by spaces; fewer than there are fields if one is not a number."""
     if any(space in text for space in (b"\v", b"\f", b"\r")):  # where NumPy would split, too
         return np.empty(0, np.float32)
@@ -309,46 +338,55 @@ def _numbers(text: bytes) -> Float32:
 
 def _parse_binary(
     name: str, head: bytes, read_block: Callable[[], bytes], n_words: int, d: int
-) -> Iterator[tuple[list[str], Float32]]:
+) -> Iterator[_WordBlock]:
     """Parse a word2vec binary file block by block.
 
-    A line end is before each word but the first, or before none. A word with a space is not read as
-    another one: what is left of it does not fit this rule, or the numbers after it are not numbers.
+    A line end is before each word but the first, or before none. A word that contains a space is
+    refused: the rest of it does not fit this rule, or the numbers after it are not numbers.
     """
-    done, data, block = 0, b"", head
+    n_parsed = 0
+    # The beginning of a word and its vector, which continue in the next block
+    rest = b""
+    block = head
     separator: bytes | None = None  # between words; None while it is not known
-    while block and done < n_words:
-        data, at, words, rows = data + block, 0, list[bytes](), list[bytes]()
-        while done + len(words) < n_words:
+    while block and n_parsed < n_words:
+        data = rest + block
+        at = 0
+        words = list[bytes]()
+        rows = list[bytes]()
+        while n_parsed + len(words) < n_words:
             space = data.find(b" ", at)
             end = space + 1 + 4 * d
             if space < 0 or end > len(data):
                 break
             word = data[at:space]
-            if done + len(words) > 0:
+            if n_parsed + len(words) > 0:
                 if separator is None:
                     separator = next(filter(word.startswith, _LINE_ENDS), b"")
                 if not word.startswith(separator):
-                    raise _misread(name, done + len(words), "is not followed by a line end")
+                    raise _misread(name, n_parsed + len(words), "is not followed by a line end")
                 word = word.removeprefix(separator)
             words.append(word)
             rows.append(data[space + 1 : end])
             at = end
-        data = data[at:]
-        first, done = done + 1, done + len(words)
-        if len(data) > _LONGEST:
-            raise InputError(f"{name}: no end of the word after {done} words; {_KINDS}")
+
+        rest = data[at:]
+        first = n_parsed + 1
+        n_parsed += len(words)
+        if len(rest) > _LONGEST:
+            raise InputError(f"{name}: no end of the word after {n_parsed} words; {_KINDS}")
         vectors = np.frombuffer(b"".join(rows), "<f4").astype(np.float32).reshape(-1, d)
         if not separator and (is_wrong := _is_text(vectors)).any():
             raise _misread(name, first + int(np.argmax(is_wrong)), "has numbers that are no vector")
-        yield _decoded(words, range(first, done + 1), name, "word"), vectors
+        yield _decode_words(words, range(first, n_parsed + 1), name, "word"), vectors
         block = read_block()
-    if done < n_words:
+
+    if n_parsed < n_words:
         raise InputError(
-            f"{name}: ends in word {done + 1} of the {n_words} that line 1 announces; "
+            f"{name}: ends in word {n_parsed + 1} of the {n_words} that line 1 announces; "
             "the file is cut off, fetch it again"
         )
-    if (data + block).strip():
+    if (rest + block).strip():
         raise InputError(f"{name}: more data after the {n_words} words that line 1 announces")
 
 
@@ -364,14 +402,14 @@ def _is_text(vectors: Float32) -> Bool:
 
 
 def _misread(name: str, number: int, why: str) -> InputError:
-    """Return the error of a word in a binary file that seems to hold a space."""
+    """Return the error of a word in a binary file that seems to contain a space."""
     return InputError(
         f"{name}, word {number}: it {why}; the file is damaged, or a word in it holds a space, "
         "which word2vec's binary cannot hold: write it as text"
     )
 
 
-def _decoded(
+def _decode_words(
     words: list[bytes], numbers: list[int] | range, name: str, unit: str = "line"
 ) -> list[str]:
     """Decode the words of a block; `numbers` count their lines or words, for the message.
@@ -380,9 +418,9 @@ def _decoded(
     """
     for number, word in zip(numbers, words, strict=True):
         if not word or _NO_WORD.search(word):
-            what = f"the word {word[:40]!r} holds NUL or a line end" if word else "an empty word"
+            wrong = f"the word {word[:40]!r} holds NUL or a line end" if word else "an empty word"
             raise InputError(
-                f"{name}, {unit} {number}: {what}; the file is damaged, write it again"
+                f"{name}, {unit} {number}: {wrong}; the file is damaged, write it again"
             )
     try:
         return [word.decode("utf-8") for word in words]
@@ -416,13 +454,15 @@ def write_word2vec(name: str, words: Sequence[str], vectors: Float32, *, binary:
     check_words(name, words)
     with replacing(name) as file, progress.task(f"writing {name}", len(words), "words") as task:
         file.write(f"{len(words)} {vectors.shape[1]}\n".encode())
-        for a in range(0, len(words), BLOCK_ROWS):
-            some, rows = words[a : a + BLOCK_ROWS], vectors[a : a + BLOCK_ROWS]
+        for first in range(0, len(words), BLOCK_ROWS):
+            block = words[first : first + BLOCK_ROWS]
+            rows = vectors[first : first + BLOCK_ROWS]
             if binary:
                 numbers = (row.tobytes() for row in rows.astype("<f4"))
             else:
                 numbers = (" ".join(row).encode() for row in rows.astype(np.str_))
             file.writelines(
-                b"%b %b\n" % (w.encode(), n) for w, n in zip(some, numbers, strict=True)
+                b"%b %b\n" % (word.encode(), vector)
+                for word, vector in zip(block, numbers, strict=True)
             )
-            task.advance(len(some))
+            task.advance(len(block))

@@ -38,7 +38,8 @@ from hstree.tree.row_numbers import RowNumbers
 
 #: Number of words from which counts of V, V - 1, ..., 1 are taken for made up by gensim.
 MADE_UP = 50
-_AT_ONCE = 1 << 16  # labels and rows
+#: Labels and rows that are processed at a time.
+_AT_ONCE = 1 << 16
 
 
 @runtime_checkable
@@ -100,25 +101,33 @@ class WordVectors:
         counts: Any = None,
         source: dict[str, object] | None = None,
     ) -> None:
-        labels = get_index(vectors) if labels is None else labels
-        is_large = is_dask(vectors) and not len(vectors) <= LARGE
-        vectors = compute_dask(vectors) if is_large else vectors
+        if labels is None:
+            labels = get_index(vectors)
+        if is_dask(vectors) and not len(vectors) <= LARGE:
+            vectors = compute_dask(vectors)
+        array: Any = vectors
         is_mapped = isinstance(vectors, MappedRows)
-        array: Any = vectors if is_mapped else as_array(vectors, "vectors")
+        if not is_mapped:
+            array = as_array(vectors, "vectors")
         if array.dtype.kind not in "fiu":
             raise InputError(f"vectors of type {array.dtype}; they must be real numbers")
         if array.ndim != 2 or array.size == 0:
-            wrong = f"vectors of shape {array.shape}"
-            raise InputError(f"{wrong}; expected (words, dimension), both at least 1")
+            raise InputError(
+                f"vectors of shape {array.shape}; expected (words, dimension), both at least 1"
+            )
         self.labels = RowNumbers(len(array)) if labels is None else as_words(labels)
         if len(array) != len(self.labels):
-            wrong = f"{len(self.labels)} labels for {len(array)} rows"
-            raise InputError(f"{wrong}; give one for each row")
+            raise InputError(
+                f"{len(self.labels)} labels for {len(array)} rows; give one for each row"
+            )
+
         if len(array) > LARGE and array.dtype != np.float32 and not is_mapped:
-            array, is_mapped = MappedRows([array]), True  # not twice in memory
+            # Not twice in memory
+            array = MappedRows([array])
+            is_mapped = True
         self.vectors: Float32 = array
         if not is_mapped:
-            with np.errstate(over="ignore"):  # refused as it is not finite
+            with np.errstate(over="ignore"):  # refused below
                 self.vectors = np.ascontiguousarray(array, np.float32).view()
             self.vectors.setflags(write=False)
         # NaN where a number is NaN, as maxima keep it
@@ -128,10 +137,13 @@ class WordVectors:
         if largest < np.finfo(np.float32).tiny and array.dtype != np.float32:
             _check_not_too_small(array)
         if not isinstance(self.labels, RowNumbers) and len(set(self.labels)) < len(self.labels):
-            twice = Counter(self.labels).most_common(1)[0][0]
-            first = self.labels.index(twice)
-            rows = f"row {first} and row {self.labels.index(twice, first + 1)}"
-            raise InputError(f"the word {quoted(twice)} names {rows}; drop one of them")
+            word = Counter(self.labels).most_common(1)[0][0]
+            first = self.labels.index(word)
+            second = self.labels.index(word, first + 1)
+            raise InputError(
+                f"the word {quoted(word)} names row {first} and row {second}; drop one of them"
+            )
+
         self.dimension = int(self.vectors.shape[1])
         self.counts = None if counts is None else checked_counts(counts, self.labels)
         self.named_by_index = labels is None
@@ -139,9 +151,9 @@ class WordVectors:
 
     @classmethod
     def of(cls, vectors: Any, labels: Any = None, counts: Any = None) -> WordVectors:
-        """Make word vectors of what a program has: WordVectors, KeyedVectors, an array, ...
+        """Make word vectors from WordVectors, KeyedVectors, an array, a tensor or a DataFrame.
 
-        `labels` and `counts`, if any, take the place of those that it has.
+        `labels` and `counts`, if any, replace those that the vectors have.
         """
         if isinstance(vectors, KeyedVectorsLike):
             vectors = cls.from_keyed_vectors(vectors)
@@ -203,7 +215,8 @@ class WordVectors:
             When `labels` is given for a file that contains its words.
         """
         name = os.fspath(path)
-        is_npy = is_folder = os.path.isdir(name)
+        is_folder = os.path.isdir(name)
+        is_npy = is_folder
         if not is_folder:
             with explained(f"read the vectors {name}"), open_regular(name) as file:
                 magic = np.lib.format.MAGIC_PREFIX

@@ -80,8 +80,8 @@ class Vocabulary:
         if not self.words:
             raise InputError("a vocabulary without a word; it needs at least one")
         if isinstance(self.words, tuple) and len(set(self.words)) < len(self.words):
-            twice = Counter(self.words).most_common(1)[0][0]
-            raise InputError(f"a vocabulary with the word {twice!r} twice; drop one")
+            word = Counter(self.words).most_common(1)[0][0]
+            raise InputError(f"a vocabulary with the word {word!r} twice; drop one")
         self.counts: Int64 = checked_counts(counts, self.words)
         self.unk = UNK if UNK in self.words else None
         self.eos = EOS if EOS in self.words else None
@@ -140,33 +140,45 @@ class Vocabulary:
         n = checked_counts(counts, words)
         if min_count is None:
             min_count = automatic_count(words, n, unk)
-        n_tokens, kept = int(n.sum()), n >= min_count
-        n_of = {EOS: 0, UNK: 0}
-        marks = [i for i, word in enumerate(words) if word in n_of]
-        # The constructor refuses words that occur twice if none is left out, or is made of others.
-        is_whole = kept.all() and max_size is None and len(marks) < 2
-        if len(words) == 0 or not (is_whole or len(set(words)) == len(words)):
-            cls(words, n)  # which says that there is none, or what occurs twice
-        for i in marks:
-            n_of[words[i]], kept[i] = int(n[i]), False
-        chosen, n = list(compress(words, kept.tolist())), n[kept]
+        n_tokens = int(n.sum())
+        is_kept = n >= min_count
+        special_counts = {EOS: 0, UNK: 0}
+        special_ids = [i for i, word in enumerate(words) if word in special_counts]
+        # The constructor refuses words that occur twice, unless some are left out before
+        is_complete = is_kept.all() and max_size is None and len(special_ids) < 2
+        if len(words) == 0 or not (is_complete or len(set(words)) == len(words)):
+            cls(words, n)
+
+        # The special words are added again at the end
+        for i in special_ids:
+            special_counts[words[i]] = int(n[i])
+            is_kept[i] = False
+        chosen = list(compress(words, is_kept.tolist()))
+        n = n[is_kept]
+        n_eos = special_counts[EOS]
         if unk is None:
-            is_all = n_of[EOS] + int(n.sum()) == n_tokens
-            unk = not is_all or (max_size is not None and len(chosen) + 1 > max_size)
+            is_too_large = max_size is not None and len(chosen) + 1 > max_size
+            unk = is_too_large or n_eos + int(n.sum()) < n_tokens
         if max_size is not None:
-            room = max_size - 1 - unk
-            if room < 0:
+            n_chosen = max_size - 1 - unk
+            if n_chosen < 0:
                 needed = f"{EOS} and {UNK}" if unk else EOS
                 raise OptionError.about("max_size", f"is {max_size}: no room for {needed}")
             chosen, n = ranked(chosen, n)
-            chosen, n = chosen[:room], n[:room]
-        rest = [n_tokens - n_of[EOS] - int(n.sum())] if unk else []
-        chosen += [EOS, UNK][: 1 + unk]
-        return cls(*ranked(chosen, np.append(n, [n_of[EOS], *rest])), source=source)
+            chosen = chosen[:n_chosen]
+            n = n[:n_chosen]
+
+        n_unk = n_tokens - n_eos - int(n.sum())
+        chosen.append(EOS)
+        n = np.append(n, n_eos)
+        if unk:
+            chosen.append(UNK)
+            n = np.append(n, n_unk)
+        return cls(*ranked(chosen, n), source=source)
 
     @classmethod
     def of(cls, counts: Any, labels: Any = None) -> Vocabulary:
-        """Make a vocabulary of counts as a program has them.
+        """Make a vocabulary from counts of any supported type.
 
         Parameters
         ----------
@@ -287,11 +299,13 @@ def unk_min_count(vocabulary: Vocabulary, counts: Int64) -> int:
 def ranked(words: Sequence[str], counts: Int64) -> tuple[list[str], Int64]:
     """Return words and their counts by descending count, ties by word in code-point order."""
     order = np.argsort(-counts, kind="stable")
-    by_count, counts = [words[i] for i in order], counts[order]  # without a list of integers
+    by_count = [words[i] for i in order]
+    counts = counts[order]
+    # Words of the same count are adjacent
     ends = np.flatnonzero(np.diff(counts, append=-1)) + 1
-    for a, b in pairwise([0, *ends.tolist()]):
-        if b - a > 1:
-            by_count[a:b] = sorted(by_count[a:b])
+    for first, stop in pairwise([0, *ends.tolist()]):
+        if stop - first > 1:
+            by_count[first:stop] = sorted(by_count[first:stop])
     return by_count, counts
 
 
@@ -314,13 +328,17 @@ def checked_counts(counts: Any, words: Sequence[str]) -> Int64:
         is_whole = [type(n) is int and n < 1 << 63 for n in array.tolist()]
     if not np.all(is_whole):
         at = int(np.argmin(is_whole))
-        wrong = f"the count of {quoted(words[at])} is {brief(array.tolist()[at])}"
-        raise InputError(f"{wrong}, not a whole number below 2**63")
+        raise InputError(
+            f"the count of {quoted(words[at])} is {brief(array.tolist()[at])}, not a whole number "
+            "below 2**63"
+        )
     if int(array.min(initial=0)) < 0:
         at = int(array.argmin())
-        wrong = f"{quoted(words[at])} has the count {brief(array.tolist()[at])}"
-        raise InputError(f"the word {wrong}; counts start at zero")
-    # A sum in floats finds an overflow that a sum in int64 would hide.
+        raise InputError(
+            f"the word {quoted(words[at])} has the count {brief(array.tolist()[at])}; counts start "
+            "at zero"
+        )
+    # A sum in floats finds an overflow that a sum in int64 would hide
     if array.sum(dtype=np.float64) > _LARGEST_TOTAL / 2 and sum(array.tolist()) > _LARGEST_TOTAL:
         raise InputError("counts whose sum is above 2**63 - 1; divide them all by the same number")
     checked = array.astype(np.int64)
@@ -334,18 +352,18 @@ def _in_order(counts: Any, words: Sequence[str]) -> Any:
     Raises InputError when it has none of the words.
     """
     is_dict = isinstance(counts, Mapping)
-    index = list(counts) if is_dict else get_index(counts)
-    keys, values = as_words(index, "word"), list(counts.values()) if is_dict else counts
+    keys = as_words(list(counts) if is_dict else get_index(counts), "word")
+    values = list(counts.values()) if is_dict else counts
     has_default_index = not is_dict and tuple(keys) == tuple(RowNumbers(len(keys)))
     if has_default_index or tuple(keys) == tuple(words):
         return values
-    count_of = dict(zip(keys, values if is_dict else as_array(values, "counts"), strict=True))
-    if len(count_of) < len(keys):
-        twice = Counter(keys).most_common(1)[0][0]
-        raise InputError(f"counts with the word {quoted(twice)} twice; add them up")
-    if words and not any(word in count_of for word in words):
+    word_counts = dict(zip(keys, values if is_dict else as_array(values, "counts"), strict=True))
+    if len(word_counts) < len(keys):
+        word = Counter(keys).most_common(1)[0][0]
+        raise InputError(f"counts with the word {quoted(word)} twice; add them up")
+    if words and not any(word in word_counts for word in words):
         raise InputError(
             f"the counts are of other words ({', '.join(map(quoted, keys[:1]))}, ...) than the "
             f"labels ({quoted(words[0])}, ...); name both in the same way"
         )
-    return [count_of.get(word, 0) for word in words]
+    return [word_counts.get(word, 0) for word in words]

@@ -82,15 +82,17 @@ class ContextBatches:
             Whether the target is outside the vocabulary.
         """
         for start in map(int, self._starts if rng is None else rng.permutation(self._starts)):
-            first, stop = start - self.context, min(start + BLOCK, len(self))
-            ids, oov = self._read(max(first, 0), stop)
+            # The contexts of the first targets begin before the block
+            first = start - self.context
+            ids, oov = self._read(max(first, 0), min(start + BLOCK, len(self)))
             ids = np.pad(ids, (max(-first, 0), 0), constant_values=self._eos)
+            # (targets, n + 1) contexts, then the target
             window = np.lib.stride_tricks.sliding_window_view(ids, self.context + 1)
             order = np.arange(len(window)) if rng is None else rng.permutation(len(window))
-            for a in range(0, len(order), size):
-                chosen = order[a : a + size]
-                rows = window[chosen]  # (B, n + 1) contexts, then the target
-                yield rows[:, :-1], rows[:, -1], oov[chosen + min(start, self.context)]
+            for at in range(0, len(order), size):
+                batch = order[at : at + size]
+                rows = window[batch]
+                yield rows[:, :-1], rows[:, -1], oov[batch + min(start, self.context)]
 
     #: Yields the batches of one training epoch, in random order.
     training_batches = batches
@@ -131,8 +133,9 @@ class SymmetricWindows(ContextBatches):
         """
         for start in map(int, self._starts if rng is None else rng.permutation(self._starts)):
             stop = min(start + BLOCK, len(self))
-            # Windows reach beyond the ends of a block.
-            first, last = max(0, start - self.context), min(stop + self.context, len(self))
+            # Windows reach beyond the ends of a block
+            first = max(0, start - self.context)
+            last = min(stop + self.context, len(self))
             order = np.arange(start - first, stop - first)
             if rng is not None:
                 order = rng.permutation(order)
@@ -159,8 +162,9 @@ class SymmetricWindows(ContextBatches):
         """Return the label ids of some tokens, whether each is OOV, and the line of each."""
         ids, oov = self._read(first, last)
         starts = self.corpus.line_starts(first, last)
-        inside = starts[(starts > first) & (starts < last)]
-        return ids, oov, np.cumsum(np.bincount(inside - first, minlength=len(ids)))
+        starts = starts[(starts > first) & (starts < last)]
+        line = np.cumsum(np.bincount(starts - first, minlength=len(ids)))
+        return ids, oov, line
 
     def _around(
         self, ids: Int32, oov: Bool, line: Int64, order: Int64, reach: Int64, size: int
@@ -173,22 +177,25 @@ class SymmetricWindows(ContextBatches):
         # (T, 2 n + 1) the tokens around each token, itself in the middle
         padded = np.pad(ids, n, constant_values=-1)
         around = np.lib.stride_tricks.sliding_window_view(padded, 2 * n + 1)
-        # (T,) number of tokens of the same line to the left and right of each token
+        # (lines,) first token and length of each line
         first = np.flatnonzero(np.diff(line, prepend=-1))
         length = np.diff(first, append=len(ids))
+        # (T,) number of tokens of the same line to the left and right of each token
         before = np.arange(len(ids)) - np.repeat(first, length)
         behind = np.repeat(length, length) - 1 - before
         steps = np.r_[-n:0, 1 : n + 1]
-        for a in range(0, len(order), size):
-            at, far = order[a : a + size], reach[a : a + size]
-            contexts = np.delete(around[at], n, axis=1)
-            left, right = np.minimum(before[at], far), np.minimum(behind[at], far)
+        for start in range(0, len(order), size):
+            target = order[start : start + size]
+            target_reach = reach[start : start + size]
+            contexts = np.delete(around[target], n, axis=1)
+            left = np.minimum(before[target], target_reach)
+            right = np.minimum(behind[target], target_reach)
             contexts[(steps < -left[:, None]) | (steps > right[:, None])] = -1
-            yield contexts, ids[at], oov[at]
+            yield contexts, ids[target], oov[target]
 
 
 class LineWindows(SymmetricWindows):
-    """Windows of which whole lines are trained on, word by word.
+    """Windows of a training that takes whole lines, word by word.
 
     Its training batches are lines; those of more than `LONGEST` tokens are cut.
     """
@@ -206,34 +213,40 @@ class LineWindows(SymmetricWindows):
             Label ids.
         oov : bool array (T,)
         """
-        last, cuts = -1, []
+        # Tokens at which batches begin: the first line behind each `size` tokens
+        cuts = []
+        last = -1
         for start in map(int, self._starts):
             lines = self._pieces(start, min(start + BLOCK, len(self)))
-            # The first piece behind each `size` tokens.
             cuts.append(lines[np.diff(lines // size, prepend=last // size) > 0])
-            last = int(lines[-1]) if len(lines) else last
+            if len(lines):
+                last = int(lines[-1])
         cut = np.concatenate([*cuts, [len(self)]])
+
         for i in rng.permutation(len(cut) - 1):
             first, stop = map(int, cut[i : i + 2])
-            of_batch = np.append(self._pieces(first, stop), stop)
             ids, oov = self._read(first, stop)
-            of_batch = of_batch - of_batch[0]
-            kept = self.kept[ids]
-            if kept.min() < 1:
-                is_kept = rng.random(len(ids)) < kept
-                of_batch = offsets(is_kept.astype(np.int64))[of_batch]
-                ids, oov = ids[is_kept], oov[is_kept]
+            # (L + 1,) offsets of the lines among the tokens of the batch
+            line_start = np.append(self._pieces(first, stop), stop)
+            line_start = line_start - line_start[0]
+            probability = self.kept[ids]
+            if probability.min() < 1:
+                is_kept = rng.random(len(ids)) < probability
+                line_start = offsets(is_kept.astype(np.int64))[line_start]
+                ids = ids[is_kept]
+                oov = oov[is_kept]
             if len(ids):
-                yield of_batch.astype(np.int32), ids, oov
+                yield line_start.astype(np.int32), ids, oov
 
     def _pieces(self, first: int, stop: int) -> Int64:
-        """Return the tokens from `first` to before `stop` that begin a line, or a cut of one."""
+        """Return the tokens from `first` to `stop` - 1 that begin a line, or a piece of one."""
         starts = self.corpus.line_starts(first, stop)
-        length = np.diff(starts)
-        pieces = np.maximum(1, -(-length // LONGEST))  # of each line
-        within = np.arange(pieces.sum()) - np.repeat(offsets(pieces)[:-1], pieces)
-        begins: Int64 = np.repeat(starts[:-1], pieces) + LONGEST * within
-        return np.asarray(begins[(begins >= first) & (begins < stop)])
+        # (lines,) number of pieces of each line
+        n_pieces = np.maximum(1, -(-np.diff(starts) // LONGEST))
+        # (pieces,) number of each piece within its line, and the token at which it begins
+        number = np.arange(n_pieces.sum()) - np.repeat(offsets(n_pieces)[:-1], n_pieces)
+        begin: Int64 = np.repeat(starts[:-1], n_pieces) + LONGEST * number
+        return np.asarray(begin[(begin >= first) & (begin < stop)])
 
 
 def keep_probability(counts: Int64, sample: float) -> Float64:

@@ -146,11 +146,12 @@ def texts_of_file(path: str | os.PathLike[str]) -> list[Text]:
     InputError when the record is damaged.
     """
     file_path = Path(path).with_suffix(LABELS) if Path(path).suffix == ".npy" else Path(path)
-    found: list[Text] = (_record_of(file_path) or {}).get("texts", [])
-    return found
+    record = _read_record(file_path) or {}
+    recorded_texts: list[Text] = record.get("texts", [])
+    return recorded_texts
 
 
-def _record_of(path: Path) -> dict[str, Any] | None:
+def _read_record(path: Path) -> dict[str, Any] | None:
     """Return the record on the first line of a file; None where there is none."""
     try:
         with open_regular(path) as file:
@@ -197,7 +198,8 @@ def replacing_with_labels(
     Raises FileFormatError when one cannot be written, or the labels file is that of another file of
     the same stem; InputError when a line cannot hold a label.
     """
-    lines, beside = word_lines(path, labels, counts), Path(path).with_suffix(LABELS)
+    lines = word_lines(path, labels, counts)
+    beside = Path(path).with_suffix(LABELS)
     if (owner := _owner(beside, Path(path))) is not None:
         raise FileFormatError(f"{beside} is the labels file of {owner}; choose another name")
     with replacing(path) as file:
@@ -213,10 +215,12 @@ def _owner(labels: Path, path: Path) -> Path | None:
     """Return the other file of this stem that a labels file was written with, if any."""
     expected = None
     with suppress(InputError):  # a damaged record is replaced
-        expected = (_record_of(labels) or {}).get("file_sha256")
-    others = [other for end in _LABELLED if (other := path.with_suffix(end)) != path]
-    for other in others if expected else ():
-        if other.is_file() and _sha256(other) == expected:
+        expected = (_read_record(labels) or {}).get("file_sha256")
+    if not expected:
+        return None
+    for ending in _LABELLED:
+        other = path.with_suffix(ending)
+        if other != path and other.is_file() and _sha256(other) == expected:
             return other
     return None
 

@@ -3,13 +3,16 @@
 import atexit
 import functools
 import hashlib
+import os
 import shutil
+import stat
 import warnings
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from hstree import progress
-from hstree._files import cache_folder, changeable_by_others, deny_others, is_writable
+from hstree._files import cache_folder, is_writable
 from hstree._plugins import require
 from hstree.kernels.backend import OLDEST, numba
 
@@ -19,6 +22,8 @@ FAST_MATH = frozenset({"reassoc", "contract", "nsz", "arcp"})
 OPTIONS = {"error_model": "numpy", "no_cfunc_wrapper": True}
 #: Free bytes of the disk below which no machine code is kept.
 LEAST_FREE = 1 << 26
+#: Permissions to write, of all users but the owner.
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def jit(function: Any, *, exact: bool = False) -> Any:
@@ -95,3 +100,57 @@ def machine_code_folder() -> Path | None:
 def announce_compiling() -> None:
     """Say why the first use takes long."""
     progress.say("compiling kernels, once for this machine: up to half a minute")
+
+
+def changeable_by_others(folder: Path) -> Path | None:
+    """Return a path by which other users could change the content of a folder, or None.
+
+    The folder and its content must belong to this user, must not be writable by others and must not
+    contain symbolic links. The folders and links that lead to it must belong to this user or to
+    root. They must not be writable by others, unless they are sticky like ``/tmp``. On Windows the
+    result is always None.
+    """
+    if os.name != "posix":
+        return None
+    user = os.geteuid()
+    # root has another number in some containers
+    trusted = {user, 0, os.stat("/").st_uid}
+    for path in _steps(folder):
+        info = path.lstat()
+        is_protected = stat.S_ISLNK(info.st_mode) or bool(info.st_mode & stat.S_ISVTX)
+        if info.st_uid not in trusted or (info.st_mode & _OTHERS_WRITE and not is_protected):
+            return path
+    home = Path(os.path.realpath(folder))
+    for path in (home, *home.rglob("*")):
+        try:
+            info = path.lstat()
+        except FileNotFoundError:  # another process renamed it
+            continue
+        is_link = stat.S_ISLNK(info.st_mode)
+        if info.st_uid != user or info.st_mode & _OTHERS_WRITE or is_link:
+            return path
+    return None
+
+
+def _steps(path: Path) -> Iterator[Path]:
+    """Yield each folder and link that is passed when a path is followed, and its last component."""
+    current, *parts = [Path(part) for part in path.absolute().parts]
+    yield current
+    while parts:
+        step = current / parts.pop(0)
+        yield step
+        if step.is_symlink():
+            target = step.readlink()
+            parts = [Path(part) for part in target.parts] + parts
+        elif step.name == "..":
+            current = current.parent
+        else:
+            current = step
+
+
+def deny_others(paths: Iterable[Path]) -> None:
+    """Remove the permission of other users to write to files and folders."""
+    for path in paths:
+        mode = path.lstat().st_mode
+        if mode & _OTHERS_WRITE:
+            path.chmod(stat.S_IMODE(mode) & ~_OTHERS_WRITE)

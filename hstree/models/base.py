@@ -24,9 +24,10 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from hstree import progress
 from hstree._arrays import Array, Bool, Float64, Int64, Integer
-from hstree._files import check_tensor, json_hash, replacing_together
+from hstree._files import json_hash, replacing_together
 from hstree._options import read_options
 from hstree._text import one_line
+from hstree.data.arrays import check_tensor
 from hstree.data.contexts import Contexts
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, collect_sources

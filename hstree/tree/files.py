@@ -19,7 +19,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._arrays import Array, offsets
-from hstree._files import largest_unpacked, open_regular, replacing, unpacked
+from hstree._files import largest_unpacked, open_regular, replacing, unpacking_reader
 from hstree._text import brief, one_line
 from hstree.errors import FileFormatError, explained
 from hstree.tree.arrays import TreeArrays
@@ -82,7 +82,7 @@ def read_content(path: str | os.PathLike[str]) -> Content:
         try:
             if name.endswith(".npz"):
                 return from_npz(file)
-            return from_json(unpacked(file, Path(name).suffix)(-1))
+            return from_json(unpacking_reader(file, Path(name).suffix)(-1))
         except FileFormatError as error:
             raise FileFormatError(f"{path} {error}") from error
 

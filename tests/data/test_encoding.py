@@ -251,6 +251,6 @@ def test_any_bytes_are_a_text_or_one_clear_line(tmp_path_factory, data):
 
 
 def test_what_cannot_be_read_back_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(encoding, "_opened", lambda *entry: None)
+    monkeypatch.setattr(encoding, "_open_entry", lambda *entry: None)
     with pytest.raises(FileFormatError, match="cannot read back"):
         encode(Given([b"a\n"]), cache=tmp_path)

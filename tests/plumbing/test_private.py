@@ -5,7 +5,8 @@ import stat
 
 import pytest
 
-from hstree._files import cache_folder, changeable_by_others, deny_others, make_private
+from hstree._files import cache_folder, make_private
+from hstree.kernels.jit import changeable_by_others, deny_others
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
 as_root = pytest.mark.skipif(

@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from hstree._files import open_regular, unpacked
+from hstree._files import open_regular, unpacking_reader
 from hstree._text import strict_text
 from hstree.builders.wordnet.taxonomy import POS, TableSynset, Taxonomy, table_text
 from hstree.errors import InputError, explained
@@ -40,7 +40,7 @@ def open_taxonomy(source: str = "builtin") -> Taxonomy:
 def _read_table(path: Path) -> Taxonomy:
     remedy = "make a table with scripts/make_wordnet_table.py"
     with explained(f"read the WordNet {path}", remedy=remedy), open_regular(path) as file:
-        return Taxonomy(strict_text(unpacked(file, ".xz")(-1), str(path)))
+        return Taxonomy(strict_text(unpacking_reader(file, ".xz")(-1), str(path)))
 
 
 def nltk_table() -> str:

@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from hstree._arrays import Array, Float64, Int64, Integer, canonical_csr, segment_ids
 from hstree._files import (
-    check_tensor,
     current_file,
     read_json,
     read_regular,
@@ -30,6 +29,7 @@ from hstree._files import (
 from hstree._options import Option, checked_count
 from hstree._text import brief, one_line
 from hstree.builders.prune import keep_labels
+from hstree.data.arrays import check_tensor
 from hstree.data.multilabel import indicator
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, InputError
