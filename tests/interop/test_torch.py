@@ -9,7 +9,7 @@ from tests import needs
 
 pytest.importorskip("torch", reason=needs.TORCH)
 
-from hstree.interop.torch import functions, index, probabilities
+from hstree.interop.torch import functions, index
 from tests.interop.torch_layers import (
     batch,
     every_tree,
@@ -57,23 +57,20 @@ def test_equals_the_numpy_layer(tree, sparse, dtype, tolerance):
     check_same(tree, sparse, dtype, tolerance)
 
 
-@given(trees(only_codes=True), st.booleans(), st.sampled_from([2, 4, 32]), st.integers(1, 99))
+@given(trees(only_codes=True), st.booleans(), st.sampled_from([2, 4, 32]), st.integers(1, 999))
 @settings(max_examples=40)
-def test_equals_the_numpy_layer_on_any_tree(tree, sparse, narrow, product):
+def test_equals_the_numpy_layer_on_any_tree(tree, sparse, narrow, block):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(probabilities, "NARROW", narrow)
-        patch.setattr(functions, "CPU_PRODUCT", product)
-        patch.setattr(functions, "BLOCK", 200)
+        patch.setattr(functions, "NARROW", narrow)
+        patch.setattr(functions, "BLOCK", block)
         check_same(tree, sparse)
 
 
 @every_tree
 @pytest.mark.parametrize("block", [1, 500])
 def test_small_blocks_and_codes_beyond_the_cache_change_nothing(tree, block, monkeypatch):
-    monkeypatch.setattr(functions, "KEPT", 0)
-    monkeypatch.setattr(functions, "CPU_PRODUCT", 500)
     monkeypatch.setattr(functions, "BLOCK", block)
-    monkeypatch.setattr(functions, "CPU_BLOCK", block)
+    monkeypatch.setattr(functions, "GATHERED", block)
     monkeypatch.setattr(functions, "_can_sample", lambda *_: False)
     monkeypatch.setattr(index, "CACHE_LIMIT", 0)
     check_same(tree, sparse=block > 1)
@@ -83,22 +80,11 @@ def test_sparse_gradients_are_over_the_touched_rows():
     module = twins(random_tree(40, 0, wide=False), sparse=True)[1]
     module(torch.ones(1, 5).double(), torch.tensor([7])).loss.backward()
     actual = module.weight.grad
-    decisions = len(module._layout().tree_index.expand(torch.tensor([7])).edge)
+    decisions, _ = module._layout().tree_index.path_decisions(torch.tensor([7]))
     assert actual.is_sparse
-    assert actual._nnz() == module.bias.grad._nnz() == decisions < len(module.weight)
+    assert actual._nnz() == module.bias.grad._nnz() == len(decisions.row) < len(module.weight)
     assert (actual._indices().diff() > 0).all()
     before = module.weight.detach().clone()
     torch.optim.SparseAdam(module.parameters()).step()
     changed = (module.weight != before).any(1).nonzero()[:, 0]
     assert torch.equal(changed, actual._indices()[0])
-
-
-@pytest.mark.parametrize("n_nodes", [300, 500])
-def test_wide_nodes_take_no_python_step_a_node(n_nodes, monkeypatch):
-    """Blocks are as many as kinds of nodes, by powers of two of children and decisions."""
-    monkeypatch.setattr(functions, "CPU_PRODUCT", 1 << 12)  # those of fewer logits
-    rng = np.random.default_rng(0)
-    node = torch.from_numpy(rng.integers(0, n_nodes, 1000)).sort().values
-    blocks = list(functions.split(65 * node, 64 + node % 2, node, 5))
-    assert sum(len(block.decision) for block in blocks) == 1000
-    assert 2 <= len(blocks) <= 2 * (1 + np.log2(1000))

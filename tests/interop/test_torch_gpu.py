@@ -60,8 +60,9 @@ def test_codes_have_the_losses_and_gradients_of_the_operators(tree, sparse):
     index = module._layout().tree_index
     inputs = Inputs(module.weight, module.bias, hidden, sparse)
     results = []
+    decisions, code_item = index.path_decisions(target)
     for log_prob in (
-        code_log_prob(index, inputs, index.expand(target)),
+        code_log_prob(inputs, decisions, len(code_item)),
         gpu.fused_log_prob(index, inputs, *index.codes(target)),
     ):
         share = torch.linspace(1, 2, len(log_prob), dtype=torch.float64, device=DEVICE)

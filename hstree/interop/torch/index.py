@@ -16,9 +16,9 @@ from torch._C._functorch import TransformType
 from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch.fx.experimental.proxy_tensor import get_innermost_proxy_mode
 
-from hstree._arrays import segment_ids
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
+from hstree.tree.paths import path_decisions
 
 #: Decisions that are kept expanded on the device, 4 bytes each: 128 MiB. Codes of a tree with
 #: more are expanded on the host, batch by batch.
@@ -110,12 +110,15 @@ def offsets(length: Tensor) -> Tensor:
     return start
 
 
-def ranges(first: Tensor, length: Tensor) -> Tensor:
-    """Concatenate ranges of consecutive integers, by their first integers and lengths (S,)."""
-    start = offsets(length)
-    total = int(start[-1])
-    shift = torch.repeat_interleave(first - start[:-1], length, output_size=total)
-    return torch.arange(total, device=first.device) + shift
+def segment_ids(start: Tensor) -> Tensor:
+    """Return the segment of each element, for offsets (S + 1,): [0, 2, 2, 5] is [0, 0, 2, 2, 2]."""
+    return torch.repeat_interleave(start.diff(), output_size=int(start[-1]))
+
+
+def ranges(first: Tensor, start: Tensor) -> Tensor:
+    """Concatenate S ranges of integers from `first` (S,); `start` (S + 1,) are their offsets."""
+    shift = (first - start[:-1])[segment_ids(start)]
+    return torch.arange(len(shift), device=first.device) + shift
 
 
 def log_sum_exp(values: Tensor, segment: Tensor, n_segments: int) -> Tensor:
@@ -137,12 +140,28 @@ def at_least_float32(values: Tensor) -> Tensor:
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
-class Taken(NamedTuple):
-    """Decisions of all codes of a batch of N targets, as int64 tensors."""
+class Decisions(NamedTuple):
+    """Decisions on the paths to the targets of a batch, as int64 tensors (D,).
 
-    code_item: Tensor  # (C,) batch item of each code, ascending
-    decision_code: Tensor  # (D,) code of each decision, ascending
-    edge: Tensor  # (D,) edge taken
+    The entries are those of `hstree.tree.paths.Decisions`.
+    """
+
+    item: Tensor  #: batch item
+    row: Tensor  #: first weight row of the node
+    width: Tensor  #: number of children of the node
+    branch: Tensor  #: child taken, counted from 0
+    code: Tensor  #: path that the decision belongs to, ascending
+
+    def take(self, position: Tensor) -> "Decisions":
+        """Return the decisions at some positions."""
+        return Decisions(*(column[position] for column in self))
+
+    def where(self, condition: Tensor) -> "tuple[Tensor, Decisions]":
+        """Return the positions of the decisions that meet a condition, and these decisions."""
+        position = condition.nonzero()[:, 0]
+        if len(position) == len(condition):
+            return position, self
+        return position, self.take(position)
 
 
 def index_tensor(
@@ -176,24 +195,35 @@ class TreeIndex:
         self.has_all_codes = codes.n_decisions <= CACHE_LIMIT
         self._host_codes = None if self.has_all_codes else codes
         everything = codes.expand(np.arange(self.n_targets if self.has_all_codes else 0))
-        self.code_start = index_tensor(everything.decision_start, device)
+        # The only label of a tree without nodes has a path without decisions
+        decision_start = everything.decision_start if tree.n_nodes else [0, 0]
+        self.code_start = index_tensor(decision_start, device)
         self.code_edge = index_tensor(everything.edge, device, torch.int32)
 
-    def expand(self, target: Tensor) -> Taken:
-        """Return the decisions of all codes of the targets (N,)."""
+    def path_decisions(self, target: Tensor) -> tuple[Decisions, Tensor]:
+        """Return the decisions on all paths to targets (N,), and the item of each path (C,).
+
+        See `hstree.tree.paths.path_decisions`.
+        """
         if self._host_codes is not None:
-            expansion = self._host_codes.expand(target.cpu().numpy())
-            code = segment_ids(expansion.decision_start)
-            arrays = (expansion.code_item, code, expansion.edge)
-            return Taken(*(torch.from_numpy(array).to(target.device) for array in arrays))
-        item, codes = self.codes(target)
-        # (D,) edges of the codes, and the code of each
+            arrays, item = path_decisions(self._host_codes, target.cpu().numpy())
+            columns = (torch.from_numpy(array).to(target.device) for array in (*arrays, item))
+            *entries, code_item = columns
+            return Decisions(*entries), code_item
+        code_item, codes = self.codes(target)
+        # (D,) code of each decision, and the edge taken
         first = self.code_start[codes]
-        length = self.code_start[codes + 1] - first
-        edge = self.code_edge[ranges(first, length)]
-        number = torch.arange(len(codes), device=target.device)
-        decision_code = torch.repeat_interleave(number, length, output_size=len(edge))
-        return Taken(item, decision_code, edge.long())
+        start = offsets(self.code_start[codes + 1] - first)
+        code = segment_ids(start)
+        edge = self.code_edge[ranges(first, start)]
+        decisions = Decisions(
+            item=code_item[code],
+            row=self.edge_row[edge],
+            width=self.edge_width[edge],
+            branch=self.edge_branch[edge],
+            code=code,
+        )
+        return decisions, code_item
 
     def codes(self, target: Tensor) -> tuple[Tensor, Tensor]:
         """Return the batch item (C,) of each code of the targets (N,), and the codes (C,)."""
@@ -201,6 +231,5 @@ class TreeIndex:
         if self.has_single_codes:
             return item, target
         first = self._label_start[target]
-        per_item = self._label_start[target + 1] - first
-        code = ranges(first, per_item)
-        return torch.repeat_interleave(item, per_item, output_size=len(code)), code
+        start = offsets(self._label_start[target + 1] - first)
+        return segment_ids(start), ranges(first, start)

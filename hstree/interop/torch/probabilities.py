@@ -8,21 +8,25 @@ from torch.nn.functional import logsigmoid, softplus
 from hstree._arrays import Int64
 from hstree._arrays import offsets as array_offsets
 from hstree.errors import InputError
-from hstree.interop.torch.functions import Decisions, Inputs, Pairs, decide, pair_logits, split
+from hstree.interop.torch.functions import (
+    Inputs,
+    block_log_softmax,
+    decision_log_prob,
+    lay_out,
+    pair_logits,
+    part_matrices,
+)
 from hstree.interop.torch.gpu import can_fuse, fused_log_prob
 from hstree.interop.torch.index import (
-    Taken,
+    Decisions,
     TreeIndex,
     at_least_float32,
     index_tensor,
     is_traced_by_onnx,
     log_sum_exp,
     not_compiled,
-    offsets,
-    ranges,
     refuse_large,
 )
-from hstree.kernels import NARROW
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 
@@ -36,16 +40,14 @@ def target_log_prob(index: TreeIndex, inputs: Inputs, target: Tensor, ignore_ind
     """
     weight, _, hidden, _ = inputs
     kept, target = scored_targets(index, hidden, target, ignore_index)
-    if not index.widest:
-        return certain(inputs)
     if can_fuse(index, weight):
-        code_target, code = index.codes(target)
-        of_code = fused_log_prob(index, inputs, kept[code_target], code)
+        code_target, codes = index.codes(target)
+        log_prob = fused_log_prob(index, inputs, kept[code_target], codes)
     else:
-        taken = index.expand(target)
-        code_target = taken.code_item
-        of_code = code_log_prob(index, inputs, taken._replace(code_item=kept[code_target]))
-    return of_items(index, of_code, code_target, kept, len(hidden))
+        decisions, code_target = index.path_decisions(target)
+        decisions = decisions._replace(item=kept[decisions.item])
+        log_prob = code_log_prob(inputs, decisions, len(code_target))
+    return item_log_prob(index, log_prob, code_target, kept, len(hidden))
 
 
 def scored_targets(
@@ -70,57 +72,22 @@ def scored_targets(
     return kept, target[kept]
 
 
-def code_log_prob(index: TreeIndex, inputs: Inputs, taken: Taken) -> Tensor:
-    """Return the log-probabilities (C,) of codes, each the sum over its decisions."""
-    item, edge = taken.code_item[taken.decision_code], taken.edge
-    row, branch, width = (a[edge] for a in (index.edge_row, index.edge_branch, index.edge_width))
-    # Decisions at nodes of few children and of many; all are of few where no node has many
-    few: Tensor | slice = slice(None)
-    many: Tensor | slice = slice(0)
-    if index.widest > NARROW:
-        is_few = width <= NARROW
-        few, many = is_few.nonzero()[:, 0], (~is_few).nonzero()[:, 0]
-    # (P,) pairs: one for each child, but for a binary node, and the decision of each
-    n_pairs = torch.where(width[few] == 2, 1, width[few])
-    decision = torch.repeat_interleave(n_pairs)
-    pairs = Pairs(item[few][decision], ranges(row[few], n_pairs))
-    wide = Decisions(*(each[many] for each in (item, row, width, branch)))
-    logits, of_many = decide(inputs, pairs, wide)
-    of_few = _at_few_children(at_least_float32(logits), decision, n_pairs, branch[few])
-    of_code = of_many.new_zeros(len(taken.code_item))
-    for some, of_some in ((few, of_few), (many, of_many)):
-        of_code = of_code.index_add(0, taken.decision_code[some], of_some)
-    return of_code
+def code_log_prob(inputs: Inputs, decisions: Decisions, n_codes: int) -> Tensor:
+    """Return the log-probabilities (C,) of paths, each the sum over its decisions."""
+    log_prob = decision_log_prob(inputs, decisions)
+    return log_prob.new_zeros(n_codes).index_add(0, decisions.code, log_prob)
 
 
-def of_items(
-    index: TreeIndex, of_code: Tensor, code_target: Tensor, kept: Tensor, n_items: int
+def item_log_prob(
+    index: TreeIndex, log_prob: Tensor, code_target: Tensor, kept: Tensor, n_items: int
 ) -> Tensor:
-    """Sum probabilities of codes (C,) over targets: log-probabilities (N,), 0 where ignored.
+    """Sum the probabilities of paths (C,) to each target: log-probabilities (N,), 0 where ignored.
 
-    `kept` (n,) are the items of the targets.
+    `code_target` (C,) is the target of each path, `kept` (n,) the batch item of each target.
     """
     if not index.has_single_codes:
-        of_code = log_sum_exp(of_code, code_target, len(kept))
-    return of_code.new_zeros(n_items).index_copy(0, kept, of_code)
-
-
-def _at_few_children(logits: Tensor, decision: Tensor, n_pairs: Tensor, branch: Tensor) -> Tensor:
-    """Return the log-probabilities (D,) of branches from logits (P,), one at a binary node."""
-    is_binary = n_pairs == 1
-    # (D,) logit of the branch taken; of the only pair at a binary node
-    taken = logits[offsets(n_pairs)[:-1] + torch.where(is_binary, 0, branch)]
-    of_binary = logsigmoid(torch.where(branch == 0, taken, -taken))
-    if len(logits) == len(branch):
-        return of_binary
-    return torch.where(is_binary, of_binary, taken - log_sum_exp(logits, decision, len(branch)))
-
-
-def certain(inputs: Inputs) -> Tensor:
-    """Return the log-probabilities (N,) of the only label, zeros; differentiable."""
-    none = torch.empty(0, dtype=torch.int64, device=inputs.hidden.device)
-    zero = pair_logits(inputs, none, none).sum()
-    return at_least_float32(zero + inputs.hidden.new_zeros(len(inputs.hidden)))
+        log_prob = log_sum_exp(log_prob, code_target, len(kept))
+    return log_prob.new_zeros(n_items).index_copy(0, kept, log_prob)
 
 
 class AllLabels:
@@ -211,28 +178,49 @@ def sample(index: TreeIndex, inputs: Inputs, generator: torch.Generator | None) 
 
     A label with several codes is drawn with the sum of their probabilities.
     """
-    hidden, device = inputs.hidden, inputs.hidden.device
+    hidden = inputs.hidden
     refuse_large(hidden)
-    label = torch.zeros(len(hidden), dtype=torch.int64, device=device)
-    # (items,) those that have not arrived at a label, and their nodes
-    item = torch.arange(len(label) if index.widest else 0, device=device)
+    label = torch.zeros(len(hidden), dtype=torch.int64, device=hidden.device)
+    # (items,) batch item and current node of those that have not arrived at a label
+    item = torch.arange(len(label) if index.widest else 0, device=hidden.device)
     node = torch.zeros_like(item)
     while len(item):
-        first = index.child_start[node]
-        row, width = index.edge_row[first], index.edge_width[first]
-        branch = torch.empty_like(item)
-        two = (width == 2).nonzero()[:, 0]
-        logits = pair_logits(inputs, item[two], row[two])
-        uniform = torch.rand(len(two), dtype=torch.float64, device=device, generator=generator)
-        branch[two] = (uniform.log() >= logsigmoid(logits.double())).long()
-        more = (width > 2).nonzero()[:, 0]
-        more = more[torch.argsort(row[more], stable=True)]
-        of_more, drawn = inputs._replace(hidden=hidden[item[more]]), torch.empty_like(more)
-        for product in split(row[more], width[more], row[more], hidden.shape[1]):
-            drawn[product.decision] = product.draw(product.log_prob(of_more), generator)
-        branch[more] = drawn
-        child = index.child[first + branch]
+        edge = index.child_start[node]
+        decisions = Decisions(
+            item=item,
+            row=index.edge_row[edge],
+            width=index.edge_width[edge],
+            branch=index.edge_branch[edge],
+            code=item,
+        )
+        child = index.child[edge + draw_branches(inputs, decisions, generator)]
         arrived = child < 0
         label[item[arrived]] = ~child[arrived]
-        item, node = item[~arrived], child[~arrived]
+        item = item[~arrived]
+        node = child[~arrived]
     return label
+
+
+def draw_branches(
+    inputs: Inputs, decisions: Decisions, generator: torch.Generator | None
+) -> Tensor:
+    """Draw the branch that each decision takes, int64 (D,)."""
+    layout = lay_out(decisions)
+    branch = torch.empty_like(decisions.branch)
+    if len(layout.narrow_position):
+        # (n, K) scores of children, padded to the widest node; the second of two has the score 0
+        pairs = layout.pairs
+        logits = at_least_float32(pair_logits(inputs, pairs.item, pairs.row))
+        shape = (len(layout.narrow_position), int(layout.narrow.width.max()))
+        scores = logits.new_full(shape, -torch.inf)
+        scores[:, 1] = 0
+        scores[pairs.decision, pairs.row - layout.narrow.row[pairs.decision]] = logits
+        drawn = torch.multinomial(scores.softmax(1), 1, generator=generator)
+        branch[layout.narrow_position] = drawn[:, 0]
+    hidden = inputs.hidden.index_select(0, layout.wide.item)
+    for block in layout.nodes.blocks:
+        log_softmax = block_log_softmax(inputs._replace(hidden=hidden), block)
+        for part, log_prob in zip(block, part_matrices(log_softmax, block), strict=True):
+            drawn = torch.multinomial(log_prob.exp(), 1, generator=generator)
+            branch[layout.wide_position.narrow(0, part.first, part.n)] = drawn[:, 0]
+    return branch

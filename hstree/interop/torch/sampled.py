@@ -15,7 +15,7 @@ from torch.nn.functional import embedding, linear, logsigmoid
 from hstree._arrays import Array
 from hstree._options import checked_count
 from hstree.errors import InputError, OptionError
-from hstree.interop.torch.functions import Inputs, pair_logits, without_autocast
+from hstree.interop.torch.functions import without_autocast
 from hstree.interop.torch.head import Head
 from hstree.interop.torch.index import (
     at_least_float32,
@@ -192,21 +192,19 @@ class _SampledLayer(Head):
     def _candidates(self, hidden: Tensor, target: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return the logits of targets (N,) and of samples (N, k)."""
         n = len(target)
-        if labels.ndim == 2:
-            bias = self.weight.new_zeros(self.n_classes) if self.bias is None else self.bias
-            rows = torch.cat([target[:, None], labels], 1)
-            item = torch.arange(n, device=rows.device).repeat_interleave(rows.shape[1])
-            inputs = Inputs(self.weight, bias, hidden, self.sparse)
-            logits = pair_logits(inputs, item, rows.flatten()).view_as(rows)
-            return logits[:, 0], logits[:, 1:]
-        rows = torch.cat([target, labels])
+        rows = torch.cat([target, labels.flatten()])
         vectors = embedding(rows, self.weight, sparse=self.sparse)
-        of_target = torch.linalg.vecdot(hidden, vectors[:n])
-        of_samples = hidden @ vectors[n:].T
+        target_logits = torch.linalg.vecdot(hidden, vectors[:n])
+        if labels.ndim == 1:
+            sample_logits = hidden @ vectors[n:].T
+        else:
+            sample_vectors = vectors[n:].view(*labels.shape, -1)
+            sample_logits = torch.linalg.vecdot(hidden[:, None], sample_vectors)
         if self.bias is not None:
             bias = torch.gather(self.bias, 0, rows, sparse_grad=self.sparse)
-            of_target, of_samples = of_target + bias[:n], of_samples + bias[n:]
-        return of_target, of_samples
+            target_logits = target_logits + bias[:n]
+            sample_logits = sample_logits + bias[n:].view(labels.shape)
+        return target_logits, sample_logits
 
     @not_compiled
     @torch.no_grad()

@@ -19,9 +19,9 @@ from torch.autograd.function import once_differentiable
 from hstree._arrays import Float64, Int64, Integer
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch.functions import Inputs, row_gradient
-from hstree.interop.torch.index import Taken, TreeIndex, index_tensor, not_compiled, offsets
+from hstree.interop.torch.index import Decisions, TreeIndex, index_tensor, not_compiled
 from hstree.interop.torch.module import TreeLayer, tree_hash
-from hstree.interop.torch.probabilities import certain, code_log_prob, of_items, scored_targets
+from hstree.interop.torch.probabilities import code_log_prob, item_log_prob, scored_targets
 from hstree.tree import Tree, as_tree
 from hstree.tree.codes import Codes
 from hstree.tree.order import sum_to_root
@@ -65,8 +65,9 @@ def node_owners(tree: Tree, counts: Integer | None, n_owners: int) -> Int64:
 class _Layout(NamedTuple):
     """A tree on the device of a process that holds some of its rows."""
 
-    tree_index: TreeIndex  # whose rows are those of the process
-    edge_owner: Tensor  # int64 (E,), the process that holds the node of each edge; -1: all
+    tree_index: TreeIndex
+    row_owner: Tensor  # int64 (R,), the process that holds each weight row; -1: all
+    local_row: Tensor  # int64 (R,), position of each weight row among those of this process
 
 
 class ShardedHierarchicalSoftmax(TreeLayer):
@@ -158,11 +159,14 @@ class ShardedHierarchicalSoftmax(TreeLayer):
 
     @not_compiled
     def _lay_out(self, device: torch.device) -> _Layout:
-        index = TreeIndex(Codes(self.tree), device)
-        row = np.zeros(self.tree.row_start[-1], np.int64)
-        row[self.rows] = np.arange(len(self.rows))
-        index.edge_row = index_tensor(row[self.tree.edge_row], device)
-        return _Layout(index, index_tensor(self._owner[self.tree.edge_node], device))
+        row_owner = np.repeat(self._owner, np.diff(self.tree.row_start))
+        local_row = np.zeros(len(row_owner), np.int64)
+        local_row[self.rows] = np.arange(len(self.rows))
+        return _Layout(
+            TreeIndex(Codes(self.tree), device),
+            index_tensor(row_owner, device),
+            index_tensor(local_row, device),
+        )
 
     def _target_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor:
         average: Callable[..., Tensor] = _Averaged.apply
@@ -222,46 +226,61 @@ def _target_log_prob(
 
     Whatever the batches of the processes are, all communicate in the same order, back too.
     """
-    (index, edge_owner), hidden = layout, inputs.hidden
-    rank, n_owners = distributed.get_rank(group), distributed.get_world_size(group)
+    index, row_owner, local_row = layout
+    hidden = inputs.hidden
+    rank = distributed.get_rank(group)
+    n_owners = distributed.get_world_size(group)
     kept, target = scored_targets(index, hidden, target, ignore_index)
-    if not index.widest:
-        return certain(inputs)
-    own = index.expand(target)
-    n_codes, owner = len(own.code_item), _code_owner(own, edge_owner)
-    # (Q,) targets and the other holders of their codes, each pair once, by holder
-    pair = torch.unique((owner * len(target) + own.code_item)[owner >= 0])
-    number = pair % max(1, len(target))
-    sent = torch.bincount(pair // max(1, len(target)), minlength=n_owners)
-    received = torch.empty_like(sent)
-    distributed.all_to_all_single(received, sent, group=group)
-    route = _Route(sent.tolist(), received.tolist(), group)
-    # (M, d) hidden vectors of targets that have codes in this process's sub-trees
-    visiting = _exchange(hidden[kept[number]], route)
-    theirs = index.expand(_exchange(target[number], route))
-    # One product for the decisions at the top of own items, and for those below it of visitors
-    at_top, here = edge_owner[own.edge] < 0, edge_owner[theirs.edge] == rank
-    taken = Taken(
-        torch.cat([kept[own.code_item], len(hidden) + theirs.code_item]),
-        torch.cat([own.decision_code[at_top], n_codes + theirs.decision_code[here]]),
-        torch.cat([own.edge[at_top], theirs.edge[here]]),
+    decisions, code_target = index.path_decisions(target)
+    decision_owner = row_owner[decisions.row]
+    owner = _last_of_codes(decision_owner, decisions.code, len(code_target))
+
+    # (Q,) targets and the other processes that hold their sub-trees, each once, by process
+    n_targets = max(1, len(target))
+    visit = torch.unique((owner * n_targets + code_target)[owner >= 0])
+    visitor = visit % n_targets
+    n_sent = torch.bincount(visit // n_targets, minlength=n_owners)
+    n_received = torch.empty_like(n_sent)
+    distributed.all_to_all_single(n_received, n_sent, group=group)
+    route = _Route(n_sent.tolist(), n_received.tolist(), group)
+
+    # Hidden vectors and decisions of targets that have codes in this process's sub-trees
+    visiting = _exchange(hidden[kept[visitor]], route)
+    received, received_target = index.path_decisions(_exchange(target[visitor], route))
+    received_owner = row_owner[received.row]
+
+    # Decisions at the top for the own items, and below it for the received ones
+    top = decisions.take((decision_owner < 0).nonzero()[:, 0])
+    below = received.take((received_owner == rank).nonzero()[:, 0])
+    n_codes = len(code_target)
+    computed = Decisions(
+        item=torch.cat([kept[top.item], len(hidden) + below.item]),
+        row=local_row[torch.cat([top.row, below.row])],
+        width=torch.cat([top.width, below.width]),
+        branch=torch.cat([top.branch, below.branch]),
+        code=torch.cat([top.code, n_codes + below.code]),
     )
-    of_code = code_log_prob(index, inputs._replace(hidden=torch.cat([hidden, visiting])), taken)
-    # Each visitor's codes here go back to where it came from, in the order in which they are there
-    is_here = _code_owner(theirs, edge_owner) == rank
-    source = torch.repeat_interleave(received)[theirs.code_item[is_here]]
-    expected = torch.bincount(owner[owner >= 0], minlength=n_owners).tolist()
-    returned = torch.bincount(source, minlength=n_owners).tolist()
-    below = _exchange(of_code[n_codes:][is_here], _Route(returned, expected, group))
-    code = torch.argsort(owner, stable=True)[n_codes - len(below) :]
-    of_code = of_code[:n_codes].index_add(0, code, below)
-    return of_items(index, of_code, own.code_item, kept, len(hidden))
+    inputs = inputs._replace(hidden=torch.cat([hidden, visiting]))
+    log_prob = code_log_prob(inputs, computed, n_codes + len(received_target))
+
+    # Log-probabilities of received codes go back to where these came from, in the same order
+    code_owner = _last_of_codes(received_owner, received.code, len(received_target))
+    is_here = code_owner == rank
+    source = torch.repeat_interleave(n_received)[received_target[is_here]]
+    n_expected = torch.bincount(owner[owner >= 0], minlength=n_owners).tolist()
+    n_returned = torch.bincount(source, minlength=n_owners).tolist()
+    returned = _exchange(log_prob[n_codes:][is_here], _Route(n_returned, n_expected, group))
+    code = torch.argsort(owner, stable=True)[n_codes - len(returned) :]
+    log_prob = log_prob[:n_codes].index_add(0, code, returned)
+    return item_log_prob(index, log_prob, code_target, kept, len(hidden))
 
 
-def _code_owner(taken: Taken, edge_owner: Tensor) -> Tensor:
-    """Return the process (C,) that holds the last decision of each code, -1 for all."""
-    length = torch.bincount(taken.decision_code, minlength=len(taken.code_item))
-    return edge_owner[taken.edge[offsets(length)[1:] - 1]]
+def _last_of_codes(values: Tensor, code: Tensor, n_codes: int) -> Tensor:
+    """Return the value (C,) of the last decision of each code; all are -1 where none has one."""
+    if not len(values):
+        return values.new_full((n_codes,), -1)
+    last = torch.bincount(code, minlength=n_codes).cumsum(0) - 1
+    return values[last]
 
 
 class _Route(NamedTuple):
