@@ -54,7 +54,7 @@ def problem(n=300, n_features=30, n_labels=20, seed=0):
 def searched(request, monkeypatch):
     """Whether trees are searched that are small enough to be scored at all nodes."""
     if request.param:
-        monkeypatch.setattr(label_nodes, "MOST_EDGES", 0)
+        monkeypatch.setattr(label_nodes, "MAX_SCORED_EDGES", 0)
     return request.param
 
 
@@ -93,16 +93,16 @@ def test_predict_has_all_labels_from_the_threshold_on(name, threshold, searched)
 
 
 def test_what_cannot_reach_the_threshold_is_not_scored(monkeypatch):
-    monkeypatch.setattr(label_nodes, "MOST_EDGES", 0)
+    monkeypatch.setattr(label_nodes, "MAX_SCORED_EDGES", 0)
     X, Y = problem(n_labels=60)
     model = Classifier(builder_options={"arity": 4}).fit(X, Y)
-    n_scores, product = [], label_nodes.product
+    n_scores, product = [], label_nodes.sparse_product
 
     def counted(X, weight):
         n_scores.append(X.shape[0] * weight.shape[0])
         return product(X, weight)
 
-    monkeypatch.setattr(label_nodes, "product", counted)
+    monkeypatch.setattr(label_nodes, "sparse_product", counted)
     model.predict(X)
     assert sum(n_scores) < X.shape[0] * model.weight_.shape[0] / 2
 

@@ -331,7 +331,7 @@ def test_parts_after_a_fit_are_learned():
 @pytest.mark.parametrize("n_classes", [2, 3, 20])
 def test_liblinear_trains_each_child_against_its_siblings(n_classes, layout, monkeypatch):
     monkeypatch.setattr("hstree.interop.sklearn.solvers.TOLERANCE", 1e-8)
-    monkeypatch.setattr("hstree.interop.sklearn.label_nodes.MOST_ROUNDS", 10_000)
+    monkeypatch.setattr("hstree.interop.sklearn.label_nodes.MAX_ROUNDS", 10_000)
     X, y = problem(n_classes)
     weight = np.random.default_rng(1).uniform(0.2, 3, len(y))
     options = {"builder": "flat", "C": 0.3, "weight_threshold": 0, "fit_intercept": False}
@@ -364,7 +364,7 @@ def test_answers_of_kept_weights_are_those_of_the_table(to_X, searched):
     answers = model.predict_log_proba(X), model.top_k(X, 4)[0], model.predict(X)
     assert model._model.top_k(X, 1).certain.any()
     assert scipy.sparse.issparse(model.weight_)
-    model._model.table  # noqa: B018 - makes the table
+    model._model.make_dense()
     assert not scipy.sparse.issparse(model.weight_)
     close(model.predict_log_proba(X), answers[0], 1e-5)
     assert (model.top_k(X, 4)[0] == answers[1]).all()

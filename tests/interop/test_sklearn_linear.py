@@ -6,8 +6,8 @@ import scipy.sparse
 
 from hstree import Tree, build
 from hstree.data.vocabulary import Vocabulary
+from hstree.interop.sklearn.adagrad import Adagrad
 from hstree.interop.sklearn.linear import LinearTree
-from hstree.interop.sklearn.solvers import Adagrad
 from hstree.layers.hierarchical import HierarchicalSoftmax
 
 

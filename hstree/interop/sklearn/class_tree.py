@@ -21,7 +21,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
-from hstree.interop.sklearn.linear import Rows, is_sparse, without_empty_columns
+from hstree.interop.sklearn.features import Samples, is_sparse, without_empty_columns
 from hstree.kernels import numpy_only
 from hstree.tree import Tree
 
@@ -42,7 +42,7 @@ MOST_COUNTS = 1 << 53
 def tree_of_classes(
     method: str,
     options: Mapping[str, Any],
-    X: Rows,
+    X: Samples,
     y: Int64,
     sample_weight: Float64,
     labels: Sequence[str],
@@ -135,7 +135,7 @@ def _classes_of(
 
 
 def class_vectors(
-    X: Rows, y: Int64, sample_weight: Float64, labels: Sequence[str], random_state: int
+    X: Samples, y: Int64, sample_weight: Float64, labels: Sequence[str], random_state: int
 ) -> WordVectors:
     """Return the centroids of classes as word vectors, with their counts (`class_counts`).
 

@@ -20,6 +20,7 @@ from hstree._arrays import Array, Float64, Int64
 from hstree._options import Option, checked_count
 from hstree.builders.prune import keep_labels
 from hstree.errors import InputError, OptionError
+from hstree.interop.sklearn.adagrad import Adagrad
 from hstree.interop.sklearn.class_tree import (
     AUTO,
     MOST_FLAT,
@@ -27,20 +28,19 @@ from hstree.interop.sklearn.class_tree import (
     label_ids,
     tree_of_classes,
 )
-from hstree.interop.sklearn.linear import (
+from hstree.interop.sklearn.features import (
     ACCEPTED,
     FeatureColumns,
-    LinearTree,
-    Rows,
-    canonical_rows,
+    Samples,
+    canonical_samples,
     check_not_too_large,
     check_not_too_small,
     is_sparse,
     lengthened,
     without_empty_columns,
 )
-from hstree.interop.sklearn.solvers import Adagrad, solve, solve_by_child
-from hstree.kernels import numpy_only
+from hstree.interop.sklearn.linear import LinearTree
+from hstree.interop.sklearn.solvers import solve, solve_by_child
 from hstree.tree import Tree, as_tree
 from hstree.tree.bit_paths import check_single_codes
 from hstree.tree.hierarchy import Hierarchy
@@ -342,7 +342,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         ]
         return np.array(levels.names, str)[np.concatenate(chosen)]
 
-    def _best(self, X: Rows, k: int, cost: Callable[[Float64], Float64]) -> tuple[Int64, Float64]:
+    def _best(
+        self, X: Samples, k: int, cost: Callable[[Float64], Float64]
+    ) -> tuple[Int64, Float64]:
         """Return the numbers of the k most probable classes and their log-probabilities, (n, k).
 
         Where the search is not certain, classes are ordered by the `cost` of log-probabilities.
@@ -398,23 +400,23 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     def _validated(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool
-    ) -> tuple[Rows, Array, Float64]:
+    ) -> tuple[Samples, Array, Float64]:
         """Check the samples, their classes and their weights (n,)."""
         X, y = validate_data(self, X, y, reset=reset, **ACCEPTED)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        X = canonical_rows(X)
+        X = canonical_samples(X)
         check_not_too_large(X)
         check_not_too_small(X)
         return X, y, weight
 
-    def _checked(self, X: Any) -> Rows:
+    def _checked(self, X: Any) -> Samples:
         check_is_fitted(self)
-        X = canonical_rows(validate_data(self, X, reset=False, **ACCEPTED))
+        X = canonical_samples(validate_data(self, X, reset=False, **ACCEPTED))
         check_not_too_large(X)
         return X if self._columns is None else self._columns.select(X)
 
-    def _with_columns(self, X: Rows) -> Rows:
+    def _with_columns(self, X: Samples) -> Samples:
         """Return X with the columns of the model, after adding those for new features of X."""
         if self._columns is None:
             return X
@@ -427,7 +429,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
                 self._seen = np.append(lengthened(self._seen[:-1], width), self._seen[-1])
         return self._columns.select(X)
 
-    def _start(self, X: Rows, y: Array, weight: Float64, classes: Array, tree: Tree | None) -> Rows:
+    def _start(
+        self, X: Samples, y: Array, weight: Float64, classes: Array, tree: Tree | None
+    ) -> Samples:
         """Make the tree, unless one is given, and an untrained model; return X with its columns."""
         columns = FeatureColumns.create_if_wide(X, len(classes))
         X = X if columns is None else columns.select(X)
@@ -455,7 +459,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         self._begin()
         return X
 
-    def _chosen_solver(self, X: Rows) -> str:
+    def _chosen_solver(self, X: Samples) -> str:
         if self.solver != "auto":
             return self.solver
         n_features = without_empty_columns(X)[0].shape[1] if is_sparse(X) else X.shape[1]
@@ -464,7 +468,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             return "lbfgs" if is_small and len(self.classes_) <= MOST_FLAT else "liblinear"
         return "lbfgs" if is_small else "adagrad"
 
-    def _fits(self, X: Rows, classes: Array, tree: Tree | None) -> bool:
+    def _fits(self, X: Samples, classes: Array, tree: Tree | None) -> bool:
         """Whether the present model, if any, can go on with these samples."""
         if not hasattr(self, "_model") or not np.array_equal(classes, self.classes_):
             return False
@@ -495,7 +499,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         n_targets = self.tree_.n_labels + self.tree_.n_nodes
         return class_counts(*self._labels(y, sample_weight), n_targets)
 
-    def _item_proba(self, X: Rows, levels: Hierarchy) -> Iterator[Float64]:
+    def _item_proba(self, X: Samples, levels: Hierarchy) -> Iterator[Float64]:
         """Yield the probabilities (some, I) of all items of the hierarchy."""
         for _, log_prob in self._model.log_prob(X):
             yield levels.probabilities(np.exp(log_prob))
@@ -547,7 +551,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         of_class = np.array([self.class_weight.get(name, 1.0) for name in names], np.float64)
         return np.asarray(sample_weight * of_class[number])
 
-    def _train(self, X: Rows, labels: Int64, weight: Float64, epochs: int) -> Self:
+    def _train(self, X: Samples, labels: Int64, weight: Float64, epochs: int) -> Self:
         if self._optimiser is None:
             self._optimiser = Adagrad(self._model, self._seen)
         self._samples_seen += len(labels)
@@ -555,8 +559,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         epoch = partial(self._optimiser.epoch, X, labels, weight, learning_rate=rate)
         with progress.task("training", epochs * len(labels), "samples") as task:
             for _ in range(epochs):
-                with numpy_only():  # compiled functions are no faster here
-                    nll = epoch(penalty=penalty, batch_size=self.batch_size, rng=self._rng)
+                nll = epoch(penalty=penalty, batch_size=self.batch_size, rng=self._rng)
                 self.loss_curve_.append(nll)
                 self.n_iter_ += 1
                 task.advance(len(labels))

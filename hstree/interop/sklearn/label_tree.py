@@ -34,14 +34,14 @@ from hstree.data.multilabel import indicator
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, InputError
 from hstree.interop.sklearn.class_tree import NARROW_ABOVE, few_dimensions, label_ids, tree_of
-from hstree.interop.sklearn.label_nodes import LabelNodes, Objective, fit_nodes
-from hstree.interop.sklearn.linear import (
+from hstree.interop.sklearn.features import (
     ACCEPTED,
     check_not_too_large,
-    largest_feature,
+    largest_magnitude,
     spread_columns,
     without_empty_columns,
 )
+from hstree.interop.sklearn.label_nodes import LabelNodes, Objective, fit_nodes
 from hstree.layers.arithmetic import touched_rows
 from hstree.tree import Tree, as_tree, load
 from hstree.tree.names import class_names
@@ -400,7 +400,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         n, scaling = X.shape[0], self.scaling
         if scaling == "auto":
             # Larger numbers of the type are all whole
-            is_count = (X.data == np.rint(X.data)).all() and largest_feature(X) < MOST_COUNT
+            is_count = (X.data == np.rint(X.data)).all() and largest_magnitude(X) < MOST_COUNT
             is_positive = (X.data > 0).all()
             scaling = "none" if not is_positive else "tfidf" if is_count else "unit"
         self._has_unit_length = scaling != "none"
@@ -413,7 +413,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         length = 1.0
         if scaling == "none":
             # A power of two is divided out, so that squares neither overflow nor vanish
-            exponent = np.frexp(largest_feature(X))[1]
+            exponent = np.frexp(largest_magnitude(X))[1]
             data = np.ldexp(X.data.astype(np.float64), -exponent)
             with np.errstate(over="ignore"):  # the largest number is near enough
                 length = float(np.ldexp(np.sqrt(np.vdot(data, data) / n) or 1, exponent))

@@ -1,14 +1,14 @@
-"""Training of the linear model: L-BFGS over all samples, or Adagrad over minibatches.
+"""Training of the linear model node by node: L-BFGS, or liblinear for each child.
 
 The objective is that of scikit-learn's `LogisticRegression`: ``C`` times the weighted sum of the
 negative log-likelihoods, plus half the squared norm of the weights; biases are not penalised. A
-node that a share s of the samples reaches has ``C / sqrt(s)`` in the place of C. Every label has
-one code, so that the weights of a node occur in its own decisions only: the objective is a sum of
-convex problems, one per node over the samples that pass it. L-BFGS solves each by itself.
+node that a fraction s of the samples reaches has ``C / sqrt(s)`` in the place of C. Every label has
+one code, so that the weights of a node occur in its own decisions only. The objective is thus a sum
+of convex problems, one per node over the samples that pass it. L-BFGS solves each by itself.
 
 For many classes, liblinear's dual coordinate descent trains each child of a node against its
-siblings, as a logistic regression by itself, and the softmax of their logits is the node's. Of the
-weights, those are kept that move the logit of some sample.
+siblings, as a logistic regression of its own, and the softmax of their logits is the node's. Only
+the weights that move the logit of some sample are kept.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,30 +23,28 @@ import scipy.sparse
 from threadpoolctl import threadpool_limits
 
 from hstree import progress
-from hstree._arrays import Array, Float64, Int32, Int64, Integer, segment_ids
+from hstree._arrays import Array, Float64, Int32, Int64, segment_ids
 from hstree._parallel import n_parallel, parallel
-from hstree.interop.sklearn.label_nodes import dual_logistic
-from hstree.interop.sklearn.linear import (
-    Gradient,
-    LinearTree,
-    Rows,
+from hstree.interop.sklearn.features import (
+    Samples,
     is_sparse,
-    lengthened,
+    spread_columns,
     without_empty_columns,
 )
+from hstree.interop.sklearn.label_nodes import dual_logistic
+from hstree.interop.sklearn.linear import LinearTree
 from hstree.layers import arithmetic
-from hstree.training.adagrad import TINY, adagrad_rows
-from hstree.tree.weight_rows import row_curvature
 
 #: Tolerance of liblinear.
 TOLERANCE = 0.3
-#: Groups of nodes, each solved by one job: so many at least, and so many for each job at a time,
-#: so that all end at about the same time.
-GROUPS, GROUPS_EACH = 64, 8
+#: Least number of groups of nodes; a job solves a group at a time.
+GROUPS = 64
+#: Least number of groups per job, so that all jobs end at about the same time.
+GROUPS_PER_JOB = 8
 
 
-class Problem(NamedTuple):
-    """What a node is trained on, and what it starts from."""
+class NodeProblem(NamedTuple):
+    """Training samples of a node, and the weights to start from."""
 
     sample: Int64  # (n,) samples that pass the node
     branch: Int64  # (n,) their children of it
@@ -57,198 +55,213 @@ class Problem(NamedTuple):
     bias: Array  # (rows,)
 
 
+class Optimum(NamedTuple):
+    """Solution of a node's problem."""
+
+    features: Int32 | slice  # those that occur in the samples of the node
+    weight: Float64  # (features, rows)
+    bias: Float64  # (rows,)
+    objective: list[float]  # after each iteration
+    is_converged: bool
+
+
 def solve(
     model: LinearTree,
-    X: Rows,
-    labels: Int64,
+    X: Samples,
+    targets: Int64,
     weight: Float64,
     C: float,
     tol: float,
     max_iter: int,
     n_jobs: int | None,
 ) -> tuple[list[float], bool]:
-    """Move the weights to the optimum by L-BFGS, in place; labels and weights are (n,).
+    """Move the weights to the optimum by L-BFGS, in place, from their present values.
 
-    It starts from the weights that are there. Nodes are solved in `n_jobs` processes. A problem
-    takes at most `max_iter` iterations. It is solved when no element of its gradient, divided by
-    its C times the weight of its samples, is larger than `tol`. Returns the objective after each
-    iteration, divided by ``C`` times the weight of the samples (a node that has ended keeps its
-    last value), and whether all problems were solved.
+    Parameters
+    ----------
+    model : LinearTree
+    X : array or CSR array (n, n_features)
+    targets : int array (n,)
+        As for `LinearTree.expand`.
+    weight : float array (n,)
+        Weights of the samples.
+    C : float
+    tol : float
+        A problem is solved when no element of its gradient, divided by its C times the weight of
+        its samples, is larger.
+    max_iter : int
+        Maximum number of iterations for each problem.
+    n_jobs : int, optional
+        Number of processes.
+
+    Returns
+    -------
+    curve : list of float
+        Objective after each iteration, divided by ``C`` times the weight of the samples. A node
+        that has ended keeps its last value.
+    is_converged : bool
+        Whether all problems were solved.
     """
+    model.make_dense()
     table = model.dense_weight
-    # share in the samples' weight, objective after each iteration and convergence of each node
-    ended: dict[int, tuple[float, list[float], bool]] = {}
-    solved = partial(_optima, X, model.fit_intercept, tol, max_iter)
-    for node, share, optimum in _each_node(model, labels, weight, C, solved, n_jobs):
-        features, weights, bias, *end = optimum
+    fractions: dict[int, float] = {}
+    objectives: dict[int, list[float]] = {}
+    is_converged = True
+    solve_group = partial(_optima, X, model.fit_intercept, tol, max_iter)
+    for node, fraction, optimum in _each_node(model, targets, weight, C, solve_group, n_jobs):
         rows = model.rows(node)
-        model.bias[rows], table[rows] = bias, 0
-        table[rows, features] = weights.T
-        ended[node] = share, *end
-    curve = np.zeros(max((len(values) for _, values, _ in ended.values()), default=0))
-    # In the order of nodes, whatever job ended first: the rounding of sums depends on it.
-    for node in sorted(ended):
-        share, values, _ = ended[node]
-        curve[: len(values)] += share * np.array(values)
-        curve[len(values) :] += share * values[-1]
-    return curve.tolist(), all(converged for *_, converged in ended.values())
+        model.bias[rows] = optimum.bias
+        table[rows] = 0
+        table[rows, optimum.features] = optimum.weight.T
+        fractions[node] = fraction
+        objectives[node] = optimum.objective
+        is_converged = is_converged and optimum.is_converged
+
+    curve = np.zeros(max(map(len, objectives.values()), default=0))
+    # In the order of nodes, whatever job ended first: the rounding of sums depends on it
+    for node in sorted(objectives):
+        values = objectives[node]
+        curve[: len(values)] += fractions[node] * np.array(values)
+        curve[len(values) :] += fractions[node] * values[-1]
+    return curve.tolist(), is_converged
 
 
 def solve_by_child(
     model: LinearTree,
-    X: Rows,
-    labels: Int64,
+    X: Samples,
+    targets: Int64,
     weight: Float64,
     C: float,
     threshold: float,
     seed: int,
     n_jobs: int | None,
 ) -> None:
-    """Train each child of a node against its siblings by liblinear; labels and weights are (n,).
+    """Train each child of a node against its siblings by liblinear; targets and weights are (n,).
 
-    `model.kept` gets the weights that move the logit of some sample by more than `threshold`, as
-    float32.
+    The model becomes sparse: it keeps the weights that move the logit of some sample by more than
+    `threshold`, as float32.
     """
     X = scipy.sparse.csr_array(X)
-    most = abs(X).max(axis=0).toarray().ravel()
-    solved = partial(_optima_by_child, X, model.fit_intercept, most, threshold, seed)
-    model.table, model.kept = None, None
+    largest = abs(X).max(axis=0).toarray().ravel()
+    solve_group = partial(_optima_by_child, X, model.fit_intercept, largest, threshold, seed)
+    model.clear()
     sizes = np.diff(model.tree.row_start).tolist()
     rows = [scipy.sparse.csr_array((size, X.shape[1]), dtype=np.float32) for size in sizes]
-    for node, _, (weights, bias) in _each_node(model, labels, weight, C, solved, n_jobs):
-        rows[node], model.bias[model.rows(node)] = weights, bias
+    for node, _, optimum in _each_node(model, targets, weight, C, solve_group, n_jobs):
+        rows[node], model.bias[model.rows(node)] = optimum
     if rows:
-        model.kept = scipy.sparse.vstack(rows, format="csr")
+        model.make_sparse(scipy.sparse.vstack(rows, format="csr"))
 
 
 def _each_node(
     model: LinearTree,
-    labels: Int64,
+    targets: Int64,
     weight: Float64,
     C: float,
-    solved: Callable[[list[Problem]], list[Any]],
+    solve_group: Callable[[list[NodeProblem]], list[Any]],
     n_jobs: int | None,
 ) -> Iterator[tuple[int, float, Any]]:
-    """Yield each node with samples, their share of the weight, and what `solved` returns for it."""
-    tree, used = model.tree, np.flatnonzero(weight)
+    """Yield each node with samples, their fraction of the weight, and its solution."""
+    tree = model.tree
+    used = np.flatnonzero(weight)
     if tree.n_nodes == 0 or not used.size:
         return
     penalty = model.node_penalty()
     total = weight.sum()
-    paths = model.expand(labels[used])
+
     # (D,) sample, branch and node of each decision; a target has one code
+    paths = model.expand(targets[used])
     sample = used[segment_ids(paths.decision_start)]
-    branch, node = tree.edge_branch[paths.edge], tree.edge_node[paths.edge]
+    branch = tree.edge_branch[paths.edge]
+    node = tree.edge_node[paths.edge]
+
+    # Decisions of each node, and nodes in groups with about as many decisions each
     order = np.argsort(node, kind="stable")
     first = np.flatnonzero(np.diff(node[order], prepend=-1))
-    # Groups have nodes with about as many decisions each.
-    job = first * max(GROUPS, GROUPS_EACH * n_parallel(n_jobs)) // len(order)
-    nodes = zip(job.tolist(), np.split(order, first[1:]), strict=True)
-    groups = [[here for _, here in some] for _, some in groupby(nodes, itemgetter(0))]
+    n_groups = max(GROUPS, GROUPS_PER_JOB * n_parallel(n_jobs))
+    group = first * n_groups // len(order)
+    nodes = zip(group.tolist(), np.split(order, first[1:]), strict=True)
+    groups = [[here for _, here in members] for _, members in groupby(nodes, itemgetter(0))]
 
-    def problem(here: Int64) -> Problem:
-        number, some = int(node[here[0]]), sample[here]
+    def problem(here: Int64) -> NodeProblem:
+        number = int(node[here[0]])
         rows = model.rows(number)
-        start = model.started(rows), model.bias[rows]
-        width, C_here = int(tree.fan_out[number]), C / float(penalty[number])
-        return Problem(some, branch[here], weight[some], width, C_here, *start)
+        return NodeProblem(
+            sample=sample[here],
+            branch=branch[here],
+            weight=weight[sample[here]],
+            width=int(tree.fan_out[number]),
+            C=C / float(penalty[number]),
+            start=model.initial_weight(rows),
+            bias=model.bias[rows],
+        )
 
-    problems = (list(map(problem, group)) for group in groups)
+    problems = (list(map(problem, members)) for members in groups)
     with progress.task("fitting nodes", len(order), "decisions") as task:
-        for number, optima in parallel(solved, problems, n_jobs):
-            for here, optimum in zip(groups[number], optima, strict=True):
-                yield int(node[here[0]]), weight[sample[here]].sum() / total, optimum
+        for number, solutions in parallel(solve_group, problems, n_jobs):
+            for here, solution in zip(groups[number], solutions, strict=True):
+                yield int(node[here[0]]), weight[sample[here]].sum() / total, solution
                 task.advance(len(here))
 
 
+# L-BFGS.
+
+
 def _optima(
-    X: Rows, fit_intercept: bool, tol: float, max_iter: int, problems: list[Problem]
-) -> list[Any]:
+    X: Samples, fit_intercept: bool, tol: float, max_iter: int, problems: list[NodeProblem]
+) -> list[Optimum]:
     """Solve the problems of some nodes by L-BFGS.
 
-    Returns the features, weights and biases of each, its objective after each iteration, and
-    whether it converged. BLAS has one thread, whatever the number of jobs: the rounding of its sums
-    depends on threads.
+    BLAS has one thread, whatever the number of jobs: the rounding of its sums depends on threads.
     """
-    optima = []
     with threadpool_limits(1):
-        for problem in problems:
-            node = _Node(X[problem.sample], problem, fit_intercept)
-            start = np.zeros((X.shape[1], node.n_rows)) if problem.start is None else problem.start
-            start = np.r_[start[node.features].ravel(), problem.bias]
-            end, *how = _minimise(node, start, tol, max_iter)
-            optima.append((node.features, *node.unpacked(end), *how))
-    return optima
+        return [_optimum(X, problem, fit_intercept, tol, max_iter) for problem in problems]
 
 
-def _minimise(
-    node: "_Node", start: Float64, tol: float, max_iter: int
-) -> tuple[Float64, list[float], bool]:
-    """Return the optimum, the objective after each iteration, and whether it converged."""
+def _optimum(
+    X: Samples, problem: NodeProblem, fit_intercept: bool, tol: float, max_iter: int
+) -> Optimum:
+    """Solve the problem of a node by L-BFGS."""
+    node = _NodeObjective(X[problem.sample], problem, fit_intercept)
+    weight = problem.start
+    if weight is None:
+        weight = np.zeros((X.shape[1], node.n_rows))
     values: list[float] = []
     result = scipy.optimize.minimize(
         node,
-        start,
+        np.r_[weight[node.features].ravel(), problem.bias],
         jac=True,
         method="L-BFGS-B",
         callback=lambda intermediate_result: values.append(float(intermediate_result.fun)),
-        # Only rounding ends it by the fall of the objective, as in scikit-learn.
+        # The fall of the objective ends it only within rounding, as in scikit-learn
         options={"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxls": 50},
     )
-    return result.x, values or [float(result.fun)], result.status == 0
+    weight, bias = node.unpack(result.x)
+    objective = values or [float(result.fun)]
+    return Optimum(node.features, weight, bias, objective, result.status == 0)
 
 
-def _optima_by_child(
-    X: Any,
-    fit_intercept: bool,
-    most: Array,
-    threshold: float,
-    seed: int,
-    problems: list[Problem],
-) -> list[Any]:
-    """Return the weights (rows, n_features), CSR, and the biases of some nodes."""
-    optima = []
-    for problem in problems:
-        some, features = without_empty_columns(X[problem.sample])
-        present = np.unique(problem.branch)
-        bias = problem.bias.astype(np.float64)
-        table = np.zeros((len(bias), len(features)))
-        if len(present) > 1:
-            y = np.searchsorted(present, problem.branch).astype(np.float64)
-            weights, biases = dual_logistic(
-                some, y, problem.weight, problem.C, TOLERANCE, seed, fit_intercept
-            )
-            if len(present) == 2:  # liblinear has the second, a row of two children the first
-                weights, biases = np.vstack([-weights, weights]), np.r_[-biases, biases]
-            chosen = present[: len(bias)]
-            table[chosen], bias[chosen] = weights[: len(chosen)], biases[: len(chosen)]
-        table[np.abs(table) * most[features] <= threshold] = 0
-        few = scipy.sparse.csr_array(table.astype(np.float32))
-        content = few.data, features[few.indices], few.indptr
-        shape = len(bias), X.shape[1]
-        optima.append((scipy.sparse.csr_array(content, shape=shape), bias))
-    return optima
-
-
-class _Node:
+class _NodeObjective:
     """Objective of one node: a logistic regression or a softmax over the samples that pass it."""
 
-    def __init__(self, X: Rows, problem: Problem, fit_intercept: bool) -> None:
+    def __init__(self, X: Samples, problem: NodeProblem, fit_intercept: bool) -> None:
         self.features: Int32 | slice = slice(None)
         if is_sparse(X):
             X, self.features = without_empty_columns(X)
-        self.X, self.branch = X.astype(np.float64), problem.branch
+        self.X = X.astype(np.float64)
         self.XT = self.X.T
+        self.branch = problem.branch
         self.share = problem.weight / problem.weight.sum()
         self.penalty = 1 / (problem.C * problem.weight.sum())
-        self.n_rows, self.fit_intercept = len(problem.bias), fit_intercept
+        self.n_rows = len(problem.bias)
+        self.fit_intercept = fit_intercept
 
-    def unpacked(self, theta: Float64) -> tuple[Float64, Float64]:
+    def unpack(self, theta: Float64) -> tuple[Float64, Float64]:
         """Return the weights (features, rows) and the biases (rows,)."""
         return theta[: -self.n_rows].reshape(-1, self.n_rows), theta[-self.n_rows :]
 
     def __call__(self, theta: Float64) -> tuple[float, Float64]:
-        weight, bias = self.unpacked(theta)
+        weight, bias = self.unpack(theta)
         # (n, rows) logits, then errors
         error = self.X @ weight + bias
         if self.n_rows == 1:
@@ -261,107 +274,42 @@ class _Node:
             error[position, self.branch] -= 1
         error *= self.share[:, None]
         grad_weight = self.XT @ error + self.penalty * weight
-        value = 0.5 * self.penalty * np.vdot(weight, weight) - self.share @ log_prob
         grad_bias = error.sum(axis=0) * self.fit_intercept
+        value = 0.5 * self.penalty * np.vdot(weight, weight) - self.share @ log_prob
         return float(value), np.concatenate([grad_weight.ravel(), grad_bias])
 
 
-class Adagrad:
-    """Adagrad over minibatches, with one learning rate per weight (Duchi, Hazan & Singer 2011).
+# liblinear.
 
-    Trains `model` in place. Only the weights that a batch touches move. A weight pays the penalty
-    for the batches that did not touch it when one next does, so that rare features are regularised
-    as much as frequent ones.
 
-    Parameters
-    ----------
-    model : LinearTree
-    seen : float array (n_features + 1,), optional
-        Sums of the squared features of samples that the model was fitted to by L-BFGS, and last
-        their weight. Steps are as small as if these samples had been passed over once: each weight
-        begins with the sum of their squared gradients, as expected of the untrained model.
-    """
-
-    def __init__(self, model: LinearTree, seen: Float64 | None = None) -> None:
-        self.model = model
-        self._penalty = model.row_penalty()
-        self._squares = np.zeros(model.table.shape, model.table.dtype)
-        self._bias_squares = np.zeros(len(model.bias))
-        if seen is not None:
-            curvature = row_curvature(model.tree, model.counts)
-            occurring = np.flatnonzero(seen[:-1])
-            if model.sparse:
-                self._squares[occurring] = np.multiply.outer(seen[occurring], curvature)
-            else:
-                self._squares[:, occurring] = np.multiply.outer(curvature, seen[occurring])
-            self._bias_squares += seen[-1] * curvature
-        # Step up to which the penalty of each weight is paid
-        self._paid = np.zeros(model.table.shape, np.int32)
-        self._steps = 0
-
-    def widen(self, n_features: int) -> None:
-        """Follow `LinearTree.widen`."""
-        self._squares = lengthened(self._squares, n_features)
-        self._paid = lengthened(self._paid, n_features)
-
-    def epoch(
-        self,
-        X: Rows,
-        labels: Integer,
-        sample_weight: Array,
-        *,
-        learning_rate: float,
-        penalty: float,
-        batch_size: int,
-        rng: np.random.Generator,
-    ) -> float:
-        """Pass over all samples once, in a random order; labels and their weights are (n,).
-
-        `penalty` is the weight of half the squared norm of the root's weights in each sample's
-        loss; other nodes have less, as in `solve`.
-        Returns the weighted mean of the negative log-likelihoods, before the step of each batch.
-        """
-        order, total = rng.permutation(len(labels)), 0.0
-        for a in range(0, len(order), batch_size):
-            batch = order[a : a + batch_size]
-            weight = sample_weight[batch]
-            nll, gradients = self.model.loss(self.model.converted(X[batch]), labels[batch], weight)
-            self._steps += 1
-            row_penalty = (penalty * len(batch) * self._penalty).astype(self.model.table.dtype)
-            for gradient in gradients:
-                self._move(gradient, learning_rate, row_penalty)
-            total += float(weight @ nll)
-        return total / max(float(sample_weight.sum()), TINY)
-
-    def _move(self, gradient: Gradient, learning_rate: float, row_penalty: Array) -> None:
-        """Take a step; `row_penalty` (R,) is the strength of the penalty per step."""
-        model = self.model
-        arrays = [model.table, self._squares, self._paid]
-        index = gradient.index
-        if not model.sparse:
-            # (r, n_features) rows of the table
-            penalty = row_penalty[index][:, None]
-        elif isinstance(index[1], slice):
-            # (f, k) features of the rows of one node
-            index, rows = index
-            arrays = [array[:, rows] for array in arrays]
-            penalty = row_penalty[rows]
-        else:
-            # (P,) pairs of a feature and a row, as elements of the flat table
-            features, rows = index
-            index = features * model.shape[0] + rows
-            arrays = [array.reshape(-1) for array in arrays]
-            penalty = row_penalty[rows]
-        table, squares, paid = arrays
-
-        # Add the gradient of the penalty for all steps since the last touch
-        total = (self._steps - paid[index]).astype(table.dtype)
-        total *= penalty
-        total *= table[index]
-        total += gradient.weight
-        paid[index] = self._steps
-        adagrad_rows(table, squares, index, total, learning_rate)
-
-        if model.fit_intercept:
-            sums = self._bias_squares
-            adagrad_rows(model.bias, sums, gradient.rows, gradient.bias, learning_rate)
+def _optima_by_child(
+    X: Any,
+    fit_intercept: bool,
+    largest: Array,
+    threshold: float,
+    seed: int,
+    problems: list[NodeProblem],
+) -> list[tuple[Any, Float64]]:
+    """Return the weights (rows, n_features), CSR, and the biases of some nodes."""
+    optima = []
+    for problem in problems:
+        samples, features = without_empty_columns(X[problem.sample])
+        present = np.unique(problem.branch)
+        bias = problem.bias.astype(np.float64)
+        table = np.zeros((len(bias), len(features)))
+        if len(present) > 1:
+            y = np.searchsorted(present, problem.branch).astype(np.float64)
+            weights, biases = dual_logistic(
+                samples, y, problem.weight, problem.C, TOLERANCE, seed, fit_intercept
+            )
+            if len(present) == 2:
+                # liblinear has the weights of the second class, a row of two children the first
+                weights = np.vstack([-weights, weights])
+                biases = np.r_[-biases, biases]
+            chosen = present[: len(bias)]
+            table[chosen] = weights[: len(chosen)]
+            bias[chosen] = biases[: len(chosen)]
+        table[np.abs(table) * largest[features] <= threshold] = 0
+        kept = scipy.sparse.csr_array(table.astype(np.float32))
+        optima.append((spread_columns(kept, features, X.shape[1]), bias))
+    return optima

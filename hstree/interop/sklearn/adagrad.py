@@ -1,0 +1,118 @@
+"""Training of the linear model by Adagrad, in minibatches."""
+
+from typing import Any
+
+import numpy as np
+
+from hstree._arrays import Array, Float64, Integer
+from hstree.interop.sklearn.features import Samples, lengthened
+from hstree.interop.sklearn.linear import Gradient, LinearTree
+from hstree.kernels import numpy_only
+from hstree.training.adagrad import TINY, adagrad_rows
+from hstree.tree.weight_rows import row_curvature
+
+
+class Adagrad:
+    """Adagrad over minibatches, with one learning rate per weight (Duchi, Hazan & Singer 2011).
+
+    Trains `model` in place. Only the weights that a batch touches move. A weight pays the penalty
+    for the batches that did not touch it when one next does, so that rare features are regularised
+    as much as frequent ones.
+
+    Parameters
+    ----------
+    model : LinearTree
+    seen : float array (n_features + 1,), optional
+        Sums of the squared features of samples that the model was fitted to by L-BFGS, and last
+        their weight. Steps are as small as if these samples had been passed over once: each weight
+        begins with the sum of their squared gradients, as expected of the untrained model.
+    """
+
+    def __init__(self, model: LinearTree, seen: Float64 | None = None) -> None:
+        model.make_dense()
+        self.model = model
+        self._row_penalty = model.row_penalty()
+        self._squares = np.zeros(model.table.shape, model.table.dtype)
+        self._bias_squares = np.zeros(len(model.bias))
+        if seen is not None:
+            curvature = row_curvature(model.tree, model.counts)
+            occurring = np.flatnonzero(seen[:-1])
+            if model.sparse:
+                self._squares[occurring] = np.multiply.outer(seen[occurring], curvature)
+            else:
+                self._squares[:, occurring] = np.multiply.outer(curvature, seen[occurring])
+            self._bias_squares += seen[-1] * curvature
+        # Step up to which the penalty of each weight is paid
+        self._paid = np.zeros(model.table.shape, np.int32)
+        self._steps = 0
+
+    def widen(self, n_features: int) -> None:
+        """Follow `LinearTree.widen`."""
+        self._squares = lengthened(self._squares, n_features)
+        self._paid = lengthened(self._paid, n_features)
+
+    def epoch(
+        self,
+        X: Samples,
+        targets: Integer,
+        sample_weight: Array,
+        *,
+        learning_rate: float,
+        penalty: float,
+        batch_size: int,
+        rng: np.random.Generator,
+    ) -> float:
+        """Pass over all samples once, in a random order; targets and their weights are (n,).
+
+        `penalty` is the weight of half the squared norm of the root's weights in each sample's
+        loss; other nodes have less, as in `solvers.solve`. Returns the weighted mean of the
+        negative log-likelihoods, before the step of each batch.
+        """
+        order = rng.permutation(len(targets))
+        total = 0.0
+        for a in range(0, len(order), batch_size):
+            batch = order[a : a + batch_size]
+            weight = sample_weight[batch]
+            batch_X = self.model.converted(X[batch])
+            # Compiled functions are no faster here
+            with numpy_only():
+                nll, gradients = self.model.loss(batch_X, targets[batch], weight)
+                self._steps += 1
+                for gradient in gradients:
+                    self._move(gradient, learning_rate, penalty * len(batch))
+            total += float(weight @ nll)
+        return total / max(float(sample_weight.sum()), TINY)
+
+    def _move(self, gradient: Gradient, learning_rate: float, penalty: float) -> None:
+        """Move some weights; `penalty` is that of the root's weights per step."""
+        model = self.model
+        row_penalty = (penalty * self._row_penalty).astype(model.table.dtype)
+        arrays = [model.table, self._squares, self._paid]
+        index: Any = gradient.index
+        if not model.sparse:
+            # (r, n_features) rows of the table
+            weight_penalty = row_penalty[index][:, None]
+        elif isinstance(index[1], slice):
+            # (f, k) features of the rows of one node
+            index, rows = index
+            arrays = [array[:, rows] for array in arrays]
+            weight_penalty = row_penalty[rows]
+        else:
+            # (P,) pairs of a feature and a row, as elements of the flat table
+            features, rows = index
+            index = features * model.shape[0] + rows
+            arrays = [array.reshape(-1) for array in arrays]
+            weight_penalty = row_penalty[rows]
+        table, squares, paid = arrays
+
+        # Add the gradient of the penalty for all steps since the last touch
+        total = (self._steps - paid[index]).astype(table.dtype)
+        total *= weight_penalty
+        total *= table[index]
+        total += gradient.weight
+        paid[index] = self._steps
+        adagrad_rows(table, squares, index, total, learning_rate)
+
+        if model.fit_intercept:
+            sums = self._bias_squares
+            adagrad_rows(model.bias, sums, gradient.rows, gradient.bias, learning_rate)
