@@ -57,12 +57,6 @@ def test_frequency_order_gives_frequent_words_the_short_codes():
     assert tree.labels == vocabulary.words
 
 
-def test_equally_frequent_words_stay_in_the_vocabularys_order():
-    counts = [2, 1] * 50
-    tree = balanced(Vocabulary([f"w{i}" for i in range(100)], counts))
-    assert leaves(tree) == [*range(0, 100, 2), *range(1, 100, 2)]
-
-
 def test_random_trees_have_the_shape_of_complete_ones():
     vocabulary = Vocabulary([str(i) for i in range(37)], range(37))
     for arity in (2, 5):

@@ -223,9 +223,6 @@ def test_a_vocabulary_lies_over_a_corpus(files):
         ("kmeans", "nltk:brown", r"kmeans takes word vectors, not nltk:brown.*hstree\.CBOW"),
         ("kmeans", "vocab.tsv", r"kmeans takes word vectors, not .*vocab\.tsv; give"),
         ("kmeans", "text.txt", r"line 1: no word with numbers.*hstree\.bootstrap"),
-        ("kmeans", 3, "kmeans takes word vectors, not an int; give"),
-        ("kmeans", {"a": 1}, "kmeans takes word vectors, not a dict; give an array"),
-        ("huffman", {}, "without a word"),
     ],
 )
 def test_what_cannot_serve_is_refused_with_the_way_out(

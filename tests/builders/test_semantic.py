@@ -99,13 +99,6 @@ def test_the_halves_are_those_of_their_own_means(seed):
     assert filled_row_by_row(X @ (apart[1] - apart[0]), share) == set(first)
 
 
-def test_scale_changes_nothing():
-    X, counts = normal(100, 4).astype(np.float32), np.arange(100)
-    tree = semantic(words(X, counts=counts))
-    assert semantic(words(X * np.float32(2.0**40), counts=counts)) == tree
-    assert semantic(words(X * np.float32(2.0**-40), counts=counts)) == tree
-
-
 def test_what_cannot_be_built_is_refused():
     with pytest.raises(InputError, match=r"semantic needs counts.*labels\.tsv.*or give a voc"):
         semantic(WordVectors(["a", "b"], [[1.0], [2.0]]))

@@ -90,14 +90,6 @@ def test_what_a_format_keeps_comes_back(name, tmp_path):
     check()
 
 
-def test_what_came_from_a_file_says_from_which(tmp_path):
-    (tmp_path / "a.nwk").write_text("(a,b);")
-    meta = formats.read(tmp_path / "a.nwk").meta
-    assert meta["method"] == "newick"
-    assert meta["input"]["name"] == "a.nwk"
-    assert len(meta["input"]["sha256"]) == 64
-
-
 def test_losses_are_named(tmp_path):
     tree = Tree.from_children(
         ["a", "b"], [[~1, ~0]], counts=[1, 2], names=["root"], meta={"method": "by hand"}

@@ -1,7 +1,6 @@
 import math
 from collections import Counter
 from itertools import pairwise
-from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
-from hstree import progress
 from hstree.builders.classes import bigrams
 from hstree.builders.classes import exchange as exchange_module
 from hstree.builders.classes.bigrams import bigram_counts, bigram_perplexity
@@ -28,17 +26,26 @@ def log_likelihood(pairs, word_class):
     """Sum of log P(class(w) | v) P(w | class(w)) over pairs (v, w), by relative frequencies."""
     after = Counter(v for v, _ in pairs)
     class_after = Counter((v, word_class[w]) for v, w in pairs)
-    of_word = Counter(w for _, w in pairs)
-    of_class = Counter(word_class[w] for _, w in pairs)
+    word_total = Counter(w for _, w in pairs)
+    class_total = Counter(word_class[w] for _, w in pairs)
     return math.fsum(
         math.log(class_after[v, word_class[w]] / after[v])
-        + math.log(of_word[w] / of_class[word_class[w]])
+        + math.log(word_total[w] / class_total[word_class[w]])
         for v, w in pairs
     )
 
 
 def perplexity(pairs, word_class):
     return math.exp(-log_likelihood(pairs, word_class) / len(pairs))
+
+
+def assert_no_move_helps(pairs, word_class, n_classes):
+    """Assert that no single word has a class in which the likelihood is larger."""
+    reached = log_likelihood(pairs, word_class)
+    for word in range(len(word_class)):
+        for other in range(n_classes):
+            moved = [*word_class[:word], other, *word_class[word + 1 :]]
+            assert log_likelihood(pairs, moved) <= reached + 1e-8
 
 
 def mutual_information(pairs, word_class):
@@ -111,11 +118,7 @@ def test_no_single_move_helps_and_the_perplexity_is_that_of_the_definition(
     found = exchange(matrix(pairs, n_words), n_classes, rng=rng)
     word_class = found.word_class.tolist()
     assert found.perplexities[-1] == pytest.approx(perplexity(pairs, word_class), rel=1e-12)
-    reached = log_likelihood(pairs, word_class)
-    for word in range(n_words):
-        for other in range(n_classes):
-            moved = [*word_class[:word], other, *word_class[word + 1 :]]
-            assert log_likelihood(pairs, moved) <= reached + 1e-8
+    assert_no_move_helps(pairs, word_class, n_classes)
 
 
 def test_perplexity_falls_from_the_words_dealt_in_turn():
@@ -174,13 +177,8 @@ def test_contexts_that_occur_twice_decide_on_the_classes(seed, is_compiled):
     pairs = list(zip(np.repeat(np.arange(n_contexts), 2).tolist(), followers.tolist(), strict=True))
     with numpy_only(not is_compiled):
         found = exchange(matrix(pairs, n_contexts)[:, :n_words], n_classes)
-    word_class = found.word_class.tolist()
-    reached = log_likelihood(pairs, word_class)
     assert found.perplexities[0] > found.perplexities[-1]
-    for word in range(n_words):
-        for other in range(n_classes):
-            moved = [*word_class[:word], other, *word_class[word + 1 :]]
-            assert log_likelihood(pairs, moved) <= reached + 1e-8
+    assert_no_move_helps(pairs, found.word_class.tolist(), n_classes)
 
 
 @pytest.mark.parametrize("tolerance", [0.5, 0.01, 0.002])
@@ -192,15 +190,6 @@ def test_the_last_sweep_is_the_first_that_gains_too_little(tolerance):
     assert n - 1 == np.argmax(fell < tolerance) + 1
     assert n < len(whole.perplexities)
     assert found.perplexities == pytest.approx(whole.perplexities[:n], rel=1e-12)
-
-
-def test_progress_tells_the_perplexity():
-    with progress.shown_by(display := MagicMock()):
-        found = exchange(matrix(drawn_pairs(3, 50, 1500), 50), 5)
-    display.task().__enter__().note.assert_called_with(
-        f"sweep {len(found.perplexities)}, {found.moves} moves, "
-        f"perplexity {found.perplexities[-1]:.2f}"
-    )
 
 
 @given(st.integers(0, 999), st.integers(1, 8), st.integers(2, 60))

@@ -77,13 +77,10 @@ def test_the_perplexity_is_that_of_the_tree(corpus):
     assert tree.meta["classes"]["bigram_perplexity"] == pytest.approx(expected, abs=1e-4)
 
 
-def test_brown_keeps_the_classes_in_a_binary_tree(corpus):
+def test_brown_merges_the_classes_by_their_pairs_in_a_binary_tree(corpus):
     brown = classes(corpus, cluster_by="brown")
     assert sets_by_name(brown) == sets_by_name(classes(corpus))
     assert set(brown.fan_out.tolist()) == {2}
-
-
-def test_brown_merges_by_the_pairs_of_classes(corpus):
     parts = classes_of(classes(corpus))
     word_class = {word: i for i, words in enumerate(parts) for word in words}
     text = [EOS, *(corpus.vocabulary.words[i] for i in corpus.ids(slice(None)))]
@@ -93,7 +90,7 @@ def test_brown_merges_by_the_pairs_of_classes(corpus):
     expected = list(parts)
     for a, b in merge_by_information(pairs).tolist():
         expected.append(expected[a] | expected[b])
-    subtrees = {frozenset(labels) for labels in label_sets(classes(corpus, cluster_by="brown"))}
+    subtrees = {frozenset(labels) for labels in label_sets(brown)}
     assert subtrees >= {frozenset(words) for words in expected}
     found = classes(corpus, cluster_by="brown", n_classes=3).meta["classes"]
     assert found["number"] == 3

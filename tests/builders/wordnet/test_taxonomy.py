@@ -133,17 +133,15 @@ except InputError as error:
     assert said.count("\n") == 1
 
 
-def test_function_words_are_outside_wordnet_in_any_case():
-    words = ["It", "it", "HE", "at", "a", "I", "can", "between", "was", "helium", "dog", "bank"]
-    found = look_up(words, open_taxonomy("builtin"), "first")
-    inside = [word for word, n in zip(words, found.n_senses, strict=True) if n]
-    assert inside == ["was", "helium", "dog", "bank"]
-    assert [words[i] for i in found.word] == inside
-
-
-def test_a_single_letter_is_no_element_or_unit():
-    """Neither the Penn Treebank's N, which is any number, nor an initial."""
-    words = ["N", "n", "B", "k", "x", "2", "is", "nitrogen"]
-    found = look_up(words, open_taxonomy("builtin"), "all")
-    inside = [word for word, n in zip(words, found.n_senses, strict=True) if n]
-    assert inside == ["2", "is", "nitrogen"]
+@pytest.mark.parametrize(
+    ("outside", "inside"),
+    [
+        ("It it HE at a I can between", "was helium dog bank"),  # function words in any case
+        ("N n B k x", "2 is nitrogen"),  # single letters, such as N for numbers in the PTB
+    ],
+)
+def test_function_words_and_letters_are_outside_wordnet(outside, inside):
+    words = outside.split() + inside.split()
+    synsets = look_up(words, open_taxonomy("builtin"), "first")
+    assert [words[i] for i in synsets.word] == inside.split()
+    assert [word for word, n in zip(words, synsets.n_senses, strict=True) if n] == inside.split()
