@@ -1,13 +1,13 @@
 """Choice of the backend: NumPy, or functions that numba compiles (the extra `fast`)."""
 
-import functools
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
+
+from hstree.kernels.jit import numba
 
 #: Environment variable that switches compiled functions off when it is 0, and uses them for short
 #: work, too, when it is 1.
@@ -16,8 +16,6 @@ VARIABLE = "HSTREE_FAST"
 #: from which on compiling takes less time than it saves.
 WORTH_TOKENS = 1_000_000
 WORTH_SECONDS = 60.0
-#: Oldest supported version of numba.
-OLDEST = "0.61"
 
 #: Whether NumPy computes; None where nothing has decided.
 _numpy_only: ContextVar[bool | None] = ContextVar("hstree numpy only", default=None)
@@ -76,24 +74,3 @@ def numpy_for_short_runs(
         yield
     finally:
         _numpy_only.reset(token)
-
-
-@functools.cache
-def numba() -> Any:
-    """Return numba, or None where it is not installed, too old or broken; a warning says which."""
-    try:
-        import numba
-    except Exception as error:  # numba refuses some versions of NumPy
-        if isinstance(error, ModuleNotFoundError) and error.name == "numba":
-            return None
-        reason = str(error)
-    else:
-        if numba.version_info[:2] >= tuple(map(int, OLDEST.split("."))):
-            return numba
-        reason = f"version {numba.__version__} is older than {OLDEST}"
-    warnings.warn(
-        f"numba is installed but not used: {reason}; upgrade it, or set {VARIABLE}=0",
-        RuntimeWarning,
-        stacklevel=3,
-    )
-    return None

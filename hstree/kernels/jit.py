@@ -14,8 +14,9 @@ from typing import Any
 from hstree import progress
 from hstree._files import cache_folder, is_writable
 from hstree._plugins import require
-from hstree.kernels.backend import OLDEST, numba
 
+#: Oldest supported version of numba.
+OLDEST = "0.61"
 #: What compiled sums may do that Python's may not: add in another order, and round once less.
 FAST_MATH = frozenset({"reassoc", "contract", "nsz", "arcp"})
 #: Divisions follow NumPy. Nobody calls compiled functions from C.
@@ -24,6 +25,27 @@ OPTIONS = {"error_model": "numpy", "no_cfunc_wrapper": True}
 LEAST_FREE = 1 << 26
 #: Permissions to write, of all users but the owner.
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+@functools.cache
+def numba() -> Any:
+    """Return numba, or None where it is not installed, too old or broken; a warning says which."""
+    try:
+        import numba
+    except Exception as error:  # numba refuses some versions of NumPy
+        if isinstance(error, ModuleNotFoundError) and error.name == "numba":
+            return None
+        reason = str(error)
+    else:
+        if numba.version_info[:2] >= tuple(map(int, OLDEST.split("."))):
+            return numba
+        reason = f"version {numba.__version__} is older than {OLDEST}"
+    warnings.warn(
+        f"numba is installed but not used: {reason}; upgrade it, or set HSTREE_FAST=0",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return None
 
 
 def jit(function: Any, *, exact: bool = False) -> Any:

@@ -10,8 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from hstree._arrays import Array, Float32, Int32, Int64, Integer, offsets, ranges
-from hstree.kernels import NARROW
+from hstree._arrays import NARROW, Array, Float32, Int32, Int64, Integer, offsets, ranges
 from hstree.kernels.arithmetic import group
 from hstree.kernels.jit import inline, jit
 from hstree.kernels.ngrams import Features, checked_features, first_at_least
