@@ -104,7 +104,8 @@ def _add_commands() -> None:
     """Add the commands, with their examples below their help."""
     for panel, commands in PANELS.items():
         for command in commands:
-            examples = [line for line in EXAMPLES.splitlines() if _is_call(line, command.__name__)]
+            call = ["hstree", command.__name__]
+            examples = [line for line in EXAMPLES.splitlines() if line.split()[:2] == call]
             title = "[bold]Examples:[/bold]" if len(examples) > 1 else "[bold]Example:[/bold]"
             # Each paragraph becomes one line, which terminals of any width wrap.
             paragraphs = (inspect.getdoc(command) or "").split("\n\n")
@@ -114,11 +115,6 @@ def _add_commands() -> None:
                 epilog="\n\n".join([title, *examples]),
                 rich_help_panel=panel,
             )(command)
-
-
-def _is_call(line: str, command: str) -> bool:
-    """Return whether a line calls a command."""
-    return line.startswith(f"hstree {command} ") or line == f"hstree {command}"
 
 
 _add_commands()

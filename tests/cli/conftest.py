@@ -37,8 +37,8 @@ def figures(path):
     document = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=pytest.fail)
     (candidate,) = document["candidates"]
     means = {split: spread["mean"] for split, spread in candidate["perplexity"].items()}
-    of_text = {name: document[name] for name in ("tokens", "oov", "vocabulary", "unigram")}
-    return {**candidate, **of_text, "perplexity": means, "epochs": candidate["jobs"][0]["epochs"]}
+    text = {name: document[name] for name in ("tokens", "oov", "vocabulary", "unigram")}
+    return {**candidate, **text, "perplexity": means, "epochs": candidate["jobs"][0]["epochs"]}
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ PLUGINS = {"add-a-builder": "endings", "add-an-output-layer": "smoothed", "add-a
 pages = pytest.mark.parametrize("page", PLUGINS)
 
 
-def code_of(page, *languages):
+def read_code(page, *languages):
     """Return the blocks of code of a page in these languages, as pairs (language, code)."""
     return [block[1:] for block in blocks(f"docs/{page}.md") if block[1] in languages]
 
@@ -28,7 +28,7 @@ def test_the_page_shows_the_files_of_the_package(page):
         ("toml", (folder / "pyproject.toml").read_text(encoding="utf-8")),
         ("console", f"pip install ./examples/plugins/{name}\n"),
     ]
-    assert code_of(page, "python", "toml", "console")[:3] == files
+    assert read_code(page, "python", "toml", "console")[:3] == files
 
 
 @pytest.mark.slow
@@ -41,7 +41,7 @@ def test_the_package_works_once_it_is_installed(page, tmp_path, monkeypatch, hst
     pip = [sys.executable, "-m", "pip", "install", "--quiet", *offline, "--target", site, package]
     subprocess.run(pip, check=True, capture_output=True, text=True)
     monkeypatch.syspath_prepend(site)
-    for language, code in code_of(page, "sh", "python")[1:]:
+    for language, code in read_code(page, "sh", "python")[1:]:
         if language == "python":
             exec(code, {})
             continue

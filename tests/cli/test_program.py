@@ -77,9 +77,9 @@ def test_methods_describes_all_that_stands_in_a_candidate(name, saying, hstree):
 def test_there_are_at_most_17_commands_and_130_options_none_with_more_than_20():
     """Without those of how jobs are done, which are the same everywhere."""
     commands = [typer.main.get_command(app), *typer.main.get_command(app).commands.values()]
-    of_jobs = {"jobs", "scheduler"}
+    job_options = {"jobs", "scheduler"}
     counts = [
-        sum(p.param_type_name == "option" and p.name not in of_jobs for p in command.params)
+        sum(p.param_type_name == "option" and p.name not in job_options for p in command.params)
         for command in commands
     ]
     assert len(commands) - 1 <= 17

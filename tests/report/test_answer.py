@@ -23,7 +23,7 @@ from tests.report.comparison import a_candidate, a_comparison, chosen, epoch
 FLAT = a_candidate("flat", test=100.0, speed=100.0, to_flat=Ratio(1, 1, 1, None, 82))
 
 
-def html_of(comparison):
+def page_html(comparison):
     nowhere = Path("nowhere")
     return render(make_page(comparison, nowhere), nowhere)
 
@@ -34,7 +34,7 @@ def without_markup(html):
 
 def reasons(comparison):
     """Return the answers of the page by their questions."""
-    html = html_of(comparison).partition('<details class="why">')[2].partition("</dl>")[0]
+    html = page_html(comparison).partition('<details class="why">')[2].partition("</dl>")[0]
     pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", html, re.S)
     return {question: without_markup(answer) for question, answer in pairs}
 
@@ -172,7 +172,7 @@ def test_a_worse_candidate_does_not_change_the_recommendation(table, factor, sec
 @given(candidates())
 def test_the_program_the_page_and_python_say_the_same(table):
     compared = a_comparison(*table)
-    verdict = html_of(compared).partition('<div class="verdict">')[2].partition("</div>")[0]
+    verdict = page_html(compared).partition('<div class="verdict">')[2].partition("</div>")[0]
     on_page = re.findall(r"<(?:h2|p)>(.*?)</(?:h2|p)>", verdict, re.S)
     assert list(map(without_markup, on_page)) == compared.recommendation
     assert str(compared).endswith("\n".join(compared.recommendation))
@@ -304,7 +304,7 @@ def test_the_answer_may_be_a_layer():
     layer = a_candidate("fast", kind="layer", speed=100.0)
     compared = a_comparison(a_candidate("tree", test=120.0, speed=50.0), layer)
     chosen_from, cost, fastest, certainty = reasons(compared).values()
-    assert "<title>Which output layer for made up?</title>" in html_of(compared)
+    assert "<title>Which output layer for made up?</title>" in page_html(compared)
     assert "2 output layers" in chosen_from
     assert cost.startswith("No tree; 100 tokens/s")
     assert fastest.startswith("This candidate")
@@ -346,12 +346,12 @@ def test_a_rival_is_compared_in_percent(test, part):
 
 
 def test_a_name_is_text_in_the_answer():
-    html = html_of(a_comparison(a_candidate("<b>bold")))
+    html = page_html(a_comparison(a_candidate("<b>bold")))
     assert "<strong><bdi>&lt;b&gt;bold</bdi></strong>" in html
 
 
 def test_the_conditions_have_the_rule_and_the_sizes_of_the_samples():
     compared = a_comparison(a_candidate("a", at_epoch_limit=1, sample=TokenCounts(50, 60)))
-    text = without_markup(html_of(compared))
+    text = without_markup(page_html(compared))
     for part in ("at most 6 epochs", "first 50 tokens", "first 60", "lines 1 to 1,000", "1 of 1"):
         assert part in text

@@ -11,7 +11,7 @@ from hstree.tree import Tree
 from tests.strategies import trees
 
 
-def words_of(packed):
+def read_words(packed):
     return json.loads(gzip.decompress(packed.words))
 
 
@@ -23,7 +23,7 @@ def integers(data):
 @given(trees())
 def test_a_tree_comes_back(tree):
     packed = pack({"tree": tree})
-    words = words_of(packed)
+    words = read_words(packed)
     (entry,) = packed.trees
     child = integers(entry.child)
     assert integers(entry.fan_out).tolist() == tree.fan_out.tolist()
@@ -40,7 +40,7 @@ def test_two_trees_share_the_numbers_of_their_words():
     one = Tree.from_children(["a", "b", "c"], [[~0, ~1, ~2]], counts=[1, 2, 3])
     other = Tree.from_children(["c", "a", "b"], [[~0, ~1, ~2]], counts=[3, 1, 2])
     packed = pack({"one": one, "other": other})
-    assert words_of(packed) == ["c", "b", "a"]
+    assert read_words(packed) == ["c", "b", "a"]
     children = [integers(entry.child).tolist() for entry in packed.trees]
     assert children == [[~2, ~1, ~0], [~0, ~2, ~1]]
 

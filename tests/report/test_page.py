@@ -20,8 +20,6 @@ from tests.report.comparison import leave, write_page
 HOSTILE = ["</script><script>document.title='broken'</script>", "\"'><img src=x onerror=alert(1)>",
            "<!--", "&amp;", "שלום", "🌲", "a\\u0062", "‮reversed"]  # fmt: skip
 WORDS = ["the", "of", "bank", "river", "loan", "Bank", *HOSTILE, *(f"w{i}" for i in range(120))]
-#: Parts of the page in which the answer's candidate stands out.
-PARTS = ("#plot-seconds", "#rows")
 COUNTS = [2_000 // (i + 1) + 1 for i in range(len(WORDS))]
 
 
@@ -43,9 +41,13 @@ def trees():
         names=[None, *(f"class {n}" for n in range(30))],
         meta={"method": "classes"},
     )
-    huffman, drawn, flat = (build(name, vocabulary) for name in ("huffman", "random", "flat"))
-    of_candidates = {"huffman": huffman, "random": drawn, "senses </script>": senses}
-    return of_candidates | {"classes": classes, "flat": flat}
+    return {
+        "huffman": build("huffman", vocabulary),
+        "random": build("random", vocabulary),
+        "senses </script>": senses,
+        "classes": classes,
+        "flat": build("flat", vocabulary),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -161,8 +163,8 @@ def test_no_two_texts_of_a_figure_overlap(opened):
 
 def test_the_candidate_that_is_recommended_stands_out(opened):
     assert opened.one(".verdict h2").text.startswith("Recommended: flat (validation perplexity ")
-    best = [opened.one(f"{part} .best").get_attribute("data-row") for part in PARTS]
-    assert best[0] == best[1]
+    in_plot = opened.one("#plot-seconds .best").get_attribute("data-row")
+    assert opened.one("#rows .best").get_attribute("data-row") == in_plot
     assert opened.one("#rows tr.best bdi").text == "flat"
 
 
@@ -323,42 +325,38 @@ def emulated(opened):
 
 
 @pytest.fixture(scope="module")
-def tabs(once_opened, usual):
-    """The tabs of the page and of a usual comparison's page."""
+def usual_tab(once_opened, usual):
+    """The tab of a usual comparison's page."""
     driver = once_opened.driver
-    of_page = driver.current_window_handle
+    page_tab = driver.current_window_handle
     driver.switch_to.new_window("tab")
     browser.opened(driver, usual)
-    of_usual = driver.current_window_handle
-    driver.switch_to.window(of_page)
-    return of_page, of_usual
+    tab = driver.current_window_handle
+    driver.switch_to.window(page_tab)
+    return tab
 
 
 @pytest.fixture
-def first_shown(once_opened, tabs, emulated):
+def first_shown(once_opened, usual_tab, emulated):
     """The page of a usual comparison as it is first shown."""
-    of_page, of_usual = tabs
-    once_opened.driver.switch_to.window(of_usual)
+    driver = once_opened.driver
+    page_tab = driver.current_window_handle
+    driver.switch_to.window(usual_tab)
     yield once_opened
     emulated(1280)
-    once_opened.driver.switch_to.window(of_page)
+    driver.switch_to.window(page_tab)
 
 
 @pytest.mark.parametrize(("width", "highest"), [(1400, 3000), (420, 5000)])
-def test_the_page_is_short_and_as_wide_as_the_window(first_shown, emulated, width, highest):
+def test_the_page_fits_the_window_and_begins_with_the_answer(first_shown, emulated, width, highest):
     emulated(width)
     assert first_shown.run("return document.documentElement.scrollHeight") <= highest
     assert first_shown.run("return document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.parametrize("width", [1400, 420])
-def test_the_first_screen_has_the_answer_a_picture_and_the_command(first_shown, emulated, width):
-    emulated(width)
-    ends = [first_shown.run(
-        "return [...document.querySelectorAll(arguments[0])].find((e) => e.checkVisibility())"
-        ".getBoundingClientRect().bottom", selector) for selector in
-        (".verdict h2", "#plot-seconds svg", ".get pre")]  # fmt: skip
-    assert max(ends) <= 900
+    for selector in (".verdict h2", "#plot-seconds svg", ".get pre"):
+        bottom = first_shown.run(
+            "return [...document.querySelectorAll(arguments[0])].find((e) => e.checkVisibility())"
+            ".getBoundingClientRect().bottom", selector)  # fmt: skip
+        assert bottom <= 900, selector
 
 
 def test_it_is_printed_on_three_pages_at_most_without_controls(first_shown, emulated):

@@ -137,11 +137,16 @@ def test_every_figure_is_well_formed_and_has_words_and_data(n):
         assert all(len(line) == len(figure.columns) for line in lines(figure))
 
 
-def test_words_are_beside_those_of_flat_or_the_best_candidate():
+@pytest.mark.parametrize(("other", "a", "b"), [("flat", 1.25, 1.0), ("b", 1.25, 1.0)])
+def test_bands_are_relative_to_flat_or_to_the_best_candidate(other, a, b):
     bands = [Band(least=1, most=9, words=2, tokens=30), Band(least=10, most=99, words=0, tokens=0)]
-    candidates = [a_candidate("a", by_band=[50.0, None]), a_candidate("flat", by_band=[40.0, None])]
-    drawn = {f.id: f for f in make_plots(a_comparison(*candidates, bands=bands))}["plot-bands"]
-    assert lines(drawn) == [["a", "1+", 2, 30, 50.0, 1.25], ["flat", "1+", 2, 30, 40.0, 1.0]]
+    candidates = [
+        a_candidate("a", by_band=[50.0, None]),
+        a_candidate(other, by_band=[40.0, None], valid=90.0),
+    ]
+    (plot,) = (p for p in make_plots(a_comparison(*candidates, bands=bands)) if p.y and p.x.names)
+    assert lines(plot) == [["a", "1+", 2, 30, 50.0, a], [other, "1+", 2, 30, 40.0, b]]
+    assert other in plot.y.title
 
 
 PLOT = Plot(
@@ -151,7 +156,7 @@ PLOT = Plot(
 )  # fmt: skip
 
 
-def file_of(figure, ending):
+def file_content(figure, ending):
     candidates = [a_candidate("=a"), a_candidate("b")]
     links = plot_links(figure, make_styles(candidates, candidates[1]))
     (link,) = (link for link in links if link.name == f"{figure.id}.{ending}")
@@ -159,12 +164,12 @@ def file_of(figure, ending):
 
 
 def test_the_data_of_a_figure_are_csv():
-    lines = list(csv.reader(io.StringIO(file_of(PLOT, "csv"))))
+    lines = list(csv.reader(io.StringIO(file_content(PLOT, "csv"))))
     assert lines == [["candidate", "x", "y"], ["'=a", "1.0", "2.5"], ["b", "30", ""]]
 
 
 def test_a_figure_alone_is_the_gold_svg():
-    same_as_gold("plot.svg", file_of(PLOT, "svg"))
+    same_as_gold("plot.svg", file_content(PLOT, "svg"))
 
 
 def test_the_marks_of_all_plots_are_the_gold_data():

@@ -50,4 +50,4 @@ def test_ticks_are_written_short():
     labels = {0.5: "0.5", 2000: "2,000", 50_000: "50k", 1.5e6: "1.5M", 1.05: "1.05", 0: "0"}
     ticked = [ticks(0.9, 1.1, "linear", 300.0)[2]]
     ticked += [ticks(0.0, high, "zero", 300.0)[2] for high in (2.0, 4000.0, 1.5e5, 2e6)]
-    assert labels.items() <= {pair for of_axis in ticked for pair in of_axis.items()}
+    assert labels.items() <= {pair for labelled in ticked for pair in labelled.items()}

@@ -13,11 +13,7 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments import results
 from hstree.experiments.recommendation import choose
-from hstree.experiments.results import (
-    Mixture,
-    NormaliserFigures,
-    Speed,
-)
+from hstree.experiments.results import Mixture, NormaliserFigures, Speed
 from hstree.report import page as pages
 from hstree.report.table import make_table
 from tests.report.comparison import (
@@ -42,7 +38,7 @@ def markup(file):
     return re.sub(r"<script>.*?</script>", "", file.read_text(), flags=re.DOTALL)
 
 
-def data_of(file):
+def page_data(file):
     """The page as data, from the JSON in it."""
     json = re.search(r'<script type="application/json" id="page">(.*?)</script>', file.read_text())
     return msgspec.json.decode(json[1], type=pages.Page)
@@ -50,7 +46,7 @@ def data_of(file):
 
 def test_the_markup_is_made_of_the_data_in_the_page(folder):
     file = write_page(folder)
-    assert pages.render(data_of(file), folder) == file.read_text()
+    assert pages.render(page_data(file), folder) == file.read_text()
 
 
 def test_a_comparison_writes_the_same_page_from_anywhere(folder, tmp_path, monkeypatch):
@@ -106,7 +102,7 @@ def test_a_tree_of_vectors_says_which_where_the_comparison_made_them(tmp_path, m
     page = write_page(
         leave(tmp_path / "c", {"gmm trees=1": gmm, "mine.json": gmm, **small_trees()})
     )
-    made = {tree.name: tree.description for tree in data_of(page).trees.trees}
+    made = {tree.name: tree.description for tree in page_data(page).trees.trees}
     assert {n for n, how in made.items() if "mean predicted vector" in how} == {"gmm trees=1"}
 
 
@@ -114,15 +110,8 @@ def test_a_tree_of_vectors_says_which_where_the_comparison_made_them(tmp_path, m
     "changes",
     [{"seeds": (0,), "ngrams": ()}, {"oov": 0, "bands": []}, {"trees": small_trees(["a"])}],
 )
-def test_a_comparison_may_lack_what_it_will(tmp_path, changes):
+def test_a_page_needs_neither_seeds_nor_bands_nor_words(tmp_path, changes):
     assert write_page(leave(tmp_path / "c", **{"trees": small_trees(), **changes})).exists()
-
-
-def test_a_comparison_without_flat_takes_the_best_tree_for_its_level(tmp_path):
-    page = write_page(
-        leave(tmp_path / "compared", {"huffman": small_trees()["huffman"]}, ngrams=())
-    )
-    assert "multiple of that of huffman" in page.read_text()
 
 
 def test_a_page_of_layers_alone_has_no_explorer(folder):
@@ -144,13 +133,13 @@ def test_a_candidate_whose_tree_is_lost_is_shown_without_it(folder, damage):
     page = write_page(folder)
     assert "Tree not shown: huffman: " in markup(page)
     assert "<bdi>huffman</bdi>" in markup(page)
-    assert data_of(page).trees is None
+    assert page_data(page).trees is None
 
 
 def test_a_tree_is_packed_once_and_the_flat_softmax_is_none(tmp_path):
     one = small_trees()["huffman"]
     page = write_page(leave(tmp_path / "c", {"huffman": one, "again": one, **small_trees()}))
-    assert [tree.name for tree in data_of(page).trees.trees] == ["huffman"]
+    assert [tree.name for tree in page_data(page).trees.trees] == ["huffman"]
 
 
 def test_a_candidate_that_has_read_the_test_part_is_named_in_a_warning(folder):
