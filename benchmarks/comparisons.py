@@ -177,7 +177,7 @@ def seconds_from_text(result: CandidateResult) -> dict[str, float | None]:
         return {}
     return {
         "tokens/s": result.training and result.training.median,
-        "s from text": result.steps.total,
+        "s from text": result.timings.total,
         "from text, times flat": result.from_text_times_flat,
     }
 

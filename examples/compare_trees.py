@@ -25,7 +25,7 @@ def main() -> None:
             f"{candidate.tree.scores_per_target:.1f}" if candidate.tree else ""
         )  # an n-gram model has none
         print(
-            f"{candidate.name:<18}{scores:>14}{candidate.test:>12.1f}{candidate.steps.total:>15.2f}"
+            f"{candidate.name:<18}{scores:>14}{candidate.test:>12.1f}{candidate.timings.total:>15.2f}"
         )
     print(f"best by validation perplexity: {comparison.choice.chosen}")
 

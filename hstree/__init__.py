@@ -17,7 +17,7 @@ Train with it; compare it with others, and with no tree at all::
                                                CBOW, SkipGram, Ensemble
     model.perplexity(text), model.predict(["the cat"])
     model.save("model"), hstree.load_model("model")
-    hstree.evaluate("huffman", text)           one row
+    hstree.evaluate("huffman", text)           one candidate
     hstree.compare(text, ["huffman", "gmm", "flat"], "folder")
                                                stop= Halving(minutes),
                                                Epochs(n) or Seconds(n)

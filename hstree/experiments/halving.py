@@ -18,7 +18,7 @@ import msgspec
 from hstree._text import plural
 from hstree.errors import OptionError
 from hstree.experiments.candidate import Candidate
-from hstree.experiments.results import Count, Figures, Positive
+from hstree.experiments.results import Count, Positive, Record
 from hstree.experiments.setting import Setting
 from hstree.experiments.store import Store, rounds_key
 
@@ -38,7 +38,7 @@ LAST_MODELS = 2
 MIN_GROWTH = 1.1
 
 
-class Round(Figures, frozen=True):
+class Round(Record, frozen=True):
     """A round: its candidates, their seconds from the text, and their validation perplexities."""
 
     seconds: Positive
@@ -46,7 +46,7 @@ class Round(Figures, frozen=True):
     valid: dict[str, float] = msgspec.field(default_factory=dict)
 
 
-class Rounds(Figures, frozen=True):
+class Rounds(Record, frozen=True):
     """The content of ``rounds.json``; `key` is a hash of what the rounds depend on.
 
     Validation perplexities are those of the first `valid_tokens` tokens.

@@ -21,7 +21,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits, read_before
 from hstree.data.text_score import TextScore
 from hstree.experiments.candidate import Job
-from hstree.experiments.results import JobResult, NormaliserFigures, Scored, Steps, TokenCounts
+from hstree.experiments.results import JobResult, NormaliserRecord, Scored, Timings, TokenCounts
 from hstree.experiments.setting import SAMPLE, Budget, Setting
 from hstree.experiments.store import (
     ALL_TOKENS,
@@ -123,7 +123,7 @@ def run_job(
             seed=job.seed,
             parameters=sum(array.size for array in model.parameters().values()),
             options=model.config(),
-            steps=timings,
+            timings=timings,
             epochs=history.epochs,
             converged=history.converged,
             out_of_time=history.out_of_time,
@@ -192,7 +192,7 @@ def learn_vectors(
     seconds = SOURCE_FRACTION * budget.first_round
     source_budget = Budget(seconds, budget.first_round)
     result = run_job(job, setting, store, source_budget, folder=folder)
-    left = max(VECTORS_FRACTION * budget.first_round - (result.steps.total or 0.0), 0.0)
+    left = max(VECTORS_FRACTION * budget.first_round - (result.timings.total or 0.0), 0.0)
     speed = max((epoch.tokens_per_second for epoch in result.epochs), default=0.0)
     return mean_vectors(folder / MODEL, result, setting, store, folder, int(2 * left * speed))
 
@@ -222,21 +222,21 @@ def mean_vectors(
         vectors = model.mean_predicted_vectors(text)
         if n_tokens is not None:
             vectors.counts = train.counts
-        seconds = (result.steps.total or 0.0) + time.perf_counter() - began
+        seconds = (result.timings.total or 0.0) + time.perf_counter() - began
         record = BuildRecord(result.key, vectors.sha256, 0.0, seconds)
         return store.save_vectors(folder, vectors, record), seconds
 
 
 def build_tree(
     job: Job, setting: Setting, store: Store, budget: Budget | None = None
-) -> tuple[Tree | None, Steps]:
+) -> tuple[Tree | None, Timings]:
     """Return the tree of a candidate, None if it has none, and the seconds that it took.
 
     Candidates that differ in their layers share the tree.
     """
     candidate = job.candidate.tree_candidate
     if not candidate.has_tree:
-        return None, Steps()
+        return None, Timings()
 
     # options, and what replaces an option or is needed beside them
     inputs: dict[str, Any] = dict(candidate.options)
@@ -266,14 +266,14 @@ def build_tree(
         kept = store.load_tree(job, key)
         if kept is not None:
             tree, record = kept
-            return tree, Steps(vectors=record.vectors, tree=record.seconds)
+            return tree, Timings(vectors=record.vectors, tree=record.seconds)
         store.require_writable()
         began = time.perf_counter()
         with progress.task(f"building {candidate.name}"):
             tree = candidate.build(setting.splits.train, job.seed, vectors)
-        timings = Steps(vectors=learning_seconds, tree=time.perf_counter() - began)
+        timings = Timings(vectors=learning_seconds, tree=time.perf_counter() - began)
         if not is_timed:
-            timings = Steps(vectors=None, tree=None)
+            timings = Timings(vectors=None, tree=None)
         record = BuildRecord(key, tree.sha256, timings.vectors, timings.tree)
         store.save_tree(job, tree, record)
         return tree, timings
@@ -287,7 +287,7 @@ def _train(
     setting: Setting,
     store: Store,
     spec: LayerSpec,
-    timings: Steps,
+    timings: Timings,
     budget: Budget | None,
     home: Path,
 ) -> Model[Any]:
@@ -341,7 +341,7 @@ def _run_ngram_job(job: Job, setting: Setting, store: Store, home: Path) -> JobR
     began = time.perf_counter()
     with progress.task(f"fitting {job.candidate.name}"):
         model = job.candidate.fit_ngrams(train)
-    timings = Steps(training=time.perf_counter() - began)
+    timings = Timings(training=time.perf_counter() - began)
     scores: dict[HeldOut, TextScore] = {}
     for split in NLL:
         part: Corpus = getattr(splits, split)
@@ -354,7 +354,7 @@ def _run_ngram_job(job: Job, setting: Setting, store: Store, home: Path) -> JobR
         seed=None,
         parameters=int(sum(model.n_grams_)),
         options=options,
-        steps=timings,
+        timings=timings,
         **_score_fields(scores, splits, {}),
     )
     return store.save_result(home, result, _token_nlls(scores))
@@ -376,10 +376,10 @@ def _score_fields(
         "test": test.perplexity,
         "test_without_oov": test.perplexity_without_oov,
     }
-    normaliser: NormaliserFigures | None = None
+    normaliser: NormaliserRecord | None = None
     if test.log_normaliser is not None:
-        names = NormaliserFigures.__struct_fields__
-        normaliser = NormaliserFigures(
+        names = NormaliserRecord.__struct_fields__
+        normaliser = NormaliserRecord(
             **{name: _finite(getattr(test.log_normaliser, name)) for name in names}
         )
     return {

@@ -1,4 +1,4 @@
-"""Steps of jobs: one at a time in this process, or several at a time in other processes.
+"""Stages of jobs: one at a time in this process, or several at a time in other processes.
 
 All processes see the folder of the comparison. Jobs share trees and the vectors from which these
 are built. The first job that needs one makes it, and the others wait.
@@ -24,24 +24,24 @@ from hstree.experiments.store import Store
 from hstree.tree import load
 
 #: What is done of a job: `run_job`, `continue_job` or `score_all_tokens`.
-Step = Callable[[Job, Setting, Store, Budget | None], JobResult | float]
+Stage = Callable[[Job, Setting, Store, Budget | None], JobResult | float]
 
 
 class _Task(NamedTuple):
-    """A step of a job as it is sent to another process.
+    """A stage of a job as it is sent to another process.
 
     A candidate that is a given tree is sent as the file of the tree, below the folder of the
     comparison.
     """
 
-    step: Callable[..., object]
+    stage: Callable[..., object]
     candidate: str
     seed: int
     tree_file: str | None
 
 
-def run_steps(
-    step: Step,
+def run_stage(
+    stage: Stage,
     jobs: Iterable[Job],
     setting: Setting,
     store: Store,
@@ -50,7 +50,7 @@ def run_steps(
     title: str,
     n_jobs: int | None,
 ) -> Iterator[tuple[Job, JobResult | float]]:
-    """Do a step of jobs, `n_jobs` at a time; yield each job with its result when it is done.
+    """Do a stage of jobs, `n_jobs` at a time; yield each job with its result when it is done.
 
     `title` is that of the progress.
     """
@@ -59,7 +59,7 @@ def run_steps(
     # Trees that need no vectors are built first, so that invalid options of a builder are refused
     # before any training.
     unbuilt: list[Job] = []
-    if step is run_job:
+    if stage is run_job:
         by_tree = {store.tree_file(job): job for job in jobs if job.candidate.has_tree}
         unbuilt = [
             job
@@ -73,19 +73,19 @@ def run_steps(
         with progress.task(title, len(jobs), "candidates") as bar:
             for job in jobs:
                 bar.note(job.candidate.name)
-                result = step(job, setting, store, budget)
+                result = stage(job, setting, store, budget)
                 bar.advance()
                 yield job, result
         return
 
-    steps = _ordered_steps(step, jobs, unbuilt)
-    tasks = (_task(one_step, job, setting, store) for one_step, job in steps)
+    stages = _ordered_stages(stage, jobs, unbuilt)
+    tasks = (_task(one_stage, job, setting, store) for one_stage, job in stages)
     work = partial(_do, setting, store.home.absolute(), budget)
     n_done = 0
     with progress.task(title, len(jobs), "jobs") as bar:
         for number, outcome in parallel(work, tasks, n_jobs):
-            one_step, job = steps[number]
-            if one_step is learn_vectors:
+            one_stage, job = stages[number]
+            if one_stage is learn_vectors:
                 progress.report(f"vectors for {job.candidate}, seed {job.seed}: done")
             if outcome is None:
                 continue
@@ -97,10 +97,10 @@ def run_steps(
             yield job, outcome
 
 
-def _ordered_steps(
-    step: Step, jobs: Sequence[Job], unbuilt: Iterable[Job]
+def _ordered_stages(
+    stage: Stage, jobs: Sequence[Job], unbuilt: Iterable[Job]
 ) -> list[tuple[Callable[..., object], Job]]:
-    """Return the steps of jobs in the order in which processes begin them.
+    """Return the stages of jobs in the order in which processes begin them.
 
     The vectors of all sources are learned first, and then trees are built. Of the jobs, those that
     take long begin first, and those that need vectors, or learn them, last.
@@ -114,17 +114,17 @@ def _ordered_steps(
     return [
         *((learn_vectors, job) for job in dict.fromkeys(sources)),
         *((build_tree, job) for job in unbuilt),
-        *((step, job) for job in sorted(jobs, key=order)),
+        *((stage, job) for job in sorted(jobs, key=order)),
     ]
 
 
-def _task(step: Callable[..., object], job: Job, setting: Setting, store: Store) -> _Task:
-    """Return a step as it is sent; a given tree is written into the folder first."""
+def _task(stage: Callable[..., object], job: Job, setting: Setting, store: Store) -> _Task:
+    """Return a stage as it is sent; a given tree is written into the folder first."""
     tree_file: str | None = None
     if job.candidate.tree is not None:
         build_tree(job, setting, store)
         tree_file = store.relative(store.tree_file(job))
-    return _Task(step, job.candidate.name, job.seed, tree_file)
+    return _Task(stage, job.candidate.name, job.seed, tree_file)
 
 
 def _do(
@@ -139,5 +139,5 @@ def _do(
     tree = None if task.tree_file is None else load(home / task.tree_file)
     job = Job(Candidate.parse(task.candidate, tree), task.seed)
     with setting.backend():
-        result = task.step(job, setting, Store(home), budget)
+        result = task.stage(job, setting, Store(home), budget)
     return result if isinstance(result, JobResult | float) else None

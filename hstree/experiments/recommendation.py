@@ -39,7 +39,7 @@ def choose(candidates: Sequence[CandidateResult]) -> Choice | None:
     others = [candidate for candidate in eligible if candidate is not chosen]
 
     # an unknown time is not less than any, and none is less than an unknown one
-    longest = (chosen.steps.total or 0.0) * (1 - SAME_TIME)
+    longest = (chosen.timings.total or 0.0) * (1 - SAME_TIME)
     near = [other for other in others if other.valid <= (1 + TOLERANCE) * chosen.valid]
     cheaper = min(near, key=_seconds, default=None)
     if cheaper is not None and _seconds(cheaper) >= longest:
@@ -57,7 +57,7 @@ def choose(candidates: Sequence[CandidateResult]) -> Choice | None:
 
 def _seconds(candidate: CandidateResult) -> float:
     """Return the seconds from the text to a model; infinity where they are not known."""
-    return math.inf if candidate.steps.total is None else candidate.steps.total
+    return math.inf if candidate.timings.total is None else candidate.timings.total
 
 
 # The recommendation in sentences, with the values of the table
@@ -105,9 +105,9 @@ def _cost(candidate: CandidateResult) -> str:
     text = f"validation perplexity {figure(candidate.valid, 1)}"
     if candidate.sample is not None:
         text += f" on the first {candidate.sample.valid:,} tokens"
-    if candidate.steps.total is None:
+    if candidate.timings.total is None:
         return text
-    return f"{text}, {_format_seconds(candidate.steps.total)} s from the text"
+    return f"{text}, {_format_seconds(candidate.timings.total)} s from the text"
 
 
 def _format_seconds(seconds: float) -> str:
@@ -119,12 +119,12 @@ def _cheaper_alternative(comparison: Comparison, choice: Choice, best: Candidate
     tolerance = f"within {100 * choice.tolerance:g}%"
     if len(choice.candidates) == 1:
         return "It is the only candidate to choose from."
-    if best.steps.total is None:
+    if best.timings.total is None:
         return "Its time from the text is not known, so that no cheaper alternative is named."
     if choice.cheaper is None:
         # Times that count as the same may still differ in the table.
         is_less = any(
-            candidate.steps.total is not None and candidate.steps.total < best.steps.total
+            candidate.timings.total is not None and candidate.timings.total < best.timings.total
             for candidate in map(comparison.candidate, choice.candidates)
             if candidate.valid <= (1 + choice.tolerance) * best.valid
         )
@@ -133,7 +133,7 @@ def _cheaper_alternative(comparison: Comparison, choice: Choice, best: Candidate
     cheaper = comparison.candidate(choice.cheaper)
     percent = round(100 * (cheaper.valid / best.valid - 1), 1)
     loss = f"{percent:.1f}% worse" if percent else "as good to 0.1%"
-    fraction = (cheaper.steps.total or 0.0) / best.steps.total
+    fraction = (cheaper.timings.total or 0.0) / best.timings.total
     return (
         f"Cheaper alternative {tolerance}: {cheaper.name} ({_cost(cheaper)}), {loss} in "
         f"{fraction:.2g} of the time."
@@ -179,8 +179,8 @@ def _common_training(candidate: CandidateResult, other: CandidateResult) -> str 
     if candidate.trained_epochs == other.trained_epochs > 0:
         plural_s = "" if candidate.trained_epochs == 1 else "s"
         return f"{candidate.trained_epochs:g} epoch{plural_s}"
-    seconds = candidate.steps.total
-    other_seconds = other.steps.total
+    seconds = candidate.timings.total
+    other_seconds = other.timings.total
     if not seconds or not other_seconds or abs(other_seconds / seconds - 1) > SAME_TIME:
         return None
     return f"{_format_seconds(seconds)} seconds"

@@ -53,14 +53,14 @@ Signed = Annotated[float, Meta(ge=-1e100, le=1e100)]
 T = TypeVar("T", bound=Struct)
 
 
-class Figures(Struct, frozen=True, kw_only=True):
+class Record(Struct, frozen=True, kw_only=True):
     """Base of all structs here."""
 
 
 # Stopping rules
 
 
-class Epochs(Figures, tag="epochs", tag_field="rule", frozen=True):
+class Epochs(Record, tag="epochs", tag_field="rule", frozen=True):
     """Train every candidate until validation stops, for at most so many epochs."""
 
     epochs: Annotated[int, Meta(ge=0, le=MOST_EPOCHS)] = 20
@@ -72,7 +72,7 @@ class Epochs(Figures, tag="epochs", tag_field="rule", frozen=True):
         return f"at most {plural(self.epochs, 'epoch')}"
 
 
-class Seconds(Figures, tag="seconds", tag_field="rule", frozen=True):
+class Seconds(Record, tag="seconds", tag_field="rule", frozen=True):
     """Train every candidate for so many seconds, vectors and tree construction included."""
 
     seconds: Positive
@@ -86,7 +86,7 @@ class Seconds(Figures, tag="seconds", tag_field="rule", frozen=True):
         return f"{self.seconds:g} seconds from the text for each candidate"
 
 
-class Halving(Figures, tag="halving", tag_field="rule", frozen=True):
+class Halving(Record, tag="halving", tag_field="rule", frozen=True):
     """Train all candidates equally long, then the better half twice as long, and so on."""
 
     minutes: Positive = 10.0
@@ -104,7 +104,7 @@ class Halving(Figures, tag="halving", tag_field="rule", frozen=True):
 Stop = Epochs | Seconds | Halving
 
 
-def mean_of(structs: Sequence[T], times: int = 1) -> T:
+def mean_record(structs: Sequence[T], times: int = 1) -> T:
     """Return the mean of each number of structs, so many times; None where one is not known."""
     kind = type(structs[0])
     columns = {name: [getattr(one, name) for one in structs] for name in kind.__struct_fields__}
@@ -119,14 +119,14 @@ def mean_of(structs: Sequence[T], times: int = 1) -> T:
 # Figures of a job
 
 
-class CodeLength(Figures, frozen=True):
+class CodeLength(Record, frozen=True):
     """Mean code length in decisions, unweighted and weighted by the labels' counts."""
 
     uniform: Amount | None
     weighted: Amount | None
 
 
-class TreeFigures(Figures, frozen=True):
+class TreeRecord(Record, frozen=True):
     """Statistics of a tree, under the names of `hstree.tree.statistics.TreeStatistics`."""
 
     nodes: Count
@@ -137,7 +137,7 @@ class TreeFigures(Figures, frozen=True):
     sha256: str
 
 
-class NormaliserFigures(Figures, frozen=True):
+class NormaliserRecord(Record, frozen=True):
     """Figures of ln Z over the test tokens, under a layer that is trained towards Z = 1.
 
     `mean` and `sd` are in nats; ``unnormalised_perplexity`` is ``exp(mean(nll - ln Z))``, which is
@@ -149,11 +149,11 @@ class NormaliserFigures(Figures, frozen=True):
     unnormalised_perplexity: Amount | None
 
 
-class Steps(Figures, frozen=True):
-    """Seconds of each step from the text to a trained model.
+class Timings(Record, frozen=True):
+    """Seconds of each stage from the text to a trained model.
 
-    The steps are the vectors of a tree, the tree, the preparation of the output layer (n-grams to
-    draw noise from, say) and the training. None where a step was not timed.
+    The stages are the vectors of a tree, the tree, the preparation of the output layer (for
+    example, counting n-grams) and the training. None for a stage that was not timed.
     """
 
     vectors: Amount | None = 0.0
@@ -163,19 +163,19 @@ class Steps(Figures, frozen=True):
 
     @property
     def total(self) -> float | None:
-        """Sum of the steps; None if one is not known."""
-        steps = [self.vectors, self.tree, self.preparation, self.training]
-        return None if None in steps else sum(step for step in steps if step is not None)
+        """Sum of all stages; None if one was not timed."""
+        stages = [self.vectors, self.tree, self.preparation, self.training]
+        return None if None in stages else sum(stage for stage in stages if stage is not None)
 
 
-class TokenCounts(Figures, frozen=True):
+class TokenCounts(Record, frozen=True):
     """Numbers of scored tokens, the first ones of the validation and of the test split."""
 
     valid: Count
     test: Count
 
 
-class JobResult(Figures, frozen=True):
+class JobResult(Record, frozen=True):
     """Figures of one finished job, as ``result.json`` of its folder holds them.
 
     `files` has the sha256 of the files of nll beside it. An n-gram model has no seed and no epochs;
@@ -192,14 +192,14 @@ class JobResult(Figures, frozen=True):
     perplexity: Annotated[dict[Scored, Positive | None], _ALL_THREE]
     parameters: Count
     options: dict[str, Any]
-    steps: Steps
+    timings: Timings
     scored: TokenCounts
     scoring_seconds: Amount = 0.0
     epochs: list[Epoch] = []
     converged: bool = False
     out_of_time: bool = False
     interrupted: bool = False
-    log_normaliser: NormaliserFigures | None = None
+    log_normaliser: NormaliserRecord | None = None
     train: Positive | None = None
     seen: str | None = None
 
@@ -212,7 +212,7 @@ class JobResult(Figures, frozen=True):
 # Figures of a candidate
 
 
-class Spread(Figures, frozen=True):
+class Spread(Record, frozen=True):
     """Mean and sample standard deviation of n values; `sd` is None for one value."""
 
     mean: Positive | None
@@ -258,7 +258,7 @@ class Ratio:
             raise ValueError("an interval has one bound; it must have both, or none")
 
 
-class Speed(Figures, frozen=True):
+class Speed(Record, frozen=True):
     """Tokens per second in each round of measurements, in which candidates took turns.
 
     `times_flat` is the median divided by that of the flat softmax, `low` and `high` the slowest and
@@ -290,7 +290,7 @@ class Speed(Figures, frozen=True):
         )
 
 
-class Mixture(Figures, frozen=True):
+class Mixture(Record, frozen=True):
     """Mixture of a candidate with the model `ngram`: ``weight * P + (1 - weight) * P_KN``.
 
     `weight` has the lowest validation perplexity; `weight` and `test` are means over the seeds.
@@ -301,7 +301,7 @@ class Mixture(Figures, frozen=True):
     test: Positive | None
 
 
-class JobFigures(Figures, frozen=True):
+class JobRecord(Record, frozen=True):
     """One job of a candidate: its seed, its folder in the comparison's, and its figures."""
 
     seed: Count | None
@@ -310,7 +310,7 @@ class JobFigures(Figures, frozen=True):
     epochs: list[Epoch] = []
 
 
-class CandidateResult(Figures, frozen=True):
+class CandidateResult(Record, frozen=True):
     """One candidate of a comparison; ``docs/results-format.md`` says what each figure is.
 
     `name` is the candidate as it is typed, which `hstree.experiments.candidate.Candidate.parse`
@@ -327,13 +327,13 @@ class CandidateResult(Figures, frozen=True):
     layer: str | None
     models: Annotated[int, Meta(ge=1, le=1000)]
     is_flat: bool
-    tree: TreeFigures | None
+    tree: TreeRecord | None
     tree_file: str | None
     parameters: Count
-    jobs: Annotated[list[JobFigures], Meta(min_length=1)]
+    jobs: Annotated[list[JobRecord], Meta(min_length=1)]
     perplexity: Annotated[dict[Scored, Spread], _ALL_THREE]
     at_epoch_limit: Count
-    steps: Steps
+    timings: Timings
     by_band: list[Positive | None]
     test_oov: Annotated[float, Meta(ge=0, le=1)] | None = None
     sample: TokenCounts | None = None
@@ -346,7 +346,7 @@ class CandidateResult(Figures, frozen=True):
     to_flat: Ratio | None = None
     like: str | None = None
     to_like: Ratio | None = None
-    log_normaliser: NormaliserFigures | None = None
+    log_normaliser: NormaliserRecord | None = None
     mixture: Mixture | None = None
 
     @property
@@ -376,7 +376,7 @@ class CandidateResult(Figures, frozen=True):
         return statistics.fmean(sum(e.share for e in job.epochs) for job in self.jobs)
 
 
-class Choice(Figures, frozen=True):
+class Choice(Record, frozen=True):
     """The recommendation among `candidates`, by the rule of `choose`.
 
     `chosen` has the lowest validation perplexity. `cheaper` takes the least time of the candidates
@@ -396,14 +396,14 @@ class Choice(Figures, frozen=True):
 # A comparison
 
 
-class VocabularyFigures(Figures, frozen=True):
+class VocabularyRecord(Record, frozen=True):
     """Size and hash of a vocabulary."""
 
     size: Count
     sha256: str
 
 
-class Machine(Figures, frozen=True):
+class Machine(Record, frozen=True):
     """Computer that speeds were measured on; `cores` is the number that the process may use."""
 
     cores: Count
@@ -411,7 +411,7 @@ class Machine(Figures, frozen=True):
     processor: str
 
 
-class Band(Figures, frozen=True):
+class Band(Record, frozen=True):
     """Words whose training count is `least` to `most`; both are None for words out of vocabulary.
 
     `words` is the number of such words in the vocabulary, `tokens` of test tokens.
@@ -423,7 +423,7 @@ class Band(Figures, frozen=True):
     tokens: Count
 
 
-class Comparison(Figures, weakref=True, dict=True, frozen=True):
+class Comparison(Record, weakref=True, dict=True, frozen=True):
     """All figures of a comparison, as ``results.json`` holds them.
 
     A notebook shows its table; `print` and `show` print it. ``docs/results-format.md`` says what
@@ -444,7 +444,7 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     corpus: Annotated[dict[SplitName, dict[str, Any]], _ALL_THREE]
     tokens: Annotated[dict[SplitName, Count], _ALL_THREE]
     oov: Annotated[dict[SplitName, Count], _ALL_THREE]
-    vocabulary: VocabularyFigures
+    vocabulary: VocabularyRecord
     options: dict[str, Any]
     stop: Stop
     seeds: Annotated[list[Count], Meta(min_length=1)]
@@ -501,7 +501,7 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         """
         pandas: Any = require("pandas", "notebook")
         lines = [
-            [figure_at(column.path, candidate) for column in COLUMNS]
+            [value_at(column.path, candidate) for column in COLUMNS]
             for candidate in self.candidates
         ]
         return pandas.DataFrame(lines, columns=[column.key for column in COLUMNS])
@@ -520,14 +520,14 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
             and (
                 column.key in _ALWAYS
                 or any(
-                    figure_at(column.path, candidate) is not None for candidate in self.candidates
+                    value_at(column.path, candidate) is not None for candidate in self.candidates
                 )
             )
         ]
         lines = []
         for candidate in self.candidates:
             cells = {
-                column.key: column.form(figure_at(column.path, candidate)) for column in columns
+                column.key: column.form(value_at(column.path, candidate)) for column in columns
             }
             for split in ("valid", "test"):
                 if (sd := candidate.perplexity[split].sd) is not None:
@@ -609,7 +609,7 @@ class Column(NamedTuple):
     form: Callable[[Any], str] = str
 
 
-def figure_at(path: str, candidate: CandidateResult) -> Any:
+def value_at(path: str, candidate: CandidateResult) -> Any:
     """Return a figure of a candidate, such as ``tree.depth``; None where it has no such part."""
     value: Any = candidate
     for name in path.split("."):
@@ -663,10 +663,10 @@ COLUMNS: list[Column] = [
             Column(f"{name}_times_flat_high", f"{name}.high"),
         )
     ),
-    Column("seconds_from_text", "steps.total", "s from text", _one),
+    Column("seconds_from_text", "timings.total", "s from text", _one),
     Column("from_text_times_flat", "from_text_times_flat"),
-    *(Column(f"seconds_{step}", f"steps.{step}") for step in ("vectors", "tree", "preparation")),
-    Column("seconds_training", "steps.training", "s trained", _one),
+    *(Column(f"seconds_{step}", f"timings.{step}") for step in ("vectors", "tree", "preparation")),
+    Column("seconds_training", "timings.training", "s trained", _one),
     Column("epochs", "trained_epochs"),
     Column("at_epoch_limit", "at_epoch_limit"),
     Column("ln_z_mean", "log_normaliser.mean", "ln Z", _ratio),
@@ -691,13 +691,13 @@ def save(comparison: Comparison, folder: Path) -> None:
 def csv_text(comparison: Comparison) -> bytes:
     """Return the content of ``results.csv``."""
     lines = [
-        [figure_at(column.path, candidate) for column in COLUMNS]
+        [value_at(column.path, candidate) for column in COLUMNS]
         for candidate in comparison.candidates
     ]
-    return csv_of([column.key for column in COLUMNS], lines)
+    return csv_bytes([column.key for column in COLUMNS], lines)
 
 
-def csv_of(titles: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:
+def csv_bytes(titles: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:
     """Return titles and lines of cells as CSV.
 
     A text that a spreadsheet would take as a formula begins with an apostrophe.

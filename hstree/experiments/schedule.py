@@ -29,7 +29,7 @@ from hstree.experiments.halving import (
     n_rounds,
 )
 from hstree.experiments.job import continue_job, find_result, run_job, score_all_tokens
-from hstree.experiments.parallel import Step, run_steps
+from hstree.experiments.parallel import Stage, run_stage
 from hstree.experiments.results import Halving, JobResult, Seconds
 from hstree.experiments.setting import Budget, Setting
 from hstree.experiments.store import Store
@@ -141,7 +141,7 @@ class Schedule:
                 budget = budgets.get(candidate.name, first_budget)
                 result = find_result(job, self.setting, self.store, budget)
                 if result is not None:
-                    taken = msgspec.structs.astuple(result.steps)
+                    taken = msgspec.structs.astuple(result.timings)
                     jobs[job] = PlannedJob(True, sum(stage or 0.0 for stage in taken))
                 elif not candidate.is_trained:
                     jobs[job] = PlannedJob(False, None)
@@ -242,9 +242,9 @@ class Schedule:
         return progress.task("all candidates", n_turns * budget.seconds, "seconds")
 
     def _together(
-        self, step: Step, candidates: Sequence[Candidate], budget: Budget | None, title: str
+        self, stage: Stage, candidates: Sequence[Candidate], budget: Budget | None, title: str
     ) -> Iterator[tuple[Candidate, list[Any]]]:
-        """Do a step of the jobs of candidates; yield each candidate with what its jobs return."""
+        """Do a stage of the jobs of candidates; yield each candidate with what its jobs return."""
         jobs_by_candidate = {candidate: self.setting.jobs(candidate) for candidate in candidates}
         candidates_by_job: dict[Job, list[Candidate]] = {}
         for candidate, jobs in jobs_by_candidate.items():
@@ -252,8 +252,8 @@ class Schedule:
                 candidates_by_job.setdefault(job, []).append(candidate)
         n_left = {candidate: len(jobs) for candidate, jobs in jobs_by_candidate.items()}
         done: dict[Job, JobResult | float] = {}
-        finished_jobs = run_steps(
-            step,
+        finished_jobs = run_stage(
+            stage,
             candidates_by_job,
             self.setting,
             self.store,

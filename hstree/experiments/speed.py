@@ -22,7 +22,7 @@ from hstree._parallel import n_cores, n_threads
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
-from hstree.experiments.results import Figures, Machine, Positive
+from hstree.experiments.results import Machine, Positive, Record
 from hstree.experiments.store import Store
 from hstree.kernels import backend_name
 from hstree.layers.hooks import training_hooks
@@ -54,7 +54,7 @@ def machine() -> Machine:
     )
 
 
-class _Kept(Figures, frozen=True):
+class _Kept(Record, frozen=True):
     """Speeds of jobs by their keys, and what they depend on beside these."""
 
     conditions: dict[str, Any]

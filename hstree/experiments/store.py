@@ -71,7 +71,7 @@ class NotFinishedError(Exception):
     """Work is not finished, and a store for reading alone was asked for it."""
 
 
-class BuildRecord(results.Figures, frozen=True):
+class BuildRecord(results.Record, frozen=True):
     """The content of ``build.json``: key and hash of a tree or of vectors, and their seconds."""
 
     key: str

@@ -19,7 +19,7 @@ from hstree.data.text_score import unigram_score
 from hstree.experiments import results, speed
 from hstree.experiments.candidate import Candidate
 from hstree.experiments.recommendation import choose, recommendation_sentences
-from hstree.experiments.results import CandidateResult, Comparison, JobResult, Ratio, Steps
+from hstree.experiments.results import CandidateResult, Comparison, JobResult, Ratio, Timings
 from hstree.experiments.schedule import Finished
 from hstree.experiments.setting import Setting
 from hstree.experiments.statistics import (
@@ -86,7 +86,7 @@ class Summary:
             corpus={name: dict(part.source) for name, part in parts.items()},
             tokens={name: len(part) for name, part in parts.items()},
             oov={name: part.n_oov for name, part in parts.items()},
-            vocabulary=results.VocabularyFigures(len(vocabulary), vocabulary.sha256),
+            vocabulary=results.VocabularyRecord(len(vocabulary), vocabulary.sha256),
             options=dict(setting.options),
             stop=setting.stop,
             seeds=list(setting.seeds),
@@ -210,7 +210,7 @@ class Summary:
             test=spread_of_perplexities(mixed).mean,
         )
 
-    def _mean_timings(self, candidate: Candidate) -> Steps:
+    def _mean_timings(self, candidate: Candidate) -> Timings:
         """Return the mean timings over the seeds, those of all models of a seed together.
 
         Without a bound on the time, epochs are counted at the speed that was measured in turns.
@@ -218,13 +218,13 @@ class Summary:
         rounds = self.speeds.get("training", {}).get(candidate.single.name)
         timings = []
         for result in self.finished[candidate].results:
-            training = result.steps.training
+            training = result.timings.training
             if rounds and self.setting.stop.total_seconds is None:
                 n_epochs = sum(epoch.share for epoch in result.epochs)
                 tokens = n_epochs * len(self.setting.splits.train)
                 training = tokens / statistics.median(rounds)
-            timings.append(msgspec.structs.replace(result.steps, training=training))
-        return results.mean_of(timings, candidate.models)
+            timings.append(msgspec.structs.replace(result.timings, training=training))
+        return results.mean_record(timings, candidate.models)
 
     def _job_summary(self, candidate: Candidate) -> dict[str, Any]:
         """Return the fields of a candidate that its finished jobs have by themselves."""
@@ -248,7 +248,7 @@ class Summary:
         return {
             "parameters": sum(result.parameters for result in done[: candidate.models]),
             "jobs": [
-                results.JobFigures(
+                results.JobRecord(
                     seed=result.seed,
                     folder=self.store.relative(self.store.folder(job)),
                     perplexity=result.perplexity,
@@ -259,9 +259,9 @@ class Summary:
             "perplexity": perplexities,
             "at_epoch_limit": sum(map(self._is_at_epoch_limit, done)),
             "sample": None if done[0].scored == setting.all_tokens else done[0].scored,
-            "steps": self._mean_timings(candidate),
+            "timings": self._mean_timings(candidate),
             "seen": next((result.seen for result in done if result.seen), None),
-            "log_normaliser": results.mean_of(normalisers) if has_normaliser else None,
+            "log_normaliser": results.mean_record(normalisers) if has_normaliser else None,
         }
 
     def _is_at_epoch_limit(self, result: JobResult) -> bool:
@@ -296,7 +296,7 @@ class Summary:
         first = trees[0]
         weighted = [tree.length_weighted for tree in trees if tree.length_weighted is not None]
         self._tree_fields[candidate] = {
-            "tree": results.TreeFigures(
+            "tree": results.TreeRecord(
                 nodes=first.nodes,
                 codes_per_label=sum(tree.codes_per_label for tree in trees),
                 code_length=results.CodeLength(

@@ -26,14 +26,14 @@ def answer_markup(comparison: Comparison, recipe: Recipe | None, folder: Path) -
             tree = Link.to("tree.json", (folder / recipe.tree_file).read_bytes())
     choice = comparison.choice
     eligible = [] if choice is None else list(map(comparison.candidate, choice.candidates))
-    timed = [candidate for candidate in eligible if candidate.steps.total]
+    timed = [candidate for candidate in eligible if candidate.timings.total]
     html = TEMPLATES.get_template("answer.html").render(
         comparison=comparison,
         recipe=recipe,
         tree=tree,
         among=_count(eligible, candidate_noun(comparison)),
         p=None if choice is None else _p_value(comparison, choice),
-        quickest=min(timed, key=lambda candidate: candidate.steps.total or 0.0, default=None),
+        quickest=min(timed, key=lambda candidate: candidate.timings.total or 0.0, default=None),
     )
     return Markup(html)
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from markupsafe import Markup
 from msgspec import Struct
 
-from hstree.experiments.results import CandidateResult, csv_of
+from hstree.experiments.results import CandidateResult, csv_bytes
 from hstree.report.formats import ASSETS, TEMPLATES, Link
 from hstree.report.scales import LINE, Scale, spread, ticks
 
@@ -152,7 +152,7 @@ class Plot(Struct, frozen=True):
 def plot_links(plot: Plot, styles: Sequence[Style]) -> list[Link]:
     """Return links to a plot as a separate SVG, in light colours, and to its data as CSV."""
     svg = draw(plot, styles, is_separate=True)
-    csv = csv_of(plot.columns, (mark.values for mark in plot.marks if mark.values))
+    csv = csv_bytes(plot.columns, (mark.values for mark in plot.marks if mark.values))
     return [Link.to(f"{plot.id}.svg", str(svg).encode()), Link.to(f"{plot.id}.csv", csv)]
 
 

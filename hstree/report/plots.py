@@ -12,7 +12,7 @@ from hstree.experiments.results import (
     Band,
     CandidateResult,
     Comparison,
-    figure_at,
+    value_at,
 )
 from hstree.report.formats import number
 from hstree.report.plot import Axis, Mark, Plot, Side
@@ -70,7 +70,7 @@ _COSTS = (
         "Time from the text to the trained model, including vectors and tree.",
         "seconds from the text",
         "left",
-        "steps.total",
+        "timings.total",
     ),
     _Cost(
         "plot-speed",
@@ -104,7 +104,7 @@ def _plot_cost(candidates: Sequence[CandidateResult], cost: _Cost) -> Plot:
     eligible = {candidate.name for candidate in eligible_candidates(candidates)}
     marks = []
     for i, candidate in enumerate(candidates):
-        x = figure_at(cost.path, candidate)
+        x = value_at(cost.path, candidate)
         test = candidate.perplexity["test"].mean
         sd = candidate.perplexity["test"].sd
         if not x or not test:
@@ -145,7 +145,7 @@ def _plot_learning(candidates: Sequence[CandidateResult]) -> Plot:
     points: list[Mark] = []  # candidates without a training curve
     best = []
     for i, candidate in enumerate(candidates):
-        total = candidate.steps.total
+        total = candidate.timings.total
         if not total or candidate.valid == math.inf:
             continue
         best.append(candidate.valid)
@@ -170,7 +170,7 @@ def _plot_learning(candidates: Sequence[CandidateResult]) -> Plot:
 def _learning_curves(number: int, candidate: CandidateResult) -> list[Mark]:
     """Return the marks of a candidate's jobs: a line each, with a dot for every epoch."""
     # Epochs take the training time of the table, so that a curve ends at the seconds there.
-    steps = candidate.steps
+    steps = candidate.timings
     start = (steps.vectors or 0.0) + (steps.tree or 0.0) + (steps.preparation or 0.0)
     epoch_seconds = (steps.training or 0.0) / (candidate.trained_epochs or 1.0)
     marks = []
@@ -192,13 +192,13 @@ def _plot_steps(candidates: Sequence[CandidateResult]) -> Plot:
     marks = []
     ends = {}
     for i, candidate in enumerate(candidates):
-        seconds = [getattr(candidate.steps, step) or 0.0 for step in _STEPS]
+        seconds = [getattr(candidate.timings, step) or 0.0 for step in _STEPS]
         for step, duration, end in zip(_STEPS, seconds, accumulate(seconds), strict=True):
-            if duration and candidate.steps.total:
+            if duration and candidate.timings.total:
                 corners = [(end - duration, 0.0), (end, 1.0)]
                 values = [candidate.name, step, duration]
                 marks.append(Mark(i, f"segment step-{step}", corners, values))
-                ends[i] = f"{number(candidate.steps.total)} s"
+                ends[i] = f"{number(candidate.timings.total)} s"
     return Plot(
         "plot-costs",
         "Seconds of each step",

@@ -119,7 +119,7 @@ def _stopping_options(result: CandidateResult, comparison: Comparison) -> list[s
         case Seconds(seconds=seconds):
             return ["--seconds", f"{seconds:g}"]
         case _:  # halving: the seconds that one model of the candidate took
-            seconds = (result.steps.total or 0.0) / result.models
+            seconds = (result.timings.total or 0.0) / result.models
             return ["--seconds", str(max(round(seconds), 1))]
 
 

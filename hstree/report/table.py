@@ -10,8 +10,8 @@ from hstree.experiments.results import (
     Ratio,
     Speed,
     Spread,
-    TreeFigures,
-    figure_at,
+    TreeRecord,
+    value_at,
 )
 from hstree.report.formats import DASH, TIMES, number, signed
 
@@ -71,7 +71,7 @@ def _make_cell(comparison: Comparison, column: Column, candidate: CandidateResul
 
 def _format_cell(column: Column, candidate: CandidateResult) -> Cell:
     """Return the cell of a value, by the type of the value."""
-    match figure_at(column.path, candidate):
+    match value_at(column.path, candidate):
         case None:
             return Cell()
         case Spread() as test:
@@ -93,7 +93,7 @@ def _format_cell(column: Column, candidate: CandidateResult) -> Cell:
             if low is not None and high is not None:
                 note = f"{signed(low - 1, '.1%')} to {signed(high - 1, '.1%')}"
             return Cell(signed(ratio - 1, ".1%"), ratio, note)
-        case TreeFigures(code_length=length, codes_per_label=codes):
+        case TreeRecord(code_length=length, codes_per_label=codes):
             mean = length.uniform if length.weighted is None else length.weighted
             note = "" if codes in (None, 1) else f"{number(codes)} codes"
             return Cell() if mean is None else Cell(number(mean), mean, note)
@@ -161,7 +161,7 @@ _COLUMNS = [
         "from text",
         "seconds",
         "always",
-        "steps.total",
+        "timings.total",
         "time to train the vectors of a tree, build the tree, prepare the layer and train it, "
         "without validation; and as a multiple of the time of the flat softmax",
         note=_relative_time,
@@ -194,7 +194,7 @@ _COLUMNS = [
         "trained",
         "seconds",
         "wide",
-        "steps.training",
+        "timings.training",
         "time of training alone; and the number of epochs",
         note=_epochs,
     ),

@@ -29,7 +29,7 @@ def test_the_json_has_every_key(hstree, tree, corpus, tmp_path):
     assert set(found["vocabulary"]) == {"size", "sha256"}
     assert found["tree"]["sha256"] == library.load(tree).sha256
     assert [epoch["epoch"] for epoch in found["epochs"]] == [1, 2]
-    assert found["steps"]["training"] > 0
+    assert found["timings"]["training"] > 0
     assert json.loads((tmp_path / "result.json").read_text())["options"]["dim"] == 8
     test = found["perplexity"]["test"]
     assert f"{test:,.2f}" in ran.out

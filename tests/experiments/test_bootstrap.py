@@ -26,7 +26,7 @@ def test_each_round_is_built_from_the_vectors_of_the_best_so_far(splits, tmp_pat
     for number in (1, 2):
         best = min(range(number), key=lambda one: rounds[one].valid)
         assert rounds[number].options["vectors_file"] == f"round-{best}/vectors.npy"
-        assert rounds[number].steps.vectors > rounds[best].steps.total
+        assert rounds[number].timings.vectors > rounds[best].timings.total
     assert results.load(tmp_path).candidates == rounds
 
 

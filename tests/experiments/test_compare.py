@@ -15,7 +15,7 @@ from hstree.data.text_score import perplexity
 from hstree.errors import InputError, OptionError
 from hstree.experiments.candidate import Candidate
 from hstree.experiments.compare import plan
-from hstree.experiments.results import TreeFigures
+from hstree.experiments.results import TreeRecord
 from hstree.experiments.setting import read_setting
 from hstree.experiments.statistics import (
     best_weight,
@@ -47,7 +47,7 @@ def nlls(compared, name, split="test"):
 def test_figures_of_a_candidate_are_those_of_its_tree_and_models(compared, splits):
     candidate = compared.candidate("gmm epsilon=0.4")
     tree = hstree.load(compared.folder / candidate.tree_file)
-    assert candidate.tree == msgspec.convert(tree.stats().as_dict(), TreeFigures)
+    assert candidate.tree == msgspec.convert(tree.stats().as_dict(), TreeRecord)
     assert (candidate.method, candidate.options["epsilon"]) == (tree.meta["method"], 0.4)
     model = hstree.load_model(compared.folder / candidate.jobs[0].folder / "model")
     assert candidate.parameters == sum(array.size for array in model.parameters().values())
@@ -166,14 +166,14 @@ def test_bands_partition_words_and_test_tokens(compared, splits):
 
 def test_seconds_count_from_the_text(compared):
     candidate, random = compared.candidate("gmm epsilon=0.4"), compared.candidate("random")
-    assert candidate.steps.vectors > 0
-    assert candidate.steps.total == pytest.approx(
-        candidate.steps.vectors
-        + candidate.steps.tree
-        + candidate.steps.preparation
-        + candidate.steps.training
+    assert candidate.timings.vectors > 0
+    assert candidate.timings.total == pytest.approx(
+        candidate.timings.vectors
+        + candidate.timings.tree
+        + candidate.timings.preparation
+        + candidate.timings.training
     )
-    assert random.steps.vectors == 0
+    assert random.timings.vectors == 0
 
 
 def test_the_same_comparison_again_trains_nothing(compared, splits, tmp_path):

@@ -58,7 +58,7 @@ def test_no_candidate_trains_longer_than_its_last_round(halved):
     for candidate in halved.candidates:
         last = [one["seconds"] for one in rounds if candidate.name in one["candidates"]]
         if last:
-            assert candidate.steps.total < last[-1] + 3.0  # a busy machine ends a step late
+            assert candidate.timings.total < last[-1] + 3.0  # a busy machine ends a step late
 
 
 def test_all_candidates_stay_in_the_table_and_the_lowest_perplexity_is_recommended(halved):
@@ -154,8 +154,8 @@ def test_all_candidates_have_the_same_seconds_from_the_text(splits, tmp_path):
         splits, ["gmm", "flat"], tmp_path, stop=hstree.Seconds(1.0), speed_rounds=0, **QUICK
     )
     gmm = found.candidate("gmm")
-    assert gmm.steps.vectors > 0
-    assert all(candidate.steps.total < 2.0 for candidate in found.candidates)
+    assert gmm.timings.vectors > 0
+    assert all(candidate.timings.total < 2.0 for candidate in found.candidates)
 
 
 def test_vectors_are_of_the_tokens_that_half_of_the_first_round_has_time_for(tmp_path):
@@ -177,7 +177,7 @@ def test_a_candidate_whose_tree_takes_the_whole_round_trains_for_a_share_of_it(s
         splits, ["gmm epsilon=0.4 trees=99"], tmp_path,
         stop=hstree.Seconds(0.2), speed_rounds=0, **QUICK,
     )  # fmt: skip
-    steps = found.candidates[0].steps
+    steps = found.candidates[0].timings
     assert steps.vectors + steps.tree > (1 - MIN_TRAINING_FRACTION) * 0.2
     assert steps.training >= MIN_TRAINING_FRACTION * 0.2
 

@@ -23,7 +23,7 @@ from tests.experiments.conftest import CANDIDATES, QUICK
 
 #: What differs from one run to the next: times and what is made of them.
 TIMES = {
-    "steps",
+    "timings",
     "seconds",
     "scoring_seconds",
     "tokens_per_second",

@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 from hstree.errors import FileFormatError, HstreeError, InputError
 from hstree.experiments import results
 from hstree.experiments.recommendation import choose
-from hstree.experiments.results import COLUMNS, Speed, Spread, Steps, mean_of
+from hstree.experiments.results import COLUMNS, Speed, Spread, Timings, mean_record
 from hstree.report import write
 from tests import needs
 from tests.damage import changed_values
@@ -33,7 +33,7 @@ def test_the_csv_file_has_the_columns_of_every_candidate(compared):
     assert float(line["test"]) == huffman.test
     assert float(line["to_flat_p"] or -1) == (huffman.to_flat.p or -1)
     assert float(line["nll_times_flat"]) == huffman.nll.times_flat
-    assert float(line["seconds_training"]) == huffman.steps.training
+    assert float(line["seconds_training"]) == huffman.timings.training
     assert (line["mixed_with"], line["ln_z_mean"]) == ("kn2", "")
 
 
@@ -127,9 +127,9 @@ def test_a_page_needs_the_folder_of_the_trees(compared, tmp_path):
 def test_what_is_not_known_has_no_mean():
     assert Spread.of([2.0, None]) == Spread(mean=None, sd=None, n=2)
     assert Spread.of([2.0]) == Spread(mean=2.0, sd=None, n=1)
-    steps = [Steps(vectors=None, training=1.0), Steps(vectors=3.0, training=2.0)]
-    assert asdict(mean_of(steps, times=2)) == asdict(Steps(vectors=None, training=3.0))
-    assert mean_of(steps).total is None
+    steps = [Timings(vectors=None, training=1.0), Timings(vectors=3.0, training=2.0)]
+    assert asdict(mean_record(steps, times=2)) == asdict(Timings(vectors=None, training=3.0))
+    assert mean_record(steps).total is None
 
 
 def test_speeds_are_compared_with_the_median_of_flat():

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 import hstree
 from hstree.experiments import results
-from hstree.experiments.results import JobResult, Steps, TokenCounts
+from hstree.experiments.results import JobResult, Timings, TokenCounts
 from hstree.experiments.schedule import Finished, Schedule
 from hstree.experiments.setting import read_setting
 from hstree.experiments.statistics import paired_ratio
@@ -132,7 +132,7 @@ def test_the_scores_of_all_tokens_are_kept(splits, tmp_path):
     assert [candidate.perplexity for candidate in again.candidates] == [
         candidate.perplexity for candidate in first.candidates
     ]
-    assert again.candidate("flat").steps == first.candidate("flat").steps
+    assert again.candidate("flat").timings == first.candidate("flat").timings
 
 
 def test_several_jobs_score_all_tokens(splits, tmp_path):
@@ -177,7 +177,7 @@ def test_finalists_are_scored_first_then_the_cheapest(splits, tmp_path, stop, co
     share = (sample.valid + sample.test) / sum(sizes(splits))
     result = JobResult(
         key="", files={}, candidate="", seed=0, perplexity=dict.fromkeys(results.SCORED),
-        parameters=1, options={}, steps=Steps(), scored=sample,
+        parameters=1, options={}, timings=Timings(), scored=sample,
     )  # fmt: skip
     finished = {}
     for candidate in candidates:

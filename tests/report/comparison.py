@@ -16,14 +16,14 @@ from hstree.experiments.results import (
     Choice,
     Comparison,
     Epochs,
-    JobFigures,
+    JobRecord,
     Machine,
     Ratio,
     Speed,
     Spread,
-    Steps,
-    TreeFigures,
-    VocabularyFigures,
+    Timings,
+    TreeRecord,
+    VocabularyRecord,
 )
 from hstree.training.trainer import Epoch
 from hstree.tree import Tree
@@ -50,7 +50,7 @@ def a_candidate(
     epochs = [epoch(i, valid=means["valid"] * (1 + 2 * math.exp(-i))) for i in range(1, 4)]
     is_tree, is_flat = kind == "tree", name == "flat"
     tree = Tree.from_children(SMALL.labels, [[~0, ~1, ~2]]) if is_flat else SMALL
-    seconds = Steps(vectors=25.0, tree=5.0, training=4e4 / speed if speed else 1.0)
+    seconds = Timings(vectors=25.0, tree=5.0, training=4e4 / speed if speed else 1.0)
     fields = {
         "method": name.split()[0],
         "summary": f"What {name.split()[0]} does.",
@@ -58,17 +58,17 @@ def a_candidate(
         "layer": name.partition(" + ")[2] or None,
         "models": 1,
         "is_flat": is_flat,
-        "tree": convert(tree.stats().as_dict(), TreeFigures) if is_tree else None,
+        "tree": convert(tree.stats().as_dict(), TreeRecord) if is_tree else None,
         "tree_file": f"trees/{name}/seed-0/tree.json" if is_tree else None,
         "parameters": 1_000,
         "jobs": [
-            JobFigures(seed=seed, folder=f"runs/{name}/seed-{seed}", perplexity=means,
+            JobRecord(seed=seed, folder=f"runs/{name}/seed-{seed}", perplexity=means,
                        epochs=[] if kind == "ngram" else epochs)
             for seed in range(n)
         ],
         "perplexity": {split: Spread(mean=mean, sd=sd, n=n) for split, mean in means.items()},
         "at_epoch_limit": 0,
-        "steps": seconds,
+        "timings": seconds,
         "from_text_times_flat": 400.0 / seconds.total,
         "by_band": [],
     }  # fmt: skip
@@ -93,7 +93,7 @@ def a_comparison(*candidates, **changed):
         "corpus": dict.fromkeys(("train", "valid", "test"), part),
         "tokens": {"train": 92_958, "valid": 7_376, "test": 8_243},
         "oov": {"train": 0, "valid": 0, "test": 12},
-        "vocabulary": VocabularyFigures(size=10_000, sha256="4a819943" * 8),
+        "vocabulary": VocabularyRecord(size=10_000, sha256="4a819943" * 8),
         "options": OPTIONS,
         "stop": Epochs(6),
         "seeds": [0],
@@ -128,7 +128,7 @@ def leave(folder, trees, *, ngrams=("kn3",), seeds=(0, 1), oov=12, **changed):
         candidates = [replace(candidate, by_band=[]) for candidate in candidates]
     first = next(iter(trees.values()))
     tokens = {"train": 0, "valid": 0, "test": oov}
-    words = VocabularyFigures(size=first.n_labels, sha256="4a819943" * 8)
+    words = VocabularyRecord(size=first.n_labels, sha256="4a819943" * 8)
     fields = {"oov": tokens, "vocabulary": words, "seeds": list(seeds), "bands": BANDS}
     comparison = a_comparison(*candidates, **fields | changed)
     results.save(comparison, folder)
@@ -149,7 +149,7 @@ def _tree_candidate(folder, name, tree, i, seeds):
     return a_candidate(
         name, test=level, sd=0.004 * level if len(seeds) > 1 else None, n=len(seeds),
         speed=14_000 if method == "flat" else 200_000 / (1 + i),
-        method=method, tree=convert(tree.stats().as_dict(), TreeFigures), tree_file=file,
+        method=method, tree=convert(tree.stats().as_dict(), TreeRecord), tree_file=file,
         is_flat=method == "flat", at_epoch_limit=i % 2,
         to_flat=Ratio(level / 125.6, level / 125.6 - 0.01, level / 125.6 + 0.01, 0.0004, 82),
         by_band=[level * factor for factor in (90, 12, 3 + 0.1 * i, 0.4, 0.2)],
@@ -158,6 +158,6 @@ def _tree_candidate(folder, name, tree, i, seeds):
 
 def _ngram_candidate(name, i):
     return a_candidate(
-        name, kind="ngram", test=148.0 - 7 * i, steps=Steps(training=2.0),
+        name, kind="ngram", test=148.0 - 7 * i, timings=Timings(training=2.0),
         by_band=[11_000.0, 1_500.0, 410.0, 55.0, 30.0],
     )  # fmt: skip

@@ -14,7 +14,7 @@ from hstree.experiments.results import (
     Halving,
     Ratio,
     Seconds,
-    Steps,
+    Timings,
     TokenCounts,
 )
 from hstree.report.page import make_page, render
@@ -40,7 +40,7 @@ def reasons(comparison):
 
 
 def timed(seconds):
-    return Steps(training=seconds)
+    return Timings(training=seconds)
 
 
 def trained(candidate, epochs):
@@ -70,7 +70,7 @@ def candidates(draw):
         to_flat = None if ratio is None or "flat" not in names else Ratio(ratio, low, high, 0.1, 9)
         candidate = a_candidate(
             name, kind=kind, valid=draw(numbers), test=draw(numbers), models=1 + (name[0] == "2"),
-            steps=timed(total), seen=draw(st.sampled_from([None, None, None, "it was read"])),
+            timings=timed(total), seen=draw(st.sampled_from([None, None, None, "it was read"])),
             to_flat=to_flat,
         )  # fmt: skip
         if candidate.layer and name != "flat + ngrams" and "flat + ngrams" in names:
@@ -115,22 +115,22 @@ def test_the_sentences_agree_with_the_table(table, stop):
         if candidate.valid <= (1 + TOLERANCE) * best.valid
     ]
     times = {
-        candidate.name: candidate.steps.total
+        candidate.name: candidate.timings.total
         for candidate in near
-        if candidate.steps.total is not None
+        if candidate.timings.total is not None
     }
     if cheaper is None:
-        slower = (1 - SAME_TIME) * (best.steps.total or 0.0)
+        slower = (1 - SAME_TIME) * (best.timings.total or 0.0)
         assert all(time >= slower for other, time in times.items() if other != name)
         if "takes less time" in others[0]:
-            assert best.steps.total == min(times.values())
+            assert best.timings.total == min(times.values())
     else:
         other, valid, seconds, loss, time = cheaper.groups()
-        assert times[other] == min(times.values()) < best.steps.total
+        assert times[other] == min(times.values()) < best.timings.total
         assert valid == cells["valid"][shown[other]]
         agrees(seconds, cells["s from text"][shown[other]])
         assert float(loss or 0) == round(100 * (eligible[other].valid / best.valid - 1), 1)
-        assert float(time) == pytest.approx(times[other] / best.steps.total, rel=0.06)
+        assert float(time) == pytest.approx(times[other] / best.timings.total, rel=0.06)
     for sentence in others:
         if against := re.search(
             r"that of (flat.*?)(?: \(within.*\))?, after the same (.*)\.", sentence
@@ -143,7 +143,7 @@ def test_the_sentences_agree_with_the_table(table, stop):
             else:
                 assert unit == "seconds"
                 agrees(amount, cells["s from text"][shown[name]])
-                assert flat.steps.total == pytest.approx(best.steps.total, rel=2 * SAME_TIME)
+                assert flat.timings.total == pytest.approx(best.timings.total, rel=2 * SAME_TIME)
         elif sentence is not others[0]:
             assert sentence.startswith("The n-gram model kn5, which is no output layer")
             assert compared.candidate("kn5").valid < best.valid
@@ -162,7 +162,9 @@ def test_a_worse_candidate_does_not_change_the_recommendation(table, factor, sec
     before = a_comparison(*table)
     if before.choice is None:
         return
-    worse = a_candidate("worse", kind=kind, valid=factor * before.best.valid, steps=timed(seconds))
+    worse = a_candidate(
+        "worse", kind=kind, valid=factor * before.best.valid, timings=timed(seconds)
+    )
     for candidates in ([worse, *table], [*table, worse]):
         after = a_comparison(*candidates)
         assert after.choice.chosen == before.choice.chosen
@@ -184,10 +186,10 @@ def test_the_program_the_page_and_python_say_the_same(table):
 
 @pytest.mark.parametrize("stop", [Epochs(20), Seconds(243), Halving(10)])
 def test_the_best_candidate_is_recommended_and_a_cheaper_one_is_named(stop):
-    best = a_candidate("classes", valid=112.4, steps=timed(243))
-    near = a_candidate("huffman", valid=114.0, steps=timed(97.2))
-    nearer = a_candidate("gmm", valid=113.0, steps=timed(150))
-    far = a_candidate("random", valid=130.0, steps=timed(10))
+    best = a_candidate("classes", valid=112.4, timings=timed(243))
+    near = a_candidate("huffman", valid=114.0, timings=timed(97.2))
+    nearer = a_candidate("gmm", valid=113.0, timings=timed(150))
+    far = a_candidate("random", valid=130.0, timings=timed(10))
     recommended, cheaper = a_comparison(nearer, far, best, near, stop=stop).recommendation
     assert recommended.startswith("Recommended: classes (")
     assert "112.4, 243 s" in recommended
@@ -202,8 +204,8 @@ def test_the_best_candidate_is_recommended_and_a_cheaper_one_is_named(stop):
 def test_the_cheaper_candidate_takes_less_time_and_is_within_the_tolerance(
     valid, seconds, is_cheaper
 ):
-    best = a_candidate("best", valid=100.0, steps=timed(100.0))
-    other = a_candidate("other", valid=valid, steps=timed(seconds))
+    best = a_candidate("best", valid=100.0, timings=timed(100.0))
+    other = a_candidate("other", valid=valid, timings=timed(seconds))
     compared = a_comparison(best, other)
     assert (compared.choice.cheaper == "other") == is_cheaper
     assert compared.recommendation[1].startswith("Cheaper") == is_cheaper
@@ -211,7 +213,7 @@ def test_the_cheaper_candidate_takes_less_time_and_is_within_the_tolerance(
 
 
 def test_a_candidate_whose_time_is_unknown_has_no_cheaper_alternative():
-    best = a_candidate("mine.json", valid=100.0, steps=timed(None))
+    best = a_candidate("mine.json", valid=100.0, timings=timed(None))
     compared = a_comparison(best, a_candidate("other", valid=101.0))
     assert compared.choice.cheaper is None
     assert "not known" in compared.recommendation[1]
@@ -236,8 +238,10 @@ def test_a_ratio_to_flat_is_given_with_its_noise(ratio, part):
     [(3, 99, "3 epochs"), (2, 99, None), (2, 240.9, "240 seconds"), (0.03, 12, None)],
 )
 def test_flat_is_compared_after_the_same_training_alone(epochs, seconds, training):
-    near = a_candidate("near", test=50.0, to_flat=Ratio(0.5, 0.4, 0.6, 0.01, 82), steps=timed(240))
-    flat = trained(replace(FLAT, steps=timed(seconds)), epochs)
+    near = a_candidate(
+        "near", test=50.0, to_flat=Ratio(0.5, 0.4, 0.6, 0.01, 82), timings=timed(240)
+    )
+    flat = trained(replace(FLAT, timings=timed(seconds)), epochs)
     against_flat = a_comparison(flat, near).recommendation[2:]
     assert [sentence.partition("after the same ")[2] for sentence in against_flat] == (
         [f"{training}."] if training else []
@@ -286,7 +290,7 @@ def test_without_a_candidate_to_choose_none_is_recommended(candidates, part):
 
 def test_the_reasons_name_the_candidates_and_their_values():
     near = a_candidate(
-        "near", test=90.0, steps=Steps(vectors=331.0, tree=2.0, training=880.0), speed=900.0
+        "near", test=90.0, timings=Timings(vectors=331.0, tree=2.0, training=880.0), speed=900.0
     )
     quick = a_candidate("quick", test=117.0, speed=2_000)
     chosen_from, cost, fastest, _ = reasons(a_comparison(FLAT, near, quick)).values()

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hstree.experiments.results import Band, JobFigures, Steps
+from hstree.experiments.results import Band, JobRecord, Timings
 from hstree.report.plot import Axis, Mark, Plot, draw, make_styles, pareto, plot_links
 from hstree.report.plots import make_plots
 from tests.report.comparison import a_candidate, a_comparison, epoch
@@ -45,9 +45,9 @@ def drawn(figure, candidates):
 def trained(name, *, before=0.0, each=10.0, shares=(1.0, 1.0), **changed):
     """A candidate whose training took 999 seconds an epoch beside other work, `each` by itself."""
     epochs = [epoch(i + 1, valid=130.0 - i, share=s) for i, s in enumerate(shares)]
-    jobs = [JobFigures(seed=0, folder="runs", perplexity={}, epochs=epochs)]
-    steps = Steps(vectors=before, training=each * sum(shares))
-    return a_candidate(name, jobs=jobs, steps=steps, **changed)
+    jobs = [JobRecord(seed=0, folder="runs", perplexity={}, epochs=epochs)]
+    steps = Timings(vectors=before, training=each * sum(shares))
+    return a_candidate(name, jobs=jobs, timings=steps, **changed)
 
 
 def test_the_front_holds_just_the_points_that_none_beats():
@@ -88,11 +88,11 @@ def test_candidates_that_are_beaten_are_grey_by_the_cost_of_the_plot(plot, expec
 
 def test_curves_end_at_the_seconds_of_the_table():
     """They begin after the vectors, the tree and the preparation of the output layer."""
-    steps = Steps(vectors=25.0, tree=2.0, preparation=3.0, training=8.0)
-    candidates = [trained("a"), msgspec.structs.replace(trained("b"), steps=steps)]
+    steps = Timings(vectors=25.0, tree=2.0, preparation=3.0, training=8.0)
+    candidates = [trained("a"), msgspec.structs.replace(trained("b"), timings=steps)]
     figure = figures(*candidates)["plot-learning"]
     assert [line[3] for line in lines(figure)] == [10.0, 20.0, 34.0, 38.0]
-    assert [candidate.steps.total for candidate in candidates] == [20.0, 38.0]
+    assert [candidate.timings.total for candidate in candidates] == [20.0, 38.0]
 
 
 def test_a_part_of_an_epoch_takes_its_share():
@@ -101,7 +101,7 @@ def test_a_part_of_an_epoch_takes_its_share():
 
 
 def test_a_candidate_whose_time_is_not_known_is_left_out_of_the_plots_over_time():
-    unknown = a_candidate("b", steps=Steps(tree=None))
+    unknown = a_candidate("b", timings=Timings(tree=None))
     found = figures(trained("a"), unknown)
     for plot in ("plot-seconds", "plot-costs", "plot-learning"):
         assert {line[0] for line in lines(found[plot])} == {"a"}

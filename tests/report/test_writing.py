@@ -13,7 +13,11 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments import results
 from hstree.experiments.recommendation import choose
-from hstree.experiments.results import Mixture, NormaliserFigures, Speed
+from hstree.experiments.results import (
+    Mixture,
+    NormaliserRecord,
+    Speed,
+)
 from hstree.report import page as pages
 from hstree.report.table import make_table
 from tests.report.comparison import (
@@ -79,7 +83,7 @@ def test_columns_appear_when_a_candidate_has_them():
     speed = Speed(rounds=[960.0], times_flat=9.6, low=9.0, high=10.0)
     own = a_candidate(
         "own", kind="layer", unnormalised=speed, mixture=Mixture("kn5", weight=0.25, test=87.5),
-        log_normaliser=NormaliserFigures(mean=-0.034, sd=0.1, unnormalised_perplexity=91.0),
+        log_normaliser=NormaliserRecord(mean=-0.034, sd=0.1, unnormalised_perplexity=91.0),
     )  # fmt: skip
     before = {column.title for column in make_table(a_comparison(*plain, oov=NO_OOV))[0]}
     columns, candidates = make_table(a_comparison(*plain, own))
