@@ -1,7 +1,7 @@
 """Build trees by several methods, train the same model on each, and print costs and perplexities.
 
-The text is Python's own documentation, which every installation has. The results are kept in the
-folder `which`, of which `hstree report which` makes a page.
+The text is Python's own documentation, which every installation has. The results are in the folder
+`which`; `hstree report which` writes a page of them.
 
     python examples/compare_trees.py
 """
@@ -21,9 +21,8 @@ def main() -> None:
 
     print(f"{'candidate':<18}{'scores/target':>14}{'perplexity':>12}{'seconds':>15}")
     for candidate in comparison.candidates:
-        scores = (
-            f"{candidate.tree.scores_per_target:.1f}" if candidate.tree else ""
-        )  # an n-gram model has none
+        # an n-gram model has no tree
+        scores = f"{candidate.tree.scores_per_target:.1f}" if candidate.tree else ""
         print(
             f"{candidate.name:<18}{scores:>14}{candidate.test:>12.1f}{candidate.timings.total:>15.2f}"
         )

@@ -1,4 +1,4 @@
-"""gensim on a tree of ours: one model on gensim's Huffman tree, one on what the first one learned.
+"""gensim on trees of hstree: a model on gensim's Huffman tree, then one on a tree of its vectors.
 
 The text is Python's own documentation, which every installation has.
 
@@ -14,7 +14,10 @@ from gensim.models import Word2Vec
 import hstree
 from hstree.interop.gensim import layer_of, tree_of, use_tree, vocabulary_of
 
-WINDOW, EPOCHS, LINES, HELD_OUT = 5, 5, 8_000, 500
+WINDOW = 5
+EPOCHS = 5
+LINES = 8_000
+HELD_OUT = 500
 
 
 def main() -> None:
@@ -36,7 +39,7 @@ def main() -> None:
 
 
 def sentences() -> list[list[str]]:
-    """Return the built-in text as gensim wants it, a list of words for each line."""
+    """Return the built-in text as a list of words per line, the input of gensim."""
     corpus = hstree.Corpus.read("builtin:python", lower=True)
     words = corpus.words(slice(0, int(corpus.line_start[LINES])))
     start = corpus.line_start[: LINES + 1].tolist()
@@ -44,7 +47,7 @@ def sentences() -> list[list[str]]:
 
 
 def untrained(train: list[list[str]]) -> Word2Vec:
-    """Return a CBOW model that has its words, and gensim's Huffman tree over them."""
+    """Return an untrained CBOW model with its vocabulary and gensim's Huffman tree."""
     model = Word2Vec(
         hs=1, negative=0, vector_size=50, window=WINDOW, min_count=2, sample=0, workers=1
     )
@@ -53,7 +56,7 @@ def untrained(train: list[list[str]]) -> Word2Vec:
 
 
 def report(name: str, model: Word2Vec, train: list[list[str]], held_out: list[list[str]]) -> None:
-    """Train a model in gensim, and score held-out words by our layer over gensim's weights."""
+    """Train a model in gensim, and score held-out words by hstree's layer with gensim's weights."""
     began = time.perf_counter()
     model.train(train, total_examples=len(train), epochs=EPOCHS)
     seconds = time.perf_counter() - began
@@ -66,7 +69,8 @@ def report(name: str, model: Word2Vec, train: list[list[str]], held_out: list[li
 def windows(model: Word2Vec, lines: list[list[str]]) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean vector around each known word (B, d), and the words' ids (B,)."""
     vectors = model.wv.vectors
-    hidden, targets = [], []
+    hidden = []
+    targets = []
     for line in lines:
         ids = [model.wv.key_to_index[word] for word in line if word in model.wv.key_to_index]
         for at, word in enumerate(ids):

@@ -1,12 +1,13 @@
-"""A hierarchical softmax in one file: NumPy, no other package, one comment a step.
+"""A hierarchical softmax in one file: NumPy alone, one comment per step.
 
-    python examples/hierarchical_softmax_from_scratch.py             # on text that Python brings
-    python examples/hierarchical_softmax_from_scratch.py corpus.txt  # a sentence a line
+    python examples/hierarchical_softmax_from_scratch.py             # on Python's documentation
+    python examples/hierarchical_softmax_from_scratch.py corpus.txt  # one sentence per line
 
-A softmax over V words computes V scores to know the probability of one. Here the words are the
-leaves of a binary tree. The probability of a word is that of taking all turns on the way from the
-root to it: about log2(V) decisions, each a logistic regression on the same hidden vector. They sum
-to one over the words. hstree, trained with the same numbers, has the same perplexity.
+A softmax over V words computes V scores for the probability of one word. Here the words are the
+leaves of a binary tree. The probability of a word is the product of the probabilities of all turns
+on the path from the root to it: about log2(V) decisions, each a logistic regression on the same
+hidden vector. The probabilities of all words sum to one. hstree has the same perplexity with the
+same options.
 """
 
 import heapq
@@ -17,12 +18,18 @@ from pydoc_data.topics import topics
 
 import numpy as np
 
-DIM, CONTEXT, MIN_COUNT, EPOCHS, BATCH, RATE, SEED = 50, 3, 3, 3, 256, 0.03, 0
+DIM = 50
+CONTEXT = 3
+MIN_COUNT = 3
+EPOCHS = 3
+BATCH = 256
+RATE = 0.03
+SEED = 0
 
 
 def main() -> None:
-    """Train a word from the three words before it; print perplexities."""
-    # The text: a sentence a line, `<eos>` at its end; rare words are `<unk>`; a tenth is for tests.
+    """Train a model of a word given the three words before it; print perplexities."""
+    # One sentence per line with `<eos>` at its end. Rare words are `<unk>`. A tenth is held out.
     text = Path(sys.argv[1]).read_text() if sys.argv[1:] else "\n".join(topics.values())
     lines = [[*line.split(), "<eos>"] for line in text.splitlines()]
     n_test = len(lines) // 10
@@ -36,16 +43,16 @@ def main() -> None:
 
     tree = Huffman([frequent[word] for word in words])
     model = Model(tree, words, np.random.default_rng([SEED, 0]))
-    print(f"{len(words):,} words, {len(train):,} tokens, {tree.mean_length:.2f} decisions a word")
-    training, held_out = (windows(part, number) for part in (train, test))
+    print(f"{len(words):,} words, {len(train):,} tokens, {tree.mean_length:.2f} decisions per word")
+    contexts, targets = windows(train, number)
+    held_out = windows(test, number)
     print(f"untrained: perplexity {model.perplexity(*held_out):.4f}")
     for epoch in range(1, EPOCHS + 1):
         rng = np.random.default_rng([SEED, 1, epoch])
-        contexts, targets = training
         order = rng.permutation(len(targets))
-        for a in range(0, len(order), BATCH):
-            some = order[a : a + BATCH]
-            model.step(contexts[some], targets[some])
+        for start in range(0, len(order), BATCH):
+            batch = order[start : start + BATCH]
+            model.step(contexts[batch], targets[batch])
         print(f"epoch {epoch}: perplexity {model.perplexity(*held_out):.4f}")
 
 
@@ -60,32 +67,36 @@ def windows(tokens: list[str], number: dict[str, int]) -> tuple[np.ndarray, np.n
 class Huffman:
     """Binary tree over words in which frequent words are near the root.
 
-    `path` and `sign` (V, L) are the nodes on the way to each word and the turns there, +1 to the
-    first child and -1 to the second; 0 behind the end of shorter ways.
+    `path` (V, L) holds the nodes on the path to each word, and `sign` (V, L) the turns there: +1 to
+    the first child, -1 to the second, 0 after the end of a shorter path.
     """
 
     def __init__(self, counts: list[int]) -> None:
-        # Join the two lightest items until one is left; items below V are words, others nodes.
+        # Join the two lightest items until one is left. Items below V are words, others are nodes.
         heap = [(count, item) for item, count in enumerate(counts)]
         heapq.heapify(heap)
-        children, weight = [], []
+        children = []
+        weight = []
         while len(heap) > 1:
-            (light, first), (heavy, second) = heapq.heappop(heap), heapq.heappop(heap)
+            light, first = heapq.heappop(heap)
+            heavy, second = heapq.heappop(heap)
             heapq.heappush(heap, (light + heavy, len(counts) + len(children)))
             children.append((first, second))
             weight.append((max(light, 0.5), max(heavy, 0.5)))
-        # Walk down from the root, the last node, and note the turns on the way to each item.
-        ways: dict[int, list[tuple[int, int]]] = {len(counts) + len(children) - 1: []}
+        # Walk down from the root, the last node, and record the turns on the path to each item.
+        paths: dict[int, list[tuple[int, int]]] = {len(counts) + len(children) - 1: []}
         for node in reversed(range(len(children))):
-            way = ways.pop(len(counts) + node)
-            for child, turn in zip(children[node], (1, -1), strict=True):
-                ways[child] = [*way, (node, turn)]
-        longest = max(map(len, ways.values()))
+            path = paths.pop(len(counts) + node)
+            first, second = children[node]
+            paths[first] = [*path, (node, 1)]
+            paths[second] = [*path, (node, -1)]
+        longest = max(map(len, paths.values()))
         self.path = np.zeros((len(counts), longest), int)
         self.sign = np.zeros((len(counts), longest), np.float32)
-        for word, way in ways.items():
-            self.path[word, : len(way)], self.sign[word, : len(way)] = zip(*way, strict=True)
-        # Log-odds of the first child: with them as biases, a new model knows the words' shares.
+        for word, path in paths.items():
+            self.path[word, : len(path)] = [node for node, _ in path]
+            self.sign[word, : len(path)] = [turn for _, turn in path]
+        # Log-odds of the first child. As biases, they make an untrained model the unigram model.
         self.log_odds = np.array([np.log(light / heavy) for light, heavy in weight], np.float32)
         self.mean_length = np.average(np.abs(self.sign).sum(axis=1), weights=counts)
 
@@ -98,11 +109,11 @@ class Model:
         drawn = rng.standard_normal((len(words), DIM), np.float32) * np.float32(0.1)
         self.vector = np.empty_like(drawn)  # (V, DIM) of words
         self.vector[np.argsort(words)] = drawn
-        self.position = np.ones((CONTEXT, DIM), np.float32)  # weights of the places before
+        self.position = np.ones((CONTEXT, DIM), np.float32)  # weights of the positions before
         self.node = np.zeros((len(tree.log_odds), DIM), np.float32)  # a vector for each decision
         self.bias = tree.log_odds.copy()
-        trained = self.vector, self.position, self.node, self.bias
-        self.squares = {id(array): np.zeros(len(array)) for array in trained}
+        parameters = [self.vector, self.position, self.node, self.bias]
+        self.squares = {id(array): np.zeros(len(array)) for array in parameters}
 
     def forward(self, contexts: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the hidden vectors (B, DIM), and the scores (B, L) of the turns taken."""
@@ -114,18 +125,20 @@ class Model:
     def perplexity(self, contexts: np.ndarray, targets: np.ndarray) -> float:
         """Return exp of the mean negative log-probability of the words of a text."""
         nll = 0.0
-        for a in range(0, len(targets), 4096):
-            _, scores = self.forward(contexts[a : a + 4096], targets[a : a + 4096])
+        for start in range(0, len(targets), 4096):
+            batch = slice(start, start + 4096)
+            _, scores = self.forward(contexts[batch], targets[batch])
             # -log P(word) = sum over the turns of -log sigmoid(score) = log(1 + exp(-score))
-            on_path = self.tree.sign[targets[a : a + 4096]] != 0
+            on_path = self.tree.sign[targets[batch]] != 0
             nll += np.logaddexp(0, -scores.astype(np.float64))[on_path].sum()
         return float(np.exp(nll / len(targets)))
 
     def step(self, contexts: np.ndarray, targets: np.ndarray) -> None:
         """Move all parameters of a batch against the gradient of its summed loss."""
         hidden, scores = self.forward(contexts, targets)
-        path, sign = self.tree.path[targets], self.tree.sign[targets]
-        # d loss / d score: minus the probability of the other turn; 0 behind the end of a path
+        path = self.tree.path[targets]
+        sign = self.tree.sign[targets]
+        # d loss / d score: minus the probability of the other turn; 0 after the end of a path
         error = -sign / (1 + np.exp(scores))
         grad_hidden = np.einsum("bl,bld->bd", error, self.node[path])
         grad_position = np.einsum("bnd,bd->nd", self.vector[contexts], grad_hidden)
@@ -136,7 +149,7 @@ class Model:
         self.adagrad(self.position, np.arange(CONTEXT), grad_position)
 
     def adagrad(self, parameter: np.ndarray, rows: np.ndarray, gradients: np.ndarray) -> None:
-        """Add up the gradients of each row; divide its step by the root of all so far."""
+        """Sum the gradients of each row; divide its step by the root of its squared sums."""
         touched, slot = np.unique(rows, return_inverse=True)
         total = np.zeros((len(touched), *gradients.shape[1:]))
         np.add.at(total, slot, gradients)

@@ -1,4 +1,4 @@
-"""Train a language model on Huffman's tree; score a text, predict, write, save and load.
+"""Train a language model on a Huffman tree; score a text, predict, sample, save and load.
 
 The text is Python's own documentation, which every installation has.
 

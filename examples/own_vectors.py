@@ -1,4 +1,4 @@
-"""Build a tree from word vectors of your own, and look at its codes.
+"""Build trees from your own word vectors, and print their codes.
 
 The vectors here are drawn around three topics, so that words of a topic end up close together.
 
@@ -31,10 +31,9 @@ def main() -> None:
         "semantic": hstree.build("semantic", vectors),  # code lengths as in Huffman's tree
     }
     print(f"{'word':<10}" + "".join(f"{name:<12}" for name in trees))
-    for word, *codes in zip(
-        words, *(paths_of(tree).strings for tree in trees.values()), strict=True
-    ):
-        print(f"{word:<10}" + "".join(f"{code:<12}" for code in codes))
+    codes = [paths_of(tree).strings for tree in trees.values()]
+    for i, word in enumerate(words):
+        print(f"{word:<10}" + "".join(f"{strings[i]:<12}" for strings in codes))
     for name, tree in trees.items():
         print(f"{name}: {tree.stats().length_weighted:.2f} decisions per occurrence")
     trees["gmm"].save("own_vectors.json")

@@ -1,7 +1,6 @@
-"""Many classes with scikit-learn: the same data through several trees, and what each costs.
+"""Many classes with scikit-learn: the same data through several trees, with times and accuracies.
 
-The data are made here: 100 classes in 20 families, so that a tree that follows the centroids
-has something to find.
+The data are synthetic: 100 classes in 20 families, which a tree over the centroids can find.
 
     python examples/sklearn_many_classes.py
 """
@@ -16,12 +15,16 @@ from sklearn.preprocessing import StandardScaler
 
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 
-CLASSES, FAMILIES, FEATURES, SAMPLES = 100, 20, 40, 5_000
+CLASSES = 100
+FAMILIES = 20
+FEATURES = 40
+SAMPLES = 5_000
 
 
 def main() -> None:
     """Fit four models of the same objective and print a line for each."""
-    X_train, X_test, y_train, y_test = train_test_split(*families(), random_state=0)
+    X, y = families()
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
     models = {
         "LogisticRegression": LogisticRegression(max_iter=1000),
         "flat": HierarchicalSoftmaxClassifier("flat"),
@@ -36,18 +39,20 @@ def main() -> None:
         seconds = time.perf_counter() - began
         proba = pipeline.predict_proba(X_test)
         first_five = model.classes_[np.argsort(-proba, axis=1)[:, :5]]
-        found = (first_five == y_test[:, None]).any(axis=1).mean()
-        score = pipeline.score(X_test, y_test)
-        print(f"{name:<20}{seconds:>8.2f}{score:>10.3f}{found:>12.3f}")
+        in_first_five = (first_five == y_test[:, None]).any(axis=1).mean()
+        accuracy = pipeline.score(X_test, y_test)
+        print(f"{name:<20}{seconds:>8.2f}{accuracy:>10.3f}{in_first_five:>12.3f}")
 
 
 def families() -> tuple[np.ndarray, np.ndarray]:
-    """Return X (SAMPLES, FEATURES), and y: classes scatter about the centre of their family."""
+    """Return X (SAMPLES, FEATURES) and y; the centre of a class is near that of its family."""
     rng = np.random.default_rng(0)
-    of_family = 2.0 * rng.standard_normal((FAMILIES, FEATURES))
-    of_class = of_family[np.arange(CLASSES) % FAMILIES] + rng.standard_normal((CLASSES, FEATURES))
+    family_centre = 2.0 * rng.standard_normal((FAMILIES, FEATURES))
+    # (CLASSES, FEATURES) the centre of each class
+    centre = family_centre[np.arange(CLASSES) % FAMILIES]
+    centre = centre + rng.standard_normal((CLASSES, FEATURES))
     y = rng.integers(CLASSES, size=SAMPLES)
-    return of_class[y] + 2.5 * rng.standard_normal((SAMPLES, FEATURES)), y
+    return centre[y] + 2.5 * rng.standard_normal((SAMPLES, FEATURES)), y
 
 
 if __name__ == "__main__":

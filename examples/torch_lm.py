@@ -1,12 +1,12 @@
 """A small LSTM language model in PyTorch whose output layer is a tree.
 
-    python examples/torch_lm.py                          # on text that is already there
+    python examples/torch_lm.py                          # on Python's documentation
     python examples/torch_lm.py corpus.txt --tree gmm.json --dim 256 --epochs 10
     python examples/torch_lm.py --linear                 # Linear and cross_entropy instead
     torchrun --nproc_per_node=2 examples/torch_lm.py     # data-parallel, over gloo
 
-Every process trains on its share of the same streams of text, so that any number of them gives
-the same losses. What is not here: dropout, a schedule, checkpoints.
+Every process trains on its share of the same streams of text, so that any number of processes has
+the same losses. There is no dropout, schedule or checkpoint.
 """
 
 from __future__ import annotations
@@ -32,36 +32,37 @@ State = tuple[Tensor, Tensor]
 
 def main() -> None:
     """Train, and print a perplexity for each epoch."""
-    given = arguments()
+    options = read_options()
     rank, world = start_processes()
-    torch.manual_seed(given.seed)
-    text = hstree.Corpus.read(given.corpus)
-    parts = text.select_lines(0, min(given.lines, text.n_lines)).splits()
-    tree = tree_of(given.tree, parts[0].select_vocabulary(min_count=given.min_count))
+    torch.manual_seed(options.seed)
+    text = hstree.Corpus.read(options.corpus)
+    parts = text.select_lines(0, min(options.lines, text.n_lines)).splits()
+    tree = load_or_build(options.tree, parts[0].select_vocabulary(min_count=options.min_count))
     labels = hstree.Vocabulary(tree.labels, np.ones(tree.n_labels, int))
     train, valid, test = (part.with_vocabulary(labels) for part in parts)
     torch.sparse.check_sparse_tensor_invariants.disable()  # else Adagrad warns that it does so
     # DistributedDataParallel takes sparse gradients from torch's own Embedding only.
-    sparse = world == 1 and not given.dense
-    model = LanguageModel(output_layer(given, tree, sparse), tree.n_labels, given.dim)
+    sparse = world == 1 and not options.dense
+    model = LanguageModel(output_layer(options, tree, sparse), tree.n_labels, options.dim)
     trained = DistributedDataParallel(model) if world > 1 else model
-    optimiser = torch.optim.Adagrad(model.parameters(), lr=given.learning_rate)
+    optimiser = torch.optim.Adagrad(model.parameters(), lr=options.learning_rate)
     say(rank, f"{tree}, {len(train):,} training tokens, {world} process(es)")
-    for epoch in range(1, given.epochs + 1):
+    for epoch in range(1, options.epochs + 1):
         began = time.perf_counter()
-        own = streams(train, given.streams)[rank::world]
-        running = one_epoch(trained, own, given.length, optimiser)
+        share = streams(train, options.streams)[rank::world]
+        running = train_epoch(trained, share, options.length, optimiser)
         speed = len(train) / (time.perf_counter() - began)
-        figure = f"train {running:.4f}, valid {perplexity(model, valid):.4f}"
-        say(rank, f"epoch {epoch}: perplexity {figure}, {speed:,.0f} tokens/s")
+        perplexities = f"train {running:.4f}, valid {perplexity(model, valid):.4f}"
+        say(rank, f"epoch {epoch}: perplexity {perplexities}, {speed:,.0f} tokens/s")
     say(rank, f"test perplexity {perplexity(model, test):.4f} over {len(test):,} tokens")
     if world > 1:
-        # Freed with the last model, the group would wait for its threads with the GIL held.
+        # The group must not be freed with the last model: it would wait for its threads and hold
+        # the GIL.
         del trained
         distributed.destroy_process_group()
 
 
-def arguments() -> argparse.Namespace:
+def read_options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -82,34 +83,34 @@ def arguments() -> argparse.Namespace:
 
 
 def start_processes() -> tuple[int, int]:
-    """Return this process's number and how many there are; torchrun says both."""
+    """Return the number of this process and the number of processes, which torchrun sets."""
     if "RANK" not in os.environ:
         return 0, 1
-    # A process that the others wait for in vain is an error soon, not after half an hour.
+    # A missing process is an error after two minutes instead of half an hour.
     distributed.init_process_group("gloo", timeout=timedelta(minutes=2))
     return distributed.get_rank(), distributed.get_world_size()
 
 
 def say(rank: int, line: str) -> None:
-    """Print a line once, not once a process."""
+    """Print a line in the first process only."""
     if rank == 0:
         print(line, flush=True)
 
 
-def tree_of(name: str, vocabulary: hstree.Vocabulary) -> hstree.Tree:
-    """Return the tree of a file, or build one by a method that needs no more than counts."""
+def load_or_build(name: str, vocabulary: hstree.Vocabulary) -> hstree.Tree:
+    """Return the tree of a file, or build one by a method that needs only counts."""
     return hstree.load(name) if os.path.exists(name) else hstree.build(name, vocabulary)
 
 
-def output_layer(given: argparse.Namespace, tree: hstree.Tree, sparse: bool) -> nn.Module:
-    """Return the layer that the command line asks for."""
-    if given.linear:
-        return LinearSoftmax(given.dim, tree.n_labels)
-    return HierarchicalSoftmax(tree, given.dim, sparse=sparse)
+def output_layer(options: argparse.Namespace, tree: hstree.Tree, sparse: bool) -> nn.Module:
+    """Return the output layer that the options choose."""
+    if options.linear:
+        return LinearSoftmax(options.dim, tree.n_labels)
+    return HierarchicalSoftmax(tree, options.dim, sparse=sparse)
 
 
 class LinearSoftmax(nn.Linear):
-    """The flat softmax behind the same face: it returns the log-probabilities and the mean loss."""
+    """The flat softmax with the same interface."""
 
     def forward(self, hidden: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Return the log-probabilities of the targets and the mean loss."""
@@ -137,7 +138,7 @@ class LanguageModel(nn.Module):
 
 
 def streams(corpus: hstree.Corpus, n_streams: int) -> Tensor:
-    """Cut a text into equal streams of tokens, an ``<eos>`` before the first: (n, steps + 1)."""
+    """Cut a text into equal streams (n, steps + 1), with an ``<eos>`` before the first."""
     eos, unk = corpus.vocabulary.ids(["<eos>", "<unk>"])
     ids = np.append(eos, corpus.ids(slice(0, len(corpus))))
     ids[ids < 0] = unk
@@ -150,16 +151,17 @@ def streams(corpus: hstree.Corpus, n_streams: int) -> Tensor:
 
 def batches(tokens: Tensor, length: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the words and the targets after them, `length` steps of every stream at a time."""
-    for a in range(0, tokens.shape[1] - 1, length):
-        chunk = tokens[:, a : a + length + 1]
+    for start in range(0, tokens.shape[1] - 1, length):
+        chunk = tokens[:, start : start + length + 1]
         yield chunk[:, :-1], chunk[:, 1:]
 
 
-def one_epoch(
+def train_epoch(
     model: nn.Module, tokens: Tensor, length: int, optimiser: torch.optim.Optimizer
 ) -> float:
     """Train on this process's streams; return the running perplexity over those of all."""
-    total, state = torch.zeros(2, dtype=torch.float64), None
+    total = torch.zeros(2, dtype=torch.float64)
+    state = None
     for words, target in batches(tokens, length):
         optimiser.zero_grad()
         output, loss, state = model(words, target, state)
@@ -175,7 +177,8 @@ def one_epoch(
 @torch.no_grad()
 def perplexity(model: LanguageModel, corpus: hstree.Corpus) -> float:
     """Score every token of a text, as one stream."""
-    total, state = 0.0, None
+    total = 0.0
+    state = None
     for words, target in batches(streams(corpus, 1), 1024):
         output, _, state = model(words, target, state)
         total -= output.double().sum().item()
