@@ -344,7 +344,7 @@ def classify(
     from hstree.data.memory import peak_memory
     from hstree.data.multilabel import read_train_and_test
     from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier
-    from hstree.interop.sklearn.label_tree import FILES
+    from hstree.interop.sklearn.label_tree_files import FILES
     from hstree_cli.trees import parse_method
 
     tree_options: dict[str, Any] = {}

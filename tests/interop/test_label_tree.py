@@ -206,7 +206,7 @@ def test_a_tree_file_is_taken_and_its_other_labels_are_pruned(tmp_path):
 def test_features_are_scaled_as_their_numbers_are(X, scale, length):
     model = Classifier().fit(X, np.eye(2, dtype=int))
     np.testing.assert_allclose(model.scale_, scale)
-    of_rows = np.linalg.norm(model._scaled(scipy.sparse.csr_array(X)).toarray(), axis=1)
+    of_rows = np.linalg.norm(model._scale.apply(scipy.sparse.csr_array(X)).toarray(), axis=1)
     if length is None:
         assert np.mean(of_rows**2) == pytest.approx(1)
     else:

@@ -154,7 +154,7 @@ def test_no_vectors_are_made_where_all_labels_are_under_the_root(method, monkeyp
         raise AssertionError("vectors were made")
 
     monkeypatch.setattr(label_tree_module, "WordVectors", refuse)
-    monkeypatch.setattr("hstree.interop.sklearn.class_tree.few_dimensions", refuse)
+    monkeypatch.setattr("hstree.interop.sklearn.class_tree.project", refuse)
     monkeypatch.setattr("hstree.interop.sklearn.class_tree.class_vectors", refuse)
     X, y = problem()
     options = {"arity": N_CLASSES} if method != "flat" else {}

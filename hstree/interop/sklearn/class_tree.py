@@ -25,9 +25,11 @@ from hstree.interop.sklearn.features import Samples, is_sparse, without_empty_co
 from hstree.kernels import numpy_only
 from hstree.tree import Tree
 
-#: Name of the default builder of classes, and the most classes that it leaves under the root.
-AUTO, MOST_FLAT = "auto", 256
-#: Options of kmeans for more: upper nodes are narrow, since all samples pass them.
+#: Name of the default builder of classes.
+AUTO = "auto"
+#: Largest number of classes that the default builder leaves under the root.
+MOST_FLAT = 256
+#: Options of kmeans for more classes: upper nodes are narrow, since all samples pass them.
 NARROW_ABOVE = {"arity": 10, "max_leaves": 100}
 #: Classes up to which a tree is built by NumPy alone, since loading compiled kernels takes longer.
 MOST_BY_NUMPY = 10_000
@@ -39,7 +41,7 @@ COUNTS_OF_WEIGHTS = 1_000_000
 MOST_COUNTS = 1 << 53
 
 
-def tree_of_classes(
+def build_class_tree(
     method: str,
     options: Mapping[str, Any],
     X: Samples,
@@ -59,7 +61,7 @@ def tree_of_classes(
             raise OptionError("builder_options are those of a builder; name one, such as kmeans")
         method = "flat" if len(labels) <= MOST_FLAT else "kmeans"
         options = {} if method == "flat" else NARROW_ABOVE | {"balanced": True}
-    return tree_of(
+    return build_tree(
         method,
         options,
         labels,
@@ -69,7 +71,7 @@ def tree_of_classes(
     )
 
 
-def tree_of(
+def build_tree(
     method: str,
     options: Mapping[str, Any],
     labels: Sequence[str],
@@ -80,7 +82,7 @@ def tree_of(
     """Build a tree over labels from their counts or vectors, whichever the builder takes."""
     builder = builder_named(method)
     if method == "classes" and options.get("cluster_by", "vectors") == "vectors":
-        return _classes_of(options, labels, random_state, counts(), vectors())
+        return _cluster_labels(options, labels, random_state, counts(), vectors())
     if builder.takes is Corpus:
         raise InputError(
             f"{method} takes a corpus, which classes are not; choose a builder that takes vectors "
@@ -117,7 +119,7 @@ def label_ids(tree: Tree, names: Sequence[str]) -> Int64:
     return np.array([number[name] for name in names], np.int64)
 
 
-def _classes_of(
+def _cluster_labels(
     options: Mapping[str, Any],
     labels: Sequence[str],
     random_state: int,
@@ -149,7 +151,7 @@ def class_vectors(
     share = sample_weight / np.where(total > 0, total, 1)[y]
     shape = (len(labels), X.shape[0])
     centroids: Any = scipy.sparse.csr_array((share, (y, np.arange(len(y)))), shape=shape) @ X
-    centroids = few_dimensions(centroids, random_state)
+    centroids = project(centroids, random_state)
     centroids = centroids / max(float(np.abs(centroids).max(initial=0)), np.finfo(float).tiny)
     if (total > 0).any():
         centroids[total == 0] = centroids[total > 0].mean(axis=0)
@@ -157,7 +159,7 @@ def class_vectors(
     return WordVectors(labels, centroids, counts=counts, source={"kind": "class centroids"})
 
 
-def few_dimensions(table: Any, random_state: int) -> Array:
+def project(table: Any, random_state: int) -> Array:
     """Return rows, dense or sparse, as at most `MOST_DIMENSIONS` numbers each, dense."""
     if is_sparse(table):
         table, _ = without_empty_columns(canonical_csr(table))

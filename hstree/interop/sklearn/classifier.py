@@ -24,9 +24,9 @@ from hstree.interop.sklearn.adagrad import Adagrad
 from hstree.interop.sklearn.class_tree import (
     AUTO,
     MOST_FLAT,
+    build_class_tree,
     class_counts,
     label_ids,
-    tree_of_classes,
 )
 from hstree.interop.sklearn.features import (
     ACCEPTED,
@@ -444,7 +444,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             tree = keep_labels(tree, names)
         else:
             options, number = self.builder_options or {}, np.searchsorted(classes, y)
-            tree = tree_of_classes(self.builder, options, X, number, weight, names, int(seed))
+            tree = build_class_tree(self.builder, options, X, number, weight, names, int(seed))
         check_single_codes(tree, "a classifier", "build it without epsilon, trees and senses")
         self.tree_, self.classes_, self._label_of_class = tree, classes, label_ids(tree, names)
         self._n_features, self._columns = self.n_features_in_, columns

@@ -1,0 +1,109 @@
+"""Folder of a saved label tree: ``config.json``, ``tree.json`` and ``weights.safetensors``.
+
+The weights are ``start`` (E + 2,), ``feature`` and ``weight`` of a CSR array, ``bias`` (E + 1,),
+and ``scale`` (n_features,), by which features are multiplied. The configuration has the hashes of
+the other two files, so that files of different trainings are not mixed up.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as tensors_to_bytes
+
+from hstree._arrays import Array
+from hstree._files import current_file, read_json, read_regular, replacing_together, write_json
+from hstree._text import brief, one_line
+from hstree.data.arrays import check_tensor
+from hstree.errors import FileFormatError
+from hstree.tree import Tree, load
+
+FORMAT = "hstree label tree"
+VERSION = 1
+CONFIG = "config.json"
+TREE = "tree.json"
+WEIGHTS = "weights.safetensors"
+FILES = (CONFIG, TREE, WEIGHTS)
+_REMEDY = "give the folder of a saved classifier"
+
+Folder = str | os.PathLike[str]
+
+
+class Config(msgspec.Struct):
+    """What ``config.json`` says about a classifier."""
+
+    parameters: dict[str, Any]
+    classes: list[str | int | float | bool] | None
+    feature_names: list[str] | None
+    has_unit_length: bool
+    sparse: bool
+    dtype: str
+
+
+def write_folder(folder: Folder, tree: Tree, tensors: dict[str, Array], config: Config) -> None:
+    """Write the files of a classifier, replaced together."""
+    content = tensors_to_bytes(tensors)
+    fields = {"format": FORMAT, "version": VERSION, **msgspec.structs.asdict(config)}
+    fields |= _hashes(tree, content)
+    with replacing_together(folder) as new:
+        tree.save(new / TREE)
+        (new / WEIGHTS).write_bytes(content)
+        write_json(new / CONFIG, fields)
+
+
+def read_folder(folder: Folder) -> tuple[Tree, dict[str, Array], Config]:
+    """Return the tree, the tensors and the configuration of a saved classifier."""
+    fields = read_json(current_file(folder, CONFIG), dict[str, Any], _REMEDY)
+    name = fields.get("format")
+    version = fields.get("version")
+    if (name, version) != (FORMAT, VERSION):
+        raise FileFormatError(
+            f"{folder} holds {brief(name)}, version {brief(version)}, not {FORMAT!r}, "
+            f"version {VERSION}; {_REMEDY}"
+        )
+    content = read_regular(current_file(folder, WEIGHTS), FileFormatError, _REMEDY)
+    tree = load(current_file(folder, TREE))
+    tensors = load_tensors(content)
+    if any(fields.get(field) != value for field, value in _hashes(tree, content).items()):
+        raise FileFormatError(
+            f"{folder}: {TREE} and {WEIGHTS} are not those that {CONFIG} names; save it again"
+        )
+    config = msgspec.convert(fields, Config)
+    _check_tensors(tensors, len(tree.child), os.fspath(folder))
+    return tree, tensors, config
+
+
+@contextmanager
+def refusing_what_does_not_fit(folder: Folder) -> Iterator[None]:
+    """Raise FileFormatError where the content of a folder makes no classifier."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, OverflowError, SafetensorError) as error:
+        reason = one_line(error)
+        raise FileFormatError(f"{folder}: no classifier can be made of it: {reason}") from error
+
+
+def _check_tensors(tensors: Mapping[str, Array], n_edges: int, folder: str) -> None:
+    """Refuse tensors that are not those of a saved classifier; FileFormatError."""
+    n_features = len(tensors.get("scale", ()))
+    stored = tensors.get("weight", np.empty(0)).shape[:1]
+    integer = tensors.get("start", np.empty(0, np.int32)).dtype
+    if integer not in (np.int32, np.int64):
+        raise FileFormatError(f"{folder}: start must be int32 or int64, not {integer}")
+    check_tensor(tensors.get("start"), (n_edges + 2,), f"{folder}: start", integer)
+    check_tensor(tensors.get("feature"), stored, f"{folder}: feature", integer)
+    check_tensor(tensors.get("weight"), stored, f"{folder}: weight")
+    check_tensor(tensors.get("scale"), (n_features,), f"{folder}: scale", np.float64)
+    # The bias is infinite for a child that has a label in all samples of its node, or in none
+    bias = tensors.get("bias")
+    check_tensor(bias, (n_edges + 1,), f"{folder}: bias", np.float64, may_be_infinite=True)
+
+
+def _hashes(tree: Tree, weights: bytes) -> dict[str, str]:
+    return {"tree_sha256": tree.sha256, "weights_sha256": hashlib.sha256(weights).hexdigest()}
