@@ -1,4 +1,4 @@
-"""Complete trees, every level full but the last: the baseline for trees that use counts."""
+"""Complete trees, in which every level but the last is full: a baseline."""
 
 from typing import Annotated
 
@@ -24,9 +24,8 @@ def balanced(vocabulary: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 2) -
     Returns
     -------
     Tree
-        Leaves are by frequency, ties in the order of the vocabulary. Code lengths differ by at
-        most one; the first words have the shorter ones. Nodes are numbered level by level.
-        O(V log V).
+        Leaves are ordered by frequency, ties by the vocabulary. Code lengths differ by at most one;
+        the first words have the shorter codes. Nodes are numbered level by level. O(V log V).
 
     Examples
     --------
@@ -65,21 +64,23 @@ def complete_tree(vocabulary: Vocabulary, order: Int64, arity: int = 2) -> Tree:
     if n_leaves == 1:
         return Tree(vocabulary.words, [0], [], counts=vocabulary.counts)
     arity = min(arity, n_leaves)
-    # `width` positions on the deepest full level, `above` nodes on the levels over it
-    width, above = 1, 0
+    # The deepest full level has `width` positions; there are `n_above` nodes on the levels above.
+    width = 1
+    n_above = 0
     while width * arity <= n_leaves:
-        above += width
+        n_above += width
         width *= arity
-    # the last positions of that level are nodes, over the leaves that are left
-    split = -(-(n_leaves - width) // (arity - 1))
-    shallow = width - split
+
+    # The last `n_split` positions of that level are nodes, above the leaves that do not fit in it.
+    n_split = -(-(n_leaves - width) // (arity - 1))
+    n_shallow = width - n_split
     child = [
-        np.arange(1, above),
-        ~order[:shallow],
-        np.arange(max(above, 1), above + split),  # node 0, the root, has no parent
-        ~order[shallow:],
+        np.arange(1, n_above),
+        ~order[:n_shallow],
+        np.arange(max(n_above, 1), n_above + n_split),  # node 0, the root, has no parent
+        ~order[n_shallow:],
     ]
-    fan_out = np.full(above + split, arity, np.int64)
-    if split:
-        fan_out[above] -= split * (arity - 1) - (n_leaves - width)
+    fan_out = np.full(n_above + n_split, arity, np.int64)
+    if n_split:
+        fan_out[n_above] -= n_split * (arity - 1) - (n_leaves - width)
     return Tree(vocabulary.words, offsets(fan_out), np.concatenate(child), counts=vocabulary.counts)

@@ -1,7 +1,7 @@
-"""Trees of Mnih & Hinton (2008): words split in two by mixtures of Gaussians, level by level.
+"""Trees of Mnih and Hinton (2008): words split in two by mixtures of Gaussians, level by level.
 
-Words with similar vectors end up under the same nodes. The paper's vectors, the mean predicted
-vectors of a model, come from the bootstrap.
+Words with similar vectors are under the same nodes. The bootstrap supplies the vectors of the
+paper, the mean predicted vectors of a model.
 """
 
 from concurrent.futures import CancelledError
@@ -51,29 +51,30 @@ def gmm(
     random_state: RandomState = 0,
     n_jobs: int | None = None,
 ) -> Tree:
-    """Split the words in two by a mixture of two spherical Gaussians, again and again.
+    """Split the words of each node in two by a mixture of two spherical Gaussians.
 
     Parameters
     ----------
     vectors : WordVectors
         One vector per word.
     split : {"adaptive", "balanced"}
-        How to divide words between the two children. adaptive: each to the component of higher
-        responsibility. balanced: sorted by the log-odds of the components, half to each.
+        How to divide words between the two children. adaptive: each word goes to the component of
+        higher responsibility. balanced: the words are sorted by the log-odds of the components, and
+        half go to each.
     epsilon : float
-        Words whose responsibility is within this of 0.5 go to both children, and so have several
-        codes: 0.4 means responsibilities from 0.1 to 0.9. Only with adaptive. At 0.5 all words go
+        Words go to both children, and so have several codes, if their responsibility differs from
+        0.5 by at most epsilon: with 0.4, from 0.1 to 0.9. Only with adaptive. At 0.5 all words go
         to both children, until they have max_codes codes.
     trees : int
-        Number of trees, from as many random starts, side by side under one root.
+        Number of trees, each from a random start, side by side under one root.
     iterations : int
-        Rounds of EM for each node.
+        Number of rounds of EM for each node.
     max_codes : int
         Maximum number of codes of a word in each tree.
     random_state : int
         Random seed of the even halves that EM starts from.
     n_jobs : int, optional
-        Number of jobs at a time, as in scikit-learn; the tree is the same for any.
+        Number of jobs at a time, as in scikit-learn. The tree does not depend on it.
 
     Returns
     -------
@@ -87,11 +88,11 @@ def gmm(
 
     Notes
     -----
-    The mixture of each node starts from a random even half of its words. Its variances are kept
-    above `VARIANCE_FLOOR` times the node's variance. Where a child would have all words of its
-    node, no word of the node is doubled; where it still would, the words are split at the median
-    of the axis of largest variance, ties in their order. So every child is smaller than its
-    parent. With an epsilon of 0.5, all words of a node are doubled but the surest of each child.
+    EM for a node starts from two random even halves of its words. Its variances are kept above
+    `VARIANCE_FLOOR` times the variance of the node. If a child had all words of its node, no word
+    of the node is doubled. If it still had all, the words are split at the median of the axis of
+    largest variance, ties in their order. So every child is smaller than its parent. With an
+    epsilon of 0.5, all words of a node are doubled except the surest word of each child.
 
     Tree t of several starts from child t of ``SeedSequence(random_state)``; the first is the tree
     that ``trees=1`` builds. O(V d) per level and round: a million words of 100 numbers take half a

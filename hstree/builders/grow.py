@@ -33,42 +33,44 @@ Words = WordVectors | KeyedVectorsLike | Vocabulary | Corpus | Mapping[str, int]
 
 
 def grow(tree: Tree, words: Words) -> Tree:
-    """Grow a tree by leaves for new labels, beside what they are like.
+    """Return a tree grown by leaves for new labels, beside similar labels.
 
     Parameters
     ----------
     tree : Tree
-        Any tree, of several codes a label too.
+        Any tree; labels may have several codes.
     words : WordVectors, DataFrame, Vocabulary, Corpus, dict, Series or iterable of str or int
         The new labels: vectors, counts, or the labels alone. The index of a DataFrame of vectors or
-        of a Series of counts supplies the labels. Vectors and counts may be of labels of the tree,
-        too: new vectors are compared with theirs, and their counts take the place of the tree's.
+        of a Series of counts supplies the labels. Vectors and counts may include labels of the
+        tree: new vectors are compared with theirs, and their counts replace those of the tree.
 
     Returns
     -------
     Tree
         The labels of the tree, in their order, then the new ones in theirs. Nodes of the tree keep
         their numbers and the number of their children; new ones follow, with two children each.
-        So row r of the tree's weights is row r of the grown tree's (`carried_rows`).
+        So row r of the weights of the tree is row r of the weights of the grown tree
+        (`carried_rows`).
 
     Raises
     ------
     InputError
-        When one of a sequence of labels is in the tree, they are a set, which has no order, numbers
-        could be labels or counts, no label of the tree has a vector, or the tree has no counts and
-        those of its labels are not among the words'.
+        When a label of a sequence is in the tree, the labels are a set, which has no order, numbers
+        could be labels or counts, no label of the tree has a vector, or neither the tree nor the
+        words have counts of the labels of the tree.
 
     Notes
     -----
     With vectors, a new label gets a leaf beside each leaf of the label with the nearest vector.
-    Where several are beside the same leaf, they are split in two halves of about equal counts,
-    again and again (Shannon-Fano), the old label among them; without counts the old label stays
-    next to the root of this part, and the others are in a balanced tree. O(n V d) for n new labels.
+    Several new labels beside the same leaf are recursively split in two halves of about equal
+    counts, with the old label among them (Shannon-Fano). Without counts the old label stays next to
+    the root of this part, and the others are in a balanced tree. O(n V d) for n new labels.
 
-    Without vectors, the mean code length grows least: new labels, the most frequent first, are each
-    put beside the leaf whose count, plus the new label's count times the length of the leaf's code,
-    is smallest. Counts between two powers of two are taken as their mean. A label without a count
-    counts as one; where no label has a count, this is one of the shallowest leaves.
+    Without vectors, the mean code length increases least. New labels are placed one after the
+    other, the most frequent first, beside the leaf with the smallest cost: its count plus the count
+    of the new label times the length of the leaf's code. Counts between two powers of two are
+    replaced by their mean. The count of a label without one is 1; where no label has a count, the
+    leaf is one of the shallowest.
 
     Examples
     --------

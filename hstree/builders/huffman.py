@@ -1,4 +1,4 @@
-"""Huffman's tree: the shortest mean code of all trees with one code per word."""
+"""Huffman trees, which have the shortest mean code length of all trees with one code per word."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -28,10 +28,9 @@ def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 2) ->
     Returns
     -------
     Tree
-        Optimal: no tree of this arity has a shorter mean code length. Where V does not fit the
-        arity, the deepest node has fewer children. The lighter child comes first. Nodes are
-        numbered from the heaviest to the lightest, so that the most used rows of a layer are
-        adjacent.
+        No tree of this arity has a shorter mean code length. Where V does not fit the arity, the
+        deepest node has fewer children. The lighter child comes first. Nodes are numbered from the
+        heaviest to the lightest, so that the most used rows of a layer are adjacent.
 
     Raises
     ------
@@ -40,8 +39,8 @@ def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 2) ->
 
     Notes
     -----
-    Ties are broken in favour of words over nodes, and then by their order. So the code lengths
-    depend on the counts only; for `arity` 2 the tree is the shallowest of all optimal ones.
+    Of equal weights, words come before nodes, then the first in the order. So the code lengths
+    depend on the counts alone; for `arity` 2 the tree is the shallowest of all optimal ones.
     O(V log V).
 
     References
@@ -63,20 +62,21 @@ def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 2) ->
 
 
 def huffman_tree(labels: Sequence[str], counts: Int64, arity: int = 2) -> Tree:
-    """Return the Huffman tree of any counts, even if all are zero; otherwise as `huffman`."""
+    """Return the Huffman tree of any counts, as `huffman`, even if all are zero."""
     return merged_tree(labels, merge_order(counts, arity)[0], counts)
 
 
 def merged_tree(labels: Sequence[str], merges: Int64, counts: Int64 | None = None) -> Tree:
-    """Return the tree of merges (M, k), numbered from the last one back, which is the root.
+    """Return the tree of merges (M, k); the last merge is the root, node 0.
 
     An item below V is a label, ``V + i`` is merge i, and -1 is none.
     """
-    merged = merges[::-1]
-    n_labels, n_nodes = len(labels), len(merged)
-    is_item = merged >= 0
-    child = merged[is_item]
-    # item i is label ~i, or the merge that is node n_nodes - 1 - (i - n_labels)
+    n_labels = len(labels)
+    n_nodes = len(merges)
+    node_items = merges[::-1]  # merge i is node n_nodes - 1 - i
+    is_item = node_items >= 0
+    child = node_items[is_item]
+    # Item i is label ~i, or node n_nodes - 1 - (i - n_labels); in place, since trees may be large.
     np.subtract(np.where(child < n_labels, -1, n_nodes + n_labels - 1), child, out=child)
     child.setflags(write=False)
     return Tree(labels, offsets(is_item.sum(axis=1)), child, counts=counts)

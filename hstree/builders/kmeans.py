@@ -44,7 +44,7 @@ def kmeans(
     arity : int
         Number of centres, and so of children, of a node that is split: k.
     max_leaves : int, optional
-        Nodes of at most so many words have them as children; those of at most k have them anyway.
+        Nodes of at most this many words, or at most k words, have the words as their children.
     balanced : bool
         Make the children of a node equally large, up to one word.
     iterations : int
@@ -52,7 +52,7 @@ def kmeans(
     random_state : int
         Random seed of the first centres.
     n_jobs : int, optional
-        Number of jobs at a time, as in scikit-learn; the tree is the same for any.
+        Number of jobs at a time, as in scikit-learn. The tree does not depend on it.
 
     Returns
     -------
@@ -65,13 +65,14 @@ def kmeans(
     position, so that a node may have fewer than k children. Where one centre takes all words, as
     among identical vectors, they are split evenly along the axis of largest variance.
 
-    Balanced, the first child takes the words nearest to the first centre, relative to the nearest
-    of the other centres; the second takes its share of the rest in the same way, and so on. With
-    two centres this sorts the words by the difference of their distances and splits them in the
-    middle, as Parabel does [2]_.
+    With `balanced`, the first child takes the words nearest to the first centre, relative to the
+    nearest of the other centres. The second takes its part of the rest in the same way, and so on.
+    With two centres this sorts the words by the difference of their distances and splits them in
+    the middle, as Parabel does [2]_.
 
-    O(k V d) per level and round. Compiled sums are rounded otherwise: words that are about as near
-    to two centres may go to the other.
+    O(k V d) per level and round. The rounding of compiled sums differs: words that are about as
+    near to two centres may go to the other one.
+
     Above two million words, upper nodes are split by a sample of their rows, and sub-trees are jobs
     (`hstree.builders.shared.large`).
 

@@ -115,35 +115,41 @@ def tree_from_linkage(
 
 
 def _checked_merges(merges: ArrayLike, n_labels: int) -> Int64:
-    """Return the two clusters of each merge, int64 (V - 1, 2), refusing what is not a tree."""
+    """Return the two clusters of each merge, int64 (V - 1, 2); InputError where it is no tree."""
     refuse_masked(merges, "merges")
     matrix = np.asarray(merges)
     if matrix.ndim != 2 or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiu":
         raise InputError(
-            f"a linkage is a matrix of numbers with two clusters per row, "
+            "a linkage is a matrix of numbers with two clusters per row, "
             f"not {matrix.dtype} of shape {matrix.shape}"
         )
     if len(matrix) != n_labels - 1:
         raise InputError(
             f"{len(matrix)} merges for {n_labels} labels; {n_labels} labels need {n_labels - 1}, "
-            "a full clustering down from one root"
+            "until one cluster is left"
         )
+
+    # A merge takes labels and clusters of the rows before.
     with np.errstate(invalid="ignore"):  # NaN differs from its integer below
         pair = matrix[:, :2].astype(np.int64)
-    row = np.arange(n_labels - 1)[:, None]
-    unknown = (pair != matrix[:, :2]) | (pair < 0) | (pair >= n_labels + row)
-    if unknown.any():
-        at, column = (int(i) for i in np.argwhere(unknown)[0])
+    first_unknown = n_labels + np.arange(n_labels - 1)[:, None]
+    is_unknown = (pair != matrix[:, :2]) | (pair < 0) | (pair >= first_unknown)
+    if is_unknown.any():
+        row, column = (int(i) for i in np.argwhere(is_unknown)[0])
         raise InputError(
-            f"row {at} of the linkage merges the cluster {matrix[at, column]}, which does not "
-            f"exist; up to that row there are clusters 0 to {n_labels + at - 1}"
+            f"row {row} of the linkage merges the cluster {matrix[row, column]}, which does not "
+            f"exist; up to that row there are clusters 0 to {n_labels + row - 1}"
         )
-    uses = np.bincount(pair.ravel(), minlength=2 * n_labels - 2)
-    if uses.max(initial=1) > 1:
-        twice = int(np.argmax(uses))
-        rows = np.flatnonzero((pair == twice).any(axis=1))
-        where = f"row {rows[0]}" + (f" and row {rows[1]}" if len(rows) > 1 else "")
-        raise InputError(f"the linkage merges cluster {twice} twice, in {where}; merge each once")
+
+    # Each is merged once.
+    n_uses = np.bincount(pair.ravel(), minlength=2 * n_labels - 2)
+    if n_uses.max(initial=1) > 1:
+        repeated = int(np.argmax(n_uses))
+        rows = np.flatnonzero((pair == repeated).any(axis=1))
+        places = f"row {rows[0]}" + (f" and row {rows[1]}" if len(rows) > 1 else "")
+        raise InputError(
+            f"the linkage merges cluster {repeated} twice, in {places}; merge each once"
+        )
     return pair
 
 

@@ -43,7 +43,7 @@ def semantic(
     iterations : int
         Maximum number of rounds of two-means for each node.
     n_jobs : int, optional
-        Number of jobs at a time, as in scikit-learn; the tree is the same for any.
+        Number of jobs at a time, as in scikit-learn. The tree does not depend on it.
 
     Returns
     -------
@@ -58,18 +58,19 @@ def semantic(
 
     Notes
     -----
-    A code of length l takes a share 2**-l of the code space, and Huffman's codes [1]_ fill it
-    (Kraft). A node of depth k has a share 2**-k and is split into two halves of 2**-(k + 1), so
-    that no length changes. The halves are computed by two-means [2]_: words are sorted by the
+    A code of length l has the mass 2**-l, and the masses of Huffman's codes [1]_ sum to one
+    (Kraft). A node of depth k has the mass 2**-k and is split into two halves of 2**-(k + 1), so
+    that no length changes. The halves are computed by two-means [2]_. Words are sorted by the
     difference of their distances to the two means, and the first half is filled in that order,
-    skipping words that no longer fit. Since shares are powers of two, one of the words left fits
-    until the half is full. The first order is along the node's principal axis, by a few rounds of
-    power iteration; nothing is random. In the means, words are weighted by the square root of
+    skipping words that no longer fit. Since masses are powers of two, one of the words left fits
+    until the half is full. The first order is along the principal axis of the node, by a few rounds
+    of power iteration; nothing is random. In the means, words are weighted by the square root of
     their counts: on the Penn Treebank, equal weights raise the perplexity by 1.5%, and weighting
     by the counts gives the same within noise.
 
     O(V d) per level and round, and a sort, over all nodes at once. 100,000 words of 100 numbers
     take a few seconds.
+
     Above two million words, upper nodes are split by a sample of their rows, and sub-trees are jobs
     (`hstree.builders.shared.large`).
 
@@ -78,7 +79,7 @@ def semantic(
     .. [1] D. A. Huffman, "A method for the construction of minimum-redundancy codes", 1952.
     .. [2] P. S. Bradley, K. P. Bennett and A. Demiriz, "Constrained k-means clustering",
        Microsoft Research MSR-TR-2000-65; there the number of words of a cluster is bounded, here
-       their share.
+       their mass.
 
     Examples
     --------
