@@ -1,4 +1,4 @@
-"""Compiled functions beside NumPy's, in one process: training, scoring, search, building, fitting.
+"""Compiled functions beside NumPy's, in one process: training, scoring, search, building.
 
 Each row is the same work by both, in turns. Speeds and ratios are medians over rounds. Training is
 a whole loop over batches, which a second thread lays out ahead where there is a core for it.
@@ -21,16 +21,13 @@ from itertools import chain, count, islice
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 import hstree
 from benchmarks import common
-from benchmarks.common import tree_step, zipf_targets, zipf_vocabulary
-from hstree._arrays import Int64
+from benchmarks.common import zipf_vocabulary
 from hstree._parallel import in_threads, n_threads
 from hstree.data.vectors import WordVectors
 from hstree.experiments.candidate import Candidate
-from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 from hstree.kernels import backend_name, numpy_only
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.hooks import training_hooks
@@ -45,10 +42,8 @@ CANDIDATES = (
 )
 #: Does the work once; returns the number of tokens, words or samples.
 Work = Callable[[], int]
-#: Targets of a batch, and length of hidden vectors, of the layer alone.
-LAYER_BATCH, DIM = 4096, 100
-#: Samples of the classifier.
-SAMPLES = 40_000
+#: Length of hidden vectors and of word vectors.
+DIM = 100
 
 
 def main() -> None:
@@ -72,7 +67,7 @@ def rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     corpus = hstree.Corpus.read(options.corpus, min_count=1)
     trees = {candidate: build_tree(candidate, corpus) for candidate in options.candidates}
     steps = training(trees, corpus, options.tokens) | scoring(trees, corpus, options.tokens)
-    steps |= layers(options.sizes) | searches(options.sizes)
+    steps |= searches(options.sizes)
     longer = builders(options.words, corpus, options.classes)
     for work, rounds in ((steps, options.rounds), (longer, max(1, options.rounds // 2))):
         chosen = {name: once for name, once in work.items() if options.only in name}
@@ -165,24 +160,6 @@ def draw_weights(layer: HierarchicalSoftmax) -> None:
         parameter += np.random.default_rng(0).normal(0, 0.1, parameter.shape)
 
 
-def layers(sizes: list[int]) -> dict[str, Work]:
-    """Return five steps of the layer and its optimiser alone, over Huffman trees."""
-
-    def take_steps(step: common.Step) -> int:
-        for _ in range(5):
-            step()
-        return 5 * LAYER_BATCH
-
-    work: dict[str, Work] = {}
-    for size in sizes:
-        vocabulary = zipf_vocabulary(size)
-        targets = zipf_targets(vocabulary, LAYER_BATCH)
-        hidden = np.random.default_rng(0).standard_normal((LAYER_BATCH, DIM), np.float32)
-        step = tree_step(hstree.build("huffman", vocabulary), hidden, targets)
-        work[f"layer alone, huffman, {size:,} labels"] = partial(take_steps, step)
-    return work
-
-
 def searches(sizes: list[int]) -> dict[str, Work]:
     """Return the search of the ten most probable labels of 20 contexts, one at a time."""
 
@@ -201,10 +178,9 @@ def searches(sizes: list[int]) -> dict[str, Work]:
 
 
 def builders(n_words: int, corpus: hstree.Corpus, n_classes: int) -> dict[str, Work]:
-    """Return longer work: trees by k-means and by exchange, and a classifier."""
+    """Return longer work: trees by k-means and by exchange."""
     vectors = clustered_vectors(n_words)
     classes = min(n_classes, len(corpus.vocabulary) // 2)
-    X, y = sparse_samples()
 
     def kmeans() -> int:
         return hstree.build("kmeans", vectors).n_labels
@@ -212,14 +188,9 @@ def builders(n_words: int, corpus: hstree.Corpus, n_classes: int) -> dict[str, W
     def exchange() -> int:
         return hstree.build("classes", corpus, n_classes=classes).n_labels
 
-    def adagrad() -> int:
-        HierarchicalSoftmaxClassifier("huffman", solver="adagrad", max_iter=2).fit(X, y)
-        return len(y)
-
     return {
         f"building, kmeans, {n_words:,} vectors": kmeans,
         f"building, classes by exchange, {classes} classes": exchange,
-        "fitting, classifier by Adagrad, 2,000 classes": adagrad,
     }
 
 
@@ -230,18 +201,6 @@ def clustered_vectors(n_words: int) -> WordVectors:
     vectors = rng.standard_normal((n_words, DIM), np.float32)
     vectors += centres[rng.integers(0, 1000, n_words)]
     return WordVectors([f"w{i}" for i in range(n_words)], vectors)
-
-
-def sparse_samples() -> tuple[Any, Int64]:
-    """Return sparse samples of 20 of 20,000 features, two of which depend on the class."""
-    rng = np.random.default_rng(0)
-    n_features = 20_000
-    y = rng.zipf(1.3, SAMPLES) % 2000
-    informative = y[:, None] * [7, 13] % n_features
-    columns = np.hstack([informative, rng.integers(0, n_features, (SAMPLES, 18))])
-    start = np.arange(0, columns.size + 1, columns.shape[1])
-    ones = np.ones(columns.size, np.float32)
-    return scipy.sparse.csr_array((ones, columns.ravel(), start), (SAMPLES, n_features)), y
 
 
 if __name__ == "__main__":

@@ -322,7 +322,7 @@ def _visit_errors(ends, feature_row, wide, code_share, probability, errors):
 
 
 @jit
-def _group_sums(values, start, position, sums):
+def group_sums(values, start, position, sums):
     """Write the sums (G,) of the values at the positions of each group."""
     for g in range(len(sums)):
         total = ZERO
@@ -417,7 +417,7 @@ class ForwardPass(NamedTuple):
                 errors[n:],
             )
         sums = np.empty(len(occurrences.feature), np.float32)
-        _group_sums(errors, occurrences.start, occurrences.occurrence, sums)
+        group_sums(errors, occurrences.start, occurrences.occurrence, sums)
         return sums
 
 

@@ -1,12 +1,12 @@
-"""N-gram features of contexts: which contexts have some, found by binary search."""
+"""N-gram features of the contexts of a batch."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from hstree._arrays import Array, Int32, Int64, Integer
+from hstree._arrays import Array, Int32, Int64
 from hstree.kernels.arithmetic import check_shape
-from hstree.kernels.jit import inline, jit
+from hstree.kernels.jit import inline
 
 
 class Features(NamedTuple):
@@ -51,39 +51,3 @@ def first_at_least(values, begin, end, least):
         else:
             end = middle
     return begin
-
-
-def context_numbers(
-    contexts: Integer, words: Int32, longer_start: Int64, n_single: int, n_lengths: int
-) -> Int64:
-    """Return the numbers (B, n_lengths) of the last 1 to n words of contexts; -1 where none.
-
-    Parameters
-    ----------
-    contexts : int array (B, n)
-        Label ids, the farthest first.
-    words : int32 array (C,)
-        Farthest word of each known context; those of one word are the first `n_single`.
-    longer_start : int64 array (C + 1,)
-        Offsets of the contexts that have one word more than each.
-    """
-    number = np.full((len(contexts), n_lengths), -1)
-    ids = np.ascontiguousarray(contexts, np.int32)
-    _fill_numbers(ids, words, longer_start, n_single, number)
-    return number
-
-
-@jit
-def _fill_numbers(contexts, words, longer_start, n_single, number):
-    n_words = contexts.shape[1]
-    for b in range(len(contexts)):
-        first = 0
-        stop = n_single
-        for i in range(min(n_words, number.shape[1])):
-            word = contexts[b, n_words - 1 - i]
-            context = first_at_least(words, first, stop, word)
-            if context == stop or words[context] != word:
-                break
-            number[b, i] = context
-            first = longer_start[context]
-            stop = longer_start[context + 1]

@@ -1,18 +1,16 @@
-"""Training steps: Adagrad for the rows of a parameter, and the log-bilinear model as a whole.
+"""Training steps of the log-bilinear model: forward pass, gradients and Adagrad in one.
 
-What a step of the log-bilinear model would write only to read it once more stays in registers and
-the first-level cache: each row's gradient is summed and applied at once. Sums are those of the
-steps in NumPy, in the order of the batch.
+Nothing is written to memory only to be read once more: the gradient of each row is summed and
+applied at once. Sums are those of the steps in NumPy, in the order of the batch.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from hstree._arrays import Array, Float32, Int32, Int64, Integer
 from hstree._parallel import in_parts, one_blas_thread
-from hstree.kernels.arithmetic import ONE, ZERO, check_shape, checked_ids, clear, exp, group
+from hstree.kernels.arithmetic import ONE, ZERO, checked_ids, clear, exp, group
 from hstree.kernels.decisions import (
     ForwardPass,
     add_visit_gradients,
@@ -25,8 +23,6 @@ from hstree.kernels.windows import add_places, write_window_sums
 
 #: Keeps a division by the root of a sum of squares finite.
 TINY = np.float32(1e-10)
-#: Numbers that a thread moves at a time.
-MOVED = 1 << 17
 
 
 # Adagrad.
@@ -34,7 +30,7 @@ MOVED = 1 << 17
 
 @inline
 def adagrad_row(parameter, squares, row, grad, learning_rate, decay):
-    """Step of Adagrad for one row, which first shrinks by its weight decay."""
+    """Move a row by a step of Adagrad, after its weight decay; see `hstree.training.adagrad`."""
     values = parameter[row]
     total = ZERO
     for j in range(len(grad)):
@@ -45,49 +41,6 @@ def adagrad_row(parameter, squares, row, grad, learning_rate, decay):
     kept = exp(-rate * decay) if decay > 0 else ONE
     for j in range(len(grad)):
         values[j] = kept * values[j] - rate * grad[j]
-
-
-@jit
-def _adagrad_rows(first, stop, parameter, squares, rows, gradient, learning_rate, decay):
-    for i in range(first, stop):
-        row_decay = decay[i] if len(decay) > 0 else ZERO
-        adagrad_row(parameter, squares, rows[i], gradient[i], learning_rate, row_decay)
-
-
-def adagrad_rows(
-    parameter: Array,
-    squares: Array,
-    rows: Int64 | slice,
-    gradient: Array,
-    learning_rate: float,
-    decay: Array,
-) -> None:
-    """Move some rows of a parameter by Adagrad, in place; see `hstree.training.adagrad`.
-
-    `decay` (r,) is empty without weight decay. Arguments that NumPy would refuse are refused.
-    """
-    if isinstance(rows, slice):
-        rows = np.arange(*rows.indices(len(parameter)))
-    elif len(rows) and not 0 <= rows.min() <= rows.max() < len(parameter):
-        raise IndexError(f"rows must be from 0 to {len(parameter) - 1}")
-    check_shape("gradients", gradient.shape, (len(rows), *parameter.shape[1:]))
-    check_shape("sums of squares", squares.shape, (len(parameter),))
-    if len(decay):
-        check_shape("weight decay", decay.shape, (len(rows),))
-    if not (parameter.flags.writeable and squares.flags.writeable):
-        raise ValueError("the parameter or its sums of squares are read-only")
-    width = math.prod(parameter.shape[1:])
-    in_parts(
-        len(rows),
-        _adagrad_rows,
-        parameter.reshape(-1, width),
-        squares,
-        rows,
-        gradient.reshape(-1, width),
-        np.float32(learning_rate),
-        decay,
-        step=max(1, MOVED // max(1, width)),
-    )
 
 
 # The log-bilinear model.

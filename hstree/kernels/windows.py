@@ -4,16 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._arrays import Array, Float32, Int32, Int64, Integer
+from hstree._arrays import Array, Float32, Int32, Int64
 from hstree.kernels.arithmetic import (
     ONE,
     ZERO,
-    check_shape,
     checked_ids,
     clear,
     dot_rows,
     exp,
-    group,
     log1p,
 )
 from hstree.kernels.jit import inline, jit
@@ -62,43 +60,6 @@ def add_places(embedding, position, grad_hidden, word, place, grad, grad_positio
         for j in range(d):
             grad[j] += grad_hidden[b, j] * position[i, j]
             grad_position[i, j] += grad_hidden[b, j] * embedding[word, j]
-
-
-@jit
-def _fill_gradients(
-    embedding, position, words, start, place, grad_hidden, grad_words, grad_position
-):
-    for w in range(len(words)):
-        places = place[start[w] : start[w + 1]]
-        add_places(embedding, position, grad_hidden, words[w], places, grad_words[w], grad_position)
-
-
-def window_sum(embedding: Array, position: Array, contexts: Integer) -> Float32:
-    """Return ``sum_i position[i] * embedding[contexts[:, i]]``, a float32 array (B, d)."""
-    ids = checked_ids(contexts, len(embedding))
-    check_shape("contexts", ids.shape, (len(ids), len(position)))
-    hidden = np.empty((len(ids), embedding.shape[1]), np.float32)
-    write_window_sums(embedding, position, ids, hidden)
-    return hidden
-
-
-def window_sum_backward(
-    embedding: Array, position: Array, contexts: Integer, grad_hidden: Array
-) -> tuple[Int64, Float32, Float32]:
-    """Return the words (w,) that occur, and the gradients of these (w, d) and of positions (n, d).
-
-    They are those through `window_sum`, from that of its result (B, d).
-    """
-    ids = checked_ids(contexts, len(embedding))
-    check_shape("contexts", ids.shape, (len(ids), len(position)))
-    check_shape("gradients", grad_hidden.shape, (len(ids), embedding.shape[1]))
-    words, start, place = group(ids.ravel(), len(embedding))
-    grad_words = np.zeros((len(words), embedding.shape[1]), np.float32)
-    grad_position = np.zeros_like(position)
-    _fill_gradients(
-        embedding, position, words, start, place, grad_hidden, grad_words, grad_position
-    )
-    return words, grad_words, grad_position
 
 
 # Word by word: each prediction moves the weights before the next one.

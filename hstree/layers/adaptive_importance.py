@@ -63,7 +63,7 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
     """
 
     needs_contexts = True
-    #: contexts (B, n) that the layer is bound to
+    #: contexts (B, n) that `in_context` was called with
     contexts: Integer | None = None
 
     def __init__(
@@ -77,8 +77,15 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
         limit: Count = 400,
         effective: Annotated[float, Meta(ge=1)] = 20.0,
     ) -> None:
-        options: dict[str, Any] = {"samples": samples, "limit": limit, "effective": effective}
-        super().__init__(vocabulary, dim, counts=counts, dtype=dtype, **options)
+        super().__init__(
+            vocabulary,
+            dim,
+            counts=counts,
+            dtype=dtype,
+            samples=samples,
+            limit=limit,
+            effective=effective,
+        )
         self.sampling = replace(self.sampling, shared=False)
         self.mixture = NGramMixture(self.noise, vocabulary.counts if counts is None else counts)
 
@@ -95,9 +102,9 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
 
     def in_context(self, contexts: Integer) -> Self:
         """Return the layer after contexts (B, n), in which `loss` draws labels."""
-        bound = copy.copy(self)
-        bound.contexts = contexts
-        return bound
+        layer = copy.copy(self)
+        layer.contexts = contexts
+        return layer
 
     def samples(self, k: int, rng: Rng, items: Int64) -> Samples:
         """Draw k labels for the context of each of these items; for all where there are none."""
@@ -130,7 +137,8 @@ class NGramMixture:
 
     def restart(self, models: Sequence[KneserNey]) -> None:
         """Start with equal weights of the unigrams and of these models."""
-        self.models, n_components = models, 1 + len(models)
+        self.models = models
+        n_components = 1 + len(models)
         # (groups, components) sums of posterior probabilities; at first, some for each component
         self.sums: Float64 = np.full((int(self.group.max()) + 1, n_components), 10.0)
         # (groups, components) rows sum to one

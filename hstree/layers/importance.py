@@ -1,7 +1,9 @@
 """Importance sampling of the softmax gradient, with as many samples as each target needs."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -68,7 +70,8 @@ class ImportanceSampling(noise.NoiseLayer):
         if limit < samples:
             reason = f"is {limit}, below the {samples} samples that are drawn first; raise it"
             raise OptionError.about("limit", reason)
-        self.limit, self.effective = limit, effective
+        self.limit = limit
+        self.effective = effective
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
         """Return ``ln Z - s_t`` with Z estimated from the samples, and its derivatives."""
@@ -84,72 +87,90 @@ class ImportanceSampling(noise.NoiseLayer):
 
     def loss(self, hidden: Array, targets: Integer, rng: noise.Rng) -> tuple[Float64, Gradients]:
         """Return ``ln Z - s_t`` with Z estimated, or computed, and the gradients of the sum."""
-        losses, grad_hidden = np.empty(len(targets)), np.zeros_like(hidden)
+        losses = np.empty(len(targets))
+        grad_hidden = np.zeros_like(hidden)
         parts: list[Sequence[ParameterGradient]] = []
-        left = np.arange(len(targets))  # items without an estimate
-        drawn: noise.Samples | None = None  # their samples; those of each, or of all
+        waiting = np.arange(len(targets))  # items without an estimate
+
+        # Estimate Z from more and more samples; the estimates that suffice are kept
+        drawn: noise.Samples | None = None
         n = 0
-        while len(left):
-            is_full = n >= self.limit
-            if is_full:
-                drawn = None
-                items = left[: max(1, TABLE_LIMIT // self.n_labels)]
-            else:
-                items = left
-                size = min(max(self.sampling.samples, n), self.limit - n)
-                more = self.samples(size, rng, items)
-                if drawn is None:
-                    drawn = more
-                else:
-                    both = zip(drawn, more, strict=True)
-                    drawn = noise.Samples(*(np.concatenate(pair, axis=-1) for pair in both))
-                n += size
-            done, losses[items], gradients, share = self._estimate(
-                hidden[items], targets[items], drawn
-            )
-            if n == self.sampling.samples and not is_full:
-                self.adapt(share)
-            grad_hidden[items] += gradients.hidden
-            parts.append(gradients.parameters)
-            left = np.concatenate([items[~done], left[len(items) :]])
-            if drawn is not None and drawn.labels.ndim == 2:
-                drawn = noise.Samples(drawn.labels[~done], drawn.log_prob[~done])
+        while len(waiting) and n < self.limit:
+            size = min(max(self.sampling.samples, n), self.limit - n)
+            drawn = _joined(drawn, self.samples(size, rng, waiting))
+            n += size
+            estimate = self._estimate(hidden[waiting], targets[waiting], drawn)
+            if n == self.sampling.samples:
+                self.adapt(estimate.share)
+            losses[waiting] = estimate.losses
+            grad_hidden[waiting] += estimate.gradients.hidden
+            parts.append(estimate.gradients.parameters)
+            waiting = waiting[~estimate.suffices]
+            if drawn.labels.ndim == 2:
+                still = ~estimate.suffices
+                drawn = noise.Samples(drawn.labels[still], drawn.log_prob[still])
+
+        # The softmax over all labels for the others, some at a time
+        step = max(1, TABLE_LIMIT // self.n_labels)
+        for a in range(0, len(waiting), step):
+            items = waiting[a : a + step]
+            estimate = self._estimate(hidden[items], targets[items], None)
+            losses[items] = estimate.losses
+            grad_hidden[items] += estimate.gradients.hidden
+            parts.append(estimate.gradients.parameters)
         return losses, Gradients(grad_hidden, summed(parts, self.n_labels))
 
-    def _estimate(
-        self, hidden: Array, targets: Integer, drawn: noise.Samples | None
-    ) -> tuple[Bool, Float64, Gradients, Array]:
-        """Estimate losses and gradients from samples, or compute them without.
-
-        Returns whether the samples of each item suffice, (b,); losses; gradients, which are zero
-        for items whose samples do not; normalised weights of the samples.
-        """
-        times: Array = np.ones(1)  # number of draws of each label
+    def _estimate(self, hidden: Array, targets: Integer, drawn: noise.Samples | None) -> Estimate:
+        """Estimate losses and gradients from samples, or compute them from all labels."""
+        # (k,) or (b, k) labels, log of how often each is expected, and how often it was drawn
+        times: Array = np.ones(1)
         if drawn is None:
-            labels, log_expected = np.arange(self.n_labels), np.zeros(1)
+            labels = np.arange(self.n_labels)
+            log_expected = np.zeros(1)
         else:
-            labels, log_expected = drawn
-            log_expected = log_expected + np.log(labels.shape[-1])
+            labels = drawn.labels
+            log_expected = drawn.log_prob + np.log(labels.shape[-1])
             if labels.ndim == 1:
                 labels, first, times = np.unique(labels, return_index=True, return_counts=True)
                 log_expected = log_expected[first] - np.log(times)
+
+        # ln Z - s_t, with Z = exp(s_t) + (1 / n) sum of r_j over the samples that are not t
         logits = noise.CandidateLogits(self.weight, self.bias, hidden, targets, labels)
         losses, grad_target, grad_samples = self.objective(
             logits.target,
             logits.samples - log_expected.astype(hidden.dtype),
             labels == targets[:, None],
         )
-        # (b, 1) share of the samples in Z; 0 where all are the target
+
+        # (b, k) normalised weights of the samples; zero where all are the target
         total = grad_samples.sum(axis=1, keepdims=True)
         share = grad_samples / np.maximum(total, np.finfo(total.dtype).tiny)
-        # (b,) effective sample size, as its inverse
-        inverse = (share**2 / times).sum(axis=1)
-        done = np.ones(len(targets), np.bool_)
+        suffices = np.ones(len(targets), np.bool_)
         if drawn is not None:
-            done = (inverse * self.effective <= 1) & (total[:, 0] > 0)
-        grad_samples *= done[:, None]
-        gradients = logits.backward(grad_target * done, grad_samples)
-        return done, losses, gradients, share
+            # effective sample size (sum r)^2 / sum r^2, as its inverse
+            inverse = (share**2 / times).sum(axis=1)
+            suffices = (inverse * self.effective <= 1) & (total[:, 0] > 0)
+        gradients = logits.backward(grad_target * suffices, grad_samples * suffices[:, None])
+        return Estimate(suffices, losses, gradients, share)
+
+
+class Estimate(NamedTuple):
+    """Losses of some items by their samples."""
+
+    suffices: Bool  # (b,) whether the effective sample size is large enough
+    losses: Float64  # (b,)
+    gradients: Gradients  # zero for the items whose samples do not suffice
+    share: Array  # (b, k) normalised weights of the samples
+
+
+def _joined(drawn: noise.Samples | None, more: noise.Samples) -> noise.Samples:
+    """Return samples and more samples for the same items."""
+    if drawn is None:
+        return more
+    return noise.Samples(
+        labels=np.concatenate([drawn.labels, more.labels], axis=-1),
+        log_prob=np.concatenate([drawn.log_prob, more.log_prob], axis=-1),
+    )
 
 
 def summed(

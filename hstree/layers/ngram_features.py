@@ -18,7 +18,6 @@ from hstree import progress
 from hstree._arrays import Array, Int32, Int64, Integer, offsets, ranges, segment_ids
 from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError
-from hstree.kernels import compiled
 from hstree.ngrams.counts import find
 from hstree.tree.codes import Codes
 from hstree.tree.paths import path_decisions
@@ -108,27 +107,9 @@ class NgramFeatures:
         """int32 array (F,): the row of each feature."""
         return (self.keys % self.n_rows).astype(np.int32)
 
-    @cached_property
-    def words(self) -> Int32:
-        """int32 array (C,): the farthest word of each context."""
-        return (self.contexts % self.n_labels).astype(np.int32)
-
-    @cached_property
-    def longer_start(self) -> Int64:
-        """int64 array (C + 1,): offsets of the contexts that have one word more than each."""
-        n_first = int(self.start[1])
-        shorter = self.contexts[n_first:] // self.n_labels
-        return n_first + np.searchsorted(shorter, np.arange(len(self.contexts) + 1))
-
     def numbers(self, contexts: Integer) -> Int64:
         """Return the numbers (B, n) of the last 1 to n words of contexts; -1 if there is none."""
         n_lengths = len(self.start) - 1
-        if (fast := compiled()) is not None:
-            n_single = int(self.start[1])
-            numbers: Int64 = fast.context_numbers(
-                contexts, self.words, self.longer_start, n_single, n_lengths
-            )
-            return numbers
         number = np.full((len(contexts), n_lengths), -1)
         known = np.arange(len(contexts))
         shorter = np.zeros(len(contexts), np.int64)

@@ -222,14 +222,15 @@ def log_expected_unique(log_prob: Float64, tries: float) -> Float64:
 class CandidateLogits:
     """Logits of each item's target (B,) and samples (B, k), and the gradients through them.
 
-    The labels of the samples are shared by the items (k,), which takes matrix products, or of each
-    item (B, k).
+    The items share the labels of the samples (k,), which takes matrix products, or each has its own
+    (B, k).
     """
 
     def __init__(
         self, weight: Array, bias: Array, hidden: Array, targets: Integer, labels: Integer
     ) -> None:
-        self._weight, self._hidden = weight, hidden
+        self._weight = weight
+        self._hidden = hidden
         targets = targets.astype(np.int64, copy=False)  # NumPy joins uint64 and int64 as floats
         self._is_shared = labels.ndim == 1
         if self._is_shared:
@@ -246,7 +247,8 @@ class CandidateLogits:
             item = np.repeat(np.arange(len(targets)), self._rows.shape[1])
             logits = arithmetic.gather_dot(weight, bias, hidden, item, self._rows.ravel())
             logits = logits.reshape(self._rows.shape)
-            self.target, self.samples = logits[:, 0], logits[:, 1:]
+            self.target = logits[:, 0]
+            self.samples = logits[:, 1:]
 
     def backward(self, grad_target: Array, grad_samples: Array) -> Gradients:
         """Return the gradients, from those with respect to the logits (B,) and (B, k)."""
@@ -271,10 +273,11 @@ class CandidateLogits:
 
 
 def softmax_objective(target: Array, samples: Array) -> Objective:
-    """Cross entropy of choosing the target, by its logits (B,), among itself and the samples.
+    """Return the cross entropy of choosing the target among itself and the samples.
 
-    A sample with the logit (B, k) -inf is left out.
+    Targets have the logits (B,), samples (B, k); a sample with the logit -inf is left out.
     """
+    # -log(exp(z_t) / (exp(z_t) + sum_j exp(z_j)))
     largest = np.maximum(target, samples.max(axis=1))
     grad_target = np.exp(target - largest)
     grad_samples = np.exp(samples - largest[:, None])
@@ -286,13 +289,14 @@ def softmax_objective(target: Array, samples: Array) -> Objective:
 
 
 def binary_objective(target: Array, samples: Array) -> Objective:
-    """Logistic losses of telling targets, which are true, from samples, which are not.
+    """Return the logistic losses of telling targets, which are true, from samples, which are not.
 
-    ``-log sigmoid(target) - sum log sigmoid(-samples)`` of logits (B,) and (B, k).
+    Targets have the logits (B,), samples (B, k).
     """
+    # -log sigmoid(z_t) - sum_j log sigmoid(-z_j)
     log_prob, grad_target = arithmetic.binary_decision(target, np.ones(1, bool))
-    log_prob_of_samples, grad_samples = arithmetic.binary_decision(samples, np.zeros(1, bool))
-    losses = -log_prob - log_prob_of_samples.sum(axis=1, dtype=np.float64)
+    samples_log_prob, grad_samples = arithmetic.binary_decision(samples, np.zeros(1, bool))
+    losses = -log_prob - samples_log_prob.sum(axis=1, dtype=np.float64)
     return losses, grad_target, grad_samples
 
 

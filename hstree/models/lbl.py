@@ -199,13 +199,8 @@ def window_sum(embedding: Array, position: Array, contexts: Integer) -> Array:
         Diagonal matrices, or full ones.
     contexts : int array (B, n)
     """
-    is_diagonal = position.ndim == 2
-    fast = compiled()
-    if fast is not None and is_diagonal and fast.is_supported(embedding, position):
-        hidden: Array = fast.window_sum(embedding, position, contexts)
-        return hidden
     vectors = embedding.take(contexts, axis=0)
-    if is_diagonal:
+    if position.ndim == 2:
         return np.asarray(np.einsum("bnd,nd->bd", vectors, position))
     return np.asarray(np.einsum("bnd,ned->be", vectors, position, optimize=True))
 
@@ -222,16 +217,9 @@ def window_sum_backward(
     grad_words : float array (w, d)
     grad_position : float array like `position`
     """
-    is_diagonal = position.ndim == 2
-    fast = compiled()
-    if fast is not None and is_diagonal and fast.is_supported(embedding, position, grad_hidden):
-        words, grad_words, grad_position = fast.window_sum_backward(
-            embedding, position, contexts, grad_hidden
-        )
-        return words, grad_words, grad_position
     vectors = embedding.take(contexts, axis=0)
     # (B, n, d) with respect to the vector at each place of a context
-    if is_diagonal:
+    if position.ndim == 2:
         grad_position = np.einsum("bnd,bd->nd", vectors, grad_hidden)
         grad_vectors = grad_hidden[:, None] * position
     else:
@@ -265,12 +253,12 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             decay = weight_decay if array.ndim > 1 else 0.0  # biases do not decay
             self.optimisers[name] = RowAdagrad(array, decay, **options.get(name, {}))
         #: what the compiled step trains; None where NumPy's step trains
-        self._compiled_arrays = self._arrays_of_compiled_step()
-        if compiled() is not None:
-            # What steps call is compiled now, so that the seconds of no epoch include it.
-            self._compile()
+        self._compiled_arrays = self._compiled_step_arrays()
+        if self._compiled_arrays is not None:
+            # Compile now, by a step on no words, so that the seconds of no epoch include it.
+            self.step(np.empty((0, len(self.model.position)), np.int32), np.empty(0, np.int32), 0.0)
 
-    def _arrays_of_compiled_step(self) -> Any:
+    def _compiled_step_arrays(self) -> Any:
         fast = compiled()
         layer: Any = self.layer
         # Classes that inherit from these may compute something else.
@@ -286,17 +274,6 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         words = fast.RowState(embedding.squares, position.squares, embedding.decayed)
         nodes = fast.RowState(weight.squares, bias.squares, weight.decayed)
         return fast.LogBilinearArrays(*arrays, words, nodes)
-
-    def _compile(self) -> None:
-        """Call what a step calls on a batch of nothing."""
-        contexts = np.empty((0, self.model.position.shape[0]), np.int32)
-        if self._compiled_arrays is not None:
-            self.step(contexts, np.empty(0, np.int32), 0.0)
-            return
-        hidden = self.model.hidden(contexts)
-        window_sum_backward(self.model.embedding, self.model.position, contexts, hidden)
-        for optimiser in self.optimisers.values():
-            optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
 
     def prepare(self, contexts: Integer, targets: Integer) -> tuple[Array, Any]:
         """Draw the scale of every element of the hidden vectors (B, d); lay out the batch.

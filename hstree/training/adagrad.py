@@ -10,7 +10,6 @@ frequent ones. There is no momentum.
 import numpy as np
 
 from hstree._arrays import Array, Int64
-from hstree.kernels import compiled
 
 #: Numbers moved at a time by `adagrad_rows`: all that is computed from them stays in cache.
 MOVED = 1 << 16
@@ -96,13 +95,6 @@ def adagrad_rows(
         ``exp(-rate * decay)`` before they move, with the same rate as their step.
     """
     has_row_rates = squares.shape != parameter.shape
-    fast = compiled()
-    compiled_decay = squares[:0] if decay is None else decay
-    is_compiled = fast is not None and (has_row_rates or parameter.ndim == 1)
-    if is_compiled and fast.is_supported(parameter, squares, gradient, compiled_decay):
-        fast.adagrad_rows(parameter, squares, rows, gradient, learning_rate, compiled_decay)
-        return
-
     step = max(1, MOVED // max(1, parameter[:1].size))
     per_row = (-1, *[1] * (gradient.ndim - 1))  # shape of a value per row
     first = rows.indices(len(parameter))[0] if isinstance(rows, slice) else 0

@@ -40,13 +40,20 @@ X = np.random.default_rng(0).random((60, 5))
 {0}().fit(X, np.arange(60) % 20).predict_proba(X)
 print("numba" in sys.modules)
 """
-#: Prints how far a step moves a weight.
-MOVED = """
+#: Prints the sum of two numbers by the smallest compiled function.
+SUMMED = """
 import numpy as np
-from hstree.training.adagrad import adagrad_rows
-weight = np.zeros((1, 1), "f")
-adagrad_rows(weight, np.zeros(1, "f"), np.zeros(1, int), weight + 0.01, 0.1, None)
-print(weight[0, 0])
+from hstree.kernels.decisions import group_sums
+sums = np.zeros(1, "f")
+group_sums(np.ones(2, "f"), np.array([0, 2]), np.arange(2, dtype=np.int32), sums)
+print(sums[0])
+"""
+#: Compiles a larger function, which takes a second or more.
+COMPILED = """
+import numpy as np
+from hstree.kernels.functions import SearchedTree, label_log_prob
+tree = SearchedTree(np.array([0, 2]), np.array([-1, -2]), np.array([0, 1]))
+label_log_prob(np.zeros((1, 1), "f"), tree, 2, has_single_codes=True)
 """
 
 
@@ -104,12 +111,15 @@ def test_a_small_classifier_is_fitted_without_numba(name):
 
 #: Have hstree choose the folder of machine code.
 NO_FOLDER = "import os; del os.environ['NUMBA_CACHE_DIR']\n"
+IF_EMPTY_NO_FOLDER = (
+    "import os; os.environ['NUMBA_CACHE_DIR'] or os.environ.pop('NUMBA_CACHE_DIR')\n"
+)
 
 
 @needs_numba
 def test_machine_code_is_kept_in_the_cache_folder(tmp_path):
     def times():
-        run(NO_FOLDER + MOVED, HSTREE_CACHE=str(tmp_path), NUMBA_CACHE_DIR="")
+        run(NO_FOLDER + SUMMED, HSTREE_CACHE=str(tmp_path), NUMBA_CACHE_DIR="")
         return {file: file.stat().st_mtime_ns for file in (tmp_path / "kernels").rglob("*.nbc")}
 
     first = times()
@@ -123,7 +133,7 @@ def copied(tmp_path):
     package, code = tmp_path / "copy" / "hstree", tmp_path / "code"
     shutil.copytree(Path(hstree.__file__).parent, package)
     environment = {"PYTHONPATH": str(package.parent), "PYTHONSAFEPATH": "1"}
-    return package, code, lambda: run(MOVED, NUMBA_CACHE_DIR=str(code), **environment)[0]
+    return package, code, lambda: run(SUMMED, NUMBA_CACHE_DIR=str(code), **environment)[0]
 
 
 @needs_numba
@@ -159,8 +169,10 @@ def test_a_disk_that_is_nearly_full_gets_no_machine_code(tmp_path):
 import shutil
 shutil.disk_usage = lambda path: type("Usage", (), {"free": 1000})
 """
-    unlimited, _ = run(MOVED)
-    printed, warned = run(NO_FOLDER + limit + MOVED, HSTREE_CACHE=str(tmp_path), NUMBA_CACHE_DIR="")
+    unlimited, _ = run(SUMMED)
+    printed, warned = run(
+        NO_FOLDER + limit + SUMMED, HSTREE_CACHE=str(tmp_path), NUMBA_CACHE_DIR=""
+    )
     assert (printed, warned) == (unlimited, "")
     assert not list(tmp_path.rglob("*.nbc"))
 
@@ -172,9 +184,11 @@ def test_a_cache_folder_that_cannot_be_written_is_no_fault(tmp_path, variable):
     """numba would write beside the sources instead."""
     (tmp_path / "file").write_text("")
     kept = set(Path(hstree.__file__).parent.rglob("*.nbi"))
-    code = "import os; os.environ['NUMBA_CACHE_DIR'] or os.environ.pop('NUMBA_CACHE_DIR')\n" + MOVED
+    code = (
+        "import os; os.environ['NUMBA_CACHE_DIR'] or os.environ.pop('NUMBA_CACHE_DIR')\n" + SUMMED
+    )
     environment = {"NUMBA_CACHE_DIR": "", variable: str(tmp_path / "file")}
-    assert run(code, **environment) == run(MOVED)
+    assert run(code, **environment) == run(SUMMED)
     assert set(Path(hstree.__file__).parent.rglob("*.nbi")) == kept
 
 
@@ -194,8 +208,8 @@ OPEN = "import os; os.umask(0)\n"
 def test_machine_code_is_kept_where_nobody_else_can_write(tmp_path, variable):
     folder = tmp_path / "new" / "cache"
     environment = {"NUMBA_CACHE_DIR": "", variable: str(folder)}
-    code = OPEN + "os.environ['NUMBA_CACHE_DIR'] or os.environ.pop('NUMBA_CACHE_DIR')\n" + MOVED
-    expected, _ = run(MOVED)
+    code = OPEN + IF_EMPTY_NO_FOLDER + SUMMED
+    expected, _ = run(SUMMED)
     for _ in range(2):
         assert run(code, **environment) == (expected, "")
         assert not [mode for mode in modes(tmp_path / "new") if mode & 0o022]
@@ -212,12 +226,12 @@ def test_machine_code_is_kept_where_nobody_else_can_write(tmp_path, variable):
 @pytest.mark.parametrize("pattern", ["hstree-*", "hstree-*/*/*.nbi"])
 def test_code_that_others_can_change_is_not_read(tmp_path, pattern):
     """It is compiled in memory, and one line says so."""
-    expected, _ = run(MOVED, NUMBA_CACHE_DIR=str(tmp_path))
+    expected, _ = run(SUMMED, NUMBA_CACHE_DIR=str(tmp_path))
     path = min(tmp_path.glob(pattern))
     path.chmod(0o777)
     for file in tmp_path.rglob("*.nbc"):
         file.write_bytes(b"code of somebody else")
-    printed, warned = run(MOVED, NUMBA_CACHE_DIR=str(tmp_path))
+    printed, warned = run(SUMMED, NUMBA_CACHE_DIR=str(tmp_path))
     assert printed == expected
     (said,) = re.findall(r"UserWarning: (.*)", warned)
     assert said.startswith(f"compiled kernels are not kept: others own {path} or can write to it")
@@ -232,7 +246,7 @@ class Sink(progress.Silent):
     def say(self, line):
         print(line)
 with progress.shown_by(Sink()):
-    import numba{MOVED.replace(chr(10), chr(10) + "    ")}
+    import numba{SUMMED.replace(chr(10), chr(10) + "    ")}
 print(numba.config.CACHE_DIR == {str(tmp_path)!r})
 """
     said, _, unchanged = run(code, NUMBA_CACHE_DIR=str(tmp_path))[0].splitlines()
@@ -249,7 +263,7 @@ from hstree import progress
 class Sink(progress.Silent):
     def say(self, line):
         print(line[:17], flush=True)
-with progress.shown_by(Sink()):{MOVED.replace(chr(10), chr(10) + "    ")}
+with progress.shown_by(Sink()):{COMPILED.replace(chr(10), chr(10) + "    ")}
 """
     command = [sys.executable, "-c", code]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

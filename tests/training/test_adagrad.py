@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from hstree.kernels import numpy_only
 from hstree.training.adagrad import RowAdagrad, adagrad_rows
-from tests.limits import use_threads
-from tests.needs import NUMBA
 
 
 def test_a_step_divides_by_the_root_of_the_rows_mean_squares():
@@ -84,7 +81,7 @@ def test_rows_moved_a_few_at_a_time_move_as_all_at_once(rows, monkeypatch):
     at_once, in_parts = RowAdagrad(start.copy(), 1e-3), RowAdagrad(start.copy(), 1e-3)
     for step in range(1, 4):
         gradient = rng.standard_normal(start[rows].shape, np.float32)
-        with numpy_only(), monkeypatch.context() as patch:
+        with monkeypatch.context() as patch:
             at_once.step(rows, gradient, 0.1, 5 * step)
             patch.setattr("hstree.training.adagrad.MOVED", 12)  # four rows
             in_parts.step(rows, gradient, 0.1, 5 * step)
@@ -93,22 +90,16 @@ def test_rows_moved_a_few_at_a_time_move_as_all_at_once(rows, monkeypatch):
 
 
 @pytest.mark.parametrize("rows", [slice(3, 40), np.arange(1, 40, 3)])
-@pytest.mark.parametrize("is_compiled", [False, True], ids=["numpy", "compiled"])
-def test_rows_of_each_block_shrink_by_what_they_owe(rows, is_compiled, monkeypatch):
-    """By a number of tokens of their own, moved a few at a time by several threads."""
-    if is_compiled:
-        pytest.importorskip("numba", reason=NUMBA)
-        use_threads(monkeypatch, 2)
-        monkeypatch.setattr("hstree.kernels.updates.MOVED", 12)  # four rows
-    monkeypatch.setattr("hstree.training.adagrad.MOVED", 12)
+def test_rows_of_each_block_shrink_by_what_they_owe(rows, monkeypatch):
+    """By a number of tokens of their own, moved a few at a time."""
+    monkeypatch.setattr("hstree.training.adagrad.MOVED", 12)  # four rows
     rng = np.random.default_rng(0)
     start = rng.standard_normal((41, 3)).astype("f")
     adagrad = RowAdagrad(start.copy(), weight_decay=0.01)
     seen = rng.integers(1, 1000, len(start))  # tokens at which each row was last touched
     adagrad.decayed[:] = seen
     gradient = rng.standard_normal(start[rows].shape).astype("f")
-    with numpy_only(not is_compiled):
-        adagrad.step(rows, gradient, 0.1, tokens=1000)
+    adagrad.step(rows, gradient, 0.1, tokens=1000)
     expected = start.astype(float)
     rate = 0.1 / np.sqrt((gradient.astype(float) ** 2).mean(axis=1, keepdims=True))
     owed = 0.01 * (1000 - seen[rows])[:, None]
@@ -121,43 +112,3 @@ def test_sums_of_squares_begin_with_the_initial_accumulator():
     optimiser = RowAdagrad(parameter, initial_accumulator=3.0)
     optimiser.step(np.array([1]), np.array([[1.0, -1.0]]), 0.5)
     np.testing.assert_allclose(parameter, [[0, 0], [-0.25, 0.25]], rtol=1e-6)
-
-
-# Compiled steps
-
-
-@pytest.mark.parametrize("rows", [slice(2, 9), slice(None), np.array([4, 0, 7])])
-@pytest.mark.parametrize("shape", [(), (5,), (2, 3)])
-@pytest.mark.parametrize("decays", [False, True])
-def test_compiled_steps_are_those_of_numpy(rows, shape, decays):
-    pytest.importorskip("numba", reason=NUMBA)
-    rng = np.random.default_rng(0)
-    parameter = rng.standard_normal((9, *shape)).astype(np.float32)
-    squares = rng.random(9).astype(np.float32)
-    gradient = rng.standard_normal(parameter[rows].shape).astype(np.float32)
-    decay = rng.random(len(gradient)).astype(np.float32) if decays else None
-    expected, sums = parameter.copy(), squares.copy()
-    with numpy_only():
-        adagrad_rows(expected, sums, rows, gradient, 0.1, decay)
-    adagrad_rows(parameter, squares, rows, gradient, 0.1, decay)
-    np.testing.assert_allclose(parameter, expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(squares, sums, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("rows", "n", "n_squares", "n_decay", "said"),
-    [
-        ([0, 9], 2, 9, 2, "must"),
-        ([-1, 3], 2, 9, 2, "must"),
-        ([0, 1], 3, 9, 2, "must"),
-        ([0, 1], 2, 2, 2, "sums of squares must have the shape"),
-        ([0, 1], 2, 9, 1, "weight decay must have the shape"),
-        ([0, 1], 2, 9, 2, "read-only"),
-    ],
-)
-def test_what_does_not_fit_is_refused(rows, n, n_squares, n_decay, said):
-    pytest.importorskip("numba", reason=NUMBA)
-    parameter, squares, decay = (np.ones(s, "f") for s in ((9, 3), n_squares, n_decay))
-    parameter.flags.writeable = said != "read-only"
-    with pytest.raises((IndexError, ValueError), match=said):
-        adagrad_rows(parameter, squares, np.array(rows), np.ones((n, 3), "f"), 0.1, decay)
