@@ -50,7 +50,9 @@ COMMANDS = {
 SEVERAL_FILES = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc", "compare")
 
 #: Keys of values that differ each time: measured times, and values that follow from them.
-TIMES = re.compile("seconds|times_flat|per_second|checksum|^(steps|vectors|choice|recommendation)$")
+TIMES = re.compile(
+    "timings|seconds|times_flat|per_second|checksum|^(vectors|choice|recommendation)$"
+)
 #: Files that contain measured times.
 TIMED_FILES = ("report.html", "speeds.json")
 #: Arrays that are not word vectors.
