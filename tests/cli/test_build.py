@@ -2,15 +2,12 @@
 
 import hashlib
 import json
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import hstree as library
-
-
-def built(path):
-    return library.load(path)
 
 
 def test_vocab_counts_words(hstree, tmp_path):
@@ -24,7 +21,7 @@ def test_the_output_is_tree_json_and_says_what_was_built(hstree, corpus, tmp_pat
     ran = hstree("build", "--method", "balanced", corpus)
     assert "written" in ran.out
     assert "tree.json" in ran.out
-    tree = built(tmp_path / "tree.json")
+    tree = library.load(tmp_path / "tree.json")
     assert tree.meta["method"] == "balanced"
     assert tree.meta["options"] == {"arity": 2}
     assert tree.meta["input"]["lines"] == [0, 200]
@@ -42,10 +39,10 @@ def test_the_text_is_named_with_its_hash(hstree, corpus):
 
 def test_options_of_the_method_reach_it(hstree, corpus, tmp_path):
     hstree("build", "--method=classes n_classes=3 tolerance=0", corpus)
-    options = built(tmp_path / "tree.json").meta["options"]
+    options = library.load(tmp_path / "tree.json").meta["options"]
     assert (options["n_classes"], options["tolerance"]) == (3, 0)
     hstree("build", corpus, "--seed", "7", "--force", "-m", "random")
-    assert built(tmp_path / "tree.json").meta["random_state"] == 7
+    assert library.load(tmp_path / "tree.json").meta["random_state"] == 7
     (tmp_path / "tree.json").rename(tmp_path / "first.json")
     hstree("build", corpus, "--seed", "7", "-m", "random")
     first, second = (tmp_path / name for name in ("first.json", "tree.json"))
@@ -58,7 +55,7 @@ def test_labels_name_the_rows(hstree, tmp_path):
     assert "named by index" in hstree("build", "-m", "gmm", "vectors.npy", "-o", "0.json").out
     ran = hstree("build", "-m", "gmm", "vectors.npy", "--labels", "words.txt")
     assert "named by index" not in ran.out
-    assert built(tmp_path / "tree.json").labels == ("a", "b", "c")
+    assert library.load(tmp_path / "tree.json").labels == ("a", "b", "c")
 
 
 def test_words_without_a_vector_are_counted(hstree, tmp_path):
@@ -66,12 +63,12 @@ def test_words_without_a_vector_are_counted(hstree, tmp_path):
     (tmp_path / "vocab.tsv").write_text("a\t5\nb\t3\nc\t1\nd\t1\n<unk>\t10\n")
     ran = hstree("build", "-m", "gmm", "vectors.txt", "--vocabulary", "vocab.tsv")
     assert "2 words, 55.00% of the tokens" in " ".join(ran.out.split())
-    assert set(built(tmp_path / "tree.json").labels) == {"a", "b", "c", "d", "<unk>"}
+    assert set(library.load(tmp_path / "tree.json").labels) == {"a", "b", "c", "d", "<unk>"}
 
 
 def test_holdout_reads_what_evaluate_trains_on(hstree, corpus, tmp_path):
     hstree("build", "-m", "huffman", corpus, "--train-split-only")
-    tree = built(tmp_path / "tree.json")
+    tree = library.load(tmp_path / "tree.json")
     assert tree.meta["input"]["lines"] == [0, 160]
     assert "<unk>" in tree.labels
     train = library.Corpus.read(corpus).splits()[0]
@@ -91,12 +88,8 @@ def test_an_existing_file_is_kept_without_force(refused, hstree, corpus, tmp_pat
 
 
 def test_a_place_is_refused_before_the_work(refused, corpus, monkeypatch):
-    def no_work(*_, **__):
-        raise RuntimeError("the corpus was read")
-
-    monkeypatch.setattr(library.Corpus, "read", no_work)
+    monkeypatch.setattr(library.Corpus, "read", Mock(side_effect=AssertionError("it was read")))
     refused("build", "-m", "huffman", corpus, "-o", "missing/tree.json", saying="missing")
-    refused("build", "-m", "huffman", corpus, "-o", "corpus.txt/tree.json", saying="corpus.txt")
     refused("vocab", corpus, "-o", "missing/vocab.tsv", saying="missing")
 
 
@@ -107,7 +100,7 @@ def test_a_table_is_neither_a_vocabulary_nor_a_text(hstree, refused, tmp_path):
     every = ("--text", "--min-count", "1")
     hstree("vocab", "items.csv", *every)
     hstree("build", "-m", "huffman", "items.csv", *every)
-    assert "1,60" in built(tmp_path / "tree.json").labels
+    assert "1,60" in library.load(tmp_path / "tree.json").labels
 
 
 @pytest.mark.parametrize("line", ["1.5 2.5", "a 1 2 3 4 5 6", "the 5.5 6.5 of 1.5 2.5 3.5 4.5"])

@@ -12,7 +12,7 @@ TOO_LARGE = 10**29
 WRONG_USAGE = [
     ("--frob", "--frob", "`hstree --help`"),
     ("--threads 0 methods", "--threads: ", "1"),
-    ("bild corpus.txt", "bild", "build"),
+    ("bild corpus.txt", "bild", "`hstree --help`"),
     ("methods hufman", "did you mean 'huffman'?"),
     ("vocab corpus.txt -q", "`hstree -q vocab ...`"),
     ("vocab corpus.txt --min-cuont 3", "--min-cuont", "did you mean --min-count?"),

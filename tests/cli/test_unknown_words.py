@@ -134,18 +134,8 @@ def test_words_that_were_chosen_before_stay(hstree, text):
     hstree("vocab", text, "--min-count", "1", "--train-split-only")
     hstree("build", "-m", "huffman", "vocab.tsv")
     for candidate, option in (("tree.json", ()), ("huffman", ("--vocabulary", "vocab.tsv"))):
-        ran = hstree(
-            "evaluate",
-            candidate,
-            text,
-            *option,
-            "--epochs",
-            "0",
-            "--save",
-            "m",
-            "--force",
-            warns=True,
-        )
+        evaluate = ("evaluate", candidate, text, *option, "--epochs", "0", "--save", "m")
+        ran = hstree(*evaluate, "--force", warns=True)
         assert [UNTRAINED in warning for warning in ran.warnings] == [True]
         assert "occur once" not in ran.err
     ran = hstree("score", "m", text, "-o", "lines.tsv", warns=True)
