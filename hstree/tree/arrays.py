@@ -9,7 +9,7 @@ codes. The flat softmax is the tree of depth one.
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -25,8 +25,8 @@ from hstree.tree.row_numbers import RowNumbers
 T = TypeVar("T", bound=np.generic)
 
 
-#: What layers and builders read of a tree, which `dir` leaves out.
-_OF_LAYERS = {
+#: Attributes for layers and builders, which `dir` leaves out.
+_INTERNAL = {
     "content_arrays",
     "edge_branch",
     "edge_node",
@@ -118,7 +118,7 @@ class TreeArrays:
     ) -> Self:
         """Make a tree from the list of children of each node, as in ``tree.json``."""
         start = offsets(np.fromiter(map(len, children), np.int64, len(children)))
-        child = [c for of_node in children for c in of_node]
+        child = list(chain.from_iterable(children))
         return cls(labels, start, child, counts=counts, names=names, meta=meta)
 
     def __repr__(self) -> str:
@@ -138,7 +138,7 @@ class TreeArrays:
         return isinstance(label, str) and label in self._ids
 
     def __dir__(self) -> list[str]:
-        return sorted(set(super().__dir__()) - _OF_LAYERS)
+        return sorted(set(super().__dir__()) - _INTERNAL)
 
     @cached_property
     def _ids(self) -> Mapping[str, int] | RowNumbers:
@@ -196,33 +196,37 @@ class TreeArrays:
     @cached_property
     def levels(self) -> list[Level]:
         """Nodes and edges of each depth, from the root down."""
-        nodes = compact(np.argsort(self.depth, kind="stable"))  # (N,) by depth
-        start = offsets(self.fan_out[nodes])  # (N + 1,) into edges
-        edges = compact(ranges(self.child_start[nodes], start))  # (E,) by depth
+        # (N,) nodes by depth, the offsets of their edges (N + 1,), and these edges (E,)
+        nodes = compact(np.argsort(self.depth, kind="stable"))
+        start = offsets(self.fan_out[nodes])
+        edges = compact(ranges(self.child_start[nodes], start))
         levels = []
-        for a, b in pairwise(offsets(np.bincount(self.depth)).tolist()):
-            of_level, edge_start = edges[start[a] : start[b]], start[a : b + 1] - start[a]
+        for first, stop in pairwise(offsets(np.bincount(self.depth)).tolist()):
+            level_edges = edges[start[first] : start[stop]]
+            edge_start = start[first : stop + 1] - start[first]
             edge_start.setflags(write=False)
-            whole = slice(int(of_level[0]), int(of_level[-1]) + 1)
-            is_whole = whole.stop - whole.start == len(of_level)
-            levels.append(Level(nodes[a:b], of_level, edge_start, whole if is_whole else of_level))
+            span = slice(int(level_edges[0]), int(level_edges[-1]) + 1)
+            is_span = span.stop - span.start == len(level_edges)
+            edge_index = span if is_span else level_edges
+            levels.append(Level(nodes[first:stop], level_edges, edge_start, edge_index))
         return levels
 
-    def sum_up(self, of_label: NDArray[T]) -> NDArray[T]:
+    def sum_up(self, label_values: NDArray[T]) -> NDArray[T]:
         """Sum a value of the labels (V, ...) over the leaves below each edge: (E, ...).
 
         A label's value counts once for each of its codes.
         """
-        total = of_label[~np.minimum(self.child, -1)]  # (E, ...) right at edges to labels
+        # (E, ...) the values at edges to labels; the others are replaced from below
+        total = label_values[~np.minimum(self.child, -1)]
         for level in reversed(self.levels[1:]):
             below = np.add.reduceat(total[level.edge_index], level.edge_start[:-1])
             total[self.node_edge[level.nodes]] = below
         return total
 
-    def sum_down(self, of_edge: Array) -> None:
+    def sum_down(self, edge_values: Array) -> None:
         """Add to each edge's value (E, ...), in place, those of all edges before it on its path."""
         for level in self.levels[1:]:
-            of_edge[level.edge_index] += of_edge[self.parent_edge[level.edges]]
+            edge_values[level.edge_index] += edge_values[self.parent_edge[level.edges]]
 
     @cached_property
     def sha256(self) -> str:

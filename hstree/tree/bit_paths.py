@@ -66,9 +66,10 @@ def paths_of(tree: Tree) -> Paths:
             f"the codes have {codes.n_decisions:,} decisions, too many for paths of bits, which "
             "have each of them; graphml, newick, linkage and napkinxc hold such trees"
         )
-    taken = codes.expand(np.arange(tree.n_labels))
-    bit = (taken.edge & 1).astype(np.uint8)  # the edges of node n are 2n and 2n + 1
-    return Paths(taken.decision_start[taken.code_start], taken.edge >> 1, bit)
+    paths = codes.expand(np.arange(tree.n_labels))
+    # The edges of node n are 2n and 2n + 1
+    bit = (paths.edge & 1).astype(np.uint8)
+    return Paths(paths.decision_start[paths.code_start], paths.edge >> 1, bit)
 
 
 def check_binary(tree: Tree, what: str) -> None:
@@ -118,14 +119,17 @@ def tree_of_paths(
     if length.min() == 0:
         raise InputError(f"the label {labels[int(np.argmin(length))]!r} has an empty path")
     number, node = np.unique(points, return_inverse=True)  # (N,) ascending, and (D,) from 0 to N-1
-    is_last = np.zeros(len(points), bool)  # decision of its path
+    # (D,) whether a decision is the last of its path
+    is_last = np.zeros(len(points), bool)
     is_last[first[1:] - 1] = True
-    goes_on = np.flatnonzero(~is_last)
-    if np.all(node[goes_on + 1] < node[goes_on]):  # children before parents
-        number, node = number[::-1], len(number) - 1 - node
-    # (D,) what each decision leads to: the next node of the path or, at its end, the label
+    inner = np.flatnonzero(~is_last)
+    if np.all(node[inner + 1] < node[inner]):
+        # Children are before parents, as in word2vec
+        number = number[::-1]
+        node = len(number) - 1 - node
+    # (D,) child that each decision leads to: the next node of the path or, at its end, the label
     follows = np.empty(len(points), np.int64)
-    follows[goes_on] = node[goes_on + 1]
+    follows[inner] = node[inner + 1]
     follows[is_last] = len(number) + np.arange(len(labels))
     # (2 N,) child of each edge, as the last path through it has it; -1 where none passes
     child = np.full(2 * len(number), -1)

@@ -1,7 +1,7 @@
-"""Branches of a tree for display: most frequent labels, leaves, share of the counts; and a picture.
+"""Branches of a tree for display: frequent labels, leaves, fraction of the counts; and a picture.
 
 The picture is an icicle plot by matplotlib: a branch is a rectangle below that of its node, as wide
-as its share of the counts.
+as its fraction of the counts.
 """
 
 from __future__ import annotations
@@ -97,14 +97,14 @@ class Branches:
 
 #: Colours of nodes, of labels, and of branches that are too narrow to be drawn one by one.
 NODE, LABEL, NARROW = "#9db8d2", "#f0c987", "#dddddd"
-#: Share of the width below which a branch is too narrow: less than a pixel.
+#: Fraction of the width below which a branch is too narrow: less than a pixel.
 NARROWEST = 1 / 4000
-#: Share of the width that one letter takes.
+#: Fraction of the width that one letter takes.
 LETTER = 0.011
 
 
 def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Axes:
-    """Draw the tree as an icicle: each branch as wide as its share of the counts.
+    """Draw the tree as an icicle: each branch as wide as its fraction of the counts.
 
     A branch to a node has the node's name, if it has one, or the most frequent labels below
     it. Of trees without counts all labels count 1; a label's count is split evenly over its

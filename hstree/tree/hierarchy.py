@@ -65,30 +65,31 @@ class Hierarchy:
     def __init__(self, tree: Tree) -> None:
         check_single_codes(tree, "a taxonomy")
         self.tree = tree
-        n_nodes, n_labels = tree.n_nodes, tree.n_labels
+        n_nodes = tree.n_nodes
+        n_labels = tree.n_labels
+        # (N + V,) number of items of each node and label: itself, and the nodes of one child above
         chains = collapsed_names(tree)
-        length = np.ones(n_nodes + n_labels, np.int64)  # of nodes, then of labels
+        length = np.ones(n_nodes + n_labels, np.int64)
         for at, chain in chains.items():
             length[at] += len(chain)
         start = offsets(length)
         self.last = start[1:] - 1  # (N + V,) item of each node, then of each label
+
+        # Names of the items
         names: list[str | None] = [None] * int(start[-1])
-        for at, name in zip(
-            self.last.tolist(), (*(tree.names or (None,) * n_nodes), *tree.labels), strict=True
-        ):
-            names[at] = name
+        tree_names = [*(tree.names or [None] * n_nodes), *tree.labels]
+        for item, name in zip(self.last.tolist(), tree_names, strict=True):
+            names[item] = name
         for at, chain in chains.items():
             names[start[at] : start[at] + len(chain)] = chain
         self.given_names = tuple(names)
-        order = np.repeat(np.arange(len(length)), length)  # (I,) node or label of each item
+
+        # (I,) node or label of each item
+        order = np.repeat(np.arange(len(length)), length)
         self.target = np.where(order < n_nodes, n_labels + order, order - n_nodes)
         self.is_label = np.zeros(len(order), bool)
         self.is_label[self.last[n_nodes:]] = True
-        numbered = [*(f"node {node}" for node in range(n_nodes)), *tree.labels]
-        unique_names = [
-            numbered[at] if name is None else name
-            for at, name in zip(order.tolist(), names, strict=True)
-        ]
+
         # (N + V,) node above each node and label
         above = np.full(len(length), -1)
         above[:n_nodes] = tree.parent
@@ -97,10 +98,17 @@ class Hierarchy:
         self.parent = np.arange(-1, len(order) - 1)
         self.parent[start[:-1]] = np.where(above < 0, -1, self.last[above])
         self.depth = sum_to_root(np.ones(len(order), np.int64), self.parent) - 1
+
+        # Unique names: numbers in place of missing names, paths where several nodes have one name
+        numbered = [*(f"node {node}" for node in range(n_nodes)), *tree.labels]
+        unique_names = [
+            numbered[at] if name is None else name
+            for at, name in zip(order.tolist(), names, strict=True)
+        ]
         inner = self.inner.tolist()
-        n_nodes_called = Counter(names[item] for item in inner)
+        n_called = Counter(names[item] for item in inner)
         for item in inner:
-            if names[item] is not None and n_nodes_called[names[item]] > 1:
+            if names[item] is not None and n_called[names[item]] > 1:
                 unique_names[item] = self._path(item)
         self.names = tuple(unique_names)
 
@@ -118,7 +126,7 @@ class Hierarchy:
         return np.flatnonzero(~self.is_label)
 
     @cached_property
-    def _item_of(self) -> dict[str, int]:
+    def _named(self) -> dict[str, int]:
         """Item of each name; -1 where several nodes have it, and a label where one has it."""
         items: dict[str, int] = {}
         for item in self.inner.tolist():
@@ -132,29 +140,31 @@ class Hierarchy:
 
     @cached_property
     def _numbered(self) -> dict[str, int]:
-        """Item of what a node without a name is called by its number."""
+        """Item of each node without a name, by its number: "node 0"."""
         unnamed = (item for item, name in enumerate(self.given_names) if name is None)
         return {self.names[item]: item for item in unnamed}
 
     def knows(self, name: str) -> bool:
-        """Whether a label or a node is called so, not by its number."""
-        return name in self._item_of
+        """Return whether a label or a node has this name, its number left out."""
+        return name in self._named
 
     def find(self, names: Iterable[str]) -> Int64:
         """Return the items of some names; a label goes before a node of the same name.
 
         Raises InputError when there is none of the name, or several nodes have it.
         """
-        items = [(name, self._item_of.get(name, self._numbered.get(name))) for name in names]
-        for name, item in items:
+        items = []
+        for name in names:
+            item = self._named.get(name, self._numbered.get(name))
             if item is None:
                 raise InputError(f"no label and no node of the tree is called {quoted(name)}")
             if item < 0:
                 same = (i for i in self.inner.tolist() if self.given_names[i] == name)
                 paths = " and ".join(repr(self.names[i]) for i in islice(same, 2))
-                remedy = f"they are {paths}" if paths else "name them apart"
+                remedy = f"they are {paths}" if paths else "give them different names"
                 raise InputError(f"several nodes of the tree are called {quoted(name)}; {remedy}")
-        return np.array([item for _, item in items], np.int64)
+            items.append(item)
+        return np.array(items, np.int64)
 
     def at_depth(self, depth: int) -> Int64:
         """Return the items at a depth, and the labels above it; they are disjoint and complete."""
@@ -184,13 +194,14 @@ class Hierarchy:
             prob = np.where(prob >= confidence, 2 * self.depth[items] + 1 + prob, 0)
         return np.asarray(items[prob.argmax(axis=1)])
 
-    def probabilities(self, of_label: Float64) -> Float64:
+    def probabilities(self, label_prob: Float64) -> Float64:
         """Return the probabilities of all items (n, I), from those of the labels (n, V)."""
-        tree, n = self.tree, len(of_label)
-        total = np.ones((tree.n_labels + tree.n_nodes, n))  # of targets; the root has one
-        total[: tree.n_labels] = of_label.T
+        tree = self.tree
+        # (V + N, n) probabilities of targets; the root has one
+        total = np.ones((tree.n_labels + tree.n_nodes, len(label_prob)))
+        total[: tree.n_labels] = label_prob.T
         if tree.n_nodes > 1:
-            total[tree.n_labels + 1 :] = tree.sum_up(of_label.T)[tree.node_edge[1:]]
+            total[tree.n_labels + 1 :] = tree.sum_up(label_prob.T)[tree.node_edge[1:]]
         return total[self.target].T
 
     def names_of(self, targets: Integer, depth: int | None = None) -> list[str]:

@@ -21,7 +21,8 @@ def read_array(file: IO[bytes], size: int, *, mapped_above: float = math.inf) ->
 
     An array of more than `mapped_above` rows stays in the file, as a `numpy.memmap`.
 
-    Nothing is allocated before the announced size is found right. FileFormatError names no file.
+    Memory is allocated only after the announced size has been checked. FileFormatError does not
+    name the file.
     """
     try:
         first, later = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
@@ -33,16 +34,18 @@ def read_array(file: IO[bytes], size: int, *, mapped_above: float = math.inf) ->
         remedy = "it is not a readable .npy file; write one with numpy.save"
         raise FileFormatError(remedy) from error
     if dtype.hasobject:
-        what = "Python objects, which are never loaded"
-        raise FileFormatError(f"it holds {what}; save numbers (float32)")
+        raise FileFormatError(
+            "it holds Python objects, which are never loaded; save numbers (float32)"
+        )
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         raise FileFormatError(f"it holds {dtype.str!r}, not real numbers of up to 64 bits")
-    expected, available = math.prod(shape) * dtype.itemsize, size - file.tell()
-    # An axis may be longer than the file where another one is 0.
+    expected = math.prod(shape) * dtype.itemsize
+    available = size - file.tell()
+    # An axis may be longer than the file where another one is 0
     if expected != available or max(shape, default=0) > size:
-        announced = f"an array {brief(shape)} of {brief(expected)} bytes"
         raise FileFormatError(
-            f"its header announces {announced} and {available} follow; make or fetch it again"
+            f"its header announces an array {brief(shape)} of {brief(expected)} bytes and "
+            f"{available} follow; make or fetch it again"
         )
     order: Any = "F" if is_fortran else "C"
     if shape and shape[0] > mapped_above:

@@ -108,11 +108,13 @@ def sum_to_root(value: Array, parent: Integer) -> Array:
     O(N) where the nodes are few ranges whose parents come before them. Else by pointer doubling, in
     O(N log depth), so that a chain is no slower than a balanced tree.
     """
+    # Bounds of ranges of nodes whose parents are in earlier ranges
     last_parent = np.maximum.accumulate(parent)
-    bounds, number = [0], last_parent.dtype.type  # of another type, it would be searched in a copy
+    index_type = last_parent.dtype.type  # a number of another type would be searched in a copy
+    bounds = [0]
     while bounds[-1] < len(parent) and len(bounds) <= _RANGES:
-        bounds.append(int(np.searchsorted(last_parent, number(bounds[-1]))))
-        if bounds[-1] == bounds[-2]:  # a node is its own parent's parent, or comes before it
+        bounds.append(int(np.searchsorted(last_parent, index_type(bounds[-1]))))
+        if bounds[-1] == bounds[-2]:  # a node comes before its parent
             break
     total = np.array(value)
     if bounds[-1] == len(parent):

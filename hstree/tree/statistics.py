@@ -13,10 +13,11 @@ from hstree.tree.codes import Codes
 from hstree.tree.huffman_code import merge_order
 from hstree.tree.order import sum_to_root
 
-#: Builders whose code lengths follow vectors alone, and how much longer than Huffman's these are
-#: where the statistics name `semantic`, whose are his.
-_SHAPED_BY_VECTORS, _MUCH_LONGER = ("gmm", "kmeans", "linkage"), 1.1
-#: Decisions that are looked at together.
+#: Builders whose code lengths follow vectors alone.
+_SHAPED_BY_VECTORS = ("gmm", "kmeans", "linkage")
+#: Ratio to Huffman's code lengths from which on the statistics name `semantic`, which has these.
+_MUCH_LONGER = 1.1
+#: Decisions that are counted at a time.
 _DECISIONS = 1 << 20
 
 
@@ -95,22 +96,28 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
     """
     # (C,) label of each code, the node above it, its decisions, and the scores computed for them
     leaf_edge = np.flatnonzero(tree.child < 0)
-    label, node = ~tree.child[leaf_edge], tree.edge_node[leaf_edge]
+    label = ~tree.child[leaf_edge]
+    node = tree.edge_node[leaf_edge]
     length = tree.depth[node] + 1
     scores = sum_to_root(np.where(tree.fan_out == 2, 1, tree.fan_out), tree.parent)[node]
-    # (V,) of each label
-    length_of = np.bincount(label, length, tree.n_labels)
-    shared = 0 if tree.has_single_codes else _shared_scores(tree)
-    scores_of = np.bincount(label, scores, tree.n_labels) - shared
+    # (V,) decisions and scores of each label
+    label_length = np.bincount(label, length, tree.n_labels)
+    label_scores: Float64 = np.bincount(label, scores, tree.n_labels).astype(np.float64)
+    if not tree.has_single_codes:
+        label_scores -= _shared_scores(tree)
+
     counts = tree.counts if counts is None else counts
-    share = entropy = huffman_length = None
+    frequency = None
+    entropy = None
+    huffman_length = None
     if counts is not None and counts.any():
-        weight = counts.astype(np.float64)  # the sum may exceed 64 bits
-        share = weight / weight.sum()  # (V,)
-        positive = share[share > 0]
+        # (V,) relative frequencies; the sum of the counts may exceed 64 bits
+        weight = counts.astype(np.float64)
+        frequency = weight / weight.sum()
+        positive = frequency[frequency > 0]
         entropy = float(-(positive @ np.log2(positive))) + 0.0  # no -0.0
-        merges = merge_order(counts)[1].astype(np.float64)  # the code's decisions, by weight
-        huffman_length = float(merges.sum() / counts.sum(dtype=np.float64))
+        merged_weight = merge_order(counts)[1].astype(np.float64)
+        huffman_length = float(merged_weight.sum() / counts.sum(dtype=np.float64))
     method = tree.meta.get("method")
     return TreeStatistics(
         method=method if isinstance(method, str) else None,
@@ -118,9 +125,11 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
         labels=tree.n_labels,
         codes_per_label=len(leaf_edge) / tree.n_labels,
         max_codes_per_label=int(np.bincount(label, minlength=1).max()),
-        length_uniform=float(length_of.mean()),
-        length_weighted=None if share is None else float(share @ length_of),
-        scores_per_target=float(scores_of.mean() if share is None else share @ scores_of),
+        length_uniform=float(label_length.mean()),
+        length_weighted=None if frequency is None else float(frequency @ label_length),
+        scores_per_target=float(
+            label_scores.mean() if frequency is None else frequency @ label_scores
+        ),
         entropy=entropy,
         huffman_length=huffman_length,
         depth=int(length.max(initial=0)),
@@ -140,11 +149,13 @@ def _shared_scores(tree: TreeArrays) -> Float64:
     codes = Codes(tree, cache_limit=0)
     n_decisions = np.add.reduceat(codes.length, codes.label_start[:-1])  # (V,)
     for first, stop in batches(offsets(n_decisions), _DECISIONS):
-        taken = codes.expand(np.arange(first, stop))
-        label = first + taken.code_item[segment_ids(taken.decision_start)]  # (D,) of each decision
-        node = tree.edge_node[taken.edge]
-        visits = (label * tree.n_nodes + node)[is_wide[node]]
-        visit, times = np.unique(visits, return_counts=True)
-        more = (times - 1) * tree.fan_out[visit % tree.n_nodes]
-        shared += np.bincount(visit // tree.n_nodes, more, tree.n_labels)
+        # (D,) label and node of each decision
+        expanded = codes.expand(np.arange(first, stop))
+        label = first + expanded.code_item[segment_ids(expanded.decision_start)]
+        node = tree.edge_node[expanded.edge]
+        # Pairs of a label and a wide node, and the number of codes that they share
+        pairs = (label * tree.n_nodes + node)[is_wide[node]]
+        pair, n_codes = np.unique(pairs, return_counts=True)
+        repeated = (n_codes - 1) * tree.fan_out[pair % tree.n_nodes]
+        shared += np.bincount(pair // tree.n_nodes, repeated, tree.n_labels)
     return shared

@@ -52,5 +52,5 @@ def row_curvature(tree: TreeArrays, counts: Array) -> Float64:
     mass = edge_mass(tree, counts)  # (E,)
     node_mass = np.add.reduceat(mass, tree.child_start[:-1])  # (N,)
     p = mass / node_mass[tree.edge_node]  # (E,) probability of each branch at its node
-    of_edge: Float64 = mass * (1 - p) / node_mass[0]
-    return of_edge[ranges(tree.child_start[:-1], tree.row_start)]
+    edge_curvature: Float64 = mass * (1 - p) / node_mass[0]
+    return edge_curvature[ranges(tree.child_start[:-1], tree.row_start)]
