@@ -40,16 +40,18 @@ def to_linkage(tree: Tree) -> Float64:
     [[0.0, 1.0, 1.0, 2.0], [2.0, 3.0, 2.0, 3.0]]
     """
     check_binary(tree, "a linkage")
-    n_labels, n_nodes = tree.n_labels, tree.n_nodes
+    n_labels = tree.n_labels
+    n_nodes = tree.n_nodes
     child = tree.child.reshape(-1, 2)
     height = np.zeros(n_nodes, np.int64)
     size = np.zeros(n_nodes, np.int64)
     for nodes, *_ in reversed(tree.levels):
-        below = child[nodes]  # (n, 2) children of this level's nodes
+        below = child[nodes]  # (n, 2) children of the nodes of this level
         is_node = below >= 0
         height[nodes] = 1 + np.where(is_node, height[below * is_node], 0).max(axis=1)
         size[nodes] = np.where(is_node, size[below * is_node], 1).sum(axis=1)
-    # (N, 2) a label is cluster ~child, a node its row
+
+    # (N, 2) the cluster of a label is its number, that of a node follows from its row
     cluster = np.where(child < 0, ~child, n_labels + n_nodes - 1 - child)
     return np.column_stack([cluster, height, size]).astype(np.float64)[::-1]
 

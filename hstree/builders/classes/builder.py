@@ -98,7 +98,8 @@ def classes(
     .. [2] Z. Yang, Z. Dai, R. Salakhutdinov & W. Cohen, "Breaking the softmax bottleneck", ICLR
        2018.
     """
-    labels, counts = corpus.vocabulary.words, corpus.counts
+    labels = corpus.vocabulary.words
+    counts = corpus.counts
     n_words = len(labels)
     if cluster_by == "vectors" and vectors_file is None:
         reason = "'vectors' needs vectors_file, word vectors as .npy, word2vec or GloVe"

@@ -84,9 +84,11 @@ def nltk_table() -> str:
 def _senses(wordnet: Any) -> tuple[dict[tuple[str, str, int], int], dict[str, int]]:
     """Return the number of each lemma among its senses, by synset, and tag counts by sense key.
 
-    They are those of ``index.sense``: NLTK gives no numbers, and misses the tags of satellites.
+    They are read from ``index.sense``, since NLTK has no sense numbers and no tag counts of
+    satellites.
     """
-    numbers, counts = {}, {}
+    numbers: dict[tuple[str, str, int], int] = {}
+    counts: dict[str, int] = {}
     with wordnet.open("index.sense") as file:
         for line in file:
             key, offset, number, tagged = line.split()
@@ -97,7 +99,7 @@ def _senses(wordnet: Any) -> tuple[dict[tuple[str, str, int], int], dict[str, in
 
 
 def _parents(synset: Any) -> list[tuple[str, Any]]:
-    """Return what is above a synset, with its pointer symbols."""
+    """Return the synsets above a synset, with their pointer symbols."""
     match synset.pos():
         case "n" | "v":
             up = [("@", parent) for parent in synset.hypernyms()]
