@@ -110,7 +110,7 @@ class TextTable:
         return f"<table>{head}<tbody>{body}</tbody></table>{note}"
 
 
-def figure(value: float | None, digits: int = 2) -> str:
+def format_number(value: float | None, digits: int = 2) -> str:
     """Return a number with its thousands separated; a dash for None and NaN."""
     return "-" if value is None or value != value else f"{value:,.{digits}f}"
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from hstree._text import figure, plural
+from hstree._text import format_number, plural
 from hstree.experiments.compare import Evaluation
 from hstree.experiments.results import SAMPLED, Comparison
 from hstree.experiments.statistics import BLOCK, CONFIDENCE, FEWEST
@@ -47,7 +47,7 @@ def print_evaluation(evaluation: Evaluation, files: Sequence[Path]) -> None:
         "test without OOV": candidate.perplexity["test_without_oov"].mean,
         "unigram, test": comparison.unigram,
     }
-    lines = [(name, f"perplexity {figure(value)}") for name, value in perplexities.items()]
+    lines = [(name, f"perplexity {format_number(value)}") for name, value in perplexities.items()]
     lines += [(SAMPLED, sentence) for sentence in comparison.samples()]
     lines += [("ended", ended), *_conditions(comparison)]
     say(facts([*lines, *(("written", str(file)) for file in files)]))

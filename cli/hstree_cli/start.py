@@ -124,19 +124,19 @@ def compare(
 
 def _print_plan(plan: "Plan") -> None:
     """Print the jobs with their seconds, and the rounds of halving."""
-    from hstree._text import figure, plural
+    from hstree._text import format_number, plural
 
     lines = []
     for job, planned in plan.jobs.items():
-        seconds = figure(planned.seconds, 1)
+        seconds = format_number(planned.seconds, 1)
         if planned.max_seconds is not None and planned.max_seconds != planned.seconds:
-            seconds += f" to {figure(planned.max_seconds, 1)}"
+            seconds += f" to {format_number(planned.max_seconds, 1)}"
         state = "finished" if planned.is_finished else "to do"
         lines.append((job.candidate.name, str(job.seed), state, seconds))
     say(table(("candidate", "seed", "state", "seconds"), lines, ("candidate", "state")))
     if plan.rounds:
         rounds = [
-            f"{plural(planned.candidates, 'candidate')}, {figure(planned.seconds, 1)} s each"
+            f"{plural(planned.candidates, 'candidate')}, {format_number(planned.seconds, 1)} s each"
             for planned in plan.rounds
         ]
         say(f"rounds, from the text on: {'; '.join(rounds)}")

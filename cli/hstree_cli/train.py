@@ -340,7 +340,7 @@ def classify(
     `ProbabilisticLabelTreeClassifier.load("labels")` reads it.
     """
     from hstree._files import write_json
-    from hstree._text import figure, plural
+    from hstree._text import format_number, plural
     from hstree.data.memory import peak_memory
     from hstree.data.multilabel import read_train_and_test
     from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier
@@ -381,7 +381,7 @@ def classify(
         lines = []
         for row in precisions:
             k, *percentages = row.values()
-            lines.append([str(k), *map(figure, percentages)])
+            lines.append([str(k), *map(format_number, percentages)])
         say(table(list(precisions[0]), lines))
         rows = [
             ("training", f"{train_data.X.shape[0]:,} samples with {train_data.Y.nnz:,} labels"),
@@ -389,8 +389,8 @@ def classify(
             ("sizes", f"{train_data.X.shape[1]:,} features, {train_data.Y.shape[1]:,} labels"),
             ("tree", f"{model.tree_.meta['method']}, {plural(model.tree_.n_nodes, 'node')}"),
             ("weights", f"{model.weight_.nnz:,}"),
-            ("fitting", f"{figure(fit_seconds)} s, including the tree"),
-            ("predicting", f"{figure(predict_seconds)} s, {milliseconds:.3f} ms per sample"),
+            ("fitting", f"{format_number(fit_seconds)} s, including the tree"),
+            ("predicting", f"{format_number(predict_seconds)} s, {milliseconds:.3f} ms per sample"),
             ("peak memory", f"{peak_memory() / 2**20:,.0f} MiB"),
             *(("written", str(file)) for file in files),
         ]

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
-from hstree._text import figure, plural
+from hstree._text import format_number, plural
 from hstree.errors import InputError
 from hstree.tree import Tree
 from hstree.tree.arrays import TreeArrays
@@ -103,10 +103,10 @@ def _likeliest(
         if branch.node is not None:
             leaves = plural(branch.leaves, "leaf", "leaves")
             content = f"{_node(tree, branch.node)}  {leaves}: {content}"
-        yield branch, f"{figure(100 * branch.share)}%", content
+        yield branch, f"{format_number(100 * branch.share)}%", content
     if rest := branches[n:]:
         share = sum(branch.share for branch in rest)
-        yield None, f"{figure(100 * share)}%", f"{len(rest):,} more branches"
+        yield None, f"{format_number(100 * share)}%", f"{len(rest):,} more branches"
 
 
 def _node(tree: TreeArrays, node: int) -> str:

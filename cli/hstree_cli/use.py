@@ -394,7 +394,7 @@ def _text_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
 
 def _summary(results: dict[str, Any]) -> str:
     """Return the summary of a scored text."""
-    from hstree._text import figure, plural
+    from hstree._text import format_number, plural
 
     tokens = results["tokens"]
     oov = results["oov"]
@@ -403,9 +403,12 @@ def _summary(results: dict[str, Any]) -> str:
     return facts(
         [
             ("score per", results["predicts"]),
-            ("log-probability", f"{figure(results['log_prob'])} in total, natural logarithm"),
-            ("perplexity", f"{figure(results['perplexity'])} with OOV"),
-            ("", f"{figure(results['perplexity_without_oov'])} without"),
+            (
+                "log-probability",
+                f"{format_number(results['log_prob'])} in total, natural logarithm",
+            ),
+            ("perplexity", f"{format_number(results['perplexity'])} with OOV"),
+            ("", f"{format_number(results['perplexity_without_oov'])} without"),
             ("tokens", f"{tokens:,} in {lines}, including one <eos> per line"),
             ("OOV", f"{oov:,} ({oov / tokens:.2%}), scored as <unk>"),
             ("vocabulary", f"{words['size']:,} words, sha256 {words['sha256'][:16]}"),

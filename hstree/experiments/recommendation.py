@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from hstree._text import figure
+from hstree._text import format_number
 from hstree.experiments.results import CandidateResult, Choice, Comparison
 
 #: Greatest relative distance of a cheaper alternative to the lowest validation perplexity.
@@ -78,7 +78,7 @@ def recommendation_sentences(comparison: Comparison) -> list[str]:
         sentences.append(against_flat)
     sentences += [
         f"The n-gram model {candidate.name}, which is no output layer, has a lower validation "
-        f"perplexity: {figure(candidate.valid, 1)}."
+        f"perplexity: {format_number(candidate.valid, 1)}."
         for candidate in comparison.candidates
         if candidate.kind == "ngram" and candidate.valid < best.valid
     ]
@@ -102,7 +102,7 @@ def _why_none(comparison: Comparison) -> str:
 
 def _cost(candidate: CandidateResult) -> str:
     """Return the validation perplexity and the seconds of a candidate."""
-    text = f"validation perplexity {figure(candidate.valid, 1)}"
+    text = f"validation perplexity {format_number(candidate.valid, 1)}"
     if candidate.sample is not None:
         text += f" on the first {candidate.sample.valid:,} tokens"
     if candidate.timings.total is None:
@@ -111,7 +111,7 @@ def _cost(candidate: CandidateResult) -> str:
 
 
 def _format_seconds(seconds: float) -> str:
-    return figure(seconds, 0 if seconds >= 99.95 else 1)
+    return format_number(seconds, 0 if seconds >= 99.95 else 1)
 
 
 def _cheaper_alternative(comparison: Comparison, choice: Choice, best: CandidateResult) -> str:

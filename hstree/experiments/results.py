@@ -24,7 +24,7 @@ from msgspec import Meta, Struct
 
 from hstree._files import read_json, replacing
 from hstree._plugins import require
-from hstree._text import TextTable, figure, plural, show
+from hstree._text import TextTable, format_number, plural, show
 from hstree.data.splits import SplitName
 from hstree.errors import FileFormatError, InputError
 from hstree.models.base import MOST_EPOCHS
@@ -531,7 +531,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
             }
             for split in ("valid", "test"):
                 if (sd := candidate.perplexity[split].sd) is not None:
-                    cells[split] += f" ± {figure(sd, 1)}"
+                    cells[split] += f" ± {format_number(sd, 1)}"
             cells["test"] += "*" if candidate.at_epoch_limit else ""
             # no space inside the brackets, so that a narrow table puts them below the ratio
             for key, ratio in {"to_flat": candidate.to_flat, "to_like": candidate.to_like}.items():
@@ -618,9 +618,9 @@ def value_at(path: str, candidate: CandidateResult) -> Any:
     return value
 
 
-_one = partial(figure, digits=1)
-_ratio = partial(figure, digits=3)
-_whole = partial(figure, digits=0)
+_one = partial(format_number, digits=1)
+_ratio = partial(format_number, digits=3)
+_whole = partial(format_number, digits=0)
 
 #: All figures of a candidate, in the order of ``results.csv``.
 COLUMNS: list[Column] = [

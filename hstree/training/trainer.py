@@ -19,7 +19,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._arrays import Array, Integer
-from hstree._text import TextTable, figure, plural
+from hstree._text import TextTable, format_number, plural
 from hstree.data.text_score import perplexity
 from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError, TrainingError
@@ -115,8 +115,12 @@ def epoch_table(epochs: Sequence[Epoch]) -> TextTable:
     rows = [
         (
             str(epoch.epoch),
-            *(figure(epoch.train), figure(epoch.valid), figure(epoch.seconds, 1)),
-            *(figure(epoch.tokens_per_second, 0), f"{epoch.learning_rate:g}"),
+            *(
+                format_number(epoch.train),
+                format_number(epoch.valid),
+                format_number(epoch.seconds, 1),
+            ),
+            *(format_number(epoch.tokens_per_second, 0), f"{epoch.learning_rate:g}"),
         )
         for epoch in epochs
     ]

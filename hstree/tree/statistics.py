@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hstree._arrays import NARROW, Float64, Int64, batches, offsets, segment_ids
-from hstree._text import TextTable, figure
+from hstree._text import TextTable, format_number
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 from hstree.tree.huffman_code import merge_order
@@ -54,26 +54,28 @@ class TreeStatistics:
     def facts(self) -> list[tuple[str, str]]:
         """Return names and values for people to read."""
         weighted = self.length_weighted
-        by_counts = "" if weighted is None else f"{figure(weighted)} by counts, "
+        by_counts = "" if weighted is None else f"{format_number(weighted)} by counts, "
         rows = [
             ("method", self.method or "-"),
             ("labels", f"{self.labels:,}"),
             ("nodes", f"{self.nodes:,}"),
-            ("code length", f"{by_counts}{figure(self.length_uniform)} per label"),
-            ("scores/target", figure(self.scores_per_target)),
+            ("code length", f"{by_counts}{format_number(self.length_uniform)} per label"),
+            ("scores/target", format_number(self.scores_per_target)),
             ("depth", f"{self.depth:,}"),
             ("sha256", self.sha256),
         ]
         if self.entropy is not None:
-            bounds = f"entropy {figure(self.entropy)}, Huffman length {figure(self.huffman_length)}"
-            rows.insert(-1, ("bounds", f"{bounds} (binary codes, one per label)"))
+            entropy = format_number(self.entropy)
+            huffman = format_number(self.huffman_length)
+            bounds = f"entropy {entropy}, Huffman length {huffman} (binary codes, one per label)"
+            rows.insert(-1, ("bounds", bounds))
             shortest = self.huffman_length or math.inf
             is_plain = self.method in _SHAPED_BY_VECTORS and self.max_codes_per_label == 1
             if is_plain and weighted is not None and weighted >= _MUCH_LONGER * shortest:
                 longer = f"{weighted / shortest:.2f} times Huffman's by counts"
                 rows.insert(-1, ("lengths", f"{longer}; semantic has Huffman's, of these vectors"))
         if self.max_codes_per_label > 1:
-            codes = f"{figure(self.codes_per_label)}, at most {self.max_codes_per_label:,}"
+            codes = f"{format_number(self.codes_per_label)}, at most {self.max_codes_per_label:,}"
             rows.insert(3, ("codes/label", f"{codes}; the code length is their sum"))
         return rows
 

@@ -4,7 +4,7 @@ import sys
 from types import SimpleNamespace
 
 from hstree import _text
-from hstree._text import TextTable, duration, figure, one_line, plural, printable, quoted
+from hstree._text import TextTable, duration, format_number, one_line, plural, printable, quoted
 
 
 def test_counts_have_separators_and_the_right_noun():
@@ -50,8 +50,8 @@ def test_a_table_may_be_empty():
 
 
 def test_figures():
-    assert list(map(figure, [1234.5, None, float("nan")])) == ["1,234.50", "-", "-"]
-    assert figure(2.0, 0) == "2"
+    assert list(map(format_number, [1234.5, None, float("nan")])) == ["1,234.50", "-", "-"]
+    assert format_number(2.0, 0) == "2"
 
 
 def test_show_prints_but_displays_in_a_notebook(capsys, monkeypatch):
