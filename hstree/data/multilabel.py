@@ -1,9 +1,9 @@
-"""The text form of extreme classification: samples with features and several labels each.
+"""Text form of extreme classification: samples with features and labels.
 
 The first line is ``N D L``: the numbers of samples, features and labels. A line for each sample
-follows, ``label,label feature:value ...``, with labels and features numbered from 0; that of a
+follows, ``label,label feature:value ...``, with labels and features numbered from 0. The line of a
 sample without labels begins with a blank. Files of napkinXC and LIBSVM have no line ``N D L``: a
-first line with a feature is that of a sample.
+first line with a feature is a sample.
 """
 
 import os
@@ -54,8 +54,8 @@ class _File(NamedTuple):
 def read_multilabel(path: str | os.PathLike[str]) -> MultilabelData:
     """Read a file of the text form, which may be packed (.gz, .xz, .bz2, .zst).
 
-    Without a first line of sizes, there are as many features and labels as the largest numbers in
-    the file say.
+    Without a first line of sizes, the largest numbers in the file give the numbers of features and
+    labels.
 
     Raises InputError when the file cannot be read, a line is not of the form, or the numbers of the
     first line are not those of the others.
@@ -68,53 +68,74 @@ def read_train_and_test(
 ) -> tuple[MultilabelData, MultilabelData]:
     """Read two files of samples with the same features and labels, as `read_multilabel` does.
 
-    A file without a first line of sizes has those of the other file; where both have none, the
-    larger numbers hold for both. Raises InputError, too, when the sizes differ.
+    A file without a first line of sizes has the sizes of the other file. Where both have none, the
+    larger numbers hold for both. Also raises InputError when the sizes differ.
     """
-    known, asked = _read(train), _read(test)
-    n_features, n_labels = map(max, known.sizes, asked.sizes)
-    if any(file.has_sizes and file.sizes != (n_features, n_labels) for file in (known, asked)):
-        (d, v), (d_train, v_train) = asked.sizes, known.sizes
-        raise InputError(
-            f"{test} has {plural(d, 'feature')} and {plural(v, 'label')}, {train} has {d_train:,} "
-            f"and {v_train:,}; both need the same"
-        )
-    for file in (known, asked):
+    train_file = _read(train)
+    test_file = _read(test)
+    n_features, n_labels = map(max, train_file.sizes, test_file.sizes)
+    for file in (train_file, test_file):
+        if file.has_sizes and file.sizes != (n_features, n_labels):
+            d, v = test_file.sizes
+            d_train, v_train = train_file.sizes
+            raise InputError(
+                f"{test} has {plural(d, 'feature')} and {plural(v, 'label')}, {train} has "
+                f"{d_train:,} and {v_train:,}; both need the same"
+            )
+    for file in (train_file, test_file):
         file.data.X.resize((file.data.X.shape[0], n_features))
         file.data.Y.resize((file.data.Y.shape[0], n_labels))
-    return known.data, asked.data
+    return train_file.data, test_file.data
+
+
+class _Header(NamedTuple):
+    """Sizes that the first line of a file states, None without such a line."""
+
+    end: int  #: first byte of the samples
+    line: int  #: line of the first sample
+    n_features: int | None = None
+    n_labels: int | None = None
 
 
 def _read(path: str | os.PathLike[str]) -> _File:
     """Read a file of the text form."""
     data = read_unpacked(path)
-    end = data.find(b"\n") + 1 or len(data)
-    first = strict_text(data[:end], os.fspath(path)).rstrip("\r\n")
-    n_features = n_labels = None
-    line = 2
     with naming(path):
-        if header := _SIZES.fullmatch(first):
-            n, n_features, n_labels = map(int, header.groups())
-            if max(n_features, n_labels) > _MOST:
-                raise InputError(f"line 1 is {quoted(first)}; at most {_MOST:,} of each are read")
-            n_lines = data.count(b"\n", end) + (end < len(data) and not data.endswith(b"\n"))
-            if n_lines != n or n == 0:
-                raise InputError(f"line 1 says {plural(n, 'sample')}, and {n_lines} lines follow")
-        elif (match := _LINE.fullmatch(first)) and match[2]:
-            end, line = 0, 1
-        else:
-            raise InputError(f"line 1 is {quoted(first)}; expected {_WANTED}, or a sample")
-    labels, features = [], []
-    while end < len(data):  # some lines at a time, so that little is in memory as text
-        first_byte, end = end, data.find(b"\n", end + AT_ONCE) + 1 or len(data)
-        text = strict_text(data[first_byte:end], os.fspath(path), line=line, offset=first_byte)
+        header = _header(data, os.fspath(path))
+    labels = []
+    features = []
+    start = header.end
+    line = header.line
+    # Some lines at a time, so that little is in memory as text
+    while start < len(data):
+        stop = data.find(b"\n", start + AT_ONCE) + 1 or len(data)
+        text = strict_text(data[start:stop], os.fspath(path), line=line, offset=start)
         lines = text.removesuffix("\n").split("\n")
         with naming(path):
-            matches = [_matched(one, number) for number, one in enumerate(lines, start=line)]
-            labels.append(_labels([match[1] or "" for match in matches], line, n_labels))
-            features.append(_features([match[2] for match in matches], line, n_features))
+            matches = [_match_line(text, number) for number, text in enumerate(lines, start=line)]
+            labels.append(_labels([match[1] or "" for match in matches], line, header.n_labels))
+            features.append(_features([match[2] for match in matches], line, header.n_features))
         line += len(lines)
-    return _File(MultilabelData(_stacked(features), _stacked(labels)), header is not None)
+        start = stop
+    data_set = MultilabelData(_stacked(features), _stacked(labels))
+    return _File(data_set, has_sizes=header.n_features is not None)
+
+
+def _header(data: bytes, path: str) -> _Header:
+    """Return what the first line of a file says."""
+    end = data.find(b"\n") + 1 or len(data)
+    first = strict_text(data[:end], path).rstrip("\r\n")
+    if match := _SIZES.fullmatch(first):
+        n, n_features, n_labels = map(int, match.groups())
+        if max(n_features, n_labels) > _MOST:
+            raise InputError(f"line 1 is {quoted(first)}; at most {_MOST:,} of each are read")
+        n_lines = data.count(b"\n", end) + (end < len(data) and not data.endswith(b"\n"))
+        if n_lines != n or n == 0:
+            raise InputError(f"line 1 says {plural(n, 'sample')}, and {n_lines} lines follow")
+        return _Header(end, 2, n_features, n_labels)
+    if (match := _LINE.fullmatch(first)) and match[2]:
+        return _Header(0, 1)
+    raise InputError(f"line 1 is {quoted(first)}; expected {_WANTED}, or a sample")
 
 
 def _stacked(parts: Sequence[Any]) -> Any:
@@ -125,8 +146,8 @@ def _stacked(parts: Sequence[Any]) -> Any:
     return scipy.sparse.vstack(parts, format="csr")
 
 
-def _matched(text: str, number: int) -> re.Match[str]:
-    """Return the labels and the features of a line, as the groups of a match."""
+def _match_line(text: str, number: int) -> re.Match[str]:
+    """Return the match of a line, whose groups are its labels and its features."""
     if (match := _LINE.fullmatch(text)) is None:
         wanted = "label,label feature:value ..."
         raise InputError(f"line {number} is {quoted(text)}; expected {wanted}")
@@ -134,7 +155,7 @@ def _matched(text: str, number: int) -> re.Match[str]:
 
 
 def _labels(texts: Sequence[str], line: int, n_labels: int | None) -> Any:
-    """Return the labels (n, L) of texts such as "3,23", the first of which is on a line."""
+    """Return the labels (n, L) of texts such as "3,23"; the first text is on line `line`."""
     count = np.array([text.count(",") + 1 if text else 0 for text in texts])
     label = _numbers(",".join(filter(None, texts)), ",")
     return _rows(np.ones(len(label), np.int8), label, count, n_labels, "label", line)
@@ -203,32 +224,35 @@ def _numbers(text: str, sep: str) -> Array:
     return np.fromstring(text, np.float64, sep=sep) if text.strip() else np.empty(0)
 
 
-def _rows(data: Array, column: Array, count: Int64, width: int | None, what: str, line: int) -> Any:
+def _rows(data: Array, column: Array, count: Int64, width: int | None, noun: str, line: int) -> Any:
     """Return a CSR array of rows with `count` stored numbers, by default as wide as they need.
 
-    Messages name columns by `what`, and rows by their lines, the first of which is `line`.
+    Messages call a column by `noun`, and a row by its line; the first row is on line `line`.
     """
     start = offsets(count)
-    limit, reason = _MOST, f"there are at most {_MOST:,}"
+    limit = _MOST
+    reason = f"there are at most {_MOST:,}"
     if width is not None:
-        limit, reason = width, f"line 1 says {plural(width, what)}"
-    for is_wrong, wrong in (
-        (column >= limit, f"the {what} {{}}, and {reason}, from 0 on"),
-        (~np.isfinite(data), f"a value of the {what} {{}} that is too large"),
+        limit = width
+        reason = f"line 1 says {plural(width, noun)}"
+    for is_wrong, message in (
+        (column >= limit, f"the {noun} {{}}, and {reason}, from 0 on"),
+        (~np.isfinite(data), f"a value of the {noun} {{}} that is too large"),
     ):
         if is_wrong.any():
-            at = int(np.argmax(is_wrong))
-            row = int(segment_ids(start)[at])
-            raise InputError(f"line {line + row} has {wrong.format(f'{column[at]:.0f}')}")
+            first = int(np.argmax(is_wrong))
+            row = int(segment_ids(start)[first])
+            raise InputError(f"line {line + row} has {message.format(f'{column[first]:.0f}')}")
+
     if width is None:
         width = 1 + int(column.max(initial=-1))
     rows = scipy.sparse.csr_array((data, column.astype(np.int32), start), shape=(len(count), width))
     rows.sort_indices()
-    twice = (np.diff(rows.indices) == 0) & (np.diff(segment_ids(start)) == 0)
-    if twice.any():
-        at = int(np.argmax(twice))
-        row = int(segment_ids(start)[at])
+    is_repeated = (np.diff(rows.indices) == 0) & (np.diff(segment_ids(start)) == 0)
+    if is_repeated.any():
+        first = int(np.argmax(is_repeated))
+        row = int(segment_ids(start)[first])
         raise InputError(
-            f"line {line + row} has the {what} {rows.indices[at]} twice; leave one out"
+            f"line {line + row} has the {noun} {rows.indices[first]} twice; leave one out"
         )
     return rows

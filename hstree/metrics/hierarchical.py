@@ -1,8 +1,8 @@
-"""Hierarchical precision, recall and F: shares of nodes on the ways down to answers.
+"""Hierarchical precision, recall and F1: fractions of nodes on the paths to classes.
 
-A true and a predicted class count with all nodes above them, the root left out, as HiClass counts
-them: C. N. Silla & A. A. Freitas, "A survey of hierarchical classification across different
-application domains", Data Mining and Knowledge Discovery 22, 2011.
+A true and a predicted class count with all nodes above them except the root, as in HiClass: C. N.
+Silla & A. A. Freitas, "A survey of hierarchical classification across different application
+domains", Data Mining and Knowledge Discovery 22, 2011.
 """
 
 from typing import Any, Literal
@@ -16,29 +16,29 @@ from hstree.tree import Tree
 from hstree.tree.hierarchy import Hierarchy
 from hstree.tree.names import class_names
 
-#: Sums over all samples, or the mean of the samples' own figures.
+#: Sums over all samples, or the mean of the samples' own values.
 Average = Literal["micro", "macro"]
 
 
 def hierarchical_precision(
     y_true: Any, y_pred: Any, tree: Tree, *, average: Average = "micro"
 ) -> float:
-    """Return the share of predicted nodes that are right.
+    """Return the fraction of predicted nodes that are right.
 
     Parameters
     ----------
     y_true, y_pred : array_like (n,)
-        Classes or inner nodes of the tree: texts, or numbers, of which 10 and 10.0 are "10".
+        Classes or inner nodes of the tree: texts or numbers. The numbers 10 and 10.0 are "10".
     tree : Tree
-        Tree of the taxonomy; nodes of one child count, too. `Tree.from_taxonomy` makes one of rows
-        of names from the top down, as HiClass takes them.
+        Tree of the taxonomy; nodes with one child count, too. `Tree.from_taxonomy` builds it from
+        rows of names, the top level first, the input format of HiClass.
     average : {"micro", "macro"}, default "micro"
-        "micro" divides the sums over all samples, "macro" is the mean of the samples' own figures.
+        "micro" divides the sums over all samples, "macro" is the mean of the samples' own values.
 
     Returns
     -------
     float
-        From 0 to 1; 1 where there is nothing to divide by, as when only the root is predicted.
+        From 0 to 1; 1 where the divisor is 0, for example when only the root is predicted.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def hierarchical_precision(
 def hierarchical_recall(
     y_true: Any, y_pred: Any, tree: Tree, *, average: Average = "micro"
 ) -> float:
-    """Return the share of true nodes that are predicted; see `hierarchical_precision`.
+    """Return the fraction of true nodes that are predicted; see `hierarchical_precision`.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def hierarchical_recall(
 def hierarchical_f1(y_true: Any, y_pred: Any, tree: Tree, *, average: Average = "micro") -> float:
     """Return the harmonic mean of precision and recall; see `hierarchical_precision`.
 
-    "macro" is the mean of the samples' own.
+    "macro" is the mean of the samples' own values.
 
     Examples
     --------
@@ -90,13 +90,14 @@ def _average(part: Float64, whole: Float64, average: str) -> float:
     if average not in ("micro", "macro"):
         raise OptionError(f"average is {average!r}; it is 'micro' or 'macro'")
     if average == "micro":
-        part, whole = part.sum(keepdims=True), whole.sum(keepdims=True)
-    shares = np.divide(part, whole, out=np.ones(len(part)), where=whole > 0)
-    return float(shares.mean())
+        part = part.sum(keepdims=True)
+        whole = whole.sum(keepdims=True)
+    fractions = np.divide(part, whole, out=np.ones(len(part)), where=whole > 0)
+    return float(fractions.mean())
 
 
 def _sizes(y_true: Any, y_pred: Any, tree: Tree) -> tuple[Float64, Float64, Float64]:
-    """Return how many nodes of each sample (n,) are right, true and predicted."""
+    """Return the numbers of nodes (n,) of each sample that are right, true and predicted."""
     names = class_names(y_true, "y_true, sample")
     n = len(names)
     names += class_names(y_pred, "y_pred, sample")
@@ -105,22 +106,25 @@ def _sizes(y_true: Any, y_pred: Any, tree: Tree) -> tuple[Float64, Float64, Floa
     if n == 0:
         raise InputError("there is no sample; give at least one")
     nodes = _ancestors(names, tree)  # (2 n, I)
-    true, predicted = nodes[:n], nodes[n:]
-    sums = [rows.sum(axis=1) for rows in (true.multiply(predicted), true, predicted)]
-    return sums[0], sums[1], sums[2]
+    true = nodes[:n]
+    predicted = nodes[n:]
+    right = true.multiply(predicted)
+    return right.sum(axis=1), true.sum(axis=1), predicted.sum(axis=1)
 
 
 def _ancestors(names: list[str], tree: Tree) -> Any:
-    """Return which items of the tree are above or at each name (n, I), without the root."""
+    """Return an indicator (n, I) of the items above or at each name, without the root."""
     levels = Hierarchy(tree)
     index: dict[str, int] = {}
     number = [index.setdefault(name, len(index)) for name in names]
+    # Go from the distinct names to the root, all together
     item = levels.find(index)
-    pairs = []
     sample = np.arange(len(item))
+    pairs = []
     while len(sample):
-        is_below = levels.depth[item] > 0
-        sample, item = sample[is_below], item[is_below]
+        is_below_root = levels.depth[item] > 0
+        sample = sample[is_below_root]
+        item = item[is_below_root]
         pairs.append(np.stack([sample, item]))
         item = levels.parent[item]
     row, column = np.concatenate(pairs, axis=1)

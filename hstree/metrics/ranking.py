@@ -1,8 +1,8 @@
-"""Figures of the first k labels: precision, propensity-scored precision and nDCG.
+"""Metrics of the first k labels: precision, propensity-scored precision and nDCG.
 
-`y_true` is an indicator (n, V) of the right labels, `y_score` has a score (n, V) of each label, as
-of `predict_proba`. Both are arrays or sparse; a label without a stored score is not ranked. Labels
-of equal score are ranked by their number. A sample without a right label counts, with 0.
+`y_true` is an indicator (n, V) of the right labels. `y_score` (n, V) has the score of each label,
+such as a probability. Both are arrays or sparse; a label without a stored score is not ranked.
+Labels with equal scores are ranked by their number. A sample without a right label counts as 0.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from hstree.errors import InputError
 
 
 def precision_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
-    """Return the share of right labels among the first k of each sample, averaged.
+    """Return the mean fraction of right labels among the first k of each sample.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def ndcg_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
 def propensity_scored_precision_at_k(
     y_true: Any, y_score: Any, inverse_propensity: ArrayLike, k: int = 5
 ) -> float:
-    """Return the propensity-scored precision at k, as a share of its highest value.
+    """Return the propensity-scored precision at k, as a fraction of its highest value.
 
     The measure of [1]_.
 
@@ -68,10 +68,11 @@ def propensity_scored_precision_at_k(
         wrong = f"{weight.shape} inverse propensities for {Y.shape[1]} labels"
         raise InputError(f"{wrong}; give one for each label")
     # (labels,) weights of the right labels, the k highest of each sample first
-    of_right, sample = weight[Y.indices], segment_ids(Y.indptr)
-    order = np.lexsort((-of_right, sample))
+    label_weight = weight[Y.indices]
+    sample = segment_ids(Y.indptr)
+    order = np.lexsort((-label_weight, sample))
     is_counted = np.arange(len(order)) - Y.indptr[sample] < k
-    highest = of_right[order][is_counted].sum()
+    highest = label_weight[order][is_counted].sum()
     return float(weight[first[is_right]].sum() / highest) if highest > 0 else 0.0
 
 
@@ -94,17 +95,20 @@ def inverse_propensity(y_train: Any, A: float = 0.55, B: float = 1.5) -> Float64
 
 
 def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
-    """Return whether each of the first labels is right, its number, and `y_true`.
+    """Rank the labels of each sample.
 
-    The first two are (n, min(k, V)).
+    Returns whether each of the first labels is right and its number, both (n, min(k, V)), and
+    `y_true` as a CSR array.
     """
-    Y, S = _indicator(y_true, "y_true"), as_table(y_score, "y_score")
+    Y = _indicator(y_true, "y_true")
+    S = as_table(y_score, "y_score")
     is_sparse = scipy.sparse.issparse(S)
     S = canonical_csr(S, keep_zeros=True) if is_sparse else S
     S = S.astype(np.float64, copy=False)  # unsigned numbers have no negative ones
     if S.shape != Y.shape:
         raise InputError(f"y_score has the shape {S.shape}, y_true {Y.shape}; give one score each")
-    n, width = Y.shape[0], min(k, Y.shape[1])
+    n, n_labels = Y.shape
+    width = min(k, n_labels)
     first = np.full((n, width), -1)  # -1 where a sample has fewer labels with a score
     if not is_sparse:
         first[:] = np.argsort(-S, axis=1, kind="stable")[:, :width]
@@ -115,8 +119,8 @@ def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
         is_first = rank < width
         first[sample[is_first], rank[is_first]] = S.indices[order][is_first]
     # A pair of a sample and a label is right if it is among the stored ones of `y_true`.
-    right = segment_ids(Y.indptr) * Y.shape[1] + Y.indices
-    pairs = np.where(first < 0, -1, np.arange(n)[:, None] * Y.shape[1] + first)
+    right = segment_ids(Y.indptr) * n_labels + Y.indices
+    pairs = np.where(first < 0, -1, np.arange(n)[:, None] * n_labels + first)
     return np.isin(pairs, right), first, Y
 
 

@@ -32,13 +32,13 @@ MOST_FLAT = 256
 #: Options of kmeans for more classes: upper nodes are narrow, since all samples pass them.
 NARROW_ABOVE = {"arity": 10, "max_leaves": 100}
 #: Classes up to which a tree is built by NumPy alone, since loading compiled kernels takes longer.
-MOST_BY_NUMPY = 10_000
+MAX_BY_NUMPY = 10_000
 #: Largest dimension of a class vector; centroids of more features are projected.
-MOST_DIMENSIONS = 100
+MAX_DIMENSIONS = 100
 #: Sum to which fractional weights are scaled before they are rounded to counts.
-COUNTS_OF_WEIGHTS = 1_000_000
+ROUNDED_TOTAL = 1_000_000
 #: Sum of whole weights up to which float64 and int64 are exact.
-MOST_COUNTS = 1 << 53
+MAX_EXACT_COUNT = 1 << 53
 
 
 def build_class_tree(
@@ -97,12 +97,12 @@ def build_tree(
         source = WordVectors(labels, zeros, counts=counts(), source={"kind": "class frequencies"})
     else:
         source = vectors()
-    with numpy_only(len(labels) <= MOST_BY_NUMPY):
+    with numpy_only(len(labels) <= MAX_BY_NUMPY):
         return build(method, source, **options)
 
 
 def _is_flat(options: Mapping[str, Any], n_labels: int) -> bool:
-    """Whether k-means with these options puts all labels under the root."""
+    """Return whether k-means with these options puts all labels under the root."""
     return options["from"] is None and n_labels <= max(options["arity"], options["max_leaves"] or 0)
 
 
@@ -126,7 +126,7 @@ def _cluster_labels(
     counts: Int64,
     vectors: WordVectors,
 ) -> Tree:
-    """Cluster labels by their vectors; the builder's text has each as often as it is counted."""
+    """Cluster labels by their vectors, with a corpus that has each label `counts` times."""
     corpus = Corpus.from_ids(np.repeat(np.arange(len(labels)), counts), labels=labels)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "labels.npy"
@@ -142,15 +142,18 @@ def class_vectors(
     """Return the centroids of classes as word vectors, with their counts (`class_counts`).
 
     `y` (n,) is the class of each row of X (n, features), as an index into `labels`. With more than
-    `MOST_DIMENSIONS` features, the vectors are coordinates along the first singular vectors of the
+    `MAX_DIMENSIONS` features, the vectors are coordinates along the first singular vectors of the
     (V, features) table, which keeps all distances where V is not larger than that. A class without
     samples has the mean of the others.
     """
-    # (V,) weight of each class, (n,) share of each sample in its class
+    # (V,) weight of each class, (n,) weight of each sample in the mean of its class
     total = np.bincount(y, sample_weight, minlength=len(labels))
-    share = sample_weight / np.where(total > 0, total, 1)[y]
-    shape = (len(labels), X.shape[0])
-    centroids: Any = scipy.sparse.csr_array((share, (y, np.arange(len(y)))), shape=shape) @ X
+    fraction = sample_weight / np.where(total > 0, total, 1)[y]
+    means = scipy.sparse.csr_array(
+        (fraction, (y, np.arange(len(y)))), shape=(len(labels), X.shape[0])
+    )
+    centroids: Any = means @ X
+    # Numbers of at most one, in few dimensions
     centroids = project(centroids, random_state)
     centroids = centroids / max(float(np.abs(centroids).max(initial=0)), np.finfo(float).tiny)
     if (total > 0).any():
@@ -160,11 +163,11 @@ def class_vectors(
 
 
 def project(table: Any, random_state: int) -> Array:
-    """Return rows, dense or sparse, as at most `MOST_DIMENSIONS` numbers each, dense."""
+    """Return rows, dense or sparse, as at most `MAX_DIMENSIONS` numbers each, dense."""
     if is_sparse(table):
         table, _ = without_empty_columns(canonical_csr(table))
-    if table.shape[1] > MOST_DIMENSIONS:
-        n_components = min(MOST_DIMENSIONS, table.shape[0])
+    if table.shape[1] > MAX_DIMENSIONS:
+        n_components = min(MAX_DIMENSIONS, table.shape[0])
         U, S, _ = randomized_svd(table, n_components, random_state=random_state)
         return np.asarray(U * S)
     return table.toarray() if is_sparse(table) else np.asarray(table)
@@ -173,9 +176,10 @@ def project(table: Any, random_state: int) -> Array:
 def class_counts(y: Int64, sample_weight: Float64, n_classes: int) -> Int64:
     """Return the weights (V,) of classes as counts.
 
-    In millionths of their sum where one of them is fractional or their sum is above `MOST_COUNTS`.
+    They are millionths of the sum where a weight is fractional or the sum is above
+    `MAX_EXACT_COUNT`.
     """
     total = np.bincount(y, sample_weight, minlength=n_classes)
-    if not (total == np.rint(total)).all() or total.sum() > MOST_COUNTS:
-        total *= COUNTS_OF_WEIGHTS / total.sum()
+    if not (total == np.rint(total)).all() or total.sum() > MAX_EXACT_COUNT:
+        total *= ROUNDED_TOTAL / total.sum()
     return np.rint(total).astype(np.int64)
