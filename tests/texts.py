@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hstree import progress
 from hstree.data.corpus import Corpus
 from hstree.models import new_model
 
@@ -51,3 +52,13 @@ def fitted(output, splits, **options):
     """Return a model trained on splits, as ids of the labels of its output layer."""
     model = new_model(output, **options)
     return model.fit(model.reencode(splits.train), model.reencode(splits.valid))
+
+
+class Messages(progress.Silent):
+    """A display that keeps the lines that stay."""
+
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        self.lines.append(text)

@@ -13,7 +13,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits, untrained_unk
 from hstree.data.vocabulary import EOS, UNK, Vocabulary
 from hstree.errors import OptionError
-from tests.texts import write_lines
+from tests.texts import Messages, write_lines
 
 #: "once" words occur once in training, "twice" twice in validation, "new" in test alone.
 LINES = [*(f"a b once{i} a" for i in range(8)), "a twice twice", "a b new"]
@@ -21,19 +21,9 @@ TOKENS = [line.split() for line in LINES]
 WORDS = {"a", "b", EOS, UNK}
 
 
-class Said(progress.Silent):
-    """A display that keeps the lines that stay."""
-
-    def __init__(self):
-        self.lines = []
-
-    def say(self, text):
-        self.lines.append(text)
-
-
 @pytest.fixture
 def said():
-    display = Said()
+    display = Messages()
     with progress.shown_by(display):
         yield display.lines
 
