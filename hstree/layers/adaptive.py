@@ -17,12 +17,21 @@ from hstree.layers.hooks import TrainingHooks
 
 #: Batch for which cut-offs are chosen, and nanoseconds: a multiplication of all products of a
 #: training step, what else a score takes, the update of a number, and the calls of a cluster.
-BATCH, PER_PRODUCT, PER_SCORE, PER_NUMBER, PER_CLUSTER = 1024, 0.1, 1.5, 1.5, 50_000
+BATCH = 1024
+PER_PRODUCT = 0.1
+PER_SCORE = 1.5
+PER_NUMBER = 1.5
+PER_CLUSTER = 50_000
 #: Of cut-offs that are chosen: the short list's least share of the tokens, least length of vectors,
 #: most clusters, ranks tried per tenfold, and the fewest labels that are split.
-LEAST_SHARE, LEAST_WIDTH, MOST_TAILS, CANDIDATES, LEAST_LABELS = 0.75, 4, 4, 30, 500
+LEAST_SHARE = 0.75
+LEAST_WIDTH = 4
+MOST_TAILS = 4
+CANDIDATES = 30
+LEAST_LABELS = 500
 #: Log-probabilities are equal within this distance, or where they agree to so many digits.
-TIE, TIE_DIGITS = 1e-10, 11
+TIE = 1e-10
+TIE_DIGITS = 11
 
 #: Softmax of some targets: its name in parameters, batch items, projection of their hidden vectors,
 #: weights, biases, and the rows (n,) of the targets.
@@ -88,7 +97,8 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         self.bands = Bands(vocabulary.counts, cuts)
         shapes = _shapes(self.bands.start.tolist(), dim, factor)
         self._arrays: dict[str, Array] = {k: np.zeros(shape, dtype) for k, shape in shapes.items()}
-        self.head_weight, self.head_bias = self._arrays["head_weight"], self._arrays["head_bias"]
+        self.head_weight = self._arrays["head_weight"]
+        self.head_bias = self._arrays["head_bias"]
         # (V,) log-probabilities of labels, those of the short list and of each cluster
         log_share = log_unigram(vocabulary.counts if counts is None else counts)[self.bands.label]
         short_list, *in_tails = np.split(log_share, self.bands.start[1:-1])
@@ -123,7 +133,8 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
     ) -> tuple[Float64, Gradients]:
         """Return the negative log-likelihoods and the gradients of their sum; `rng` is not used."""
-        losses, grad_hidden = np.zeros(len(targets)), np.zeros_like(hidden)
+        losses = np.zeros(len(targets))
+        grad_hidden = np.zeros_like(hidden)
         gradients: dict[str, Array] = {}
         for name, items, projection, weight, bias, chosen in self._softmaxes(targets):
             inputs = hidden[items] if projection is None else hidden[items] @ projection.T
@@ -200,14 +211,16 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         curvature = {"head_weight": head * (1 - head), "head_bias": head * (1 - head)}
         for i, (tail, m) in enumerate(zip(bands[1:], mass, strict=True), 1):
             within = tail / max(m, np.finfo(float).tiny)
-            name, rows = f"tail{i}", m * within * (1 - within)
+            name = f"tail{i}"
+            rows = m * within * (1 - within)
             curvature[f"{name}_projection"] = np.full(len(self.tails[i - 1][0]), m / 4)
             curvature |= {f"{name}_weight": rows, f"{name}_bias": rows}
         return {name: curvature[name] for name in self.parameters()}
 
     def _softmaxes(self, targets: Integer) -> Iterator[_Softmax]:
         """Yield the softmax of the head, and those of the clusters that have targets."""
-        column, start = self.bands.column[targets], self.bands.start
+        column = self.bands.column[targets]
+        start = self.bands.start
         tail = np.searchsorted(start[1:-1], column, side="right")
         entry = np.where(tail == 0, column, start[1] + tail - 1)
         yield "head", slice(None), None, self.head_weight, self.head_bias, entry
@@ -285,9 +298,11 @@ def cheapest_cutoffs(counts: Integer, dim: int, factor: float = 4.0) -> list[int
     rank = np.unique(np.geomspace(10, n_labels, n_candidates).round().astype(np.int64))
     before = np.cumsum(share)[rank - 1]
     least = np.searchsorted(before, LEAST_SHARE)
-    rank, before = rank[least:], before[least:]
+    rank = rank[least:]
+    before = before[least:]
     # (n, n) words and batch items of a cluster between two ranks, infinite cost where none
-    words, items = rank - rank[:, None], BATCH * (before - before[:, None])
+    words = rank - rank[:, None]
+    items = BATCH * (before - before[:, None])
     # (n,) lowest cost of the words before each rank, and the cut-offs that give it
     cost = _step_cost(rank, BATCH, dim)
     cutoffs: list[list[int]] = [[] for _ in rank]

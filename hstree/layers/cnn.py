@@ -19,7 +19,8 @@ from hstree.layers.dense import DenseLayer, log_unigram, softmax_loss
 from hstree.layers.hooks import TrainingHooks
 
 #: Characters before and after every word.
-BEGIN, END = 0, 1
+BEGIN = 0
+END = 1
 
 
 class CnnSoftmax(DenseLayer, TrainingHooks):
@@ -85,11 +86,13 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         self.bias = log_unigram(vocabulary.counts if counts is None else counts).astype(dtype)
         arrays = {"characters": draw((spelling.n_characters, characters))}
         #: columns of the features of each width of filters
-        self._columns, first = dict[int, slice](), 0
+        self._columns = dict[int, slice]()
+        first = 0
         for n in range(1, widest + 1):
             # values of a variance of 1 at the start
             arrays[f"filters_{n}"] = draw((n * filters, n * characters)) / (n * characters) ** 0.5
-            self._columns[n], first = slice(first, first + n * filters), first + n * filters
+            self._columns[n] = slice(first, first + n * filters)
+            first = first + n * filters
         arrays |= {"feature_bias": np.zeros(first), "projection": np.zeros((first, dim))}
         self._n_features = first
         #: scale of the projection, which keeps the first steps of training from overshooting
@@ -120,7 +123,8 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         Trainers change parameters in place: they are compared with copies of those that the kept
         vectors were computed from, which takes far less time than computing the vectors.
         """
-        features, kept = self._features(), self._kept_weight
+        features = self._features()
+        kept = self._kept_weight
         if kept is None or kept[0] is not features or not _equal(self._correction, kept[1]):
             correction = self._correction["correction"] @ self._correction["basis"]
             weight = features.spelled + correction
@@ -157,7 +161,9 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
 
     def _features(self) -> _Features:
         """Return the features of all words under the present parameters of the network."""
-        p, spelling, kept = self._network, self._spelling, self._kept
+        p = self._network
+        spelling = self._spelling
+        kept = self._kept
         if kept is not None and _equal(p, kept.sources):
             return kept
         features = np.empty((self.n_labels, self._n_features), self.bias.dtype)
@@ -176,7 +182,9 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
 
     def _network_gradients(self, kept: _Features, grad_spelled: Array) -> dict[str, Array]:
         """Return the gradients of the network, from that of the vectors that it computes."""
-        p, spelling, dtype = self._network, self._spelling, self.bias.dtype
+        p = self._network
+        spelling = self._spelling
+        dtype = self.bias.dtype
         features = kept.features
         # (V, features) gradients of the features, then of the largest values
         grad = grad_spelled @ (p["projection"].T * self._scale)
@@ -188,7 +196,8 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
             "projection": (features.T @ grad_spelled) * self._scale,
         }
         for n, columns in self._columns.items():
-            ngrams, filters = spelling.ngrams[n], p[f"filters_{n}"]
+            ngrams = spelling.ngrams[n]
+            filters = p[f"filters_{n}"]
             # (U, filters) gradients of the values of each n-gram: those of which it is the largest
             cell = kept.source[:, columns] * np.int64(len(filters)) + np.arange(len(filters))
             size = len(ngrams) * len(filters)
@@ -248,7 +257,8 @@ class _Spelling:
             inside = np.count_nonzero(length >= place)
             here[:inside] = character[start[:inside] + place - 1] + 2
             characters.append(here)
-        self.ngrams, self.places = {1: np.arange(self.n_characters)[:, None]}, {1: characters}
+        self.ngrams = {1: np.arange(self.n_characters)[:, None]}
+        self.places = {1: characters}
         for n in range(2, widest + 1):
             # of each place, its n-grams as an (n-1)-gram and a character; then their numbers
             ends = zip(self.places[n - 1], characters[n - 1 :], strict=False)
@@ -268,8 +278,10 @@ class _Spelling:
         best = values.take(first, 0)
         best_gram = np.repeat(first.astype(np.int32)[:, None], values.shape[1], axis=1)
         for ngram in others:
-            new, some = values.take(ngram, 0), slice(len(ngram))
+            new = values.take(ngram, 0)
+            some = slice(len(ngram))
             is_larger = new > best[some]
             best_gram[some] = np.where(is_larger, ngram.astype(np.int32)[:, None], best_gram[some])
             np.maximum(best[some], new, out=best[some])
-        out[self.words], source[self.words] = best, best_gram
+        out[self.words] = best
+        source[self.words] = best_gram

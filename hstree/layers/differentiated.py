@@ -71,7 +71,8 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         self.bias = self._arrays["bias"]
         log_share = log_unigram(vocabulary.counts if counts is None else counts)
         self.bias[...] = log_share[self.bands.label]
-        numbers, rng = range(1, len(widths) + 1), np.random.default_rng(random_state)
+        numbers = range(1, len(widths) + 1)
+        rng = np.random.default_rng(random_state)
         self.weights = [self._arrays[f"band{i}_weight"] for i in numbers]
         self.projections = [self._arrays.get(f"band{i}_projection") for i in numbers]
         for projection in self.projections:
@@ -163,7 +164,8 @@ def _bands(n_labels: int, dim: int, text: str) -> tuple[list[int], list[int]]:
         return cutoffs, [dim, max(1, dim // 4)] if cutoffs else [dim]
     try:
         pairs = [band.split(":") for band in text.split(",")]
-        cutoffs, widths = [int(end) for end, _ in pairs[:-1]], [int(width) for _, width in pairs]
+        cutoffs = [int(end) for end, _ in pairs[:-1]]
+        widths = [int(width) for _, width in pairs]
         if pairs[-1][0].strip() != "*" or min(widths) < 1:
             raise ValueError
     except ValueError:

@@ -134,7 +134,8 @@ def forward(
 
 def decide_binary(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
     """Compute decisions at nodes with two children: P(first) = sigmoid(q.h + b)."""
-    item, row = decisions.item, decisions.row
+    item = decisions.item
+    row = decisions.row
     logit, features = pair_logits(batch, item, row)
 
     # d(-log P) / d logit = sigmoid(logit) - [first child taken]

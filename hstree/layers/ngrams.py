@@ -70,7 +70,8 @@ class NgramSoftmax(HierarchicalSoftmax):
         min_count: Annotated[int, Meta(ge=1)] = 2,
     ) -> None:
         super().__init__(tree, dim, counts=counts, dtype=dtype)
-        self.words, self.min_count = words, min_count
+        self.words = words
+        self.min_count = min_count
         self._take(NgramFeatures.empty(words, tree.n_labels, len(self.weight)))
 
     def prepare(self, train: ContextBatches) -> None:
@@ -84,7 +85,8 @@ class NgramSoftmax(HierarchicalSoftmax):
             self._take(NgramFeatures.from_text(train, self.codes, self.words, self.min_count))
 
     def _take(self, features: NgramFeatures) -> None:
-        self.features, self.tables = features, features.tables()
+        self.features = features
+        self.tables = features.tables()
         self.feature_weight: Array = np.zeros(len(features.keys), self.weight.dtype)
 
     def parameters(self) -> dict[str, Array]:

@@ -33,9 +33,6 @@ from hstree.tree import Tree, load
 TREE_LAYER = "tree"
 #: Keyword-only parameters of layers that are not options.
 RESERVED = frozenset(["counts", "dtype", "random_state"])
-#: Options of former layers, which saved models may have: they changed training alone.
-RETIRED = {"proposal", "exact_target", "correction", "biases", "tail_bias", "memory"}
-RETIRED |= {"projected", "shared", "unique", "alpha"}
 #: Types of sources: file in the folder of a model, its reader, and name in a config.
 SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
     Tree: ("tree.json", load, "tree"),
@@ -122,9 +119,11 @@ class LayerSpec:
     def __init__(self, source: Tree | Vocabulary, layer: str = TREE_LAYER, **options: Any) -> None:
         self.kind = kind = LAYERS.get(layer)
         if not isinstance(source, kind.takes):
-            wanted, got = kind.takes.__name__, type(source).__name__
+            wanted = kind.takes.__name__
+            got = type(source).__name__
             raise InputError(f"the output layer {layer!r} takes a {wanted}, not a {got}")
-        self.source, self.options = source, effective(kind.options, options, layer)
+        self.source = source
+        self.options = effective(kind.options, options, layer)
         #: the source, if it is a tree
         self.tree = source if isinstance(source, Tree) else None
         #: the V labels; a label's id is its index; and their training counts (V,), if known
@@ -198,7 +197,5 @@ class LayerSpec:
             case {"name": str(name), "options": dict(options)}:
                 kind = LAYERS.get(name)
                 file, read, _ = SOURCES[kind.takes]
-                for retired in RETIRED.difference(option.name for option in kind.options):
-                    options.pop(retired, None)
                 return LayerSpec(read(current_file(folder, file)), name, **options)
         raise FileFormatError(f'{folder}: "layer" in the config is not a name and options')

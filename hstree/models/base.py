@@ -62,11 +62,24 @@ LearningRate = Annotated[float, Meta(gt=0)]
 Seconds = Annotated[float, Meta(gt=0)] | None
 
 
-#: What a subclass or the trainer needs of a model, which `dir` leaves out.
-_OF_AUTHORS = {
-    *("config", "context_ids", "context_model", "converges", "describe", "for_vectors"),
-    *("from_saved", "is_language_model", "name", "new_context_model", "predicts", "reencode"),
-    *("scored", "shapes", "trainer", "windows"),
+#: Attributes for subclasses and trainers, which `dir` leaves out.
+_AUTHOR_NAMES = {
+    "config",
+    "context_ids",
+    "context_model",
+    "converges",
+    "describe",
+    "for_vectors",
+    "from_saved",
+    "is_language_model",
+    "name",
+    "new_context_model",
+    "predicts",
+    "reencode",
+    "scored",
+    "shapes",
+    "trainer",
+    "windows",
 }
 
 
@@ -198,7 +211,7 @@ class Model(Predictor, Generic[M]):
         self.texts: list[Text] = []
 
     def __dir__(self) -> list[str]:
-        return sorted(set(super().__dir__()) - _OF_AUTHORS)
+        return sorted(set(super().__dir__()) - _AUTHOR_NAMES)
 
     @abstractmethod
     def windows(self, corpus: Corpus) -> ContextBatches:
@@ -296,7 +309,8 @@ class Model(Predictor, Generic[M]):
         if warm_start is not None:
             self._copy_vectors(warm_start, context_model)
             read = [[warm_start.spec.provenance, warm_start.texts], read]
-        self.context_model, self.texts = context_model, collect_sources(read)
+        self.context_model = context_model
+        self.texts = collect_sources(read)
         counts = windows.corpus.counts
         if warm_start is not self:
             self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
@@ -308,7 +322,8 @@ class Model(Predictor, Generic[M]):
         asked = getattr(self, "online", False) if fast is None else fast
         work = len(train) * self.epochs, getattr(self, "seconds", None)
         with numpy_only() if fast is False else numpy_for_short_runs(*work, always=asked):
-            self._checkpoints, trainer = None, self.trainer(windows)
+            self._checkpoints = None
+            trainer = self.trainer(windows)
             if checkpoints is not None:
                 # All that the training depends on but versions and threads; one that pauses goes on
                 # with other limits.
@@ -391,8 +406,10 @@ class Model(Predictor, Generic[M]):
                 f"warm_start takes a trained model, not {type(source).__name__}; read a saved one "
                 "with hstree.load_model"
             )
-        old_arrays, new_arrays = source.context_model.parameters(), new.parameters()
-        sizes, wanted = _sizes(old_arrays), _sizes(new_arrays)
+        old_arrays = source.context_model.parameters()
+        new_arrays = new.parameters()
+        sizes = _sizes(old_arrays)
+        wanted = _sizes(new_arrays)
         if source.name != self.name or sizes != wanted:
             raise OptionError(
                 f"the vectors of {source.name} ({sizes}) cannot begin the training of {self.name} "
@@ -447,7 +464,8 @@ class Model(Predictor, Generic[M]):
     def vectors(self, corpus: Any) -> WordVectors:
         """Return the word vectors by count in a text, largest first, ties by word."""
         corpus = Corpus.of(corpus, self.spec.vocabulary)
-        counts, labels = self.reencode(corpus).counts, self.spec.labels
+        counts = self.reencode(corpus).counts
+        labels = self.spec.labels
         order = sorted(range(len(labels)), key=lambda label: (-counts[label], labels[label]))
         words = [labels[label] for label in order]
         vectors = self.context_model.embedding[order]

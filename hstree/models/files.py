@@ -24,8 +24,10 @@ from hstree.errors import FileFormatError, OptionError
 from hstree.layers.registry import SOURCES, LayerSpec
 from hstree.tree import Tree
 
-FORMAT, VERSION = "hstree model", 1
-CONFIG, WEIGHTS = "config.json", "weights.safetensors"
+FORMAT = "hstree model"
+VERSION = 1
+CONFIG = "config.json"
+WEIGHTS = "weights.safetensors"
 #: The files of a model over a tree.
 TREE_FILES = (CONFIG, SOURCES[Tree][0], WEIGHTS)
 #: The files that a model's folder may hold; of the sources it holds one, `LayerSpec.file`.

@@ -54,7 +54,8 @@ TEXT_DECAY = 14.0
 STALL = 0.002
 #: Training stops after so many epochs in a row of which each lowered the validation perplexity by
 #: less than this share.
-PATIENCE, LEAST = 3, 0.0005
+PATIENCE = 3
+LEAST = 0.0005
 
 
 @dataclass(eq=False)
@@ -150,7 +151,8 @@ class LanguageModel(Model["LogBilinear"]):
 
     def new_context_model(self, rng: np.random.Generator) -> LogBilinear:
         """Return an untrained context model: small vectors, and the sum of words."""
-        labels, d = self.spec.labels, self.dim
+        labels = self.spec.labels
+        d = self.dim
         drawn = rng.standard_normal((len(labels), d), np.float32) * np.float32(EMBEDDING_SCALE)
         one = np.eye(d, dtype=np.float32) if self.full else np.ones(d, np.float32)
         position = np.repeat(one[None], self.context, axis=0)
@@ -158,7 +160,8 @@ class LanguageModel(Model["LogBilinear"]):
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of all parameters from the options and the layer's source alone."""
-        d, n = self.dim, self.context
+        d = self.dim
+        n = self.context
         return super().shapes() | {"position": (n, d, d) if self.full else (n, d)}
 
     def context_ids(self, contexts: Contexts) -> Int64:

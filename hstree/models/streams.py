@@ -69,7 +69,9 @@ class TextStream:
     """
 
     def __init__(self, name: str, blocks: Iterator[bytes]) -> None:
-        self.name, self._digest, self._n_lines = name, hashlib.sha256(), 0
+        self.name = name
+        self._digest = hashlib.sha256()
+        self._n_lines = 0
         self._pieces = whole_words(name, blocks, self._digest)
 
     @property
@@ -80,7 +82,8 @@ class TextStream:
 
     def look_ahead(self, n_tokens: int = WORTH_TOKENS) -> int:
         """Read up to so many tokens ahead; return the number of those that are there."""
-        ahead, n = [], 0
+        ahead = []
+        n = 0
         for piece in self._pieces:
             ahead.append(piece)
             n += len(piece[0].split()) + piece[0].count(b"\n")
@@ -100,7 +103,8 @@ class TextStream:
 
     def lines(self, most: int) -> Iterator[list[list[str]]]:
         """Yield the words of the lines that have arrived, at most so many lines at a time."""
-        waiting, line = list[list[str]](), list[str]()
+        waiting = list[list[str]]()
+        line = list[str]()
         for words, is_end in self.tokens():
             for word, ends_line in zip(words, is_end, strict=True):
                 if not ends_line:

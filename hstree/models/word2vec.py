@@ -47,7 +47,8 @@ from hstree.tree.paths import path_decisions
 
 #: Tokens between two looks at the learning rate and the clock where words are trained on one by
 #: one, and least looks in a training.
-TOKENS, LEAST_LOOKS = 10_000, 100
+TOKENS = 10_000
+LEAST_LOOKS = 100
 #: Sub-sampling of trainings for vectors, that of the word2vec program.
 SAMPLE = 1e-3
 #: The learning rate does not fall below this share of its start.
@@ -182,7 +183,8 @@ class Word2Vec(Model[WindowModel]):
 
     def new_context_model(self, rng: np.random.Generator) -> WindowModel:
         """Return an untrained context model, drawn from -0.5/d to 0.5/d as in word2vec."""
-        words, d = self.spec.labels, self.dim
+        words = self.spec.labels
+        d = self.dim
         drawn = (rng.random((len(words), d), np.float32) - np.float32(0.5)) / np.float32(d)
         return self.window_model(in_sorted_order(words, drawn))
 
@@ -267,7 +269,8 @@ class Word2VecTrainer(FallingTrainer):
                 optimiser = self.output[g.name]
                 vectors: Array = optimiser.parameter[g.rows].reshape(len(g.values), -1)
                 curvature += float(optimiser.curvature[g.rows] @ np.vecdot(vectors, vectors))
-        words, scale = loss.embedding, loss.shares * curvature
+        words = loss.embedding
+        scale = loss.shares * curvature
         self.embedding.step(words.rows, words.values, learning_rate, scale)
         for g in loss.output:
             scale = loss.squares if g.values.ndim > 1 else loss.items

@@ -65,7 +65,8 @@ def count_ngrams(
                     by_key = np.argsort(suffixes, kind="stable")
                     suffixes = suffixes[by_key]
                     words_before = np.concatenate([counts, words_before])[by_key]
-                grams, counts = suffixes, words_before
+                grams = suffixes
+                counts = words_before
             tables.append(NGrams(contexts[k - 1], grams, counts))
             task.advance()
     return tables[::-1]
@@ -106,7 +107,8 @@ def _contexts(
         if boundary is not None and length > 1:
             is_longest = ids[position + (order - length)] == boundary
         observed.append(context[is_longest] * n_words + target[position[is_longest]])
-        position, context = position[~is_longest], context[~is_longest]
+        position = position[~is_longest]
+        context = context[~is_longest]
         farthest = ids[position + (order - 1 - length)]
         keys = context * n_words + farthest
         table, context = np.unique(keys, return_inverse=True)

@@ -146,7 +146,8 @@ class KneserNey:
         what is free.
         """
         train = Corpus.of(train)
-        needed, free = self.memory(train), free_memory()
+        needed = self.memory(train)
+        free = free_memory()
         if needed > free:
             most = float(f"{len(train) * free / needed:.1e}")
             raise InputError(
@@ -202,7 +203,8 @@ class KneserNey:
         corpus = Corpus.of(corpus, self.vocabulary_)
         if corpus.vocabulary.words != self.vocabulary_.words:
             corpus = corpus.with_vocabulary(self.vocabulary_)
-        windows, nll = ContextBatches(corpus, self.order - 1), []
+        windows = ContextBatches(corpus, self.order - 1)
+        nll = []
         with progress.task(f"scoring {corpus.name}", len(windows), "tokens") as task:
             for contexts, targets, _ in windows.batches(BATCH):
                 nll.append(
@@ -260,7 +262,8 @@ class KneserNey:
             bounds = n_words * np.array([context, context + 1])
             runs[:, row] = np.searchsorted(order.grams, bounds)
             below, above = order.cumulative[runs]
-            item, u = draw // k, rng.random(len(draw))
+            item = draw // k
+            u = rng.random(len(draw))
             taken = u < (above - below)[item]
             # Find the n-gram that holds each number in the cumulative sums.
             item = item[taken]
@@ -309,7 +312,8 @@ def _by_order(
     yield orders[0], row, context
     for length, order in enumerate(orders[1:], start=1):
         context = find(order.contexts, context * n_words + contexts[row, -length])
-        row, context = row[context >= 0], context[context >= 0]
+        row = row[context >= 0]
+        context = context[context >= 0]
         yield order, row, context
 
 

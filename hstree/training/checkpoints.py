@@ -65,7 +65,8 @@ class Checkpoints:
     """
 
     def __init__(self, parent: str | os.PathLike[str], key: str) -> None:
-        self.folder, self.key = Path(parent, key[:16]), key
+        self.folder = Path(parent, key[:16])
+        self.key = key
         self._lock: BinaryIO | None = None  # held from the first checkpoint on
         # what the bits depend on beside the key
         self._made_by: dict[str, Any] = {
@@ -86,7 +87,8 @@ class Checkpoints:
             return
         record = {"key": self.key, "made_by": self._made_by, **state.record}
         arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
-        line, tensors = json.dumps(record).encode() + b"\n", tensors_to_bytes(arrays)
+        line = json.dumps(record).encode() + b"\n"
+        tensors = tensors_to_bytes(arrays)
         digest = hashlib.sha256(line)
         digest.update(tensors)
         try:
@@ -133,11 +135,13 @@ class Checkpoints:
         for file in sorted(self.folder.glob(NAMES), reverse=True):
             try:
                 with open_regular(file) as content:
-                    checksum, start = content.readline().strip(), content.tell()
+                    checksum = content.readline().strip()
+                    start = content.tell()
                     if checksum != hashlib.file_digest(content, "sha256").hexdigest().encode():
                         raise FileFormatError("its checksum is not that of its content")
                     content.seek(start)
-                    record, arrays = json.loads(content.readline()), content.read()
+                    record = json.loads(content.readline())
+                    arrays = content.read()
                 state = State(tensors_from_bytes(arrays), record)
                 if state.record.get("key") != self.key:
                     continue

@@ -52,7 +52,8 @@ def score(
     """Score every position of a text, without dropout; `details` add ln Z and each token's nll."""
     total = total_of_oov = 0.0
     oov_tokens = 0
-    token_nll, log_z = [np.empty(0)], list[Float64]()
+    token_nll = [np.empty(0)]
+    log_z = list[Float64]()
     # Other layers have no ln Z: theirs is 0 by design.
     has_log_z = details and type(layer).log_normaliser is not OutputLayer.log_normaliser
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:

@@ -110,17 +110,16 @@ class History:
 
 
 def epoch_table(epochs: Sequence[Epoch]) -> TextTable:
-    """Return a table with a row per epoch of a training."""
+    """Return a table with one row per epoch of a training."""
     columns = ("epoch", "train", "valid", "seconds", "tokens/s", "learning rate")
     rows = [
         (
             str(epoch.epoch),
-            *(
-                format_number(epoch.train),
-                format_number(epoch.valid),
-                format_number(epoch.seconds, 1),
-            ),
-            *(format_number(epoch.tokens_per_second, 0), f"{epoch.learning_rate:g}"),
+            format_number(epoch.train),
+            format_number(epoch.valid),
+            format_number(epoch.seconds, 1),
+            format_number(epoch.tokens_per_second, 0),
+            f"{epoch.learning_rate:g}",
         )
         for epoch in epochs
     ]
@@ -128,8 +127,8 @@ def epoch_table(epochs: Sequence[Epoch]) -> TextTable:
 
 
 @dataclass
-class Place:
-    """Place in a training: an epoch, counted from 1, and what its batches so far came to.
+class EpochPosition:
+    """Position in a training: an epoch, counted from 1, and the sums over its batches so far.
 
     Attributes
     ----------
@@ -262,9 +261,11 @@ class Trainer(ABC, Generic[M]):
         TrainingError
             When an epoch ends with a perplexity that is not finite, or had no token.
         """
-        self._began, self._place = time.perf_counter(), Place()
+        self._began = time.perf_counter()
+        self._position = EpochPosition()
         #: lowest validation perplexity so far, and copies of its weights by name
-        self._best, self._best_weights = math.inf, dict[str, Array]()
+        self._best = math.inf
+        self._best_weights = dict[str, Array]()
         #: what the best epoch is kept of
         self._weights = {**self.model.parameters(), **self.layer.parameters()}
         #: all that the training changes in place, by names of a checkpoint
@@ -279,7 +280,7 @@ class Trainer(ABC, Generic[M]):
         restored = None if checkpoints is None else checkpoints.restore(self._restore)
         history = History(preparation=self.preparation) if restored is None else restored
         try:
-            while self._place.epoch <= self.epochs and not (
+            while self._position.epoch <= self.epochs and not (
                 history.converged or history.out_of_time
             ):
                 # Overflows show in the perplexity, which is checked next.
@@ -293,9 +294,10 @@ class Trainer(ABC, Generic[M]):
             if checkpoints is not None and not history.out_of_time:
                 checkpoints.save(self._state(history))
         except KeyboardInterrupt:
-            if checkpoints is not None and self._place.is_whole:
+            if checkpoints is not None and self._position.is_whole:
                 checkpoints.save(self._state(history))
-            history.interrupted, history.unfinished = True, self._place.seconds
+            history.interrupted = True
+            history.unfinished = self._position.seconds
         for name, best in self._best_weights.items():
             self._weights[name][...] = best
         return history
@@ -303,55 +305,61 @@ class Trainer(ABC, Generic[M]):
     def _train_epoch(
         self, train: ContextBatches, history: History, checkpoints: Checkpoints | None
     ) -> tuple[float, float]:
-        """Train from the place in an epoch to its end, or until the budget ends.
+        """Train from the position in an epoch to its end, or until the budget ends.
 
         Returns the learning rate at its start, and the share of its targets that were trained on.
         """
-        place, expected = self._place, float(train.training_counts.sum())
-        limit, spent = self.seconds or math.inf, history.preparation + history.seconds
-        done = max(place.epoch - 1, self.epochs * min(1.0, spent / limit))
+        position = self._position
+        expected = float(train.training_counts.sum())
+        limit = self.seconds or math.inf
+        spent = history.preparation + history.seconds
+        done = max(position.epoch - 1, self.epochs * min(1.0, spent / limit))
         rate_at_start = self.learning_rate(done)
-        what = "perplexity" if self.layer.is_likelihood else "exp(loss)"
-        title = f"epoch {place.epoch}/{self.epochs}"
+        figure_name = "perplexity" if self.layer.is_likelihood else "exp(loss)"
+        title = f"epoch {position.epoch}/{self.epochs}"
         if self.seconds is not None:
-            title = f"epoch {place.epoch}, {spent:.0f} of {limit:.0f} s"
+            title = f"epoch {position.epoch}, {spent:.0f} of {limit:.0f} s"
         start = time.perf_counter()
         with progress.task(title, expected, "tokens") as task:
-            batches = self.epoch_batches(train, place.epoch)
-            if place.batches:  # went on from here: draw what was drawn for them once more
-                place.is_whole = False
-                for _, targets, _ in islice(batches, place.batches):
+            batches = self.epoch_batches(train, position.epoch)
+            if position.batches:
+                # A resumed epoch: draw again what was drawn for its batches so far
+                position.is_whole = False
+                for _, targets, _ in islice(batches, position.batches):
                     task.advance(len(targets))
-                self.noise.bit_generator.state = place.noise
-                place.is_whole = True
-                start = time.perf_counter() - place.seconds
+                self.noise.bit_generator.state = position.noise
+                position.is_whole = True
+                start = time.perf_counter() - position.seconds
             with held_back() as is_stopped:
                 for contexts, targets, prepared in batches:
-                    # A budget that has not grown since a pause has nothing left.
-                    if is_stopped() or (place.batches and spent + place.seconds >= limit):
+                    # A budget that has not grown since a pause has nothing left
+                    if is_stopped() or (position.batches and spent + position.seconds >= limit):
                         break
+
+                    # One step, at the learning rate of the epochs or the budget spent so far
                     elapsed = spent + time.perf_counter() - start
-                    done = place.epoch - 1 + min(1.0, place.tokens / expected)
+                    done = position.epoch - 1 + min(1.0, position.tokens / expected)
                     rate = self.learning_rate(max(done, self.epochs * min(1.0, elapsed / limit)))
-                    place.is_whole = False
-                    place.nll += self.step(contexts, targets, rate, prepared)
-                    place.is_whole = True
-                    place.batches += 1
-                    place.tokens += len(targets)
-                    place.seconds = time.perf_counter() - start
+                    position.is_whole = False
+                    position.nll += self.step(contexts, targets, rate, prepared)
+                    position.is_whole = True
+                    position.batches += 1
+                    position.tokens += len(targets)
+                    position.seconds = time.perf_counter() - start
                     task.advance(len(targets))
-                    task.note(f"{what} {perplexity(place.nll, place.tokens):.1f}")
-                    if spent + place.seconds >= limit:
+                    task.note(f"{figure_name} {perplexity(position.nll, position.tokens):.1f}")
+
+                    if spent + position.seconds >= limit:
                         break
-                    if place.seconds >= self._look_at:
+                    if position.seconds >= self._look_at:
                         self._warn_of_hours(expected)
                     if checkpoints is not None and time.monotonic() >= checkpoints.due:
                         checkpoints.save(self._state(history))
-                        start = time.perf_counter() - place.seconds
-                is_last = spent + place.seconds >= limit
+                        start = time.perf_counter() - position.seconds
+                is_last = spent + position.seconds >= limit
                 if is_last and checkpoints is not None:
                     checkpoints.save(self._state(history))
-        return rate_at_start, min(1.0, place.tokens / expected) if is_last else 1.0
+        return rate_at_start, min(1.0, position.tokens / expected) if is_last else 1.0
 
     def _end_epoch(
         self,
@@ -362,22 +370,30 @@ class Trainer(ABC, Generic[M]):
         valid: float | None,
     ) -> None:
         """Record an epoch; decide about the schedule, the best weights and the end; report it."""
-        place = self._place
-        if place.tokens == 0:
+        position = self._position
+        if position.tokens == 0:
             raise TrainingError(
                 f"sub-sampling left none of the {len(train):,} tokens of {train.corpus.name} to "
                 "train on; give more text, or sample 0, which keeps every word"
             )
-        running = perplexity(place.nll, place.tokens)
+        running = perplexity(position.nll, position.tokens)
         for part, value in (("training", running), ("validation", valid)):
             if value is not None and not math.isfinite(value):
                 raise TrainingError(
-                    f"the training diverged: the {part} perplexity of epoch {place.epoch} is "
+                    f"the training diverged: the {part} perplexity of epoch {position.epoch} is "
                     f"{value}; lower the learning rate, which is {rate:g}"
                 )
-        figures = running if self.layer.is_likelihood else None, valid, place.seconds
-        speed = share * len(train) / place.seconds
-        history.epochs.append(Epoch(place.epoch, *figures, speed, rate, share))
+        history.epochs.append(
+            Epoch(
+                epoch=position.epoch,
+                train=running if self.layer.is_likelihood else None,
+                valid=valid,
+                seconds=position.seconds,
+                tokens_per_second=share * len(train) / position.seconds,
+                learning_rate=rate,
+                share=share,
+            )
+        )
         spent = history.preparation + history.seconds
         history.out_of_time = self.seconds is not None and spent >= self.seconds
         if valid is not None:
@@ -386,23 +402,26 @@ class Trainer(ABC, Generic[M]):
             if valid < self._best:
                 self._best = valid
                 self._best_weights = {name: a.copy() for name, a in self._weights.items()}
-        self._place = Place(place.epoch + 1)
+        self._position = EpochPosition(position.epoch + 1)
         # The seconds left are those of all epochs, by the last, or of the budget.
-        left = (self.epochs - place.epoch) * place.seconds
-        text = f"epoch {place.epoch} of {self.epochs}"
+        left = (self.epochs - position.epoch) * position.seconds
+        text = f"epoch {position.epoch} of {self.epochs}"
         if self.seconds is not None:
-            text, left = f"epoch {place.epoch}", max(0.0, self.seconds - spent)
+            text = f"epoch {position.epoch}"
+            left = max(0.0, self.seconds - spent)
         text += "" if valid is None else f", validation {valid:.1f}"
         progress.report(text, 0.0 if history.converged else left)
 
     def _warn_of_hours(self, expected: float) -> None:
         """Warn of a training that takes hours, by its speed between the first two calls."""
-        place = self._place
+        position = self._position
         if self._warm is None:
-            self._warm, self._look_at = (place.tokens, place.seconds), place.seconds + WARN_AFTER
+            self._warm = (position.tokens, position.seconds)
+            self._look_at = position.seconds + WARN_AFTER
             return
         self._look_at = math.inf
-        tokens, seconds = place.tokens - self._warm[0], place.seconds - self._warm[1]
+        tokens = position.tokens - self._warm[0]
+        seconds = position.seconds - self._warm[1]
         if tokens > 0 and (hours := self.epochs * expected / tokens * seconds / 3600) > 1:
             warnings.warn(
                 f"training may take {hours:,.1f} hours: at most {plural(self.epochs, 'epoch')} of "
@@ -412,11 +431,11 @@ class Trainer(ABC, Generic[M]):
             )
 
     def _state(self, history: History) -> State:
-        """Return all that a training needs to go on from its place."""
+        """Return all that a training needs to go on from its position."""
         before = history.before + time.perf_counter() - self._began
         record = {
             "history": asdict(replace(history, before=before)),
-            "place": asdict(self._place) | {"noise": self.noise.bit_generator.state},
+            "place": asdict(self._position) | {"noise": self.noise.bit_generator.state},
             "best": self._best,
             "schedule": {name: getattr(self, name) for name in self.schedule},
         }
@@ -424,15 +443,17 @@ class Trainer(ABC, Generic[M]):
         return State({**self._arrays, **best}, record)
 
     def _restore(self, state: State) -> History:
-        """Go to a place in a training; return its history. Raises before it changes anything."""
-        record, weights = state.record, self._weights
+        """Go to a position in a training; return its history. Raises before it changes anything."""
+        record = state.record
+        weights = self._weights
         history = msgspec.convert(record["history"], History)
-        place = msgspec.convert(record["place"], Place)
-        best, best_weights = float(record["best"]), dict[str, Array]()
+        position = msgspec.convert(record["place"], EpochPosition)
+        best = float(record["best"])
+        best_weights = dict[str, Array]()
         if math.isfinite(best):
             best_weights = {name: state.arrays[f"best {name}"] for name in weights}
         schedule = {name: record["schedule"][name] for name in self.schedule}
-        np.random.default_rng().bit_generator.state = place.noise
+        np.random.default_rng().bit_generator.state = position.noise
         kept = [(array, state.arrays[name]) for name, array in self._arrays.items()]
         for array, saved in [*kept, *((weights[name], a) for name, a in best_weights.items())]:
             if (array.shape, array.dtype) != (saved.shape, saved.dtype):
@@ -441,5 +462,7 @@ class Trainer(ABC, Generic[M]):
             array[...] = saved
         for name, value in schedule.items():
             setattr(self, name, value)
-        self._best, self._best_weights, self._place = best, best_weights, place
+        self._best = best
+        self._best_weights = best_weights
+        self._position = position
         return history

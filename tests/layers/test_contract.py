@@ -254,12 +254,6 @@ def test_the_same_seed_gives_the_same_bytes_and_they_the_same_model(model, layer
     assert again.predict([["w1", "w2"]], 3) == trained.predict([["w1", "w2"]], 3)
 
 
-def test_a_saved_layer_may_have_options_that_are_no_more(tmp_path):
-    SOURCES[Vocabulary]["words"].save(tmp_path / "vocabulary.tsv")
-    config = {"layer": {"name": "sampled", "options": {"samples": 3, "proposal": "kn"}}}
-    assert LayerSpec.read(tmp_path, config).options["samples"] == 3
-
-
 def test_options_are_read_from_the_class_and_checked():
     kind = LAYERS.get("smoothed")
     help = "Share of the target's probability that training spreads evenly over all labels."
