@@ -133,7 +133,7 @@ def exit_status(arguments: Sequence[str]) -> int:
             typer.echo(START, nl=False)
             sys.stdout.flush()
             return 0
-        # `main` would print errors, interruptions and closed pipes differently.
+        # `program.main` would print errors, interruptions and closed pipes differently.
         with program.make_context("hstree", list(arguments)) as context:
             if context.params.pop("version"):
                 from hstree._version import __version__
@@ -189,7 +189,8 @@ def _with_flag(error: Exception, program: Any) -> str:
 
 def run() -> None:
     """Run the program on the command line's arguments."""
-    if sys.stdout is None:  # standard output is closed: writing must fail
+    # If standard output is closed, Python has no stream for it. Writing must fail nevertheless.
+    if sys.stdout is None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -37,26 +37,29 @@ class Group(_HelpPages, TyperGroup):
 
 def usage_message(error: Any) -> str:
     """Return what is wrong with the command line, and what to type or to read instead."""
+    reason = _reason(error)
     if error.ctx is None:
-        return f"{_reason(error)}; see `hstree --help`"
+        return f"{reason}; see `hstree --help`"
     command = error.ctx.command
     path = error.ctx.command_path
-    is_unknown_option = isinstance(error, _exceptions.NoSuchOption)
-    is_extra_argument = type(error) is UsageError and isinstance(command, Command)
+    if not isinstance(command, Command):  # the program itself
+        return f"{reason}; see `{path} --help`"
 
+    # Typer has no exception of its own for an argument too many.
+    is_extra_argument = type(error) is UsageError
+    is_unknown_option = isinstance(error, _exceptions.NoSuchOption)
     if is_unknown_option and _is_program_option(error.option_name, error.ctx):
         name = error.option_name
         return f"{name} goes before the command: `hstree {name} {command.name} ...`"
 
-    reason = _reason(error)
+    # Options of a method that are typed as options of the command, or as arguments.
     is_method_option = is_extra_argument and "=" in error.message
     if is_unknown_option and not error.possibilities:
         is_method_option = True
     if is_method_option and any(param.name == "method" for param in command.params):
         return f'{reason}; options of a method belong to its text: --method "gmm epsilon=0.4"'
 
-    is_missing = isinstance(error, _exceptions.MissingParameter)
-    if (is_missing or is_unknown_option or is_extra_argument) and isinstance(command, Command):
+    if is_extra_argument or is_unknown_option or isinstance(error, _exceptions.MissingParameter):
         return f"{reason}; type `{' '.join([path, *_required(command)])}`"
     return f"{reason}; see `{path} --help`"
 

@@ -74,20 +74,17 @@ def test_show_draws_every_code_of_a_word(hstree, odd_tree):
     assert decisions == ["00", "10", "02", "21"]
 
 
-def test_show_says_how_many_branches_it_leaves_out(hstree, corpus):
+def test_show_counts_what_it_leaves_out(hstree, corpus, tmp_path):
     hstree("build", "-m", "flat", corpus, "-o", "flat.json")
     assert "32 more branches" in hstree("show", "flat.json").out
     assert "39 more branches" in hstree("show", "flat.json", "--word", "w0").out
-
-
-def test_show_says_how_many_decisions_it_leaves_out(hstree, tmp_path):
     chain(100).save(tmp_path / "chain.json")
     ran = hstree("show", "chain.json", "--word", "w99")
     assert "99 decisions" in ran.out
     assert "59 more decisions" in ran.out
     assert ran.out.count(" > ") == 40
-    whole = hstree("show", "chain.json", "--word", "w99", "--depth", 10**29).out
-    assert "more decisions" not in whole
+    complete = hstree("show", "chain.json", "--word", "w99", "--depth", 10**29).out
+    assert "more decisions" not in complete
 
 
 def test_long_words_leave_the_figures_of_a_code_readable(hstree, tmp_path):
@@ -100,14 +97,11 @@ def test_long_words_leave_the_figures_of_a_code_readable(hstree, tmp_path):
     assert heads.split() == ["node", "branch", "share", "holds"]
 
 
-def test_stats_say_which_trees_the_bounds_are_for(hstree, corpus, tmp_path):
+def test_stats_name_the_bounds_and_what_the_builder_recorded(hstree, corpus, tmp_path):
     hstree("build", "-m", "flat", corpus, "-o", "flat.json")
     assert "(binary codes, one per label)" in hstree("stats", "flat.json").out
     Tree.from_children(["a", "b"], [[~0, 1], [~0, ~1]]).save(tmp_path / "two.json")
     assert "the code length is their sum" in hstree("stats", "two.json").out
-
-
-def test_stats_say_what_the_builder_recorded(hstree, corpus):
     hstree("build", "-m", "classes n_classes=4", corpus, "-o", "tree.json")
     out = " ".join(hstree("stats", "tree.json").out.split())
     assert "classes by=exchange, number=4, " in out

@@ -1,5 +1,7 @@
 """Test lines that something has read before are called out, through every file in between."""
 
+import shlex
+
 import pytest
 
 import hstree as library
@@ -23,31 +25,28 @@ def one(warnings, *saying):
 
 
 BY_FILES = "the vocabulary or the vectors that the tree was built from were made from"
+FEW = "vocab corpus.txt --max-size 9 -o v.tsv"
+EMBED = "embed corpus.txt --dim 4 --epochs 1 -o v.npy"
+CLASSES = "classes cluster_by=vectors n_classes=3 vectors_file=v.npy"
 
 
-def test_a_vocabulary_file_remembers_its_lines(done, corpus):
-    done("vocab", corpus, "-o", "v.tsv")
-    done("build", "-m", "huffman", "v.tsv")
-    one(done("evaluate", "tree.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
-
-
-def test_a_vocabulary_counted_anew_remembers_by_which_lines_it_was_chosen(done, corpus, tmp_path):
+@pytest.mark.parametrize(
+    "commands",
+    [
+        ["vocab corpus.txt -o v.tsv", "build -m huffman v.tsv"],
+        # Another text is counted, but its words were selected on the test lines.
+        [FEW, "build -m huffman other.txt --vocabulary v.tsv"],
+        [FEW, "build -m 'classes n_classes=2' other.txt --vocabulary v.tsv"],
+        [EMBED, "build -m gmm v.npy"],
+        # The vectors are the file of an option, beside a corpus that has none of the lines.
+        [EMBED, f"build -m '{CLASSES}' corpus.txt --train-split-only"],
+    ],
+)
+def test_words_and_vectors_remember_their_lines(done, corpus, tmp_path, commands):
     (tmp_path / "other.txt").write_text("w1 w2\n" * 10)
-    done("vocab", corpus, "--max-size", "9", "-o", "v.tsv")
-    done("build", "-m", "huffman", "other.txt", "--vocabulary", "v.tsv", "-o", "corpus.json")
-    one(done("evaluate", "corpus.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
-    done("build", "-m", "classes n_classes=2", "other.txt", "--vocabulary", "v.tsv", "-o", "c.json")
-    one(done("evaluate", "c.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
-
-
-def test_vectors_remember_the_training_of_their_model(done, corpus):
-    done("embed", corpus, "--dim", "4", "--epochs", "1", "-o", "v.npy")
-    done("build", "-m", "gmm", "v.npy")
+    for command in commands:
+        done(*shlex.split(command))
     one(done("evaluate", "tree.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
-    # Also as the file of an option, beside a corpus that has none of the lines.
-    classes = "classes cluster_by=vectors n_classes=3 vectors_file=v.npy"
-    done("build", "-m", classes, corpus, "--train-split-only", "-o", "c.json")
-    one(done("evaluate", "c.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
 
 
 def test_a_model_remembers_its_training_and_so_do_vectors_of_it(done, tree, corpus, tmp_path):
@@ -104,10 +103,9 @@ def test_a_candidate_of_a_comparison_knows_what_its_tree_has_read(done, tree, co
 
 def test_vectors_that_a_method_names_are_called_out_below_the_table(hstree, done, tree, corpus):
     done("evaluate", tree, corpus, "--test", corpus, "--vectors-out", "v.npy", *QUICK)
-    candidate = "classes cluster_by=vectors n_classes=3 vectors_file=v.npy"
     vocabulary = ("--vocabulary", "v.labels.tsv")
-    compared = hstree("compare", corpus, candidate, *vocabulary, "-o", "c", *QUICK, warns=True)
-    assert f"read before {candidate}: {BY_FILES}" in " ".join(compared.out.split())
+    compared = hstree("compare", corpus, CLASSES, *vocabulary, "-o", "c", *QUICK, warns=True)
+    assert f"read before {CLASSES}: {BY_FILES}" in " ".join(compared.out.split())
     assert "each has read lines of the test part" in " ".join(compared.out.split())
 
 
