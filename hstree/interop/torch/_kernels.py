@@ -13,9 +13,9 @@ def _log1p(x):
 
 @triton.jit
 def _logits(weight, bias, hidden, row, width, child, dim, column):
-    """Weight rows (n, d) and logits (n,) of children of a node.
+    """Return the weight rows (n, d) and the logits (n,) of children of a node.
 
-    The second of two children has no row, and the logit 0; past the last child it is -inf.
+    The second of two children has no row, and the logit 0. Past the last child, the logit is -inf.
     """
     has_row = child < tl.where(width == 2, 1, width)
     mask = has_row[:, None] & (column < dim)[None, :]
@@ -28,9 +28,9 @@ def _logits(weight, bias, hidden, row, width, child, dim, column):
 
 @triton.jit
 def _decision(weight, bias, hidden, row, width, branch, dim, column, n: tl.constexpr):
-    """Largest logit of a node, that of the branch taken, and the sum over the others.
+    """Return the largest logit of a node, the logit of the branch taken, and a sum over the others.
 
-    The sum is of ``exp(logit - largest)`` over the branches that are not taken.
+    The sum is that of ``exp(logit - largest)`` over the branches that are not taken.
     """
     largest = tl.full((), -float("inf"), hidden.dtype)
     taken = tl.zeros((), hidden.dtype)
@@ -64,13 +64,16 @@ def forward(
     n: tl.constexpr,
 ):
     """Write the log-probability of code c: the sum over its decisions."""
-    c, column = tl.program_id(0).to(tl.int64), tl.arange(0, columns)
+    c = tl.program_id(0).to(tl.int64)
+    column = tl.arange(0, columns)
     vector = tl.load(hidden + tl.load(item + c) * dim + column, mask=column < dim, other=0)
     vector = vector.to(log_prob.dtype.element_ty)
-    total, k = tl.zeros((), vector.dtype), tl.load(code + c)
+    total = tl.zeros((), vector.dtype)
+    k = tl.load(code + c)
     for d in range(tl.load(code_start + k), tl.load(code_start + k + 1)):
         edge = tl.load(code_edge + d)
-        row, width = tl.load(edge_row + edge), tl.load(edge_width + edge)
+        row = tl.load(edge_row + edge)
+        width = tl.load(edge_width + edge)
         branch = tl.load(edge_branch + edge)
         largest, taken, others = _decision(weight, bias, vector, row, width, branch, dim, column, n)
         below = taken - largest
@@ -85,7 +88,8 @@ def touch(code, code_start, code_edge, edge_row, edge_width, is_touched, n: tl.c
     k = tl.load(code + tl.program_id(0).to(tl.int64))
     for d in range(tl.load(code_start + k), tl.load(code_start + k + 1)):
         edge = tl.load(code_edge + d)
-        row, width = tl.load(edge_row + edge), tl.load(edge_width + edge)
+        row = tl.load(edge_row + edge)
+        width = tl.load(edge_width + edge)
         n_rows = tl.where(width == 2, 1, width)
         for first in range(0, n_rows, n):
             child = first + tl.arange(0, n)
@@ -105,27 +109,30 @@ def backward(
     edge_width,
     edge_branch,
     share,
-    place,
-    by_weight,
-    by_bias,
-    by_code,
+    position,
+    grad_weight,
+    grad_bias,
+    grad_hidden,
     dim,
     columns: tl.constexpr,
     n: tl.constexpr,
 ):
     """Add the gradients of the weight rows of code c, and write that of its hidden vector.
 
-    `place` is that of each weight row in the gradients, `share` the gradient of the loss with
+    `position` is that of each weight row in the gradients, `share` the gradient of the loss with
     respect to the log-probability of each code.
     """
-    c, column = tl.program_id(0).to(tl.int64), tl.arange(0, columns)
+    c = tl.program_id(0).to(tl.int64)
+    column = tl.arange(0, columns)
     vector = tl.load(hidden + tl.load(item + c) * dim + column, mask=column < dim, other=0)
-    vector = vector.to(by_code.dtype.element_ty)
+    vector = vector.to(grad_hidden.dtype.element_ty)
     total = tl.zeros((columns,), vector.dtype)
-    factor, k = tl.load(share + c), tl.load(code + c)
+    factor = tl.load(share + c)
+    k = tl.load(code + c)
     for d in range(tl.load(code_start + k), tl.load(code_start + k + 1)):
         edge = tl.load(code_edge + d)
-        row, width = tl.load(edge_row + edge), tl.load(edge_width + edge)
+        row = tl.load(edge_row + edge)
+        width = tl.load(edge_width + edge)
         branch = tl.load(edge_branch + edge)
         largest, taken, others = _decision(weight, bias, vector, row, width, branch, dim, column, n)
         scale = factor / (others + tl.exp(taken - largest))
@@ -136,18 +143,18 @@ def backward(
             error = scale * tl.where(child == branch, others, -tl.exp(logits - largest))
             total += tl.sum(error[:, None] * rows, 0)
             has_row = child < tl.where(width == 2, 1, width)
-            to = tl.load(place + row + child, mask=has_row, other=0)
-            tl.atomic_add(by_bias + to, error, mask=has_row)
+            to = tl.load(position + row + child, mask=has_row, other=0)
+            tl.atomic_add(grad_bias + to, error, mask=has_row)
             tl.atomic_add(
-                by_weight + to[:, None] * dim + column[None, :],
+                grad_weight + to[:, None] * dim + column[None, :],
                 error[:, None] * vector[None, :],
                 mask=has_row[:, None] & (column < dim)[None, :],
             )
-    tl.store(by_code + c * dim + column, total, mask=column < dim)
+    tl.store(grad_hidden + c * dim + column, total, mask=column < dim)
 
 
 @triton.jit
-def _keys(log_prob, number):
+def _pack_keys(log_prob, number):
     """Pack log-probabilities and numbers into int64 that sort by them, in this order."""
     bits = (log_prob + 0.0).to(tl.int32, bitcast=True)
     ordered = tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
@@ -155,25 +162,25 @@ def _keys(log_prob, number):
 
 
 @triton.jit
-def _log_prob_of(keys):
+def _unpack_log_prob(keys):
     ordered = (keys >> 32).to(tl.int32)
     return tl.where(ordered < 0, ordered ^ 0x7FFFFFFF, ordered).to(tl.float32, bitcast=True)
 
 
 @triton.jit
 def _largest(best, keys):
-    """Largest keys of two lists of the same length, of which `best` is sorted down; sorted down."""
-    # They are the larger ones of one list sorted up and one sorted down.
+    """Return the largest keys of two lists of the same length, descending, as `best` is."""
+    # These are the larger ones of one list in ascending and one in descending order.
     return tl.sort(tl.maximum(best, tl.sort(keys, descending=False)), descending=True)
 
 
 @triton.jit
-def _write(best, last, left_out, is_number, labels, log_prob, is_exact, i, k, place):
+def _write(best, last, left_out, is_number, labels, log_prob, is_exact, i, k, position):
     """Write the k best labels of hidden vector i, and whether no node left out could be better."""
     tl.store(is_exact + i, is_number & ((left_out >> 32) < (last >> 32)))
     label = 0x7FFFFFFF - (best & 0x7FFFFFFF)
-    tl.store(labels + i * k + place, label, mask=place < k)
-    tl.store(log_prob + i * k + place, _log_prob_of(best), mask=place < k)
+    tl.store(labels + i * k + position, label, mask=position < k)
+    tl.store(log_prob + i * k + position, _unpack_log_prob(best), mask=position < k)
 
 
 @triton.jit(do_not_specialize=["k"])
@@ -183,7 +190,8 @@ def search(weight, bias, hidden, child, labels, log_prob, is_exact, dim, k, beam
     All nodes have two children, so that node n has weight row n and children 2 n and 2 n + 1.
     """
     least: tl.constexpr = -(1 << 63)
-    i, place = tl.program_id(0).to(tl.int64), tl.arange(0, 2 * beam)
+    i = tl.program_id(0).to(tl.int64)
+    position = tl.arange(0, 2 * beam)
     # Keys of the nodes to follow (beam,), of the best labels (2 beam,), and of what is left out
     nodes = tl.where(tl.arange(0, beam) == 0, tl.zeros((beam,), tl.int64), least)
     best = tl.full((2 * beam,), least, tl.int64)
@@ -202,24 +210,24 @@ def search(weight, bias, hidden, child, labels, log_prob, is_exact, dim, k, beam
             logit += tl.sum(rows.to(tl.float32) * part.to(tl.float32)[None, :], 1)
         is_number = is_number & (tl.max(tl.where(logit == logit, 0, 1), 0) == 0)
         # (beam, 2), then (2 beam,): log-probabilities of the children, and what they are
-        above = _log_prob_of(nodes)
+        above = _unpack_log_prob(nodes)
         rest = _log1p(tl.exp(-tl.abs(logit)))
         first_child = above + tl.minimum(logit, 0) - rest
         both = tl.join(first_child, above + tl.minimum(-logit, 0) - rest).reshape(2 * beam)
         to = tl.join(tl.load(child + 2 * node), tl.load(child + 2 * node + 1)).reshape(2 * beam)
         is_child = tl.join(is_node, is_node).reshape(2 * beam)
-        of_labels = _keys(both, 0x7FFFFFFF - ~to)
-        best = _largest(best, tl.where(is_child & (to < 0), of_labels, least))
-        last = tl.max(tl.where(place == k - 1, best, least), 0)
+        label_keys = _pack_keys(both, 0x7FFFFFFF - ~to)
+        best = _largest(best, tl.where(is_child & (to < 0), label_keys, least))
+        last = tl.max(tl.where(position == k - 1, best, least), 0)
         # Nodes that are less probable than the last of the labels cannot lead to better ones
-        of_nodes = tl.where(is_child & (to >= 0), _keys(both, to), least)
-        of_nodes = tl.where((of_nodes >> 32) < (last >> 32), least, of_nodes)
-        of_nodes = tl.sort(of_nodes, descending=True)
-        left_out = tl.maximum(left_out, tl.max(tl.where(place == beam, of_nodes, least), 0))
+        node_keys = tl.where(is_child & (to >= 0), _pack_keys(both, to), least)
+        node_keys = tl.where((node_keys >> 32) < (last >> 32), least, node_keys)
+        node_keys = tl.sort(node_keys, descending=True)
+        left_out = tl.maximum(left_out, tl.max(tl.where(position == beam, node_keys, least), 0))
         # (2, beam): the first row goes on
         is_first = tl.arange(0, 2)[:, None] == 0
-        nodes = tl.max(tl.where(is_first, of_nodes.reshape(2, beam), least), 0)
-    _write(best, last, left_out, is_number, labels, log_prob, is_exact, i, k, place)
+        nodes = tl.max(tl.where(is_first, node_keys.reshape(2, beam), least), 0)
+    _write(best, last, left_out, is_number, labels, log_prob, is_exact, i, k, position)
 
 
 @triton.jit(do_not_specialize=["k"])
@@ -248,20 +256,23 @@ def search_wide(
     Nodes have up to `widest` children. The logits of those of the last node are kept (N, widest).
     """
     least: tl.constexpr = -(1 << 63)
-    i, place = tl.program_id(0).to(tl.int64), tl.arange(0, 2 * beam)
+    i = tl.program_id(0).to(tl.int64)
+    position = tl.arange(0, 2 * beam)
     column = tl.arange(0, columns)
     vector = tl.load(hidden + i * dim + column, mask=column < dim, other=0).to(tl.float32)
     # Keys (2 beam,) of the nodes to follow and of the best labels, and of what is left out
-    nodes = tl.where(place == 0, tl.zeros((2 * beam,), tl.int64), least)
+    nodes = tl.where(position == 0, tl.zeros((2 * beam,), tl.int64), least)
     best = tl.full((2 * beam,), least, tl.int64)
     last = tl.full((), least, tl.int64)
     left_out = tl.full((), least, tl.int64)
-    first, followed = tl.max(nodes, 0), 0
+    first = tl.max(nodes, 0)
+    followed = 0
     is_number = tl.full((), 1, tl.int1)
     while is_number & (followed < most) & (first > least) & ((first >> 32) >= (last >> 32)):
         nodes = tl.where(nodes == first, least, nodes)
         edge = tl.load(child_start + (first & 0x7FFFFFFF))
-        row, width = tl.load(edge_row + edge), tl.load(edge_width + edge)
+        row = tl.load(edge_row + edge)
+        width = tl.load(edge_width + edge)
         largest = tl.full((), -float("inf"), tl.float32)
         total = tl.zeros((), tl.float32)
         for start in range(0, width, n):
@@ -272,27 +283,29 @@ def search_wide(
             largest = tl.maximum(before, tl.max(values, 0))
             total = total * tl.exp(before - largest) + tl.sum(tl.exp(values - largest), 0)
         is_number = total == total
-        above, log_total = _log_prob_of(first), tl.log(total)
+        above = _unpack_log_prob(first)
+        log_total = tl.log(total)
         tl.debug_barrier()  # other threads read these logits
         for start in range(0, width, 2 * beam):
-            branch = start + place
+            branch = start + position
             is_child = branch < width
             values = tl.load(logits + i * widest + branch, mask=is_child, other=0)
             values = values - largest - log_total + above
             to = tl.load(child + edge + branch, mask=is_child, other=0)
-            of_labels = _keys(values, 0x7FFFFFFF - ~to)
-            of_labels = tl.where(is_child & (to < 0), of_labels, least)
-            if tl.max(of_labels, 0) > last:
-                best = _largest(best, of_labels)
-                last = tl.max(tl.where(place == k - 1, best, least), 0)
-            of_nodes = tl.where(is_child & (to >= 0), _keys(values, to), least)
-            of_nodes = tl.where((of_nodes >> 32) < (last >> 32), least, of_nodes)
-            if tl.max(of_nodes, 0) > least:
+            label_keys = _pack_keys(values, 0x7FFFFFFF - ~to)
+            label_keys = tl.where(is_child & (to < 0), label_keys, least)
+            if tl.max(label_keys, 0) > last:
+                best = _largest(best, label_keys)
+                last = tl.max(tl.where(position == k - 1, best, least), 0)
+            node_keys = tl.where(is_child & (to >= 0), _pack_keys(values, to), least)
+            node_keys = tl.where((node_keys >> 32) < (last >> 32), least, node_keys)
+            if tl.max(node_keys, 0) > least:
                 nodes = tl.sort(nodes, descending=True)
-                of_nodes = tl.sort(of_nodes, descending=False)
-                left_out = tl.maximum(left_out, tl.max(tl.minimum(nodes, of_nodes), 0))
-                nodes = tl.maximum(nodes, of_nodes)
-        first, followed = tl.max(nodes, 0), followed + 1
+                node_keys = tl.sort(node_keys, descending=False)
+                left_out = tl.maximum(left_out, tl.max(tl.minimum(nodes, node_keys), 0))
+                nodes = tl.maximum(nodes, node_keys)
+        first = tl.max(nodes, 0)
+        followed += 1
         tl.debug_barrier()  # the next node overwrites the logits
     left_out = tl.maximum(left_out, first)
-    _write(best, last, left_out, is_number, labels, log_prob, is_exact, i, k, place)
+    _write(best, last, left_out, is_number, labels, log_prob, is_exact, i, k, position)

@@ -117,7 +117,8 @@ def narrow_pairs(decisions: Decisions) -> Pairs:
     n_pairs = torch.where(decisions.width == 2, 1, decisions.width)
     start = offsets(n_pairs)
     decision = segment_ids(start)
-    return Pairs(decisions.item[decision], ranges(decisions.row, start), decision, start)
+    row = ranges(decisions.row, start, decision)
+    return Pairs(decisions.item[decision], row, decision, start)
 
 
 def wide_nodes(decisions: Decisions) -> WideNodes:
@@ -367,7 +368,8 @@ def gradients(
     # Positions, in the gradients, of the rows of pairs and of the first row of each wide node
     position = torch.cat([rows, nodes.row])
     if sparse:
-        children = ranges(nodes.row, offsets(nodes.width))
+        start = offsets(nodes.width)
+        children = ranges(nodes.row, start, segment_ids(start))
         touched = torch.cat([rows, children]).sort().values
         position = torch.searchsorted(touched, position)
         n_rows = len(touched)

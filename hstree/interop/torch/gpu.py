@@ -1,9 +1,9 @@
-"""Losses of codes and most probable labels on a GPU, each by one Triton kernel.
+"""Log-probabilities of codes and most probable labels on a GPU, each by one Triton kernel.
 
 A program follows one code from the root to its label, or searches the tree for one hidden vector.
 The operators of `functions` and `probabilities` launch tens to thousands of kernels, which takes
-longer than what they compute. Torch brings Triton in its builds for CUDA; without it, and at nodes
-that are wide enough for matrix products, these operators do the work.
+longer than their arithmetic. Torch's builds for CUDA include Triton. The operators compute where it
+is missing, and at nodes that are wide enough for matrix products.
 """
 
 import math
@@ -21,14 +21,17 @@ try:
 except ImportError:  # triton
     kernels = None  # type: ignore[assignment]
 
-#: Children of a node from which matrix products are faster.
+#: Maximum number of children of a node; matrix products are faster for more.
 WIDEST = 1 << 12
 #: Numbers of the weight rows that a program reads at a time.
 BLOCK = 1 << 12
-#: Nodes of a level that a search of a binary tree keeps, and the most labels that a search returns.
+#: Nodes of a level that a search of a binary tree keeps; also the maximum number of labels that a
+#: search returns.
 BEAM = 64
-#: Most levels of a tree with wider nodes that is searched, and most nodes that its search follows.
-LEVELS, NODES = 4, 128
+#: Maximum number of levels of a tree with wider nodes that is searched.
+LEVELS = 4
+#: Maximum number of nodes that its search follows.
+NODES = 128
 #: Logits that this search keeps at a time, in float32.
 SCORES = 1 << 26
 
@@ -59,7 +62,7 @@ def fused_log_prob(index: TreeIndex, inputs: Inputs, item: Tensor, code: Tensor)
     weight rows are sums in no fixed order: their last digits differ from run to run.
     """
     *tensors, sparse = inputs
-    tensors = [each.contiguous() for each in tensors]
+    tensors = [tensor.contiguous() for tensor in tensors]
     edges = index.edge_row, index.edge_width, index.edge_branch
     paths = item, code, index.code_start, index.code_edge, *edges
     log_prob: Tensor = _FusedLogProb.apply(sparse, *tensors, *paths)  # type: ignore[no-untyped-call]
@@ -85,8 +88,11 @@ def search(index: TreeIndex, inputs: Inputs, k: int) -> tuple[Tensor, Tensor, Te
     with wider nodes follows up to `NODES`, each the most probable found so far. Labels are exact
     where no node that was left out is as probable as the last of them.
     """
-    weight, bias, hidden = (each.contiguous() for each in inputs[:3])
-    n, device = len(hidden), hidden.device
+    weight = inputs.weight.contiguous()
+    bias = inputs.bias.contiguous()
+    hidden = inputs.hidden.contiguous()
+    n = len(hidden)
+    device = hidden.device
     labels = torch.zeros(n, k, dtype=torch.int64, device=device)
     log_prob = torch.zeros(n, k, dtype=torch.float32, device=device)
     is_exact = torch.zeros(n, dtype=torch.bool, device=device)
@@ -103,9 +109,12 @@ def search(index: TreeIndex, inputs: Inputs, k: int) -> tuple[Tensor, Tensor, Te
             logits = log_prob.new_empty(min(n, step), index.widest)
             sizes = index.widest, k, NODES, BEAM, *_shape(weight)
             for first in range(0, n, step):
-                some, *of_some = (a[first : first + step] for a in (hidden, *results))
-                matrices = weight, bias, some, *edges, logits
-                kernels.search_wide[(len(some),)](*matrices, *of_some, *sizes)
+                block = slice(first, first + step)
+                vectors = hidden[block]
+                block_results = [array[block] for array in results]
+                kernels.search_wide[(len(vectors),)](
+                    weight, bias, vectors, *edges, logits, *block_results, *sizes
+                )
     return results
 
 
@@ -114,7 +123,8 @@ class _FusedLogProb(torch.autograd.Function):
     def forward(ctx: Any, sparse: bool, *tensors: Tensor) -> Tensor:
         ctx.sparse = sparse
         ctx.save_for_backward(*tensors)
-        weight, code = tensors[0], tensors[4]
+        weight = tensors[0]
+        code = tensors[4]
         dtype = torch.promote_types(weight.dtype, torch.float32)
         log_prob = torch.empty(len(code), dtype=dtype, device=weight.device)
         if len(code):
@@ -125,29 +135,35 @@ class _FusedLogProb(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, share: Tensor) -> tuple[Tensor | None, ...]:
-        weight, bias, hidden, item, code, *paths = tensors = ctx.saved_tensors
+        tensors = ctx.saved_tensors
+        weight, bias, hidden, item, code, *paths = tensors
         n_rows, dim = weight.shape
-        # (R,) place of each row in the gradients, and the rows (r,) that have one, None for all
-        place, touched = torch.arange(n_rows, device=share.device), None
         with torch.cuda.device_of(weight):  # type: ignore[no-untyped-call]
+            # (R,) position of each weight row in the gradients, and the rows (r,) that have one
+            position = torch.arange(n_rows, device=share.device)
+            touched = position
             if ctx.sparse:
                 is_touched = torch.zeros(n_rows, dtype=torch.bool, device=share.device)
                 if len(code):
                     kernels.touch[(len(code),)](code, *paths[:4], is_touched, 32)
-                place, touched = is_touched.cumsum(0) - 1, is_touched.nonzero()[:, 0]
-            n_touched = n_rows if touched is None else len(touched)
-            by_weight, by_bias = share.new_zeros(n_touched, dim), share.new_zeros(n_touched)
-            by_code = share.new_empty(len(code), dim)
+                position = is_touched.cumsum(0) - 1
+                touched = is_touched.nonzero()[:, 0]
+            grad_weight = share.new_zeros(len(touched), dim)
+            grad_bias = share.new_zeros(len(touched))
+            # (C, d) gradient of the hidden vector of each code
+            grad_code = share.new_empty(len(code), dim)
             if len(code):
-                gradients = place, by_weight, by_bias, by_code
+                gradients = position, grad_weight, grad_bias, grad_code
                 kernels.backward[(len(code),)](
                     *tensors, share.contiguous(), *gradients, *_shape(weight)
                 )
-        by_hidden = share.new_zeros(hidden.shape).index_add_(0, item, by_code)
-        of_rows = [by_weight.to(weight.dtype), by_bias.to(bias.dtype)]
-        if touched is not None:
-            of_rows = [row_gradient(touched, each, n_rows) for each in of_rows]
-        return None, *of_rows, by_hidden.to(hidden.dtype), *[None] * 7
+        grad_hidden = share.new_zeros(hidden.shape).index_add_(0, item, grad_code)
+        grad_weight = grad_weight.to(weight.dtype)
+        grad_bias = grad_bias.to(bias.dtype)
+        if ctx.sparse:
+            grad_weight = row_gradient(touched, grad_weight, n_rows)
+            grad_bias = row_gradient(touched, grad_bias, n_rows)
+        return None, grad_weight, grad_bias, grad_hidden.to(hidden.dtype), *[None] * 7
 
 
 def _shape(weight: Tensor) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""What all output layers share: parameters of fixed shapes, and the checks of their input."""
+"""Base of the output layers: parameters of fixed shapes, and checks of the input."""
 
 import warnings
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Head(nn.Module):
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
         """Register a parameter; InputError where a layer's has another shape.
 
-        Assignments, ``load_state_dict(assign=True)`` and what ties weights come here, too.
+        Assignments, ``load_state_dict(assign=True)`` and tied weights call it, too.
         """
         # FSDP keeps flat shards in place of parameters between calls
         is_shard = getattr(param, "_fsdp_flattened", False)
@@ -43,7 +43,7 @@ class Head(nn.Module):
             raise InputError(self._wrong_shape(name, param))
 
     def _wrong_shape(self, name: str, param: Tensor | None) -> str:
-        """Say that a parameter cannot be this one, and why."""
+        """Return the error message for a parameter of another shape."""
         is_now = "is None" if param is None else f"has the shape {tuple(param.shape)}"
         return f"{name} {is_now}; it must have {self.parameter_shapes[name]}, since {self.rows_are}"
 
@@ -84,7 +84,7 @@ class Head(nn.Module):
 
 
 def are_equal(shape: Sequence[int], expected: Sequence[int]) -> bool:
-    """Whether two shapes are equal, without a warning of ``torch.jit.trace``, which fixes them."""
+    """Whether two shapes are equal; ``torch.jit.trace``, which fixes them, does not warn."""
     if not is_jit_tracing():
         return tuple(shape) == tuple(expected)
     with warnings.catch_warnings():

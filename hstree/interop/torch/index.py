@@ -1,6 +1,6 @@
-"""A tree as index tensors on a device: from targets to their decisions.
+"""A tree as index tensors on a device: the decisions on the paths to targets.
 
-The arrays are those of `hstree.tree.codes`, laid out flat; there is no padded table of codes.
+The tensors are the arrays of `hstree.tree.codes`; there is no padded table of codes.
 """
 
 import inspect
@@ -20,12 +20,12 @@ from hstree.errors import InputError
 from hstree.tree.codes import Codes
 from hstree.tree.paths import path_decisions
 
-#: Decisions that are kept expanded on the device, 4 bytes each: 128 MiB. Codes of a tree with
-#: more are expanded on the host, batch by batch.
+#: Maximum number of decisions that are kept expanded on the device (4 bytes each, 128 MiB). Codes
+#: of a tree with more are expanded on the host, batch by batch.
 CACHE_LIMIT = 1 << 25
 
-#: Greatest magnitude of hidden vectors: larger ones overflow in products with usual weights, and
-#: differences of infinite logits are nan. Half precision's own greatest is small enough.
+#: Maximum magnitude of hidden vectors. Larger ones overflow in products with usual weights, and
+#: differences of infinite logits are nan. The maximum of half precision is small enough.
 LARGEST = {torch.float32: 2.0**100, torch.bfloat16: 2.0**100, torch.float64: 2.0**1000}
 
 _F = TypeVar("_F", bound=Callable[..., object])
@@ -41,9 +41,9 @@ def is_traced() -> bool:
 
     True in ``torch.export``, in ``torch.jit.trace`` and the ONNX exporter that is built on it, in
     ``make_fx``, and in `vmap` and `jvp` of ``torch.func``; not in ``torch.compile``, which breaks
-    its graph instead. What a search, a draw or a loop finds would be recorded as constants, for
-    whatever inputs come later. Layers then compute all labels, in shapes that do not depend on
-    values, or refuse (`refuse_traced`).
+    its graph instead. The results of a search, a draw or a loop would be recorded as constants, for
+    all later inputs. Layers then compute all labels, in shapes that do not depend on values, or
+    raise (`refuse_traced`).
     """
     if torch.compiler.is_compiling():
         is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
@@ -57,7 +57,7 @@ def is_traced() -> bool:
 
 
 def is_traced_by_onnx() -> bool:
-    """Whether an ONNX exporter records operators, which lack a few or write them otherwise."""
+    """Whether an ONNX exporter records operators; it lacks some and writes others differently."""
     is_recorded = is_traced() and not torch.compiler.is_dynamo_compiling()
     return is_recorded and torch.onnx.is_in_onnx_export()
 
@@ -72,7 +72,7 @@ def refuse_traced(call: str, remedy: str) -> None:
 
 
 def not_compiled(function: _F) -> _F:
-    """Have torch.compile leave a function as it is, whose shapes depend on values."""
+    """Exclude a function from torch.compile, since its shapes depend on values."""
     disable: Any = torch.compiler.disable
     if "reason" not in inspect.signature(disable).parameters:  # torch 2.6
         return cast(_F, disable(function))
@@ -81,21 +81,23 @@ def not_compiled(function: _F) -> _F:
 
 
 def split_rows(rows: Tensor, size: int) -> tuple[Tensor, ...]:
-    """Split rows into parts of up to `size`; into one part where their number is not known yet."""
+    """Split rows into parts of up to `size`; into one part where operators are recorded."""
     return (rows,) if is_traced() else torch.split(rows, max(1, size))
 
 
 def refuse_large(hidden: Tensor) -> None:
-    """Raise InputError for finite hidden vectors above `LARGEST`; others are torch's to handle.
+    """Raise InputError for finite hidden vectors above `LARGEST`; infinite ones and nan pass.
 
-    Nothing looks in compiled or traced graphs and in the transforms of ``torch.func``.
+    Hidden vectors are not checked in compiled and traced graphs and in the transforms of
+    ``torch.func``.
     """
     is_compiling = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
     is_unknown = is_compiling or is_traced()
     if is_unknown or hidden.dtype not in LARGEST or not hidden.numel():
         return
     least, most = torch.aminmax(hidden.detach())
-    largest, limit = float(torch.maximum(-least, most)), LARGEST[hidden.dtype]
+    largest = float(torch.maximum(-least, most))
+    limit = LARGEST[hidden.dtype]
     if limit < largest < math.inf:
         raise InputError(
             f"input holds {largest:.3g} in magnitude, so that products may overflow "
@@ -115,10 +117,12 @@ def segment_ids(start: Tensor) -> Tensor:
     return torch.repeat_interleave(start.diff(), output_size=int(start[-1]))
 
 
-def ranges(first: Tensor, start: Tensor) -> Tensor:
-    """Concatenate S ranges of integers from `first` (S,); `start` (S + 1,) are their offsets."""
-    shift = (first - start[:-1])[segment_ids(start)]
-    return torch.arange(len(shift), device=first.device) + shift
+def ranges(first: Tensor, start: Tensor, segment: Tensor) -> Tensor:
+    """Concatenate S ranges of integers from `first` (S,), with the offsets `start` (S + 1,).
+
+    `segment` is the range of each integer, as `segment_ids` returns it.
+    """
+    return torch.arange(len(segment), device=first.device) + (first - start[:-1])[segment]
 
 
 def log_sum_exp(values: Tensor, segment: Tensor, n_segments: int) -> Tensor:
@@ -167,7 +171,7 @@ class Decisions(NamedTuple):
 def index_tensor(
     values: ArrayLike, device: torch.device, dtype: torch.dtype = torch.int64
 ) -> Tensor:
-    """Copy integers to a device; autograd may keep them, whatever mode they are made in."""
+    """Copy integers to a device, as a tensor that autograd may keep, in inference mode too."""
     with torch.inference_mode(False):
         return torch.tensor(np.asarray(values), dtype=dtype, device=device)
 
@@ -175,14 +179,15 @@ def index_tensor(
 class TreeIndex:
     """Arrays of a tree as index tensors, under the names that they have there.
 
-    `codes` are kept where the tree has more than `CACHE_LIMIT` decisions; targets are what they
-    have codes of: labels, and perhaps nodes. `widest` is the largest number of children of a node,
-    `n_levels` the largest number of decisions of a label; 0 where there is no node.
+    `codes` are kept where the tree has more than `CACHE_LIMIT` decisions. Targets are the labels,
+    and the nodes if `codes` has them. `widest` is the largest number of children of a node,
+    `n_levels` the largest number of decisions on the path to a label; 0 where there is no node.
     """
 
     def __init__(self, codes: Codes, device: torch.device) -> None:
         tree = codes.tree
-        self.n_labels, self.n_targets = tree.n_labels, len(codes.label_start) - 1
+        self.n_labels = tree.n_labels
+        self.n_targets = len(codes.label_start) - 1
         self.has_single_codes = tree.has_single_codes
         self.widest = int(tree.fan_out.max(initial=0))
         self.n_levels = 1 + int(tree.depth.max(initial=-1))
@@ -215,7 +220,7 @@ class TreeIndex:
         first = self.code_start[codes]
         start = offsets(self.code_start[codes + 1] - first)
         code = segment_ids(start)
-        edge = self.code_edge[ranges(first, start)]
+        edge = self.code_edge[ranges(first, start, code)]
         decisions = Decisions(
             item=code_item[code],
             row=self.edge_row[edge],
@@ -232,4 +237,5 @@ class TreeIndex:
             return item, target
         first = self._label_start[target]
         start = offsets(self._label_start[target + 1] - first)
-        return segment_ids(start), ranges(first, start)
+        target_position = segment_ids(start)
+        return target_position, ranges(first, start, target_position)

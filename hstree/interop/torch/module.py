@@ -1,9 +1,9 @@
-"""The module: parameters, the public methods and the checks of their input."""
+"""Layers of a tree as modules: parameters, public methods and checks of their input."""
 
 import hashlib
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -38,6 +38,8 @@ from hstree.tree.weight_rows import unigram_bias
 
 #: Elements of the (N, E) table of all edges that `top_k` and `predict` hold at a time.
 TABLE_LIMIT = 1 << 26
+#: Types of tensors that NumPy searches.
+NUMPY_DTYPES = (torch.float32, torch.float64)
 #: Key of the tree's hash in the metadata of a `state_dict`.
 TREE_KEY = "hstree_tree"
 
@@ -65,10 +67,10 @@ class _Layout(NamedTuple):
 
 
 class TreeLayer(Head):
-    """What the layers of a tree share: parameters of weight rows that they hold, and the loss.
+    """Base of the layers of a tree: their parameters and the loss.
 
-    A layer holds the weight rows `rows` of the tree, in this order; `_lay_out` makes its index
-    tensors on a device, `_target_log_prob` the log-probabilities of targets.
+    A layer has the weight rows `rows` of the tree, in this order. Subclasses define `_lay_out`,
+    which makes the index tensors on a device, and `_target_log_prob`.
     """
 
     rows_are = (
@@ -89,8 +91,11 @@ class TreeLayer(Head):
     ) -> None:
         in_features = checked_count("in_features", in_features)
         super().__init__()
-        self.tree, self.in_features, self.sparse = tree, in_features, sparse
-        self.n_classes, self.ignore_index = tree.n_labels, ignore_index
+        self.tree = tree
+        self.in_features = in_features
+        self.sparse = sparse
+        self.n_classes = tree.n_labels
+        self.ignore_index = ignore_index
         counts = tree.counts if counts is None else counts
         self._start_bias = unigram_bias(tree, counts)[rows]
         n_rows = len(self._start_bias)
@@ -268,10 +273,16 @@ class HierarchicalSoftmax(TreeLayer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        rows = slice(None)
         self.node_targets = node_targets  # first, since the index is made with the weights
         super().__init__(
-            as_tree(tree), in_features, rows, sparse, counts, ignore_index, device, dtype
+            as_tree(tree),
+            in_features,
+            slice(None),  # all weight rows
+            sparse,
+            counts,
+            ignore_index,
+            device,
+            dtype,
         )
 
     @classmethod
@@ -320,7 +331,7 @@ class HierarchicalSoftmax(TreeLayer):
         tree = as_tree(tree)
         rows = carried_rows(self.tree, tree)
         new_rows, old_rows, minus = (torch.from_numpy(index) for index in rows)
-        less = minus >= 0
+        is_difference = minus >= 0
         new = type(self)(
             tree,
             self.in_features,
@@ -332,7 +343,7 @@ class HierarchicalSoftmax(TreeLayer):
         )
         for old_values, values in ((self.weight, new.weight), (self.bias, new.bias)):
             values[new_rows] = old_values[old_rows]
-            values[new_rows[less]] -= old_values[minus[less]]
+            values[new_rows[is_difference]] -= old_values[minus[is_difference]]
             values.requires_grad_(old_values.requires_grad)
             if optimiser is None:
                 continue
@@ -341,9 +352,9 @@ class HierarchicalSoftmax(TreeLayer):
             start = optimiser.defaults.get("initial_accumulator_value", 0.0)
             for name, state in optimiser.state.pop(old_values, {}).items():
                 if torch.is_tensor(state) and state.shape == old_values.shape:
-                    of_rows = torch.full_like(values, start)
-                    of_rows[new_rows] = state[old_rows]
-                    state = of_rows
+                    row_state = torch.full_like(values, start)
+                    row_state[new_rows] = state[old_rows]
+                    state = row_state
                 optimiser.state[values][name] = state
         return new
 
@@ -392,8 +403,8 @@ class HierarchicalSoftmax(TreeLayer):
         target, level = self._candidates(depth, confidence, input.device)
         parts = []
         with without_autocast(input.device):
-            for some in split_rows(hidden, self._rows_at_once):
-                log_prob = torch.cat([self._log_prob(some), self._node_log_prob(some)], 1)
+            for rows in split_rows(hidden, self._rows_at_once):
+                log_prob = torch.cat([self._log_prob(rows), self._node_log_prob(rows)], 1)
                 score = log_prob.index_select(1, target).exp()  # (n, items)
                 if confidence is not None:
                     score = torch.where(score >= confidence, 2 * level + 1 + score, 0)
@@ -442,28 +453,27 @@ class HierarchicalSoftmax(TreeLayer):
         labels = torch.zeros(shape, dtype=torch.int64, device=hidden.device)
         dtype = torch.promote_types(hidden.dtype, torch.float32)
         log_prob = torch.zeros(shape, dtype=dtype, device=hidden.device)
-        others = torch.arange(len(hidden), device=hidden.device)
-        arrays = self.weight.data, self.bias.data, hidden
-        # Whether they are memory that NumPy computes on
+        is_done = torch.zeros(len(hidden), dtype=torch.bool, device=hidden.device)
+        inputs = Inputs(self.weight.data, self.bias.data, hidden)
+        # Whether the tensors are memory that NumPy computes on
         are_arrays = all(
-            type(a) is Tensor and a.is_cpu and a.dtype in (torch.float32, torch.float64)
-            for a in arrays
+            type(tensor) is Tensor and tensor.is_cpu and tensor.dtype in NUMPY_DTYPES
+            for tensor in inputs[:3]
         )
-        searched: Iterable[Tensor] = ()
         if self.tree.n_nodes > 1:
             codes, index, _ = self._layout()
             refuse_large(hidden)
             if are_arrays:
-                weight, bias, vectors = (array.numpy() for array in arrays)
+                weight, bias, vectors = (tensor.numpy() for tensor in inputs[:3])
                 results = search_arrays(codes, weight, bias, vectors, k, None)
-                searched = map(torch.from_numpy, results)
+                labels, log_prob, is_done = map(torch.from_numpy, results)
             elif can_search(index, self.weight, k):
-                searched = search(index, Inputs(*arrays), k)
-        if searched:
-            labels, values, is_done = searched
-            log_prob, others = values.to(dtype), others[~is_done]
-        for some in torch.split(others, self._rows_at_once) if len(others) else ():
-            labels[some], log_prob[some] = largest(self._log_prob(hidden[some]), k)
+                labels, log_prob, is_done = search(index, inputs, k)
+            log_prob = log_prob.to(dtype)
+        # Hidden vectors without a search, or whose search was not certain
+        others = (~is_done).nonzero()[:, 0]
+        for rows in torch.split(others, self._rows_at_once) if len(others) else ():
+            labels[rows], log_prob[rows] = largest(self._log_prob(hidden[rows]), k)
         return labels, log_prob
 
     @torch.no_grad()
@@ -494,8 +504,8 @@ class HierarchicalSoftmax(TreeLayer):
         if self.node_targets:
             log_prob = torch.cat([log_prob, self._node_log_prob(hidden)], 1)
         is_scored = target != self.ignore_index
-        of_target = log_prob.gather(1, torch.where(is_scored, target, 0)[:, None])[:, 0]
-        return torch.where(is_scored, of_target, 0)
+        label = torch.where(is_scored, target, 0)
+        return torch.where(is_scored, log_prob.gather(1, label[:, None])[:, 0], 0)
 
     @property
     def _rows_at_once(self) -> int:
@@ -512,7 +522,7 @@ class HierarchicalSoftmax(TreeLayer):
 
 
 def tree_hash(tree: Tree) -> str:
-    """Return a hash of what decides the weight rows of each label: labels and children."""
+    """Return a hash of the labels and children, on which the weight rows of each label depend."""
     digest = hashlib.sha256()
     content = tree.content_arrays()
     for name in ("labels", "label_start", "child_start", "child"):
@@ -539,11 +549,13 @@ def _largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return what `largest` does, faster than by a sort of each row."""
     known = log_prob
     values, labels = torch.topk(log_prob, k)
-    if values.isnan().any():  # which topk takes for the largest, and no comparison does
+    if values.isnan().any():  # topk takes nan for the largest; comparisons do not
         known = log_prob.masked_fill(log_prob.isnan(), torch.inf)
+    # (N, 1) the k-th largest, which may tie with others; topk takes any of these
     least = known.gather(1, labels[:, -1:])
-    if ((known >= least).sum(1) > k).any():  # the k-th ties with others; topk takes any of them
-        above, ties = known > least, known == least
+    if ((known >= least).sum(1) > k).any():
+        above = known > least
+        ties = known == least
         wanted = above | (ties & (ties.cumsum(1) <= k - above.sum(1, keepdim=True)))
         labels = wanted.nonzero()[:, 1].reshape(-1, k)
     labels = labels.sort(1).values

@@ -1,4 +1,4 @@
-"""Log-probabilities of targets and of all labels, and samples, on the tree's index tensors."""
+"""Log-probabilities of targets and of all labels, and samples, from a tree's index tensors."""
 
 import numpy as np
 import torch
@@ -57,9 +57,8 @@ def scored_targets(
     refuse_large(hidden)
     is_scored = target != ignore_index
     known = torch.where(is_scored, target, 0)
-    # One transfer from a GPU
-    figures = (*torch.aminmax(known), is_scored.sum()) if len(target) else (known.sum(),) * 3
-    least, most, n_scored = torch.stack(figures).tolist()
+    numbers = (*torch.aminmax(known), is_scored.sum()) if len(target) else (known.sum(),) * 3
+    least, most, n_scored = torch.stack(numbers).tolist()  # one transfer from a GPU
     if not 0 <= least <= most < index.n_targets:
         nodes = f", nodes up to {index.n_targets - 1}" if index.n_targets > index.n_labels else ""
         raise InputError(
@@ -98,30 +97,31 @@ class AllLabels:
         self.n_labels = tree.n_labels
         self.has_single_codes = tree.has_single_codes
         binary, groups, slots = _slots(tree)
-        # (E,) edges from the root down; (E + 1,) place of each in paths, 0 of edge -1, the root
+        # (E,) edges from the root down, and (E + 1,) the position of each edge in paths; 0 is that
+        # of edge -1, which leads to the root
         down = np.concatenate([np.empty(0, np.int64), *(level.edges for level in tree.levels)])
-        place = np.zeros(len(down) + 1, np.int64)
-        place[down] = np.arange(1, len(down) + 1)
+        position = np.zeros(len(down) + 1, np.int64)
+        position[down] = np.arange(1, len(down) + 1)
         self._level_sizes = [1, *(len(level.edges) for level in tree.levels)]
         level_start = array_offsets(np.array(self._level_sizes))
         self._binary_row = index_tensor(tree.row_start[binary], device)
         self._group_rows = [index_tensor(rows, device) for rows in groups]
         self._slot = index_tensor(np.r_[0, 1 + slots[down]], device)
-        # (edges,) of each level below the root's children: the place, in the level above, of the
-        # edge that leads to the node
-        above = place[np.r_[-1, tree.parent_edge[down]]]
+        # (edges,) of each level below the root's children: the position, in the level above, of
+        # the edge that leads to the node
+        above = position[np.r_[-1, tree.parent_edge[down]]]
         above[1:] -= np.repeat(level_start[:-2], self._level_sizes[1:])
         self._above = torch.split(index_tensor(above, device), self._level_sizes)[2:]
-        self._leaf = index_tensor(place[codes.leaf_edge if tree.n_nodes else [-1]], device)
+        self._leaf = index_tensor(position[codes.leaf_edge if tree.n_nodes else [-1]], device)
         self._code_label = index_tensor(codes.label, device)
-        self._node = index_tensor(place[tree.node_edge], device)
+        self._node = index_tensor(position[tree.node_edge], device)
 
     def log_prob(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
         """Return the log-probabilities (N, V), at least float32; O(N (R d + E))."""
-        of_code = self._path(weight, bias, hidden).index_select(0, self._leaf)
+        code_log_prob = self._path(weight, bias, hidden).index_select(0, self._leaf)
         if self.has_single_codes:
-            return of_code.T
-        return log_sum_exp(of_code, self._code_label, self.n_labels).T
+            return code_log_prob.T
+        return log_sum_exp(code_log_prob, self._code_label, self.n_labels).T
 
     def node_log_prob(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
         """Return the log-probabilities (N, nodes) of reaching each node, 0 at the root."""
@@ -156,10 +156,19 @@ def _slots(tree: TreeArrays) -> tuple[Int64, list[Int64], Int64]:
     These are the binary nodes (n,), and the weight rows (n, K) of each group of nodes with a
     softmax, whose widths are between the same powers of two; R stands for rows past a node's.
     """
-    binary, row_start = np.flatnonzero(tree.fan_out == 2), tree.row_start
-    first, step = np.empty(tree.n_nodes, np.int64), np.ones(tree.n_nodes, np.int64)
-    first[binary], step[binary] = np.arange(len(binary)), len(binary)
-    size, groups = 2 * len(binary), list[Int64]()
+    row_start = tree.row_start
+    # (N,) slot of the first child of each node, and distance between the slots of its children
+    first = np.empty(tree.n_nodes, np.int64)
+    step = np.ones(tree.n_nodes, np.int64)
+
+    # Binary nodes: the first children of all, then the second ones
+    binary = np.flatnonzero(tree.fan_out == 2)
+    first[binary] = np.arange(len(binary))
+    step[binary] = len(binary)
+    size = 2 * len(binary)
+
+    # Others, in groups of similar width: one node after another, padded to the widest
+    groups: list[Int64] = []
     width_class = np.ceil(np.log2(tree.fan_out)).astype(np.int64)
     for number in np.unique(width_class[tree.fan_out > 2]).tolist():
         nodes = np.flatnonzero((width_class == number) & (tree.fan_out > 2))

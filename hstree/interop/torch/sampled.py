@@ -1,7 +1,7 @@
-"""The flat softmax trained against a few labels drawn from a proposal: sampled softmax and NCE.
+"""Flat softmax trained against a few labels drawn from a proposal: sampled softmax and NCE.
 
-They compute in torch what `hstree.layers.sampled` and `hstree.layers.nce` compute in NumPy, and
-draw labels as these do (`hstree.layers.noise`), or from a tree's layer.
+The losses are those of `hstree.layers.sampled` and `hstree.layers.nce`. Labels are drawn as in
+`hstree.layers.noise`, or from a tree's layer.
 """
 
 from abc import abstractmethod
@@ -69,8 +69,12 @@ class _SampledLayer(Head):
         samples = checked_count("samples", samples)
         if reduction not in ("mean", "sum", "none"):
             raise OptionError(f"reduction is {reduction!r}; it is 'mean', 'sum' or 'none'")
-        self.n_classes, self.in_features, self.samples = n_classes, in_features, samples
-        self.sparse, self.reduction, self.ignore_index = sparse, reduction, ignore_index
+        self.n_classes = n_classes
+        self.in_features = in_features
+        self.samples = samples
+        self.sparse = sparse
+        self.reduction = reduction
+        self.ignore_index = ignore_index
         self.proposal = proposal if isinstance(proposal, HierarchicalSoftmax) else None
         mass = _mass(proposal, n_classes)
         if mass.shape != (n_classes,) or (
@@ -86,8 +90,8 @@ class _SampledLayer(Head):
             self.parameter_shapes["bias"] = (n_classes,)
         self.register_buffer("class_weight", class_weight)
         self.weight = nn.Parameter(torch.empty(n_classes, in_features, device=device, dtype=dtype))
-        of_labels = nn.Parameter(torch.empty(n_classes, device=device, dtype=dtype))
-        self.register_parameter("bias", of_labels if bias else None)
+        label_bias = nn.Parameter(torch.empty(n_classes, device=device, dtype=dtype))
+        self.register_parameter("bias", label_bias if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -98,7 +102,7 @@ class _SampledLayer(Head):
                 self.bias.copy_(torch.from_numpy(self._unigram.log_prob))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss: of labels drawn in training mode, the exact cross entropy else.
+        """Return the loss: against labels drawn in training mode, else the exact cross entropy.
 
         `input` is a float tensor (..., d); `target`, int64 (...), holds label ids, or
         `ignore_index` for items that are not scored. Returns (), or (...) without a reduction.
@@ -146,8 +150,10 @@ class _SampledLayer(Head):
         """
         k = min(checked_count("k", k), self.n_classes)
         parts = split_rows(self._as_rows(input), TABLE_LIMIT // self.n_classes)
-        found = zip(*(largest(self.log_prob(some), k) for some in parts), strict=True)
-        return TopK(*(torch.cat(each).reshape(*input.shape[:-1], k) for each in found))
+        results = [largest(self.log_prob(rows), k) for rows in parts]
+        labels, log_prob = (torch.cat(column) for column in zip(*results, strict=True))
+        shape = *input.shape[:-1], k
+        return TopK(labels.reshape(shape), log_prob.reshape(shape))
 
     def extra_repr(self) -> str:
         """Describe the layer in ``print(model)``."""
@@ -176,11 +182,13 @@ class _SampledLayer(Head):
     def _sampled(self, hidden: Tensor, target: Tensor) -> Tensor:
         """Return the losses (N,) against labels drawn, times the weights of classes."""
         noise = self._draw(hidden, target)
-        of_target, of_samples = map(
-            at_least_float32, self._candidates(hidden, target, noise.labels)
+        target_logits, sample_logits = self._candidates(hidden, target, noise.labels)
+        return self._objective(
+            at_least_float32(target_logits) - noise.log_expected_target,
+            at_least_float32(sample_logits) - noise.log_expected,
+            target,
+            noise,
         )
-        corrected = of_target - noise.log_expected_target, of_samples - noise.log_expected
-        return self._objective(*corrected, target, noise)
 
     @abstractmethod
     def _objective(self, target: Tensor, samples: Tensor, wanted: Tensor, noise: _Noise) -> Tensor:
@@ -212,18 +220,23 @@ class _SampledLayer(Head):
         """Draw labels; torch's seed decides which."""
         k, device = self.samples, hidden.device
         if self.proposal is not None:
-            many = hidden[:, None].expand(-1, k, -1)
-            labels = self.proposal.sample(many)
-            of_labels, of_target = self.proposal(many, labels), self.proposal(hidden, target)
-            return _Noise(labels, of_labels.output + np.log(k), of_target.output + np.log(k))
+            repeated = hidden[:, None].expand(-1, k, -1)
+            labels = self.proposal.sample(repeated)
+            log_q = self.proposal(repeated, labels).output
+            target_log_q = self.proposal(hidden, target).output
+            return _Noise(labels, log_q + np.log(k), target_log_q + np.log(k))
         rng = np.random.default_rng(int(torch.randint(1 << 62, ())))
         drawn, tries = self._unigram.sample_unique(k, rng)
-        log_qs = drawn.log_prob, self._unigram.log_prob[target.cpu().numpy()]
-        expected = (log_expected_unique(each, tries) for each in log_qs)
+        target_log_q = self._unigram.log_prob[target.cpu().numpy()]
         dtype = torch.promote_types(hidden.dtype, torch.float32)
+
+        def log_expected(log_q: Array) -> Tensor:
+            return torch.from_numpy(log_expected_unique(log_q, tries)).to(device, dtype)
+
         return _Noise(
-            torch.from_numpy(drawn.labels).to(device),
-            *(torch.from_numpy(each).to(device, dtype) for each in expected),
+            labels=torch.from_numpy(drawn.labels).to(device),
+            log_expected=log_expected(drawn.log_prob),
+            log_expected_target=log_expected(target_log_q),
         )
 
 

@@ -1,9 +1,9 @@
 """Hierarchical softmax whose weight rows are divided among the processes of a group, by sub-trees.
 
-All processes hold the top of the tree. What is below it is sub-trees, each of which one process
-holds whole. Each process computes the decisions at the top for its own items; hidden vectors go to
-the holders of their targets' sub-trees, which return log-probabilities, and gradients go the same
-ways back. No process sees all weights, and nothing is summed over all labels.
+All processes have the top of the tree. Each sub-tree below it belongs to one process. A process
+computes the decisions at the top for its own items. It sends hidden vectors to the processes that
+have the sub-trees of their targets, which return log-probabilities. Gradients take the same routes
+back. No process has all weights, and nothing is summed over all labels.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from hstree.tree.codes import Codes
 from hstree.tree.order import sum_to_root
 from hstree.tree.weight_rows import edge_mass
 
-#: Sub-trees are divided while they are larger than a share of one in this many of a process's part.
+#: Sub-trees are divided while they are larger than 1 / `PIECES` of the part of a process.
 PIECES = 8
 
 #: The processes that communicate; None is all.
@@ -54,7 +54,8 @@ def node_owners(tree: Tree, counts: Integer | None, n_owners: int) -> Int64:
     is_top = below.max(1) > 1 / (PIECES * n_owners)
     root = np.flatnonzero(~is_top & ((tree.parent < 0) | is_top[tree.parent]))
     size = (below + share)[root]
-    load, owner = np.zeros((n_owners, 2)), np.zeros(tree.n_nodes, np.int64)
+    load = np.zeros((n_owners, 2))
+    owner = np.zeros(tree.n_nodes, np.int64)
     for piece in np.argsort(-size.max(1), kind="stable"):
         least = np.argmin(load @ size[piece])
         load[least] += size[piece]
@@ -125,16 +126,16 @@ class ShardedHierarchicalSoftmax(TreeLayer):
             raise OptionError(
                 "there is no process group; call torch.distributed.init_process_group first"
             )
-        self.group, self._rank = group, distributed.get_rank(group)
+        self.group = group
+        self._rank = distributed.get_rank(group)
         if self._rank < 0:
             raise OptionError("this process is not in the group; make the layer in those that are")
         tree = as_tree(tree)
         counts = tree.counts if counts is None else counts
         self._owner = node_owners(tree, counts, distributed.get_world_size(group))
-        self.rows = _rows_of(tree, self._owner, self._rank)
+        self.rows = _held_rows(tree, self._owner, self._rank)
         self.n_shared = int(np.diff(tree.row_start)[self._owner < 0].sum())
-        rows = self.rows
-        super().__init__(tree, in_features, rows, sparse, counts, ignore_index, device, dtype)
+        super().__init__(tree, in_features, self.rows, sparse, counts, ignore_index, device, dtype)
         if not self.weight.is_meta:
             self._refuse_others(counts)
 
@@ -188,7 +189,7 @@ class ShardedHierarchicalSoftmax(TreeLayer):
         whole = torch.empty(int(self.tree.row_start[-1]), *part.shape[1:], dtype=part.dtype)
         group: Any = self.group or distributed.group.WORLD
         for rank in range(distributed.get_world_size(group)):
-            rows = _rows_of(self.tree, self._owner, rank)
+            rows = _held_rows(self.tree, self._owner, rank)
             sent = part if rank == self._rank else part.new_empty(len(rows), *part.shape[1:])
             distributed.broadcast(sent, distributed.get_global_rank(group, rank), group)
             whole[torch.from_numpy(rows)] = sent.cpu()
@@ -198,7 +199,8 @@ class ShardedHierarchicalSoftmax(TreeLayer):
         self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *more: Any
     ) -> None:
         """Load this process's rows of the state of a `HierarchicalSoftmax`."""
-        state, rows = dict(state_dict), torch.from_numpy(self.rows)
+        state = dict(state_dict)
+        rows = torch.from_numpy(self.rows)
         for name in (f"{prefix}weight", f"{prefix}bias"):
             values = state.get(name)
             if values is not None and len(values) != self.tree.row_start[-1]:
@@ -212,7 +214,7 @@ class ShardedHierarchicalSoftmax(TreeLayer):
         super()._load_from_state_dict(state, prefix, local_metadata, *more)
 
 
-def _rows_of(tree: Tree, owner: Int64, rank: int) -> Int64:
+def _held_rows(tree: Tree, owner: Int64, rank: int) -> Int64:
     """Return the weight rows that a process holds: those that all hold, then its own."""
     row_owner = np.repeat(owner, np.diff(tree.row_start))
     return np.concatenate([np.flatnonzero(row_owner < 0), np.flatnonzero(row_owner == rank)])
@@ -306,8 +308,8 @@ class _Exchange(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        sent, received, group = ctx.route
-        return _exchange(gradient, _Route(received, sent, group)), None
+        route = ctx.route
+        return _exchange(gradient, _Route(route.received, route.sent, route.group)), None
 
 
 def _exchange(values: Tensor, route: _Route) -> Tensor:
@@ -324,17 +326,21 @@ class _Averaged(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, parameter: Tensor, n_shared: int, group: Group) -> Tensor:
-        ctx.n_shared, ctx.group = n_shared, group
+        ctx.n_shared = n_shared
+        ctx.group = group
         return parameter.view_as(parameter)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        mean, n_shared = gradient / distributed.get_world_size(ctx.group), ctx.n_shared
+        mean = gradient / distributed.get_world_size(ctx.group)
+        n_shared = ctx.n_shared
         if not mean.is_sparse:
             distributed.all_reduce(mean[:n_shared], group=ctx.group)
             return mean, None, None
-        row, values = mean.coalesce().indices()[0], mean.coalesce().values()
+        mean = mean.coalesce()
+        row = mean.indices()[0]
+        values = mean.values()
         is_shared = row < n_shared
         shared = values.new_zeros(n_shared, *values.shape[1:])
         shared.index_copy_(0, row[is_shared], values[is_shared])
