@@ -63,5 +63,14 @@ def test_the_architecture_has_all_rooms_in_order():
     assert tuple(re.findall(r"^\| `(\w+)/` \|", text, re.M)) == ROOMS
 
 
+def test_the_changes_of_the_architecture_apply():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    changes = re.findall(r"^--- a/(.*)\n\+\+\+ .*\n@@ .*\n((?:[ +-].*\n|\n)+)", text, re.M)
+    assert len(changes) == 4
+    for name, lines in changes:
+        before = "".join(f"{line[1:]}\n" for line in lines.splitlines() if line[:1] != "+")
+        assert before in (ROOT / name).read_text(encoding="utf-8"), name
+
+
 def test_the_picture_is_that_of_the_readme_s_table():
     assert PICTURE.read_text(encoding="utf-8") == picture()
