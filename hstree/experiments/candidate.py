@@ -1,15 +1,15 @@
-"""Candidates: whatever can stand in a comparison, written in one way everywhere.
+"""Candidates: what is compared, written in the same way everywhere.
 
 ::
 
-    candidate    =  [K x] output [+ layer]
-    output =  NAME key=value ...  |  a tree file  |  knN
-    layer  =  NAME key=value ...
+    candidate = [K x] output [+ layer]
+    output    = NAME key=value ...  |  a tree file  |  knN
+    layer     = NAME key=value ...
 
-Keys and values are the Python names and values of a builder's or a layer's options; ``true`` and
-``false`` for switches, ``none`` for nothing, quotes as in a shell around blanks. `Candidate.parse`
-reads a candidate and `str` writes it, with the options that differ from their defaults, in their
-order.
+Keys and values are the Python names and values of the options of a builder or a layer: ``true`` and
+``false`` for switches, ``none`` for no value. Quotes enclose blanks, as in a shell.
+`Candidate.parse` reads a candidate, and `str` writes it with the options that differ from their
+defaults, in their order.
 """
 
 from __future__ import annotations
@@ -44,70 +44,87 @@ if TYPE_CHECKING:
 FLAT = "flat"
 #: Candidates of a comparison that names none.
 DEFAULT = (
-    *("huffman", "huffman + ngrams", "gmm", "gmm + ngrams", "classes", "classes + ngrams"),
-    *("sampled", FLAT, "kn5"),
+    "huffman",
+    "huffman + ngrams",
+    "gmm",
+    "gmm + ngrams",
+    "classes",
+    "classes + ngrams",
+    "sampled",
+    FLAT,
+    "kn5",
 )
-#: Candidates of the set ``trees``, and the trees of the set ``approximations``.
+#: Candidates of the set ``trees``.
 _TREES = ("random", "huffman", "semantic", "gmm", "gmm epsilon=0.4 trees=4", "classes", FLAT)
-_SOME_TREES = ("huffman", "gmm", "gmm epsilon=0.4 trees=4", "classes")
+#: Trees of the set ``approximations``.
+_APPROXIMATION_TREES = ("huffman", "gmm", "gmm epsilon=0.4 trees=4", "classes")
 #: Named sets of candidates, with a sentence about each.
 SETS = {
     "trees": "Trees of seven kinds, one of them flat.",
-    "approximations": "Some trees, and every output layer over the words.",
+    "approximations": "Four trees, and every output layer over the words.",
 }
-#: Words and a tree over which the layers of sets, and of trees that are not built yet, are checked.
-_TWO_WORDS = Vocabulary([EOS, "a"], [1, 1])
-_SMALLEST = Tree([EOS, "a"], [0, 2], [~0, ~1])
-#: Option of builders that take vectors, in candidates: a file of them, instead of a model's.
+#: A vocabulary and a tree with which layers are checked before a text or a tree is there.
+_SMALL_VOCABULARY = Vocabulary([EOS, "a"], [1, 1])
+_SMALL_TREE = Tree([EOS, "a"], [0, 2], [~0, ~1])
+#: Option of candidates whose builder takes vectors: a file of vectors, instead of learned ones.
 VECTORS_FILE = Option.of("vectors_file", Path | None)
-#: Number of models in an ensemble, and order of an n-gram model.
-_MODELS = Option.of("K", Annotated[int, Meta(ge=2, le=100)])
-_ORDER = Option.of("order", Annotated[int, Meta(ge=2, le=7)])
-_LONGEST_FOLDER = 80
+_N_MODELS = Option.of("K", Annotated[int, Meta(ge=2, le=100)])
+_NGRAM_ORDER = Option.of("order", Annotated[int, Meta(ge=2, le=7)])
+#: Maximum length of the name of a folder, without a hash.
+_MAX_FOLDER_LENGTH = 80
 
 Kind = Literal["tree", "layer", "ngram"]
 
 
 class Job(NamedTuple):
-    """One model to train, or to fit: a candidate that is no several, and its random state."""
+    """One model to train: a candidate of one model, and its random state."""
 
     candidate: Candidate
     seed: int
 
 
 class Candidate:
-    """Whatever can stand in a comparison.
+    """An output layer or an n-gram model that can be compared.
 
-    Kinds of candidates differ by their attributes and methods. Candidates are equal when they are
-    spelled alike. A tree in memory is spelled as a file, ``tree-HASH.json``, which `parse` reads
-    only where such a file is.
+    Kinds of candidates differ by their attributes and methods. Candidates with the same name are
+    equal. The name of a tree in memory is that of a file, ``tree-HASH.json``, which `parse` can
+    read only where this file exists.
 
     Attributes
     ----------
-    name, kind : str and {"tree", "layer", "ngram"}
-        Its text, as it is typed; what its figures are of.
+    name : str
+        Its text, as `parse` reads it.
+    kind : {"tree", "layer", "ngram"}
+        Whether it is a layer over a tree, a layer over the words, or an n-gram model.
     method, options, summary : str, dict and str
         Name, options and one sentence of the builder, the layer or the n-gram model.
     layer : str or None
         Layer over a tree with its options, unless it is the hierarchical softmax.
-    folder, files : str and list of Path
-        Name of its folder; what it reads: its tree, and what options of it and its layer name.
+    folder : str
+        Name of its folder in the folder of a comparison.
+    files : list of Path
+        Files that it reads: its tree, and those that its options name.
     models, single : int and Candidate
-        Number of models whose probabilities are averaged, and what each of them is.
+        Number of models whose probabilities are averaged, and the candidate of each.
     tree_candidate : Candidate
-        The candidate that shares its tree: this one without its layer.
+        Candidate of the same tree without the layer.
     source : Candidate or None
-        The candidate whose model learns the vectors that this one is built from.
+        Candidate whose model learns the vectors that the tree is built from.
     vectors_file : Path or None
-        File of vectors that it is built from instead.
+        File of vectors that the tree is built from instead.
     file, tree, provenance : str, Tree or None, and object
-        Name of the file of a tree that is given, the tree, and the record of what it was made from
+        File name of a given tree, the tree, and the record of what it was built from
         (`hstree.data.provenance`).
-    is_trained, is_flat, has_tree : bool
-        Whether it is an output layer, not an n-gram model; whether it is one plain flat softmax;
-        whether it is over a tree.
+    is_trained : bool
+        Whether it is an output layer, not an n-gram model.
+    is_flat : bool
+        Whether it is one plain flat softmax.
+    has_tree : bool
+        Whether it is an output layer over a tree.
     is_timed : bool
-        Whether seconds count from the text on: neither tree nor vectors are from a file.
+        Whether the seconds from the text are known: neither tree nor vectors are from a file.
+    trains_slowly : bool
+        Whether its training takes longer than that of a tree alone.
     """
 
     layer: str | None = None
@@ -117,7 +134,8 @@ class Candidate:
     file = ""
     tree: Tree | None = None
     provenance: object = None
-    is_trained = is_timed = True
+    is_trained = True
+    is_timed = True
 
     def __init__(
         self,
@@ -126,40 +144,51 @@ class Candidate:
         method: str,
         options: dict[str, Any],
         summary: str,
-        over: Sequence[str] = (),
+        layer_words: Sequence[str] = (),
     ) -> None:
-        # the output layer over a tree, and its options: as typed in `over`, ("ngrams", "words=3")
-        self._layer: tuple[str, dict[str, Any]] = TREE_LAYER, {}
-        if over and list(over) != [TREE_LAYER]:
-            layer, *pairs = over
-            known = LAYERS.get(layer)
-            if known.takes is not Tree:
+        # the layer over a tree as it is typed, such as ["ngrams", "words=3"]
+        self._layer: tuple[str, dict[str, Any]] = (TREE_LAYER, {})
+        if layer_words and list(layer_words) != [TREE_LAYER]:
+            layer, *pairs = layer_words
+            layer_kind = LAYERS.get(layer)
+            if layer_kind.takes is not Tree:
                 raise OptionError(
                     f"the output layer {layer!r} is not over a tree; it is a candidate alone"
                 )
-            self._layer = layer, parse_options(layer, known.options, pairs)
-            self.layer = spelled(layer, known.options, self._layer[1])
-            name, summary = f"{name} + {self.layer}", f"{summary} Over it: {known.summary}"
-        self.name, self.kind, self.method = name, kind, method
-        self.options, self.summary, self.is_flat = options, summary, name == FLAT
+            layer_options = parse_options(layer, layer_kind.options, pairs)
+            self._layer = (layer, layer_options)
+            self.layer = spelled(layer, layer_kind.options, layer_options)
+            name = f"{name} + {self.layer}"
+            summary = f"{summary} Over it: {layer_kind.summary}"
+
+        self.name = name
+        self.kind = kind
+        self.method = method
+        self.options = options
+        self.summary = summary
+        self.is_flat = name == FLAT
+        self.has_tree = kind == "tree"
+        self.trains_slowly = kind == "layer" or self.layer is not None
         self.single: Candidate = self
         self.tree_candidate: Candidate = self
+
         # plain letters, with a hash where they may not be unique
         joined = name.replace(" + ", " ")
         plain = re.sub(r"[^A-Za-z0-9._]+", "-", joined).strip("-.").lower()
         self.folder = plain
-        if len(plain) > _LONGEST_FOLDER or not re.fullmatch(r"[a-z0-9 ._=-]+", joined):
+        if len(plain) > _MAX_FOLDER_LENGTH or not re.fullmatch(r"[a-z0-9 ._=-]+", joined):
             digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-            self.folder = f"{plain[:_LONGEST_FOLDER]}-{digest[:8]}"
+            self.folder = f"{plain[:_MAX_FOLDER_LENGTH]}-{digest[:8]}"
+
         values = [token.rpartition("=")[2] for token in shlex.split(name)]
         self.files = [Path(value) for value in values if value.endswith(ENDINGS)]
         self.files += [value for value in options.values() if isinstance(value, Path)]
 
     @staticmethod
     def parse(entry: Candidate | str | Tree, tree: Tree | None = None) -> Candidate:
-        """Return the candidate of a text or of a tree; a candidate as it is.
+        """Return the candidate of a text or of a tree; a candidate is returned as it is.
 
-        A tree file that the text names is not read where `tree` is what it holds.
+        `tree` is the content of the tree file that the text names, which is then not read.
 
         Raises
         ------
@@ -183,42 +212,38 @@ class Candidate:
                 f"{entry!r} cannot be compared; give a candidate as a text, such as "
                 '"gmm epsilon=0.4", or a tree'
             )
-        text, tokens = entry, typed_words(entry)
+        tokens = typed_words(entry)
         if len(tokens) > 2 and tokens[1] == "x" and tokens[0].isdecimal():
-            return EnsembleCandidate(
-                Candidate.parse(shlex.join(tokens[2:]), tree), _MODELS.parsed(tokens[0])
-            )
-        end = tokens.index("+") if "+" in tokens else len(tokens)
-        output, over = tokens[:end], tokens[end + 1 :]
-        if not output or (end < len(tokens) and not over) or "+" in over:
+            single = Candidate.parse(shlex.join(tokens[2:]), tree)
+            return EnsembleCandidate(single, _N_MODELS.parsed(tokens[0]))
+
+        plus = tokens.index("+") if "+" in tokens else len(tokens)
+        output = tokens[:plus]
+        layer_words = tokens[plus + 1 :]
+        lacks_layer = plus < len(tokens) and not layer_words
+        if not output or lacks_layer or "+" in layer_words:
             raise OptionError(
-                f'{text!r} is no candidate; write an output, as in "gmm epsilon=0.4", or an output '
-                'and a layer, as in "gmm + ngrams"'
+                f'{entry!r} is no candidate; write an output, as in "gmm epsilon=0.4", or an '
+                'output and a layer, as in "gmm + ngrams"'
             )
+
         name, *pairs = output
-        match = re.fullmatch(r"kn(\d+)", name)
-        if match or name.endswith(ENDINGS):
-            if pairs or (match and over):
-                what = "options" if pairs else "layer over it"
-                raise OptionError(f"{text!r} is no candidate: {name} has no {what}; leave that out")
-            return (
-                NGramCandidate(_ORDER.parsed(match[1]))
-                if match
-                else TreeCandidate(name, tree, over)
-            )
+        is_file = name.endswith(ENDINGS)
+        ngrams = re.fullmatch(r"kn(\d+)", name)
+        if (ngrams or is_file) and pairs:
+            raise OptionError(f"{entry!r} is no candidate: {name} has no options; leave them out")
+        if is_file:
+            return TreeCandidate(name, tree, layer_words)
         if name in BUILDERS:
-            return BuilderCandidate(name, pairs, over)
-        if name not in LAYERS:
-            names = [*BUILDERS.names(), *(n for n in LAYERS.names() if n not in (TREE_LAYER, FLAT))]
-            known = f"there are {', '.join(names)}, kn5 and tree files"
-            hint = suggestion(name, names).strip() or known
-            if "=" in name:
-                hint = 'options stand in the quotes of their candidate, as in "gmm epsilon=0.4"'
-            raise OptionError(f"there is no candidate {quoted(name)}; {hint}")
-        if over:
+            return BuilderCandidate(name, pairs, layer_words)
+        if name not in LAYERS and not ngrams:
+            raise OptionError(f"there is no candidate {quoted(name)}; {_hint(name)}")
+        if layer_words:
             raise OptionError(
-                f"{text!r} is no candidate: {name} is a layer itself, which takes no layer"
+                f"{entry!r} is no candidate: {name} has no tree, and takes no layer; leave it out"
             )
+        if ngrams:
+            return NGramCandidate(_NGRAM_ORDER.parsed(ngrams[1]))
         return LayerCandidate(name, pairs)
 
     def __str__(self) -> str:
@@ -233,18 +258,8 @@ class Candidate:
     def __hash__(self) -> int:
         return hash(self.name)
 
-    @property
-    def has_tree(self) -> bool:
-        """Whether it is an output layer over a tree."""
-        return self.kind == "tree"
-
-    @property
-    def trains_slowly(self) -> bool:
-        """Whether its training takes longer than that of a tree alone."""
-        return self.kind == "layer" or self.layer is not None
-
     def vocabulary(self) -> Vocabulary | None:
-        """Return the words that it is over by itself, or None."""
+        """Return the words that a given tree is over; None where the text has them."""
         return None
 
     def check_built_from_vectors(self) -> None:
@@ -271,19 +286,18 @@ class Candidate:
         if self.models > 1 or not self.is_trained:
             raise OptionError(f"{self} is not one output layer")
         name, options = self._layer
-        tree = _SMALLEST if tree is None else tree
-        return LayerSpec(words if self.kind == "layer" else tree, name, **options)
+        return LayerSpec(_SMALL_TREE if tree is None else tree, name, **options)
 
-    def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
-        """Refuse a candidate that cannot be trained on a text with these words, by this model.
+    def check(self, words: Vocabulary, model_options: Mapping[str, Any]) -> None:
+        """Refuse a candidate that a model with these options cannot train on these words.
 
-        Its layer cannot be over these words, or has no contexts from the model. Or its tree is over
-        other words: perplexities could not be compared.
+        Its layer may need other words, or contexts that the model does not have. Its tree may be
+        over other words, so that perplexities cannot be compared.
         """
-        hooks = training_hooks(self.spec(words, _SMALLEST).new(config.get("dim", 1)))
-        if hooks.needs_contexts:
-            need_language_model(
-                config,
+        layer = self.spec(words, _SMALL_TREE).new(model_options.get("dim", 1))
+        if training_hooks(layer).needs_contexts:
+            _require_language_model(
+                model_options,
                 f"{self} needs the words before each target",
                 "train a language model, or leave the candidate out",
             )
@@ -298,20 +312,25 @@ class Candidate:
 class BuilderCandidate(Candidate):
     """A builder with its options, as typed pairs ``key=value``, and the layer over its tree."""
 
-    def __init__(self, name: str, pairs: Sequence[str] = (), over: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, pairs: Sequence[str] = (), layer_words: Sequence[str] = ()
+    ) -> None:
         builder = BUILDERS.get(name)
-        known = (*builder.options, *((VECTORS_FILE,) if builder.takes is WordVectors else ()))
+        takes_vectors = builder.takes is WordVectors
+        known = (*builder.options, VECTORS_FILE) if takes_vectors else builder.options
         values = parse_options(name, known, pairs)
         options = {option.name: values.get(option.name, option.default) for option in known}
         text = spelled(name, known, values)
-        super().__init__(text, "tree", name, options, builder.summary, over)
-        self._builder, self._values, self._pairs = builder, values, pairs
+        super().__init__(text, "tree", name, options, builder.summary, layer_words)
+        self._builder = builder
+        self._values = values
+        self._pairs = pairs
         if self.layer is not None:
             self.tree_candidate = BuilderCandidate(name, pairs)
         self.vectors_file = options.get(VECTORS_FILE.name)
         self.is_timed = self.vectors_file is None and options.get("from") is None
-        by_vectors = builder.takes is WordVectors or options.get("cluster_by") == "vectors"
-        if by_vectors and self.vectors_file is None:
+        needs_vectors = takes_vectors or options.get("cluster_by") == "vectors"
+        if needs_vectors and self.vectors_file is None:
             self.source = BuilderCandidate("random")
 
     def from_vectors(self, file: Path) -> BuilderCandidate:
@@ -324,39 +343,42 @@ class BuilderCandidate(Candidate):
         options = dict(self._values)
         if any(option.name == "random_state" for option in self._builder.options):
             options.setdefault("random_state", seed)
-        if self._builder.takes is not WordVectors:
-            return build(
-                self.method, train, **options | ({"vectors_file": vectors} if vectors else {})
-            )
-        if options.pop(VECTORS_FILE.name, None) is not None:  # they may be of other words
-            options["vocabulary"] = train.counted_vocabulary()
-        return build(self.method, WordVectors.read(str(vectors)), **options)
+        if self._builder.takes is WordVectors:
+            # the words of a file may differ from those of the text
+            if options.pop(VECTORS_FILE.name, None) is not None:
+                options["vocabulary"] = train.counted_vocabulary()
+            return build(self.method, WordVectors.read(str(vectors)), **options)
+        if vectors is not None:
+            options["vectors_file"] = vectors
+        return build(self.method, train, **options)
 
 
 class TreeCandidate(Candidate):
-    """A tree that is there already, by the name of its file, and the layer over it."""
+    """A given tree, named by its file, and the layer over it."""
 
     is_timed = False
     tree: Tree
 
-    def __init__(self, name: str, tree: Tree | None, over: Sequence[str] = ()) -> None:
-        self.file, self.tree = name, load(name) if tree is None else tree
-        method, options = str(self.tree.meta.get("method") or ""), self.tree.meta.get("options")
+    def __init__(self, name: str, tree: Tree | None, layer_words: Sequence[str] = ()) -> None:
+        self.file = name
+        self.tree = load(name) if tree is None else tree
+        method = str(self.tree.meta.get("method") or "")
+        options = self.tree.meta.get("options")
         super().__init__(
             shlex.quote(recorded_name(name)),
             "tree",
             method or "tree",
             options if isinstance(options, dict) else {},
             f"A tree of {method}, from a file." if method else "A tree from a file.",
-            over,
+            layer_words,
         )
         self.is_flat = self.tree.n_nodes <= 1 and self.layer is None
         self.provenance = self.tree.meta.get("input")
         if self.layer is not None:
             self.tree_candidate = TreeCandidate(name, self.tree)
         stem = re.sub(r"[^a-z0-9.]+", "-", Path(name).name.partition(".")[0].lower())
-        made_of = f"{self.tree.sha256} {self.layer}".encode("utf-8", "surrogatepass")
-        self.folder = f"tree-{stem}-{hashlib.sha256(made_of).hexdigest()[:8]}"
+        content = f"{self.tree.sha256} {self.layer}".encode("utf-8", "surrogatepass")
+        self.folder = f"tree-{stem}-{hashlib.sha256(content).hexdigest()[:8]}"
 
     def vocabulary(self) -> Vocabulary:
         """Return the labels of the tree."""
@@ -369,52 +391,64 @@ class TreeCandidate(Candidate):
 
 
 class LayerCandidate(Candidate):
-    """An output layer over the words of the training split, and its typed options."""
+    """An output layer over the words of the training split, with its typed options."""
 
     def __init__(self, name: str, pairs: Sequence[str]) -> None:
-        kind = LAYERS.get(name)
-        if kind.takes is not Vocabulary:
+        layer = LAYERS.get(name)
+        if layer.takes is not Vocabulary:
             instead = f'name both, as in "gmm + {name}"' if name != TREE_LAYER else "name a builder"
             raise OptionError(f"the output layer {name!r} is over a tree; {instead}")
-        values = parse_options(name, kind.options, pairs)
-        options = {option.name: values.get(option.name, option.default) for option in kind.options}
-        super().__init__(spelled(name, kind.options, values), "layer", name, options, kind.summary)
-        self._layer = name, values
+        values = parse_options(name, layer.options, pairs)
+        options = {option.name: values.get(option.name, option.default) for option in layer.options}
+        text = spelled(name, layer.options, values)
+        super().__init__(text, "layer", name, options, layer.summary)
+        self._layer = (name, values)
+
+    def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
+        """Return the output layer over words with their counts."""
+        name, options = self._layer
+        return LayerSpec(words, name, **options)
 
 
 class EnsembleCandidate(Candidate):
     """Several models of one candidate, whose probabilities are averaged.
 
-    Each has its own random state.
-
-    Models over trees that a builder draws, or builds from vectors, have a tree of their own each.
+    Each model has its own random state. Models over trees that are drawn at random or built from
+    learned vectors have a tree of their own each.
     """
 
-    def __init__(self, each: Candidate, models: int) -> None:
-        if each.models > 1 or not each.is_trained:
-            raise OptionError(f"{each} cannot be each of several models; give one candidate")
-        _MODELS.checked(models)
-        summary = f"{models} models, whose probabilities are averaged. {each.summary}"
-        super().__init__(f"{models} x {each}", each.kind, each.method, each.options, summary)
-        self.models, self.single = models, each
-        self.layer, self.source, self.is_timed = each.layer, each.source, each.is_timed
-        self.files = each.files
+    def __init__(self, single: Candidate, models: int) -> None:
+        if single.models > 1 or not single.is_trained:
+            raise OptionError(f"{single} cannot be each of several models; give one candidate")
+        _N_MODELS.checked(models)
+        summary = f"{models} models, whose probabilities are averaged. {single.summary}"
+        name = f"{models} x {single}"
+        super().__init__(name, single.kind, single.method, single.options, summary)
+        self.models = models
+        self.single = single
+        self.layer = single.layer
+        self.source = single.source
+        self.is_timed = single.is_timed
+        self.files = single.files
 
-    def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
-        """Refuse models of something else than a language."""
-        self.single.check(words, config)
-        need_language_model(config, f"{self} has several language models", "leave it out")
+    def check(self, words: Vocabulary, model_options: Mapping[str, Any]) -> None:
+        """Refuse models that are not language models."""
+        self.single.check(words, model_options)
+        _require_language_model(
+            model_options, f"{self} has several language models", "leave it out"
+        )
 
 
 class NGramCandidate(Candidate):
-    """A Kneser-Ney n-gram model; "kn3" is the usual name of a trigram model."""
+    """A Kneser-Ney n-gram model; "kn3" is a trigram model."""
 
     is_trained = False
 
     def __init__(self, order: int) -> None:
         if order not in range(2, 8):
             raise OptionError(f"there is no kn{order!s:.40}; there are kn2 to kn7, Kneser-Ney")
-        name, options = f"kn{order}", {"order": order, "discount": "modified"}
+        name = f"kn{order}"
+        options = {"order": order, "discount": "modified"}
         summary = f"A Kneser-Ney model of the last {order - 1} words."
         super().__init__(name, "ngram", name, options, summary)
 
@@ -425,33 +459,32 @@ class NGramCandidate(Candidate):
 
         return KneserNey(**self.options).fit(train)
 
-    def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
-        """Refuse it beside models whose perplexities are of other events."""
-        why = f"{self} gives the perplexity of a word given the words before it"
-        need_language_model(config, why, "leave out the n-gram models")
+    def check(self, words: Vocabulary, model_options: Mapping[str, Any]) -> None:
+        """Refuse it beside models that predict something else than the next word."""
+        reason = f"{self} gives the perplexity of a word given the words before it"
+        _require_language_model(model_options, reason, "leave out the n-gram models")
 
 
 def parse_candidates(
-    entries: Iterable[Candidate | str | Tree] | None, config: Mapping[str, Any]
+    entries: Iterable[Candidate | str | Tree] | None, model_options: Mapping[str, Any]
 ) -> list[Candidate]:
     """Return the candidates of a comparison in their order; sets are replaced by their candidates.
 
-    None stands for `DEFAULT`; candidates of a set that are there already are left out.
+    None stands for `DEFAULT`. Candidates of a set that are named by themselves are not repeated.
 
-    Raises OptionError when there is none, or two that are named are the same.
+    Raises OptionError without any candidate, and where one is named twice.
     """
     if isinstance(entries, str | Candidate | Tree):
-        one = "tree" if isinstance(entries, Tree) else f'"{entries}"'
-        raise OptionError(f"candidates must be a list, also of one candidate: candidates=[{one}]")
+        shown = "tree" if isinstance(entries, Tree) else f'"{entries}"'
+        raise OptionError(f"candidates must be a list, also of one candidate: candidates=[{shown}]")
     if entries is None:
-        entries = candidates_in_set(None, config)
+        entries = candidates_in_set(None, model_options)
     candidates: dict[str, Candidate] = {}
     named: set[str] = set()
     for entry in entries:
         if isinstance(entry, str) and entry in SETS:
-            candidates |= {
-                candidate.name: candidate for candidate in candidates_in_set(entry, config)
-            }
+            for candidate in candidates_in_set(entry, model_options):
+                candidates[candidate.name] = candidate
             continue
         candidate = Candidate.parse(entry)
         if candidate.name in named:
@@ -465,26 +498,41 @@ def parse_candidates(
     return list(candidates.values())
 
 
-def candidates_in_set(name: str | None, config: Mapping[str, Any]) -> list[Candidate]:
-    """Return the candidates of a set, or of `DEFAULT`, that the model of the config can train.
+def candidates_in_set(name: str | None, model_options: Mapping[str, Any]) -> list[Candidate]:
+    """Return the candidates of a set, or of `DEFAULT`, that a model with these options can train.
 
-    Models of other things than a language cannot train n-gram features and models, and layers that
-    need the words before each target.
+    Only language models can train n-gram features and layers that need the words before each
+    target.
     """
     names: tuple[str, ...] = _TREES if name == "trees" else DEFAULT
     if name == "approximations":
-        layers = [n for n, kind in LAYERS.all().items() if kind.takes is Vocabulary and n != FLAT]
-        names = (*_SOME_TREES, *("cnn delay=32" if n == "cnn" else n for n in layers), FLAT)
-    candidates = []
+        layers = [
+            # the convolutional layer trains faster with delayed updates
+            "cnn delay=32" if layer == "cnn" else layer
+            for layer, kind in LAYERS.all().items()
+            if kind.takes is Vocabulary and layer != FLAT
+        ]
+        names = (*_APPROXIMATION_TREES, *layers, FLAT)
+    candidates: list[Candidate] = []
     for candidate in map(Candidate.parse, names):
         with suppress(OptionError):
-            candidate.check(_TWO_WORDS, config)
+            candidate.check(_SMALL_VOCABULARY, model_options)
             candidates.append(candidate)
     return candidates
 
 
-def need_language_model(config: Mapping[str, Any], why: str, instead: str) -> None:
+def _hint(name: str) -> str:
+    """Return what to write instead of an unknown name."""
+    if "=" in name:
+        return 'options stand in the quotes of their candidate, as in "gmm epsilon=0.4"'
+    layers = [layer for layer in LAYERS.names() if layer not in (TREE_LAYER, FLAT)]
+    names = [*BUILDERS.names(), *layers]
+    similar = suggestion(name, names).strip()
+    return similar or f"there are {', '.join(names)}, kn5 and tree files"
+
+
+def _require_language_model(model_options: Mapping[str, Any], reason: str, remedy: str) -> None:
     """Refuse a model that does not predict each word of a text from the words before it."""
-    model = kind_of(config).model
+    model = kind_of(model_options).model
     if not model.is_language_model:
-        raise OptionError(f"{why}; {model.name} predicts a {model.predicts}: {instead}")
+        raise OptionError(f"{reason}; {model.name} predicts a {model.predicts}: {remedy}")
