@@ -507,7 +507,7 @@ def candidates_in_set(name: str | None, model_options: Mapping[str, Any]) -> lis
     names: tuple[str, ...] = _TREES if name == "trees" else DEFAULT
     if name == "approximations":
         layers = [
-            # the convolutional layer trains faster with delayed updates
+            # with a delay of 1, every batch computes the features of all words
             "cnn delay=32" if layer == "cnn" else layer
             for layer, kind in LAYERS.all().items()
             if kind.takes is Vocabulary and layer != FLAT

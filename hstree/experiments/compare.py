@@ -128,7 +128,9 @@ def compare(
                 candidate.single.name: store.folder(setting.jobs(candidate)[0]) / MODEL
                 for candidate in jobs.trained
             }
-            writer.set_speeds(speed.kept_speeds(store, keys, models, setting.splits, speed_rounds))
+            writer.summary.speeds = speed.kept_speeds(
+                store, keys, models, setting.splits, speed_rounds
+            )
             return writer.save()
 
 

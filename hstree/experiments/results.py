@@ -1,6 +1,6 @@
-"""Figures of a comparison: typed structs, their files, and one list of columns for all tables.
+"""Results of a comparison: typed structs, their files, and one list of columns for all tables.
 
-The fields of the structs are the keys of the JSON documents; msgspec writes, reads and checks
+The fields of the structs are the keys of the JSON documents. msgspec writes, reads and checks
 them. ``docs/results-format.md`` describes every key.
 """
 
@@ -33,18 +33,20 @@ from hstree.training.trainer import Epoch
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-FORMAT, VERSION = "hstree results", 6
-JSON, CSV = "results.json", "results.csv"
+FORMAT = "hstree results"
+VERSION = 6
+JSON = "results.json"
+CSV = "results.csv"
 #: File of the words with their training counts, from which trees can be built again.
 WORDS = "words.tsv"
-#: Mark of a figure on a sample of the held-out tokens.
+#: Mark of a result on a sample of the held-out tokens.
 SAMPLED = "\N{DAGGER}"
 
 Scored = Literal["valid", "test", "test_without_oov"]
 SCORED: tuple[Scored, ...] = ("valid", "test", "test_without_oov")
-#: Of a figure for each split, or for each of `SCORED`: that none is missing.
+#: A value for each split, or for each of `SCORED`; none is missing.
 _ALL_THREE = Meta(min_length=3)
-# Bounds far from every real figure, within which nothing overflows on the page.
+# Bounds far from every real result, within which nothing overflows on the page.
 Amount = Annotated[float, Meta(ge=0, le=1e100)]
 Positive = Annotated[float, Meta(ge=1e-100, le=1e100)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
@@ -61,7 +63,7 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 class Epochs(Record, tag="epochs", tag_field="rule", frozen=True):
-    """Train every candidate until validation stops, for at most so many epochs."""
+    """Train every candidate until its validation perplexity stops falling, or `epochs` at most."""
 
     epochs: Annotated[int, Meta(ge=0, le=MOST_EPOCHS)] = 20
 
@@ -73,7 +75,7 @@ class Epochs(Record, tag="epochs", tag_field="rule", frozen=True):
 
 
 class Seconds(Record, tag="seconds", tag_field="rule", frozen=True):
-    """Train every candidate for so many seconds, vectors and tree construction included."""
+    """Train every candidate for the same seconds, including vectors and tree construction."""
 
     seconds: Positive
 
@@ -105,18 +107,16 @@ Stop = Epochs | Seconds | Halving
 
 
 def mean_record(structs: Sequence[T], times: int = 1) -> T:
-    """Return the mean of each number of structs, so many times; None where one is not known."""
+    """Return the mean of each field of structs, multiplied by `times`; None where one is None."""
     kind = type(structs[0])
-    columns = {name: [getattr(one, name) for one in structs] for name in kind.__struct_fields__}
-    return kind(
-        **{
-            name: None if None in values else times * statistics.fmean(values)
-            for name, values in columns.items()
-        }
-    )
+    means: dict[str, float | None] = {}
+    for name in kind.__struct_fields__:
+        values = [getattr(struct, name) for struct in structs]
+        means[name] = None if None in values else times * statistics.fmean(values)
+    return kind(**means)
 
 
-# Figures of a job
+# Results of a job
 
 
 class CodeLength(Record, frozen=True):
@@ -138,7 +138,7 @@ class TreeRecord(Record, frozen=True):
 
 
 class NormaliserRecord(Record, frozen=True):
-    """Figures of ln Z over the test tokens, under a layer that is trained towards Z = 1.
+    """Results of ln Z over the test tokens, under a layer that is trained towards Z = 1.
 
     `mean` and `sd` are in nats; ``unnormalised_perplexity`` is ``exp(mean(nll - ln Z))``, which is
     no perplexity of a distribution. None where they are not finite.
@@ -176,13 +176,13 @@ class TokenCounts(Record, frozen=True):
 
 
 class JobResult(Record, frozen=True):
-    """Figures of one finished job, as ``result.json`` of its folder holds them.
+    """Results of one finished job, the content of ``result.json`` in its folder.
 
-    `files` has the sha256 of the files of nll beside it. An n-gram model has no seed and no epochs;
-    its parameters are its distinct n-grams. Figures that are not finite numbers are None.
-    `scored` are the numbers of tokens that were scored, in `scoring_seconds`.
-    `train` is the perplexity of the first training tokens, where it was asked for; `seen`
-    names the test lines that were read before, if any.
+    `files` has the sha256 of the files of nll in the folder. `scored` has the numbers of scored
+    tokens, and `scoring_seconds` the time that this took. `train` is the perplexity of the first
+    training tokens, if it was computed. `seen` names the test lines that were read before, if any.
+    An n-gram model has no seed and no epochs; its parameters are its distinct n-grams. Numbers that
+    are not finite are None.
     """
 
     key: str
@@ -209,7 +209,7 @@ class JobResult(Record, frozen=True):
         return math.inf if (value := self.perplexity["valid"]) is None else value
 
 
-# Figures of a candidate
+# Results of a candidate
 
 
 class Spread(Record, frozen=True):
@@ -221,7 +221,7 @@ class Spread(Record, frozen=True):
 
     @classmethod
     def of(cls, values: Sequence[float | None]) -> Self:
-        """Return the spread of figures; without mean if one is not known, or not finite."""
+        """Return the spread of values; without a mean if one is None or not finite."""
         known = [value for value in values if value is not None and math.isfinite(value)]
         if len(known) < len(values):
             return cls(mean=None, sd=None, n=len(values))
@@ -302,7 +302,7 @@ class Mixture(Record, frozen=True):
 
 
 class JobRecord(Record, frozen=True):
-    """One job of a candidate: its seed, its folder in the comparison's, and its figures."""
+    """One job of a candidate: its seed, its folder below that of the comparison, its results."""
 
     seed: Count | None
     folder: str
@@ -311,12 +311,12 @@ class JobRecord(Record, frozen=True):
 
 
 class CandidateResult(Record, frozen=True):
-    """One candidate of a comparison; ``docs/results-format.md`` says what each figure is.
+    """One candidate of a comparison; ``docs/results-format.md`` describes every field.
 
-    `name` is the candidate as it is typed, which `hstree.experiments.candidate.Candidate.parse`
-    reads. Figures are means over the seeds; those of several models are of all of them, but the
-    tree file is the first's. A figure that a candidate cannot have, or that was not measured, is
-    None. `sample` is None where all held-out tokens were scored.
+    `name` is the candidate as `hstree.experiments.candidate.Candidate.parse` reads it. Results are
+    means over the seeds. Those of an ensemble are of all models, but the tree file is that of the
+    first. A result that a candidate cannot have, or that was not measured, is None. `sample` is
+    None where all held-out tokens were scored.
     """
 
     name: str
@@ -372,8 +372,8 @@ class CandidateResult(Record, frozen=True):
 
     @property
     def trained_epochs(self) -> float:
-        """Epochs of the training, the last by its share: the mean over the jobs."""
-        return statistics.fmean(sum(e.share for e in job.epochs) for job in self.jobs)
+        """Mean number of epochs over the jobs; an epoch that was cut short counts as a part."""
+        return statistics.fmean(sum(epoch.share for epoch in job.epochs) for job in self.jobs)
 
 
 class Choice(Record, frozen=True):
@@ -424,10 +424,10 @@ class Band(Record, frozen=True):
 
 
 class Comparison(Record, weakref=True, dict=True, frozen=True):
-    """All figures of a comparison, as ``results.json`` holds them.
+    """All results of a comparison, the content of ``results.json``.
 
-    A notebook shows its table; `print` and `show` print it. ``docs/results-format.md`` says what
-    each figure is.
+    A notebook shows its table; `print` and `show` print it. ``docs/results-format.md`` describes
+    every field.
 
     Attributes
     ----------
@@ -437,7 +437,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
     recommendation : list of str
         The choice in sentences, or why there is none.
     pending : list of str
-        Names of candidates that are not finished yet; figures are of the others.
+        Names of candidates that are not finished yet; the results are those of the others.
     """
 
     predicts: str
@@ -485,7 +485,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         raise InputError(f"the comparison has no candidate {name!r}; it has {known}")
 
     def in_folder(self, folder: str | os.PathLike[str]) -> Self:
-        """Return the same figures with the folder that their trees are in."""
+        """Return the same results with the folder that their trees are in."""
         copy = msgspec.structs.replace(self)
         copy.__dict__["folder"] = Path(folder).absolute()
         return copy
@@ -507,7 +507,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         return pandas.DataFrame(lines, columns=[column.key for column in COLUMNS])
 
     def table(self, note: str = "") -> TextTable:
-        """Return the columns with a title that a candidate has a figure for, above a note.
+        """Return the columns with a title that a candidate has a value for, above a note.
 
         Perplexities have their spreads over the seeds, a star where the training stopped at the
         limit of epochs, and a dagger where they are of a sample; ratios have their intervals. The
@@ -516,51 +516,47 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         columns = [
             column
             for column in COLUMNS
-            if column.title
-            and (
-                column.key in _ALWAYS
-                or any(
-                    value_at(column.path, candidate) is not None for candidate in self.candidates
-                )
-            )
-        ]
-        lines = []
-        for candidate in self.candidates:
-            cells = {
-                column.key: column.form(value_at(column.path, candidate)) for column in columns
-            }
-            for split in ("valid", "test"):
-                if (sd := candidate.perplexity[split].sd) is not None:
-                    cells[split] += f" ± {format_number(sd, 1)}"
-            cells["test"] += "*" if candidate.at_epoch_limit else ""
-            # no space inside the brackets, so that a narrow table puts them below the ratio
-            for key, ratio in {"to_flat": candidate.to_flat, "to_like": candidate.to_like}.items():
-                if ratio is not None and ratio.low is not None and ratio.low != ratio.high:
-                    cells[key] += f" [{ratio.low:.3f},{ratio.high:.3f}]"
-            for column in columns:
-                if cells[column.key] != "-" and self.sample(column.path, candidate) is not None:
-                    cells[column.key] += SAMPLED
-            lines.append(list(cells.values()))
-        ngrams = [
-            candidate.mixture.ngram
-            for candidate in self.candidates
-            if candidate.mixture is not None
+            if column.title and (column.key in _ALWAYS or self._has_value(column))
         ]
         titles = {column.key: column.title for column in columns}
-        if ngrams:
-            titles["mixed_test"] += f" {ngrams[0]}"
-        notes = [f"Out of vocabulary: {self.oov_rate('test'):.2%} of test tokens.", note]
-        return TextTable(list(titles.values()), lines, "\n".join(filter(None, notes)))
+        for candidate in self.candidates:
+            if candidate.mixture is not None:
+                titles["mixed_test"] = f"mixed with {candidate.mixture.ngram}"
+                break
+        lines = [self._cells(columns, candidate) for candidate in self.candidates]
+        oov = f"Out of vocabulary: {self.oov_rate('test'):.2%} of test tokens."
+        return TextTable(list(titles.values()), lines, f"{oov}\n{note}" if note else oov)
+
+    def _has_value(self, column: Column) -> bool:
+        """Return whether a candidate has a value in a column."""
+        return any(value_at(column.path, candidate) is not None for candidate in self.candidates)
+
+    def _cells(self, columns: Sequence[Column], candidate: CandidateResult) -> list[str]:
+        """Return the cells of a candidate in the table."""
+        cells = {column.key: column.form(value_at(column.path, candidate)) for column in columns}
+        for split in ("valid", "test"):
+            if (sd := candidate.perplexity[split].sd) is not None:
+                cells[split] += f" ± {format_number(sd, 1)}"
+        if candidate.at_epoch_limit:
+            cells["test"] += "*"
+        # no space inside the brackets, so that a narrow table puts them below the ratio
+        for key, ratio in {"to_flat": candidate.to_flat, "to_like": candidate.to_like}.items():
+            if ratio is not None and ratio.low is not None and ratio.low != ratio.high:
+                cells[key] += f" [{ratio.low:.3f},{ratio.high:.3f}]"
+        for column in columns:
+            if cells[column.key] != "-" and self.sample(column.path, candidate) is not None:
+                cells[column.key] += SAMPLED
+        return list(cells.values())
 
     def oov_rate(self, split: SplitName) -> float:
         """Return the fraction of a split's tokens that are out of vocabulary."""
         return self.oov[split] / self.tokens[split] if self.tokens[split] else 0.0
 
     def sample(self, path: str, candidate: CandidateResult) -> TokenCounts | None:
-        """Return the sample that a figure was measured on, or None.
+        """Return the sample that a value was measured on, or None.
 
         Ratios and mixtures are of the tokens that both candidates were scored on. `path` leads to
-        the figure, as in `COLUMNS`.
+        the value, as in `COLUMNS`.
         """
         part = path.partition(".")[0]
         others = {
@@ -592,25 +588,23 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         for candidate in self.candidates:
             if candidate.seen is not None:
                 names.setdefault(candidate.seen, []).append(candidate.name)
-        return [
-            f"{', '.join(of_candidates)}: {sentence}" for sentence, of_candidates in names.items()
-        ]
+        return [f"{', '.join(readers)}: {sentence}" for sentence, readers in names.items()]
 
 
 # Columns
 
 
 class Column(NamedTuple):
-    """One figure of a candidate, in ``results.csv`` and, where it has a title, in tables."""
+    """One value of a candidate, in ``results.csv`` and, where it has a title, in tables."""
 
     key: str
-    path: str  #: names of attributes and keys that lead to it from the candidate
+    path: str  #: names of attributes and keys that lead to the value from the candidate
     title: str = ""
     form: Callable[[Any], str] = str
 
 
 def value_at(path: str, candidate: CandidateResult) -> Any:
-    """Return a figure of a candidate, such as ``tree.depth``; None where it has no such part."""
+    """Return a value of a candidate, such as ``tree.depth``; None where it has no such part."""
     value: Any = candidate
     for name in path.split("."):
         if value is not None:
@@ -618,63 +612,77 @@ def value_at(path: str, candidate: CandidateResult) -> Any:
     return value
 
 
-_one = partial(format_number, digits=1)
-_ratio = partial(format_number, digits=3)
-_whole = partial(format_number, digits=0)
+_to_tenths = partial(format_number, digits=1)
+_to_thousandths = partial(format_number, digits=3)
+_whole_number = partial(format_number, digits=0)
 
-#: All figures of a candidate, in the order of ``results.csv``.
+
+def _ratio_columns(key: str, title: str) -> list[Column]:
+    """Return the columns of a ratio of perplexities and its interval."""
+    return [
+        Column(key, f"{key}.ratio", title, _to_thousandths),
+        Column(f"{key}_low", f"{key}.low"),
+        Column(f"{key}_high", f"{key}.high"),
+        Column(f"{key}_p", f"{key}.p"),
+        Column(f"{key}_blocks", f"{key}.blocks"),
+    ]
+
+
+def _speed_columns(key: str, title_times_flat: str, title: str = "") -> list[Column]:
+    """Return the columns of a speed, and of its ratio to that of flat."""
+    return [
+        Column(f"{key}_tokens_per_second", f"{key}.median", title, _whole_number),
+        Column(f"{key}_times_flat", f"{key}.times_flat", title_times_flat, _to_tenths),
+        Column(f"{key}_times_flat_low", f"{key}.low"),
+        Column(f"{key}_times_flat_high", f"{key}.high"),
+    ]
+
+
+#: All values of a candidate, in the order of ``results.csv``.
 COLUMNS: list[Column] = [
     Column("name", "name", "candidate"),
-    *(Column(key, key) for key in ("kind", "method", "layer", "models")),
+    Column("kind", "kind"),
+    Column("method", "method"),
+    Column("layer", "layer"),
+    Column("models", "models"),
     Column("seeds", "perplexity.test.n"),
-    Column("valid", "perplexity.valid.mean", "valid", _one),
+    Column("valid", "perplexity.valid.mean", "valid", _to_tenths),
     Column("valid_sd", "perplexity.valid.sd"),
-    Column("test", "perplexity.test.mean", "test", _one),
+    Column("test", "perplexity.test.mean", "test", _to_tenths),
     Column("test_sd", "perplexity.test.sd"),
     Column("test_without_oov", "perplexity.test_without_oov.mean"),
     Column("test_oov", "test_oov"),
     Column("valid_sample", "sample.valid"),
     Column("test_sample", "sample.test"),
-    Column("to_flat", "to_flat.ratio", "ratio to flat", _ratio),
-    *(Column(f"to_flat_{part}", f"to_flat.{part}") for part in ("low", "high", "p", "blocks")),
+    *_ratio_columns("to_flat", "ratio to flat"),
     Column("like", "like"),
-    Column("to_like", "to_like.ratio", "to flat alike", _ratio),
-    *(Column(f"to_like_{part}", f"to_like.{part}") for part in ("low", "high", "p", "blocks")),
-    Column("mixed_test", "mixture.test", "mixed with", _one),
+    *_ratio_columns("to_like", "to flat alike"),
+    Column("mixed_test", "mixture.test", "mixed with", _to_tenths),
     Column("mixed_weight", "mixture.weight"),
     Column("mixed_with", "mixture.ngram"),
     Column("codes_per_label", "tree.codes_per_label"),
     Column("code_length", "tree.code_length.weighted"),
-    Column("scores_per_target", "tree.scores_per_target", "scores/target", _one),
+    Column("scores_per_target", "tree.scores_per_target", "scores/target", _to_tenths),
     Column("depth", "tree.depth"),
-    Column("parameters", "parameters", "parameters", _whole),
-    *(
-        column
-        for name, title, times in (
-            ("training", "tokens/s", "times flat"),
-            ("nll", "", "one word, times flat"),
-            ("top_k", "", "top 10, times flat"),
-            ("unnormalised", "", "unnormalised, times flat"),
-        )
-        for column in (
-            Column(f"{name}_tokens_per_second", f"{name}.median", title, _whole),
-            Column(f"{name}_times_flat", f"{name}.times_flat", times, _one),
-            Column(f"{name}_times_flat_low", f"{name}.low"),
-            Column(f"{name}_times_flat_high", f"{name}.high"),
-        )
-    ),
-    Column("seconds_from_text", "timings.total", "s from text", _one),
+    Column("parameters", "parameters", "parameters", _whole_number),
+    *_speed_columns("training", "times flat", "tokens/s"),
+    *_speed_columns("nll", "one word, times flat"),
+    *_speed_columns("top_k", "top 10, times flat"),
+    *_speed_columns("unnormalised", "unnormalised, times flat"),
+    Column("seconds_from_text", "timings.total", "s from text", _to_tenths),
     Column("from_text_times_flat", "from_text_times_flat"),
-    *(Column(f"seconds_{step}", f"timings.{step}") for step in ("vectors", "tree", "preparation")),
-    Column("seconds_training", "timings.training", "s trained", _one),
+    Column("seconds_vectors", "timings.vectors"),
+    Column("seconds_tree", "timings.tree"),
+    Column("seconds_preparation", "timings.preparation"),
+    Column("seconds_training", "timings.training", "s trained", _to_tenths),
     Column("epochs", "trained_epochs"),
     Column("at_epoch_limit", "at_epoch_limit"),
-    Column("ln_z_mean", "log_normaliser.mean", "ln Z", _ratio),
+    Column("ln_z_mean", "log_normaliser.mean", "ln Z", _to_thousandths),
     Column("ln_z_sd", "log_normaliser.sd"),
     Column("unnormalised_perplexity", "log_normaliser.unnormalised_perplexity"),
     Column("seen", "seen"),
 ]
-#: Columns that are always shown; others are shown when a candidate has the figure.
+#: Columns that are always shown; others are shown when a candidate has the value.
 _ALWAYS = {"name", "valid", "test", "parameters", "seconds_from_text"}
 
 
@@ -714,7 +722,7 @@ def csv_bytes(titles: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:
 
 
 def write_struct(path: Path, struct: Struct, **header: Any) -> None:
-    """Write a struct as JSON, behind the keys of `header`; FileFormatError if that fails."""
+    """Write a struct as JSON, after the keys of `header`; FileFormatError if that fails."""
     document = header | msgspec.to_builtins(struct)
     with replacing(path) as file:
         file.write(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
@@ -740,7 +748,7 @@ def load(path: str | os.PathLike[str]) -> Comparison:
         raise FileFormatError(f"there is no comparison in {path}; `hstree.compare` makes one")
     header = read_json(file, _Header, "make it with `hstree.compare`")
     if header.format != FORMAT:
-        raise FileFormatError(f"{file} is not what `hstree.compare` leaves")
+        raise FileFormatError(f"{file} is no file of results of `hstree.compare`")
     if header.version != VERSION:
         raise FileFormatError(
             f"{file}: version {repr(header.version)[:40]}; this hstree reads version {VERSION}; "
@@ -753,21 +761,20 @@ def load(path: str | os.PathLike[str]) -> Comparison:
 
 
 def _misfit(comparison: Comparison) -> str | None:
-    """Say which figures of a file do not fit together; None where all do."""
+    """Return which parts of a file do not fit together; None where all do."""
     if not comparison.recommendation:
         return "it has no recommendation"
     names = [candidate.name for candidate in comparison.candidates]
     if len(set(names)) < len(names):
         return "two candidates have the same name"
     for candidate in comparison.candidates:
-        if (candidate.kind == "tree") != (
-            candidate.tree is not None and candidate.tree_file is not None
-        ):
+        has_tree = candidate.tree is not None and candidate.tree_file is not None
+        if has_tree != (candidate.kind == "tree"):
             return f"the candidate {candidate.name!r} lacks a tree, or has one"
-    if any(len(candidate.by_band) != len(comparison.bands) for candidate in comparison.candidates):
-        return "a candidate has perplexities for other bands"
-    named = []
+        if len(candidate.by_band) != len(comparison.bands):
+            return "a candidate has perplexities for other bands"
+    named: set[str] = set()
     if (choice := comparison.choice) is not None:
-        chosen = choice.chosen
-        named = [chosen, choice.cheaper or chosen, choice.rival or chosen, *choice.candidates]
-    return None if set(named) <= set(names) else "a candidate is named that is not in the table"
+        alternatives = {choice.chosen, choice.cheaper, choice.rival, *choice.candidates}
+        named = {name for name in alternatives if name is not None}
+    return None if named <= set(names) else "a candidate is named that is not in the table"

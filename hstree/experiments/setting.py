@@ -23,7 +23,6 @@ from hstree.experiments.results import Epochs, Halving, Stop, TokenCounts
 from hstree.kernels import numpy_for_short_runs
 from hstree.models import config_of, kind_of
 from hstree.models.base import MOST_EPOCHS
-from hstree.models.registry import ModelKind
 from hstree.tree import Tree
 
 #: Maximum number of seeds.
@@ -117,11 +116,6 @@ class Setting:
         """Budget of a candidate that has all seconds of the rule; None for a rule of epochs."""
         seconds = self.stop.total_seconds
         return None if seconds is None else Budget(seconds, seconds)
-
-    @property
-    def model_kind(self) -> ModelKind:
-        """The registered kind of the models."""
-        return kind_of(self.options)
 
     def backend(self) -> AbstractContextManager[None]:
         """Return a context in which kernels do all jobs, or NumPy where the text is short."""

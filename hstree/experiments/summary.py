@@ -32,6 +32,7 @@ from hstree.experiments.statistics import (
 )
 from hstree.experiments.store import HeldOut, Store
 from hstree.kernels import backend_name
+from hstree.models import kind_of
 from hstree.models.ensemble import mean_probability
 from hstree.tree import load
 from hstree.tree.statistics import tree_statistics
@@ -82,7 +83,7 @@ class Summary:
         test = splits.test.with_vocabulary(vocabulary)
         unigram = unigram_score(test, splits.train.counts).perplexity
         comparison = Comparison(
-            predicts=setting.model_kind.model.predicts,
+            predicts=kind_of(setting.options).model.predicts,
             corpus={name: dict(part.source) for name, part in parts.items()},
             tokens={name: len(part) for name, part in parts.items()},
             oov={name: part.n_oov for name, part in parts.items()},
@@ -119,10 +120,14 @@ class Summary:
                     and result.scored == self.setting.all_tokens
                 )
                 nlls_of_jobs.append(self.store.load_nll(job, split, all_tokens=rescored))
-            by_seed = _groups(nlls_of_jobs, candidate.models)
-            self._nlls[key] = [
-                nlls[0] if len(nlls) == 1 else mean_probability(nlls) for nlls in by_seed
-            ]
+            if candidate.models == 1:
+                self._nlls[key] = nlls_of_jobs
+            else:
+                first_models = range(0, len(jobs), candidate.models)
+                self._nlls[key] = [
+                    mean_probability(nlls_of_jobs[first : first + candidate.models])
+                    for first in first_models
+                ]
         return self._nlls[key]
 
     def _ratio(self, candidate: Candidate, other: Candidate) -> Ratio | None:
@@ -270,7 +275,7 @@ class Summary:
         Trainings whose schedule ends with their epochs, as word2vec's do, never converge.
         """
         return (
-            self.setting.model_kind.model.converges
+            kind_of(self.setting.options).model.converges
             and not result.converged
             and not result.out_of_time
             and 0 < self.setting.max_epochs == len(result.epochs)
@@ -310,8 +315,3 @@ class Summary:
             "tree_file": self.store.relative(files[0]),
         }
         return self._tree_fields[candidate]
-
-
-def _groups(values: list[Any], size: int) -> list[list[Any]]:
-    """Return consecutive groups of a list."""
-    return [values[i : i + size] for i in range(0, len(values), size)]

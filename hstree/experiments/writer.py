@@ -11,7 +11,6 @@ from hstree.experiments.candidate import Candidate
 from hstree.experiments.results import Comparison
 from hstree.experiments.schedule import Finished
 from hstree.experiments.setting import Setting
-from hstree.experiments.speed import Speeds
 from hstree.experiments.store import Store
 from hstree.experiments.summary import Summary
 
@@ -33,6 +32,8 @@ class ResultsWriter:
     Attributes
     ----------
     finished : dict of Candidate to Finished
+    summary : Summary
+        Makes the results, with measured speeds if it is given any.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class ResultsWriter:
         self.candidates = candidates
         self.store = store
         self.finished: dict[Candidate, Finished] = {}
-        self._summary = Summary(setting, store, self.finished)
+        self.summary = Summary(setting, store, self.finished)
         self._updated = updated
         self._n_written = -1  # number of finished candidates in the results that this wrote
         self._began = time.monotonic()
@@ -74,11 +75,7 @@ class ResultsWriter:
     def add(self, finished: Finished) -> None:
         """Add a finished candidate, or replace its results."""
         self.finished[finished.candidate] = finished
-        self._summary.forget(finished.candidate)
-
-    def set_speeds(self, speeds: Speeds) -> None:
-        """Add the measured speeds, by measure and candidate."""
-        self._summary.speeds = speeds
+        self.summary.forget(finished.candidate)
 
     def write_new(self) -> None:
         """Write the results if candidates were finished since they were written."""
@@ -97,7 +94,7 @@ class ResultsWriter:
 
     def comparison(self) -> Comparison:
         """Return all figures so far."""
-        return self._summary.comparison(self.candidates)
+        return self.summary.comparison(self.candidates)
 
     @contextmanager
     def saved_when_interrupted(self) -> Iterator[None]:

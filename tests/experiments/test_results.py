@@ -70,7 +70,7 @@ def test_the_table_shows_the_columns_that_a_candidate_has(compared):
         (lambda figures: figures["choice"].update(chosen="none"), "not in the table"),
         (lambda figures: figures["corpus"].pop("valid"), r">= 3 - at .*\.corpus`"),
         (lambda figures: figures.update(version=5), "reads version 6; compare again"),
-        (lambda figures: figures.update(format="other"), "is not what `hstree.compare` leaves"),
+        (lambda figures: figures.update(format="other"), "is no file of results"),
     ],
 )
 def test_figures_that_do_not_fit_together_are_refused(compared, tmp_path, change, saying):
