@@ -1,6 +1,5 @@
 """Comparison of candidates: figures, what is kept, what is refused."""
 
-import re
 import shutil
 from importlib.util import find_spec
 
@@ -25,23 +24,11 @@ from hstree.experiments.statistics import (
 )
 from hstree.kernels import backend_name
 from hstree.models.ensemble import mean_probability
-from tests.experiments.conftest import CANDIDATES, QUICK
+from tests.experiments.conftest import CANDIDATES, QUICK, compare, names, token_nlls
 from tests.needs import NUMBA
 from tests.texts import contents, corpus_of
 
 ONE = hstree.Epochs(1)
-
-
-def compare(text, candidates, folder, **options):
-    return hstree.compare(
-        text, candidates, folder, **{"stop": ONE, "speed_rounds": 0, **QUICK, **options}
-    )
-
-
-def nlls(compared, name, split="test"):
-    """Return the kept nll of every token of a candidate, for each of its jobs."""
-    folders = [compared.folder / job.folder for job in compared.candidate(name).jobs]
-    return [np.load(folder / f"{split}_nll.npy") for folder in folders]
 
 
 def test_figures_of_a_candidate_are_those_of_its_tree_and_models(compared, splits):
@@ -56,7 +43,7 @@ def test_figures_of_a_candidate_are_those_of_its_tree_and_models(compared, split
 
 def test_perplexities_are_means_and_spreads_over_seeds(compared):
     candidate = compared.candidate("huffman")
-    tests = [perplexity(float(nll.sum()), len(nll)) for nll in nlls(compared, "huffman")]
+    tests = [perplexity(float(nll.sum()), len(nll)) for nll in token_nlls(compared, "huffman")]
     assert [job.seed for job in candidate.jobs] == [0, 1]
     assert candidate.perplexity["test"].mean == pytest.approx(np.mean(tests))
     assert candidate.perplexity["test"].sd == pytest.approx(np.std(tests, ddof=1))
@@ -67,7 +54,7 @@ def test_several_models_are_scored_by_the_mean_of_their_probabilities(compared):
         compared.candidate("2 x gmm epsilon=0.4"),
         compared.candidate("gmm epsilon=0.4"),
     )
-    of_seeds = np.array_split(nlls(compared, candidate.name), 2)
+    of_seeds = np.array_split(token_nlls(compared, candidate.name), 2)
     tests = [perplexity(float(mean_probability(n).sum()), len(n[0])) for n in of_seeds]
     assert [job.seed for job in candidate.jobs] == [0, 1, 2, 3]
     assert candidate.perplexity["test"].mean == pytest.approx(np.mean(tests))
@@ -75,19 +62,14 @@ def test_several_models_are_scored_by_the_mean_of_their_probabilities(compared):
     assert candidate.training.rounds == [speed / 2 for speed in one.training.rounds]
 
 
-def test_ratios_are_to_flat_over_the_same_tokens(compared):
-    ratio = paired_ratio(nlls(compared, "huffman"), nlls(compared, "flat"))
+def test_ratios_are_to_flat_and_to_flat_with_the_same_layer(compared):
+    ratio = paired_ratio(token_nlls(compared, "huffman"), token_nlls(compared, "flat"))
     assert compared.candidate("huffman").to_flat == ratio
     assert compared.candidate("flat").to_flat.ratio == 1
-
-
-def test_candidates_with_a_layer_are_compared_with_flat_under_the_same_layer(splits, tmp_path):
-    found = compare(splits, ["huffman + ngrams", "flat + ngrams", "flat"], tmp_path)
-    candidate = found.candidate("huffman + ngrams")
-    assert (candidate.like, found.candidate("flat + ngrams").like) == ("flat + ngrams", None)
-    assert candidate.to_like == paired_ratio(
-        nlls(found, candidate.name), nlls(found, "flat + ngrams")
-    )
+    candidate = compared.candidate("huffman + ngrams")
+    assert (candidate.like, compared.candidate("flat + ngrams").like) == ("flat + ngrams", None)
+    ngrams = token_nlls(compared, "huffman + ngrams"), token_nlls(compared, "flat + ngrams")
+    assert candidate.to_like == paired_ratio(*ngrams)
 
 
 @pytest.fixture(scope="module")
@@ -112,20 +94,19 @@ def complementary(tmp_path_factory):
 def test_candidates_are_mixed_with_the_n_gram_model(complementary, name):
     """The weight is fitted on the validation split, and the mixture scored on the test split."""
     candidate = complementary.candidate(name)
-    of_splits = {
-        split: [
-            mean_probability(seed) for seed in np.array_split(nlls(complementary, name, split), 2)
-        ]
+    valid, test = (
+        list(map(mean_probability, np.array_split(token_nlls(complementary, name, split), 2)))
         for split in ("valid", "test")
-    }
-    (kn_valid,), (kn_test,) = (nlls(complementary, "kn2", split) for split in ("valid", "test"))
-    weights = [best_weight(valid, kn_valid) for valid in of_splits["valid"]]
+    )
+    (kn_valid,) = token_nlls(complementary, "kn2", "valid")
+    (kn_test,) = token_nlls(complementary, "kn2")
+    weights = [best_weight(nll, kn_valid) for nll in valid]
     assert all(0.1 < weight < 0.9 for weight in weights)
-    on_test = [best_weight(test, kn_test) for test in of_splits["test"]]
+    on_test = [best_weight(nll, kn_test) for nll in test]
     assert abs(np.mean(weights) - np.mean(on_test)) > 0.01
     mixed = [
-        -np.log(weight * np.exp(-test) + (1 - weight) * np.exp(-kn_test))
-        for weight, test in zip(weights, of_splits["test"], strict=True)
+        -np.log(weight * np.exp(-nll) + (1 - weight) * np.exp(-kn_test))
+        for weight, nll in zip(weights, test, strict=True)
     ]
     tests = [perplexity(float(nll.sum()), len(nll)) for nll in mixed]
     assert candidate.mixture.ngram == "kn2"
@@ -137,8 +118,8 @@ def test_candidates_are_mixed_with_the_n_gram_model(complementary, name):
 
 def test_the_best_weight_has_the_lowest_total(complementary):
     (first, *_), (other,) = (
-        nlls(complementary, "huffman", "valid"),
-        nlls(complementary, "kn2", "valid"),
+        token_nlls(complementary, "huffman", "valid"),
+        token_nlls(complementary, "kn2", "valid"),
     )
     totals = [
         float(mixed_nll(weight, first, other).sum()) for weight in np.linspace(0.01, 0.99, 99)
@@ -148,7 +129,7 @@ def test_the_best_weight_has_the_lowest_total(complementary):
 
 def test_the_recommended_candidate_is_compared_with_its_rival(complementary):
     choice = complementary.choice
-    chosen, rival = (nlls(complementary, name) for name in (choice.chosen, choice.rival))
+    chosen, rival = (token_nlls(complementary, name) for name in (choice.chosen, choice.rival))
     pairs = [[mean_probability(pair) for pair in np.array_split(nll, 2)] for nll in (chosen, rival)]
     assert choice.chosen != choice.rival
     assert choice.to_rival == paired_ratio(*pairs)
@@ -190,15 +171,14 @@ def test_the_same_comparison_again_trains_nothing(compared, splits, tmp_path):
 def test_a_new_candidate_joins_those_in_the_folder_also_when_a_tree_file_is_gone(splits, tmp_path):
     file, tree = tmp_path / "tree.json", hstree.build("balanced", splits.train)
     tree.save(file)
-    names = [f"2 x {file}", f"{file} + ngrams", f"tree-{tree.sha256[:8]}.json"]
-    compare(splits, [*names[:2], tree], tmp_path / "c")
+    before_names = [f"2 x {file}", f"{file} + ngrams", f"tree-{tree.sha256[:8]}.json"]
+    compare(splits, [*before_names[:2], tree], tmp_path / "c")
     before = contents(tmp_path / "c/runs")
     file.unlink()
     found = compare(splits, ["random"], tmp_path / "c")
-    assert [candidate.name for candidate in found.candidates] == [*names, "random"]
+    assert names(found) == [*before_names, "random"]
     assert before.items() <= contents(tmp_path / "c/runs").items()
-    only = compare(splits, ["random"], tmp_path / "c", only=True)
-    assert [candidate.name for candidate in only.candidates] == ["random"]
+    assert names(compare(splits, ["random"], tmp_path / "c", only=True)) == ["random"]
 
 
 def test_the_same_seed_gives_the_same_weights_in_any_company(splits, tmp_path):
@@ -208,17 +188,11 @@ def test_the_same_seed_gives_the_same_weights_in_any_company(splits, tmp_path):
     assert (tmp_path / "one" / weights).read_bytes() == (tmp_path / "two" / weights).read_bytes()
 
 
-def test_candidates_that_share_a_tree_build_it_once(compared):
-    assert (
-        compared.candidate("huffman").tree_file == compared.candidate("huffman + ngrams").tree_file
-    )
-
-
 def test_each_finished_candidate_is_told_with_those_that_are_pending(splits, tmp_path):
     told = []
     compare(
         splits, ["huffman", "random", "flat"], tmp_path,
-        updated=lambda found: told.append(([c.name for c in found.candidates], found.pending)),
+        updated=lambda found: told.append((names(found), found.pending)),
     )  # fmt: skip
     assert told == [
         (["huffman"], ["random", "flat"]),
@@ -231,7 +205,7 @@ def test_the_plan_has_every_job_and_the_seconds_of_finished_ones(compared, split
     planned = plan(splits, ["balanced"], compared.folder, stop=hstree.Epochs(2), seeds=2, **QUICK)
     to_do = [(job.candidate.name, job.seed) for job, p in planned.jobs.items() if not p.is_finished]
     assert to_do == [("balanced", 0), ("balanced", 1)]
-    assert len(planned.jobs) == 19
+    assert len(planned.jobs) == 21
     assert all(p.seconds > 0 for p in planned.jobs.values() if p.is_finished)
 
 
@@ -287,65 +261,10 @@ def test_one_candidate_is_a_list_too(candidates, splits, tmp_path):
         hstree.compare(splits, candidates, tmp_path)
 
 
-RUN, TREE, VECTORS = "runs/gmm/seed-0", "trees/gmm/seed-0", "vectors/random/seed-0"
-#: Damage to files of a finished comparison, which is the same again after each; None removes them.
-DAMAGE = [
-    (f"{RUN}/model/weights.safetensors", lambda data: data[:-9] + b"123456789"),
-    (f"{RUN}/model/config.json", lambda data: b"[" * 100_000),
-    (f"{RUN}/result.json", lambda data: re.sub(rb'(?<="perplexity": )\{[^}]*}', b"{}", data)),
-    (f"{RUN}/result.json", lambda data: data.replace(b'"training":', b'"training": 1e400, "x":')),
-    (f"{RUN}/test_nll.npy", lambda data: data[:-8]),
-    (f"{RUN}/valid_nll.npy", lambda data: data[:-8] + bytes(8)),
-    ("runs/kn2/test_nll.npy", None),
-    (f"{TREE}/tree.json", lambda data: data[:50]),
-    (f"{TREE}/build.json", lambda data: b"[" * 100_000),
-    (f"{VECTORS}/vectors.npy", lambda data: data[:-8] + bytes(8)),
-    (f"{VECTORS}/vectors.npy", None),
-    ("results.json", lambda data: b"[" * 100_000),
-    ("results.json", lambda data: data.replace(b'"jobs"', b'"jabs"')),
-]
-#: What is said of damage, by the first part of the file's name.
-SAID = {"runs": "the job is done anew", "results.json": "its candidates are left out"}
-SAID |= dict.fromkeys(("trees", "vectors"), "made anew")
-
-
-@pytest.fixture(scope="module")
-def finished(splits, tmp_path_factory):
-    home = tmp_path_factory.mktemp("finished")
-    return compare(splits, ["gmm", "kn2"], home)
-
-
-@pytest.mark.parametrize(("name", "change"), DAMAGE)
-def test_what_is_damaged_is_named_and_done_anew(finished, splits, tmp_path, name, change):
-    shutil.copytree(finished.folder, tmp_path, dirs_exist_ok=True)
-    file = tmp_path / name
-    file.unlink() if change is None else file.write_bytes(change(file.read_bytes()))
-    with pytest.warns(UserWarning, match=f"{file.parent}.*{SAID[name.partition('/')[0]]}"):
-        again = compare(splits, ["gmm", "kn2"], tmp_path)
-    assert [candidate.perplexity for candidate in again.candidates] == [
-        candidate.perplexity for candidate in finished.candidates
-    ]
-    assert hstree.load_model(tmp_path / RUN / "model").perplexity(splits.test)
-
-
-def test_damaged_speeds_are_measured_anew(splits, tmp_path):
-    (tmp_path / "speeds.json").write_bytes(b"{")
-    with pytest.warns(UserWarning, match="speeds.json is damaged: .* computed again"):
-        compare(splits, ["kn2", "random"], tmp_path, speed_rounds=1)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_vectors_without_their_words_build_no_tree(finished, splits, tmp_path):
-    shutil.copytree(finished.folder, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "vectors/random/seed-0/vectors.labels.tsv").unlink()
-    shutil.rmtree(tmp_path / "trees/gmm")
-    assert (
-        compare(splits, ["gmm", "kn2"], tmp_path).candidates[0].tree == finished.candidates[0].tree
-    )
-
-
 def test_an_evaluation_is_a_comparison_of_one_candidate(splits, tmp_path):
-    found = hstree.evaluate("gmm", splits, stop=ONE, **QUICK)
+    models = []
+    found = hstree.evaluate("gmm", splits, stop=ONE, trained=models.append, **QUICK)
+    assert models == [found.model]
     same = compare(splits, ["gmm"], tmp_path)
     assert found.candidate.perplexity == same.candidates[0].perplexity
     assert found.model.perplexity(splits.test) == pytest.approx(found.perplexity)
@@ -356,12 +275,6 @@ def test_an_evaluation_takes_one_model_to_train(splits):
     for candidate in ("kn2", "2 x huffman"):
         with pytest.raises(OptionError, match="is not one model to train"):
             hstree.evaluate(candidate, splits, **QUICK)
-
-
-def test_an_evaluation_tells_of_the_model_before_it_is_scored(splits):
-    models = []
-    found = hstree.evaluate("huffman", splits, stop=ONE, trained=models.append, **QUICK)
-    assert models == [found.model]
 
 
 @pytest.mark.skipif(find_spec("numba") is None, reason=NUMBA)

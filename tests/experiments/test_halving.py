@@ -19,7 +19,7 @@ from hstree.layers.ngram_features import NgramFeatures
 from hstree.layers.registry import LayerSpec
 from hstree.models.lbl import LanguageModel
 from hstree.training.scoring import score
-from tests.experiments.conftest import QUICK
+from tests.experiments.conftest import QUICK, names
 from tests.texts import corpus_of, markov_lines
 
 CANDIDATES = ["huffman", "random", "balanced", "gmm", "flat", "kn2"]
@@ -62,18 +62,11 @@ def test_no_candidate_trains_longer_than_its_last_round(halved):
 
 
 def test_all_candidates_stay_in_the_table_and_the_lowest_perplexity_is_recommended(halved):
-    assert [candidate.name for candidate in halved.candidates] == CANDIDATES
+    assert names(halved) == CANDIDATES
     assert halved.candidate("huffman").to_flat is not None
     trained = [candidate for candidate in halved.candidates if candidate.kind != "ngram"]
     assert halved.choice.candidates == [candidate.name for candidate in trained]
     assert halved.best == min(trained, key=lambda candidate: candidate.valid)
-
-
-def test_the_same_halving_again_is_read(halved, splits):
-    again = hstree.compare(
-        splits, CANDIDATES, halved.folder, stop=hstree.Halving(minutes=0.2), speed_rounds=0, **QUICK
-    )
-    assert again.candidates == halved.candidates
 
 
 def test_candidates_of_the_same_model_go_on_together(splits, tmp_path):

@@ -1,6 +1,7 @@
 """What a comparison's folder keeps: when results are written, and that damage is found."""
 
 import json
+import re
 import shutil
 import threading
 from pathlib import Path
@@ -16,29 +17,23 @@ from hstree.experiments.results import JobResult
 from hstree.experiments.store import Store
 from hstree.models.lbl import LogBilinearTrainer
 from tests.damage import IN_THE_PLACE, changed_values
-from tests.experiments.conftest import QUICK
+from tests.experiments.conftest import compare, names, perplexities
 
 RULE = hstree.Epochs(1)
-
-
-def compare(text, candidates, folder, **options):
-    return hstree.compare(
-        text, candidates, folder, **{"stop": RULE, "speed_rounds": 0, **QUICK, **options}
-    )
 
 
 @pytest.fixture
 def written(monkeypatch):
     """The names of the candidates in the results, each time that they are written."""
-    names = []
+    written = []
 
     def save(comparison, folder):
-        names.append([candidate.name for candidate in comparison.candidates])
+        written.append(names(comparison))
         results_save(comparison, folder)
 
     results_save = results.save
     monkeypatch.setattr(results, "save", save)
-    return names
+    return written
 
 
 def interrupt_after(monkeypatch, n_steps):
@@ -86,7 +81,7 @@ def test_an_interrupted_comparison_has_results_of_what_is_finished(
         with pytest.raises(KeyboardInterrupt):
             compare(splits, ["kn2", "huffman", "flat"], tmp_path, stop=stop)
     stopped = results.load(tmp_path)
-    assert [candidate.name for candidate in stopped.candidates] == ["kn2"]
+    assert names(stopped) == ["kn2"]
     assert stopped.pending == ["huffman", "flat"]
     report.write(stopped, tmp_path / "report.html")
     assert compare(splits, ["kn2", "huffman", "flat"], tmp_path, stop=stop).pending == []
@@ -111,7 +106,7 @@ def test_candidates_finished_since_the_last_write_are_in_the_results_of_an_inter
     )
     with pytest.raises(KeyboardInterrupt):
         compare(splits, ["huffman", "flat"], tmp_path)
-    assert [candidate.name for candidate in results.load(tmp_path).candidates] == [
+    assert names(results.load(tmp_path)) == [
         "huffman",
         "flat",
     ]
@@ -151,9 +146,8 @@ def test_candidates_that_were_to_train_anew_stay_after_an_interruption(
         with pytest.raises(KeyboardInterrupt):
             compare(splits, ["random"], tmp_path, stop=stop)
     assert results.load(tmp_path).pending == ["huffman", "flat", "random"]
-    assert {
-        candidate.name for candidate in compare(splits, ["random"], tmp_path, stop=stop).candidates
-    } == {*("kn2", "huffman", "flat", "random")}
+    again = compare(splits, ["random"], tmp_path, stop=stop)
+    assert set(names(again)) == {"kn2", "huffman", "flat", "random"}
 
 
 # Damage
@@ -181,14 +175,6 @@ def halved(splits, tmp_path_factory):
 @pytest.fixture
 def folder(finished, tmp_path):
     return Path(shutil.copytree(finished.folder, tmp_path / "c"))
-
-
-def without_times(comparison):
-    """Return the figures that are the same when a job is done anew."""
-    return [
-        (candidate.name, candidate.perplexity, candidate.parameters, candidate.by_band)
-        for candidate in comparison.candidates
-    ]
 
 
 @pytest.mark.parametrize(
@@ -223,37 +209,62 @@ def test_kept_numbers_that_json_lacks_are_read_as_null(tmp_path):
 def divided(by, *keys):
     """Return a function that divides a number of JSON values."""
 
-    def change(document):
-        part = document
+    def change(data):
+        document = part = json.loads(data)
         for key in keys[:-1]:
             part = part[key]
         part[keys[-1]] /= by
+        return json.dumps(document).encode()
 
     return change
 
 
-CHANGES = [
-    ("runs/gmm/seed-0/result.json", divided(1.2, "perplexity", "valid")),
-    ("runs/gmm/seed-0/result.json", divided(10, "perplexity", "valid")),
-    ("runs/gmm/seed-0/result.json", divided(2, "perplexity", "test_without_oov")),
-    ("runs/gmm/seed-0/result.json", divided(2, "timings", "training")),
-    ("runs/gmm/seed-0/result.json", divided(0.5, "epochs", 0, "tokens_per_second")),
-    ("runs/flat/seed-0/result.json", divided(1, "parameters")),  # a whole number becomes a float
+RUN, TREE, VECTORS = "runs/gmm/seed-0", "trees/gmm/seed-0", "vectors/random/seed-0"
+#: Damage to files of a finished comparison; None removes them.
+DAMAGE = [
+    (f"{RUN}/model/weights.safetensors", lambda data: data[:-9] + b"123456789"),
+    (f"{RUN}/model/config.json", lambda data: b"[" * 100_000),
+    (f"{RUN}/result.json", lambda data: re.sub(rb'(?<="perplexity": )\{[^}]*}', b"{}", data)),
+    (f"{RUN}/result.json", lambda data: data.replace(b'"training":', b'"training": 1e400, "x":')),
+    (f"{RUN}/result.json", divided(1.2, "perplexity", "valid")),
+    (f"{RUN}/result.json", divided(2, "perplexity", "test_without_oov")),
+    (f"{RUN}/result.json", divided(2, "timings", "training")),
+    (f"{RUN}/result.json", divided(0.5, "epochs", 0, "tokens_per_second")),
+    (f"{RUN}/test_nll.npy", lambda data: data[:-8]),
+    (f"{RUN}/valid_nll.npy", lambda data: data[:-8] + bytes(8)),
+    ("runs/flat/seed-0/result.json", divided(1, "parameters")),  # an integer becomes a float
     ("runs/kn2/result.json", divided(2, "perplexity", "test")),
-    ("trees/gmm/seed-0/build.json", divided(2, "seconds")),
-    ("vectors/random/seed-0/build.json", divided(2, "seconds")),
+    ("runs/kn2/test_nll.npy", None),
+    (f"{TREE}/tree.json", lambda data: data[:50]),
+    (f"{TREE}/build.json", lambda data: b"[" * 100_000),
+    (f"{TREE}/build.json", divided(2, "seconds")),
+    (f"{VECTORS}/vectors.npy", lambda data: data[:-8] + bytes(8)),
+    (f"{VECTORS}/vectors.npy", None),
+    (f"{VECTORS}/build.json", divided(2, "seconds")),
+    ("speeds.json", lambda data: b"{"),
     ("speeds.json", divided(2, "speeds", "training", "gmm", 0)),
+    ("results.json", lambda data: b"[" * 100_000),
+    ("results.json", lambda data: data.replace(b'"jobs"', b'"jabs"')),
 ]
 
 
-@pytest.mark.parametrize(("name", "change"), CHANGES)
-def test_a_changed_figure_changes_no_table(finished, folder, splits, name, change):
-    document = json.loads((folder / name).read_bytes())
-    change(document)
-    (folder / name).write_text(json.dumps(document))
-    with pytest.warns(UserWarning, match=f"{name} is damaged: .*(anew|again)"):
+@pytest.mark.parametrize(("name", "change"), DAMAGE)
+def test_what_is_damaged_is_named_and_done_anew(finished, folder, splits, name, change):
+    file = folder / name
+    file.unlink() if change is None else file.write_bytes(change(file.read_bytes()))
+    consequence = "anew|computed again|left out"
+    with pytest.warns(UserWarning, match=f"{file.parent}.*({consequence})"):
         again = compare(splits, CANDIDATES, folder, speed_rounds=1)
-    assert without_times(again) == without_times(finished)
+    assert perplexities(again) == perplexities(finished)
+    assert hstree.load_model(folder / RUN / "model").perplexity(splits.test)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_vectors_without_their_words_build_no_tree(finished, folder, splits):
+    (folder / VECTORS / "vectors.labels.tsv").unlink()
+    shutil.rmtree(folder / "trees/gmm")
+    again = compare(splits, CANDIDATES, folder)
+    assert again.candidate("gmm").tree == finished.candidate("gmm").tree
 
 
 def test_scores_of_all_tokens_are_those_of_the_model_that_is_trained_anew(
@@ -334,7 +345,7 @@ def test_whatever_is_in_the_place_of_a_file_it_is_done_anew_or_refused(
             assert Path(name).name in str(again) or kind == "dangling"
             assert Path(name).name in NOT_REMOVED, again
         else:
-            assert without_times(again) == without_times(finished), name
+            assert perplexities(again) == perplexities(finished), name
             assert results.load(home).candidates == again.candidates
         shutil.rmtree(home)
 
@@ -355,7 +366,7 @@ def test_whatever_is_in_the_place_of_a_folder_its_jobs_are_done_anew_or_refused(
             assert "\n" not in str(again)
             assert str(home / name) in str(again)
         else:
-            assert without_times(again) == without_times(finished), name
+            assert perplexities(again) == perplexities(finished), name
         shutil.rmtree(home)
 
 

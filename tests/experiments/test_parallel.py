@@ -19,7 +19,7 @@ from hstree.experiments.setting import read_setting
 from hstree.experiments.store import Store
 from hstree.training.checkpoints import Checkpoints
 from hstree.tree import Tree
-from tests.experiments.conftest import CANDIDATES, QUICK
+from tests.experiments.conftest import CANDIDATES, QUICK, names
 
 #: What differs from one run to the next: times and what is made of them.
 TIMES = {
@@ -80,7 +80,7 @@ def test_finished_jobs_are_kept(splits, tmp_path, candidates, stop):
     first = hstree.compare(
         splits, candidates, tmp_path, stop=stop, n_jobs=2, speed_rounds=1, **QUICK
     )
-    assert [candidate.name for candidate in first.candidates] == candidates
+    assert names(first) == candidates
     second = hstree.compare(
         splits, candidates, tmp_path, stop=stop, n_jobs=2, speed_rounds=1, **QUICK
     )

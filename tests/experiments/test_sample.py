@@ -16,7 +16,7 @@ from hstree.experiments.setting import read_setting
 from hstree.experiments.statistics import paired_ratio
 from hstree.experiments.store import ALL_TOKENS, Store
 from hstree.report.table import make_table
-from tests.experiments.conftest import QUICK
+from tests.experiments.conftest import QUICK, perplexities, token_nlls
 from tests.texts import contents
 
 #: Tokens of a sample, at most.
@@ -36,11 +36,8 @@ def compare(splits, folder, candidates=CANDIDATES, **options):
 
 
 def nlls(compared, name, split, *, sampled=False):
-    """The kept nll of every token that a candidate was scored on, for each of its jobs."""
-    folders = [compared.folder / job.folder for job in compared.candidate(name).jobs]
-    if not sampled and name != "kn2":
-        folders = [folder / ALL_TOKENS for folder in folders]
-    return [np.load(folder / f"{split}_nll.npy") for folder in folders]
+    """Return the nll of every token that a candidate was scored on, for each of its jobs."""
+    return token_nlls(compared, name, split, inner="" if sampled or name == "kn2" else ALL_TOKENS)
 
 
 def sizes(splits):
@@ -129,9 +126,7 @@ def test_the_scores_of_all_tokens_are_kept(splits, tmp_path):
     file.write_bytes(file.read_bytes()[:-8])
     with pytest.warns(UserWarning, match="test_nll.npy is not the file that was written"):
         again = compare(splits, tmp_path, stop=stop)
-    assert [candidate.perplexity for candidate in again.candidates] == [
-        candidate.perplexity for candidate in first.candidates
-    ]
+    assert perplexities(again) == perplexities(first)
     assert again.candidate("flat").timings == first.candidate("flat").timings
 
 
