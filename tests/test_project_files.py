@@ -1,6 +1,7 @@
 """Project files agree: version, authors, and the lint of .ci/run and pre-commit."""
 
 import re
+import tokenize
 import tomllib
 from pathlib import Path
 
@@ -22,6 +23,17 @@ def test_authors_licence_and_keywords_agree():
     assert re.findall(r"^license: (.*)$", CITATION, re.M) == [PROJECT["license"]]
     _, keywords = CITATION.split("keywords:\n")
     assert [line.removeprefix("  - ") for line in keywords.splitlines()] == PROJECT["keywords"]
+
+
+def test_names_that_contributing_rules_out_are_not_used():
+    rules = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    excluded = set(re.findall(r"`\w+`, not `(\w+)`", rules))
+    assert {"found", "given"} <= excluded
+    for path in (*ROOT.glob("hstree/**/*.py"), *ROOT.glob("cli/**/*.py")):
+        with path.open("rb") as file:
+            tokens = tokenize.tokenize(file.readline)
+            names = {token.string for token in tokens if token.type == tokenize.NAME}
+        assert not excluded & names, path
 
 
 def test_pre_commit_runs_the_lint_of_ci():

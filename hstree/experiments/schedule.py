@@ -223,13 +223,13 @@ class Schedule:
 
     def _find_results(self, candidate: Candidate, budget: Budget | None) -> list[JobResult] | None:
         """Return the results of all jobs of a candidate, or None if one is not finished."""
-        found: list[JobResult] = []
+        results: list[JobResult] = []
         for job in self.setting.jobs(candidate):
             result = find_result(job, self.setting, self.store, budget)
             if result is None:
                 return None
-            found.append(result)
-        return found
+            results.append(result)
+        return results
 
     def _time_left(
         self, candidates: Sequence[Candidate], budget: Budget | None
