@@ -1,6 +1,6 @@
 """Trees for hierarchical softmax, and which output layer to use.
 
-Make a tree of what a program has: counts, vectors or a text::
+Make a tree from counts, vectors or a text::
 
     tree = hstree.build("huffman", counts)     dict, Series, array or list
     tree = hstree.build("gmm", X, labels=names, counts=counts)
@@ -66,7 +66,14 @@ if TYPE_CHECKING:
 
 # No `__all__`: `help(hstree)` would print the whole help of every name in it, 2,000 lines.
 _EAGER = {
-    *("Corpus", "HstreeError", "Tree", "Vocabulary", "WordVectors", "build", "builders", "load"),
+    "Corpus",
+    "HstreeError",
+    "Tree",
+    "Vocabulary",
+    "WordVectors",
+    "build",
+    "builders",
+    "load",
 }
 #: Modules of the names that are imported when they are first used.
 _LAZY = {
@@ -84,7 +91,14 @@ _LAZY = {
 }
 #: Packages that `import hstree` alone does not import.
 _PACKAGES = {
-    *("experiments", "formats", "interop", "layers", "metrics", "models", "ngrams", "report"),
+    "experiments",
+    "formats",
+    "interop",
+    "layers",
+    "metrics",
+    "models",
+    "ngrams",
+    "report",
     "training",
 }
 

@@ -21,12 +21,15 @@ from rich.text import Text
 
 from hstree._text import duration, printable
 
-#: Seconds that a task lasts before it is drawn, between two lines of events, and of a task whose
-#: end gets a line.
-PATIENCE, LINE_PATIENCE, LONG_TASK = 0.5, 2.0, 10.0
-#: Units of tasks that events tell of, so that their end gets no line.
+#: Seconds after which a running task is drawn.
+PATIENCE = 0.5
+#: Minimum number of seconds between two lines of events.
+LINE_PATIENCE = 2.0
+#: Seconds from which on the end of a task gets a line.
+LONG_TASK = 10.0
+#: Units of tasks that events report, so that their end gets no line.
 WITH_EVENTS = {"tokens", "candidates", "jobs", "kernels", "seconds"}
-#: Columns of a terminal from which on there is room for a bar and the speed.
+#: Minimum width of a terminal, in columns, that shows bars and speeds.
 WIDE = 80
 
 
@@ -45,15 +48,16 @@ class _Running:
 
 
 class Bars:
-    """Bars of the running tasks; they are gone when all are done."""
+    """Bars of the running tasks, which disappear when all tasks are done."""
 
     def __init__(self, console: Console) -> None:
-        self._console, self._lock = console, RLock()
+        self._console = console
+        self._lock = RLock()
         self._running: list[_Running] = []
 
     @contextmanager
     def task(self, title: str, total: float | None, unit: str) -> Iterator[_Running]:
-        """Draw a task, with the first also the bars, which are below the present cell."""
+        """Draw a task below the bars of the other running tasks."""
         with self._lock:
             bars = self._running[0].bars if self._running else _Progress(self._console)
             task = _Running(bars, bars.add_task(title, total=total, unit=unit, note=""))
@@ -69,7 +73,7 @@ class Bars:
                     bars.stop()
 
     def report(self, text: str, left: float | None) -> None:
-        """Show nothing: the bars tell as much."""
+        """Show nothing, since the bars show the same."""
 
     def say(self, text: str) -> None:
         """Print a line above the bars."""
@@ -77,7 +81,7 @@ class Bars:
 
 
 class _Progress(rich.Progress):
-    """What, how far, how fast, how long still; only of tasks that have lasted long enough."""
+    """Title, bar, speed and time left of the tasks that have run for `PATIENCE` seconds."""
 
     def __init__(self, console: Console) -> None:
         title = Column(max_width=24, no_wrap=True, overflow="ellipsis")
@@ -102,12 +106,14 @@ def _time_left(task: rich.Task) -> str:
 
 
 class _Advance(rich.ProgressColumn):
-    """A bar with the share done, the speed and the time left; until that is known, the time so far.
+    """A bar with the percentage done, the speed and the time left.
 
-    A bar that does not move would tell nothing. A narrow terminal has no bar and no speed.
+    Before the first progress there is only the time so far, since the bar does not move. A narrow
+    terminal has no bar and no speed.
     """
 
-    bar, share = rich.BarColumn(bar_width=10), rich.TaskProgressColumn("{task.percentage:>3.0f}%")
+    bar = rich.BarColumn(bar_width=10)
+    percentage = rich.TaskProgressColumn("{task.percentage:>3.0f}%")
     left = rich.TimeRemainingColumn(compact=True)
 
     def __init__(self, *, is_narrow: bool) -> None:
@@ -115,7 +121,9 @@ class _Advance(rich.ProgressColumn):
         self.is_narrow = is_narrow
 
     def render(self, task: rich.Task) -> Text | Table:
-        speed, unit, rate = task.speed, task.fields["unit"], ""
+        speed = task.speed
+        unit = task.fields["unit"]
+        rate = ""
         if unit == "seconds":
             return Text(_time_left(task))
         if speed and unit not in ("", "candidates"):
@@ -124,8 +132,11 @@ class _Advance(rich.ProgressColumn):
             return Text(f"{task.elapsed or 0:.0f} s {'' if self.is_narrow else rate}")
         cells = Table.grid(padding=(0, 1))
         left = self.left.render(task) if task.time_remaining is not None else ""
-        share = self.share.render(task)
-        cells.add_row(*([share] if self.is_narrow else [self.bar.render(task), share, rate]), left)
+        percentage = self.percentage.render(task)
+        if self.is_narrow:
+            cells.add_row(percentage, left)
+        else:
+            cells.add_row(self.bar.render(task), percentage, rate, left)
         return cells
 
 
@@ -147,7 +158,8 @@ class Lines:
             with self._lock:
                 state = next(one for one in self._tasks.tasks if one.id == task.id)
                 self._tasks.remove_task(task.id)
-                seconds, note = state.elapsed or 0.0, state.fields["note"]
+                seconds = state.elapsed or 0.0
+                note = state.fields["note"]
                 if seconds > LONG_TASK and unit not in WITH_EVENTS:
                     self._last = time.monotonic()
                     line = f"{title}: {f'{note}, ' if note else ''}{seconds:.1f} s"
@@ -165,14 +177,15 @@ class Lines:
             by_unit: dict[str, list[rich.Task]] = {}
             for task in self._tasks.tasks:
                 by_unit.setdefault(task.fields["unit"], []).append(task)
-            where, events = [], [text]
+            where = []
+            events = [text]
             end = f"{duration(left)} left" if left else ""
             for task in [*by_unit.get("jobs", []), *by_unit.get("candidates", [])][:1]:
                 where += [] if task.description == "candidates" else [task.description]
                 if task.fields["unit"] == "candidates" and task.total:
                     where.append(f"candidate {task.completed + 1:.0f} of {task.total:.0f}")
                     end += " for this candidate" if left and task.total > 1 else ""
-            # the candidate, or what is made for it first
+            # The candidate, or an input that is made for it first
             for task in by_unit.get("candidates", [])[-1:]:
                 events.insert(0, task.fields["note"] or task.description)
             for task in by_unit.get("seconds", [])[:1]:

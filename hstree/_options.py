@@ -206,7 +206,7 @@ def checked_count(name: str, value: object, least: int = 1) -> int:
     return number
 
 
-#: Option of what is random, of those that are not read from a signature.
+#: The option `random_state`, for methods whose options are not read from a signature.
 RANDOM_STATE = Option.of("random_state", RandomState)
 
 

@@ -118,14 +118,14 @@ def in_threads(
         return
     waiting: deque[tuple[T, Future[R]]] = deque()
     n = n_threads()
-    most = 2 * n + 1 if n > 1 else 1
+    n_waiting = 2 * n + 1 if n > 1 else 1
     stop = np.zeros(1, np.bool_)
     context = copy_context()
     context.run(stop_flag.set, stop)
     with ThreadPoolExecutor(n) as pool:
         try:
             while True:
-                for item in islice(items, most - len(waiting)):
+                for item in islice(items, n_waiting - len(waiting)):
                     waiting.append((item, pool.submit(context.copy().run, function, item)))
                 if not waiting:
                     return
@@ -235,7 +235,10 @@ def parallel(
 
     import joblib
 
-    rest, pending, failed, deaths = enumerate(jobs), dict[int, T](), list[Exception](), 0
+    rest = enumerate(jobs)
+    pending = dict[int, T]()
+    failed = list[Exception]()
+    deaths = 0
     threads = threads_of_job(n_jobs)
 
     def calls() -> Iterator[Any]:
@@ -246,7 +249,7 @@ def parallel(
             for number, job in rest:
                 pending[number] = job
                 yield joblib.delayed(_done)(function, number, job, threads)
-        except Exception as error:  # of what makes the jobs
+        except Exception as error:  # raised by the iterable of jobs
             failed.append(error)
 
     # loky replaces workers whose memory grew, as by compiling kernels; an error ends the others
@@ -254,14 +257,15 @@ def parallel(
     warnings.filterwarnings("ignore", r"\d+ tasks which were still being processed")
     warnings.filterwarnings("ignore", "resource_tracker: process died unexpectedly")
     _silence_tracker()
-    killed = _hear_of_killed_workers()
+    killed = _report_killed_workers()
     dead: tuple[type[Exception], ...] = (BrokenProcessPool, *killed)
     while True:
-        how = {"return_as": "generator_unordered", "batch_size": 1, **_loky_options()}
-        run = joblib.Parallel(n_jobs, **how)
+        run = joblib.Parallel(
+            n_jobs, return_as="generator_unordered", batch_size=1, **_loky_options()
+        )
         results: Any = ()
         try:
-            with _deaf_children():
+            with _ignoring_interrupts():
                 results = run(calls())
             for number, result, warned in results:
                 deaths = 0
@@ -273,7 +277,9 @@ def parallel(
             deaths = MOST_DEATHS if isinstance(error, killed) else deaths + 1
             if deaths == MOST_DEATHS:
                 reason = f"workers died {deaths} times without finishing a job"
-                raise WorkerError(f"{reason}, for want of memory perhaps; do fewer jobs") from error
+                raise WorkerError(
+                    f"{reason}, perhaps because memory ran out; do fewer jobs"
+                ) from error
         else:
             break
         finally:
@@ -284,7 +290,7 @@ def parallel(
 
 
 def _close(results: Any) -> None:
-    """End a generator of joblib's; what it still waits for of Dask is cancelled."""
+    """Close a generator of joblib; cancel the jobs of Dask that it still waits for."""
     from joblib.parallel import get_active_backend
 
     backend: Any = get_active_backend()[0]
@@ -294,10 +300,10 @@ def _close(results: Any) -> None:
         backend.client.cancel(waiting)
 
 
-def _hear_of_killed_workers() -> tuple[type[Exception], ...]:
-    """Return Dask's error of a job whose workers were killed again and again.
+def _report_killed_workers() -> tuple[type[Exception], ...]:
+    """Return the error of Dask for a job whose workers were killed repeatedly.
 
-    joblib waits for ever for such a job, since Dask's backend does not call back.
+    joblib waits for such a job without end, since its Dask backend does not call back.
     """
     from joblib.parallel import get_active_backend
 
@@ -306,12 +312,12 @@ def _hear_of_killed_workers() -> tuple[type[Exception], ...]:
         return ()
     submit = type(backend).submit
 
-    def told(batch: Any, callback: Callable[[object], object]) -> Any:
+    def submit_with_errors(batch: Any, callback: Callable[[object], object]) -> Any:
         future = submit(backend, batch, callback)
         future.add_done_callback(lambda ended: ended.exception() and callback(ended.exception()))
         return future
 
-    backend.submit = told
+    backend.submit = submit_with_errors
     return (sys.modules["distributed"].KilledWorker,)
 
 
@@ -363,7 +369,7 @@ def _silence_tracker() -> None:
 
 
 @contextmanager
-def _deaf_children() -> Iterator[None]:
+def _ignoring_interrupts() -> Iterator[None]:
     """Have processes that the body starts leave Ctrl-C on a terminal to this one, which ends them.
 
     They inherit which signals are blocked. Python's tracker unblocks them when it starts.
@@ -399,9 +405,9 @@ def _done(
             result = function(job)
         except OSError as error:
             where = f"{error.filename or 'a job'} on {socket.gethostname()}"
-            remedy = "mend that, and the same call goes on"
+            remedy = "fix that, and the same call continues"
             raise WorkerError(f"{where}: {error.strerror or error}; {remedy}") from error
-    return number, result, [(str(one.message), one.category) for one in warned]
+    return number, result, [(str(warning.message), warning.category) for warning in warned]
 
 
 class _Watch(progress.Silent):
@@ -469,13 +475,17 @@ def _client(scheduler: str) -> Any:
             lambda: import_module("hstree._version").__version__, on_error="return"
         )
         if not versions:
-            how = f"`dask worker {scheduler} --nthreads 1`"
-            raise WorkerError(f"the scheduler {scheduler} has no workers; start some with {how}")
+            raise WorkerError(
+                f"the scheduler {scheduler} has no workers; start some with `dask worker "
+                f"{scheduler} --nthreads 1`"
+            )
         for worker, has in versions.items():
             if has != __version__:
-                what = "no hstree" if isinstance(has, ImportError) else f"hstree {has}"
-                remedy = f"install hstree {__version__} there, as here"
-                raise WorkerError(f"the worker {worker} has {what}; {remedy}")
+                installed = "no hstree" if isinstance(has, ImportError) else f"hstree {has}"
+                raise WorkerError(
+                    f"the worker {worker} has {installed}; install hstree {__version__} there, as "
+                    "here"
+                )
     except BaseException:
         client.close()
         raise

@@ -23,16 +23,18 @@ def strict_text(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> st
         remedy = "convert the file first, for example with `iconv -f utf-16 -t utf-8`"
         raise InputError(f"{name} is UTF-16, not UTF-8; {remedy}")
     at = data.find(b"\0")
-    what, fault = "a NUL byte", ": not a text file; give plain UTF-8 text"
+    byte = "a NUL byte"
+    fault = ": not a text file; give plain UTF-8 text"
     if at < 0:
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
-            at, what = error.start, f"byte 0x{data[error.start]:02x}"
+            at = error.start
+            byte = f"byte 0x{data[at]:02x}"
             remedy = "convert the file first, for example with `iconv -f latin1 -t utf-8`"
             fault = f" is not UTF-8; {remedy}"
     line += data.count(b"\n", 0, at)
-    raise InputError(f"{name}: {what} at line {line}, byte offset {offset + at}{fault}")
+    raise InputError(f"{name}: {byte} at line {line}, byte offset {offset + at}{fault}")
 
 
 def recorded_name(path: str | os.PathLike[str]) -> str:
@@ -40,9 +42,9 @@ def recorded_name(path: str | os.PathLike[str]) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def plural(count: int, one: str, many: str | None = None) -> str:
+def plural(count: int, singular: str, plural_form: str | None = None) -> str:
     """Format a count and its noun, whose plural adds an s by default."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else plural_form or singular + 's'}"
 
 
 def one_line(error: BaseException) -> str:
@@ -69,7 +71,7 @@ def brief(value: object) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it."""
+    """Return a time in seconds, minutes or hours, rounded up."""
     if seconds < 90:
         return f"{math.ceil(seconds)} s"
     minutes = math.ceil(seconds / 60)
@@ -78,7 +80,7 @@ def duration(seconds: float) -> str:
 
 def printable(text: str, keep: str = "") -> str:
     r"""Return a text with its control characters escaped, except for those in `keep`."""
-    return _UNSAFE.sub(lambda one: one[0] if one[0] in keep else repr(one[0])[1:-1], text)
+    return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else repr(match[0])[1:-1], text)
 
 
 @dataclass(frozen=True)

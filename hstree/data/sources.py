@@ -97,7 +97,7 @@ class TextFile:
     Files are unpacked by their endings, and a byte order mark is skipped.
     """
 
-    _kept: BinaryIO | None = None  #: what is read instead of the files
+    _kept: BinaryIO | None = None  #: file that is read instead
 
     def __init__(self, *paths: Path, name: str = "", text: bool = False) -> None:
         self._files: list[Path] = []
@@ -180,9 +180,9 @@ def _check_beginning(block: bytes, name: object, sniffs: bool) -> None:
 
 
 def standard_input_blocks(text: bool = False) -> Iterator[bytes]:
-    """Yield standard input as it arrives, and keep nothing; refuse what is no text, unless `text`.
+    """Yield standard input as it arrives, without keeping it.
 
-    A byte order mark is skipped.
+    Input that is not a text is refused, unless `text`. A byte order mark is skipped.
     """
     stdin: Any = sys.stdin.buffer
     with explained(f"read {STANDARD_INPUT}"):

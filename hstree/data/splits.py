@@ -1,4 +1,4 @@
-"""Training, validation and test split of a text, and what has read their lines before."""
+"""Training, validation and test split of a text, and earlier uses of their lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IN_BOTH = (
     "and in the {scored} split: the figure of the {scored} split is optimistic; use other lines "
     "for it"
 )
-#: What may have read scored lines before, and the sentence that says so; the first one counts.
+#: Objects that may have read scored lines before, and a sentence for each; the first one counts.
 _READERS = {
     "train": "{lines} are in the training split " + _IN_BOTH,
     "valid": "{lines} are in the validation split " + _IN_BOTH,
@@ -110,10 +110,10 @@ def read_before(text: Corpus, scored: str = "test", **records: object) -> str | 
     scored : {"test", "validation"}
         Name of the split that the text is.
     **records
-        Records (`hstree.data.provenance`) of what has read or was made from lines: the splits
-        "train" and "valid", a "tree", the vocabulary of a "layer", the choice of the "vocabulary",
-        a model's "training". Of a tree, the lines that its builder read are told from those behind
-        its vectors.
+        Records (`hstree.data.provenance`) of objects that were made from lines: the splits "train"
+        and "valid", a "tree", the vocabulary of a "layer", the choice of the "vocabulary", a
+        model's "training". For a tree, the lines that its builder read are distinguished from those
+        of its vectors.
     """
     if isinstance(tree := records.get("tree"), dict):
         records["builder"] = {key: tree.get(key) for key in ("name", "sha256", "lines")}

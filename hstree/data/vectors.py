@@ -194,7 +194,7 @@ class WordVectors:
     def read(
         cls, path: str | os.PathLike[str], *, labels: str | os.PathLike[str] | None = None
     ) -> WordVectors:
-        """Read ``.npy``, word2vec text or binary, or GloVe text, told apart by content.
+        """Read ``.npy``, word2vec text or binary, or GloVe text; the content decides which.
 
         All but ``.npy`` may be gzipped. A folder of ``.npy`` files is one matrix, in the order of
         their names. More than two million rows of ``.npy`` stay in their files, mapped.

@@ -51,7 +51,7 @@ class Vocabulary:
     Attributes
     ----------
     words : tuple of str
-        Or what is equal to it, where they are row numbers.
+        Row numbers are an equal sequence without strings.
     counts : int64 array (V,), read-only
     source : dict
     unk, eos : str or None

@@ -70,7 +70,8 @@ def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False
         raise InputError(f"{name}: the file is empty; give lines of the form {form}")
     counted = counted or "\t" in lines[0][1]
     expected = "a word, a tab and a whole number" if counted else "a word and nothing else"
-    words, counts = [], []
+    words = []
+    counts = []
     for number, line in lines:
         word, tab, count = line.partition("\t")
         if not word or (not _COUNT.fullmatch(count) if counted else tab):

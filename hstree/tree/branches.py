@@ -51,17 +51,23 @@ class Branches:
     def __init__(self, tree: TreeArrays, n_words: int = 5) -> None:
         self.tree = tree
         n_words = checked_count("n_words", n_words)
+        # (E,) fraction of the counts and number of leaves below each edge
         mass = edge_mass(tree, tree.counts)
-        self.share: Float64 = mass / mass[tree.edge_node == 0].sum()  # (E,)
-        self.leaves = tree.sum_up(np.ones(tree.n_labels, np.int64))  # (E,) leaves below each edge
-        n_labels, counts = tree.n_labels, 0 if tree.counts is None else tree.counts
+        self.share: Float64 = mass / mass[tree.edge_node == 0].sum()
+        self.leaves = tree.sum_up(np.ones(tree.n_labels, np.int64))
+        # (V,) rank of each label by its count; no label has the rank n_labels
+        n_labels = tree.n_labels
+        counts = 0 if tree.counts is None else tree.counts
         by_rank = np.argsort(np.broadcast_to(-np.int64(counts), n_labels), kind="stable")
-        rank = np.empty(n_labels, np.int64)  # (V,) of each label; n_labels is the rank of none
+        rank = np.empty(n_labels, np.int64)
         rank[by_rank] = np.arange(n_labels)
-        best = np.full((tree.n_nodes, n_words), n_labels)  # ranks of each node's frequent labels
+        # (N, n_words) ranks of the most frequent labels below each node
+        best = np.full((tree.n_nodes, n_words), n_labels)
         with progress.task("ranking words", total=tree.n_nodes, unit="nodes") as task:
             for nodes, edges, edge_start, _ in reversed(tree.levels):
-                child, parent = tree.child[edges], segment_ids(edge_start)  # parent: index in nodes
+                child = tree.child[edges]
+                # (e,) position of the parent among the nodes
+                parent = segment_ids(edge_start)
                 is_leaf = child < 0
                 # Candidates of all nodes of the level: their own leaves, and the best below them
                 parents = np.concatenate([parent[is_leaf], np.repeat(parent[~is_leaf], n_words)])
@@ -78,9 +84,11 @@ class Branches:
 
     def of(self, node: int) -> list[Branch]:
         """Return the branches of a node, in order."""
-        tree, branches = self.tree, []
+        tree = self.tree
+        branches = []
         for edge in range(*tree.child_start[node : node + 2].tolist()):
-            child, share = int(tree.child[edge]), float(self.share[edge])
+            child = int(tree.child[edge])
+            share = float(self.share[edge])
             if child < 0:
                 label = tree.labels[~child]
                 branches.append(Branch(edge, None, label, (label,), 1, share))
@@ -178,7 +186,7 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
     ax.set(
         xlim=(0, 1),
         ylim=(lowest + 1, 0),
-        xlabel="share of the labels" if tree.counts is None else "share of the counts",
+        xlabel="fraction of the labels" if tree.counts is None else "fraction of the counts",
         ylabel="decisions from the root",
         yticks=np.arange(lowest + 1) + 0.5,
         yticklabels=range(lowest + 1),

@@ -36,8 +36,8 @@ class Codes:
         Maximum number of decisions kept expanded (8 bytes each); above it, every batch is
         expanded by walking up the tree.
     nodes : bool, default False
-        Whether the way to node n is the code of ``V + n``, too, as if the node were a label; that
-        to the root has no decision.
+        Whether the path to node n is also the code of ``V + n``, as if the node were a label; the
+        path to the root has no decision.
 
     Attributes
     ----------
@@ -60,7 +60,8 @@ class Codes:
         self.parent_edge = tree.parent_edge
         leaf_edge = np.flatnonzero(tree.child < 0)
         by_label = np.argsort(~tree.child[leaf_edge], kind="stable")
-        leaf_edge, n_codes = leaf_edge[by_label], tree.codes_per_label
+        leaf_edge = leaf_edge[by_label]
+        n_codes = tree.codes_per_label
         length = tree.depth[tree.edge_node[leaf_edge]] + 1
         if nodes:
             leaf_edge = np.r_[leaf_edge, tree.node_edge]
@@ -94,10 +95,13 @@ class Codes:
         else:
             edge = np.empty(start[-1], np.int64)
             # Edge that each code has reached, and its index in `edge`; the root's code has no edge
-            current, slot = self.leaf_edge[code], start[1:] - 1
+            current = self.leaf_edge[code]
+            slot = start[1:] - 1
             while (alive := current >= 0).any():
                 if not alive.all():
-                    current, slot = current[alive], slot[alive]
+                    current = current[alive]
+                    slot = slot[alive]
                 edge[slot] = current
-                current, slot = self.parent_edge[current], slot - 1
+                current = self.parent_edge[current]
+                slot = slot - 1
         return Expansion(code_start, segment_ids(code_start), start, edge)

@@ -174,7 +174,7 @@ def from_json(data: bytes) -> Content:
 def _decoded(data: bytes, kind: type[H]) -> H:
     """Decode JSON; refuse other formats, versions that are not read, and a "meta" that is too deep.
 
-    These are looked at first, since other versions may have other keys.
+    These are checked first, since other versions may have other keys.
     """
     if data.count(b"[") + data.count(b"{") > MOST_BRACKETS * len(data) + FEW_BRACKETS:
         raise FileFormatError("holds little but brackets, so not a tree; build it again")
@@ -201,13 +201,16 @@ def dump_meta(
 ) -> str:
     """Return a tree's meta as one line of JSON, or raise FileFormatError, begun by `refusal`."""
     try:
-        level, depth = [meta], 0  # the lists and objects of each depth
-        while level := [one for one in level if isinstance(one, Mapping | list | tuple)]:
-            if (depth := depth + 1) > DEEPEST:
+        # The lists and objects of each depth
+        level: list[Any] = [meta]
+        depth = 0
+        while level := [value for value in level if isinstance(value, Mapping | list | tuple)]:
+            depth += 1
+            if depth > DEEPEST:
                 raise ValueError(f"it is nested more than {DEEPEST} deep")
-            inner = (one.values() if isinstance(one, Mapping) else one for one in level)
-            # Each once, since the number of those that hold themselves would double
-            level = list({id(each): each for each in chain.from_iterable(inner)}.values())
+            inner = (value.values() if isinstance(value, Mapping) else value for value in level)
+            # Each once, since the number of those that contain themselves would double
+            level = list({id(value): value for value in chain.from_iterable(inner)}.values())
         text = json.dumps(meta, ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Huffman's algorithm on weights: the merges, in their order, and what they weigh."""
+"""Huffman's algorithm on weights: the merges in their order, and their weights."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,10 +50,14 @@ def merge_order(weights: Int64, arity: int = 2) -> tuple[Int64, NDArray[np.gener
     total = np.zeros(n_merges, single.dtype)
     if n_merges == 0:
         return merged, total
-    filled = (n - 2) % (arity - 1) + 2  # items of the first merge, so that all others are full
-    merged[0, :filled] = order[:filled]
-    total[0] = single[:filled].sum()
-    next_single, next_merge, made = filled, 0, 1
+    # The number of items of the first merge, so that all others are full
+    n_first = (n - 2) % (arity - 1) + 2
+    merged[0, :n_first] = order[:n_first]
+    total[0] = single[:n_first].sum()
+    # Two queues, single items and merges, each in ascending order of weight
+    next_single = n_first
+    next_merge = 0
+    made = 1
     while made < n_merges:
         # Weight of the next merge; items up to it precede every merge still to be made
         first = np.concatenate([single[next_single:][:arity], total[next_merge:made][:arity]])

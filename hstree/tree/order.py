@@ -31,7 +31,8 @@ def by_level(child_start: Int64, child: Int64, root: int) -> Int64:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order
 
-    is_node, n_nodes = child >= 0, len(child_start) - 1
+    is_node = child >= 0
+    n_nodes = len(child_start) - 1
     indptr = offsets(is_node.astype(np.int64))[child_start]
     edges = np.ones(indptr[-1], np.int8), child[is_node], indptr
     graph = csr_array(edges, shape=(n_nodes, n_nodes))

@@ -66,8 +66,11 @@ class RowNumbers(Sequence[str]):
         """Return all digits, uint8, and the offsets (V + 1,) of the numbers in them."""
         start = _digit_offsets(len(self))
         digits = np.empty(start[-1], np.uint8)
-        first, stop, width = 0, 10, 1
-        while first < len(self):  # numbers of the same width, some at a time
+        # Numbers of the same width, from `first` to before `stop`, some at a time
+        first = 0
+        stop = 10
+        width = 1
+        while first < len(self):
             last = min(first + _AT_ONCE, stop, len(self))
             number = np.arange(first, last)
             block = digits[start[first] : start[last]].reshape(-1, width)
@@ -75,7 +78,8 @@ class RowNumbers(Sequence[str]):
                 number, block[:, column] = np.divmod(number, 10)
             first = last
             if first == stop:
-                stop, width = 10 * stop, width + 1
+                stop *= 10
+                width += 1
         digits += ord("0")
         return digits, start
 

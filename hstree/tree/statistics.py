@@ -23,7 +23,7 @@ _DECISIONS = 1 << 20
 
 @dataclass(frozen=True)
 class TreeStatistics:
-    """Statistics of one tree; what is weighted by the counts is None without counts."""
+    """Statistics of one tree; values weighted by counts are None without counts."""
 
     method: str | None  #: the builder, if the tree's meta says so
     nodes: int  #: number of inner nodes, N

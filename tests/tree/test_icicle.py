@@ -57,7 +57,7 @@ def test_rectangles_and_texts(pyplot):
         "c": (0.8125, 2.5),
     }
     assert axes.get_title() == "Tree(4 labels, 2 nodes)"
-    assert axes.get_xlabel() == "share of the counts"
+    assert axes.get_xlabel() == "fraction of the counts"
     axes.figure.canvas.draw()  # a dollar sign is no formula
 
 
@@ -80,4 +80,4 @@ def test_it_draws_on_given_axes(pyplot):
     assert Tree(["only"], [0], []).plot(ax=axes) is axes
     assert rectangles(axes) == {(0, 0, 1): LABEL}
     assert [text.get_text() for text in axes.texts] == ["only"]
-    assert axes.get_xlabel() == "share of the labels"
+    assert axes.get_xlabel() == "fraction of the labels"
