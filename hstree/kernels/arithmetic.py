@@ -71,21 +71,21 @@ def flipped(bits):
 
 
 def group(ids: Int32, n_values: int) -> tuple[Int64, Int64, Int32]:
-    """Group the places of ids (P,) by their values, from 0 to `n_values` - 1.
+    """Group the positions of ids (P,) by their values, from 0 to `n_values` - 1.
 
-    Returns the values (G,), each once, in the order of their first places; the offsets of each
-    (G + 1,); and its places (P,), ascending. O(P), without a sort.
+    Returns the values (G,), each once, in the order of their first positions; the offsets of each
+    (G + 1,); and its positions (P,), ascending. O(P), without a sort.
     """
     values = np.empty(len(ids), np.int64)
     start = np.zeros(len(ids) + 1, np.int64)
     slot = np.empty(len(ids), np.int32)
-    place = np.empty(len(ids), np.int32)
-    n = _group(ids, _slots.table(n_values), values, start, slot, place)
-    return values[:n], start[: n + 1], place
+    position = np.empty(len(ids), np.int32)
+    n = _group(ids, _slots.table(n_values), values, start, slot, position)
+    return values[:n], start[: n + 1], position
 
 
 @jit
-def _group(ids, value_slot, values, start, slot, place):
+def _group(ids, value_slot, values, start, slot, position):
     n = 0
     for p in range(len(ids)):
         value = ids[p]
@@ -98,9 +98,9 @@ def _group(ids, value_slot, values, start, slot, place):
     for g in range(n):
         value_slot[values[g]] = -1
         start[g + 1] += start[g]
-    # each group's offset moves on with its places, from where the one before it ends
+    # Each group's offset moves on with its positions, from where the one before it ends
     for p in range(len(ids)):
-        place[start[slot[p]]] = p
+        position[start[slot[p]]] = p
         start[slot[p]] += 1
     for g in range(n, 0, -1):
         start[g] = start[g - 1]

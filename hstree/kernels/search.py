@@ -177,16 +177,22 @@ def _push(cost, child, n, new_cost, new_child):
     at = n
     while at > 0 and cost[(at - 1) // 2] > new_cost:
         above = (at - 1) // 2
-        cost[at], child[at] = cost[above], child[above]
+        cost[at] = cost[above]
+        child[at] = child[above]
         at = above
-    cost[at], child[at] = new_cost, new_child
+    cost[at] = new_cost
+    child[at] = new_child
 
 
 @inline
 def _pop(cost, child, n):
     """Take the first entry out of a heap of n; return it."""
-    first_cost, first_child = cost[0], child[0]
-    last_cost, last_child = cost[n - 1], child[n - 1]
+    first_cost = cost[0]
+    first_child = child[0]
+
+    # The last entry moves down from the top, past entries of a lower cost
+    last_cost = cost[n - 1]
+    last_child = child[n - 1]
     at = 0
     while 2 * at + 1 < n - 1:
         below = 2 * at + 1
@@ -194,14 +200,17 @@ def _pop(cost, child, n):
             below += 1
         if cost[below] >= last_cost:
             break
-        cost[at], child[at] = cost[below], child[below]
+        cost[at] = cost[below]
+        child[at] = child[below]
         at = below
-    cost[at], child[at] = last_cost, last_child
+    cost[at] = last_cost
+    child[at] = last_child
     return first_cost, first_child
 
 
 @inline
 def _is_apart(cost, higher):
+    """Return whether a higher cost does not tie with a cost."""
     return higher - cost > TIE * max(1.0, higher)
 
 
@@ -213,6 +222,8 @@ def _branches(model, hidden, row, width, features, scores):
     """
     weight, bias = model
     number, context_start, feature_row, feature_weight = features
+
+    # Logits, with the weights of n-gram features
     n_rows = 1 if width == 2 else width
     for i in range(n_rows):
         scores[i] = dot(weight, row + i, hidden) + bias[row + i]
@@ -223,10 +234,15 @@ def _branches(model, hidden, row, width, features, scores):
             while f < end and feature_row[f] < row + n_rows:
                 scores[feature_row[f] - row] += feature_weight[f]
                 f += 1
+
+    # -log sigmoid(z) = max(-z, 0) + log(1 + exp(-|z|))
     if width == 2:
         z = scores[0]
-        scores[0], scores[1] = max(-z, 0.0), max(z, 0.0)
+        scores[0] = max(-z, 0.0)
+        scores[1] = max(z, 0.0)
         return np.log1p(np.exp(-abs(z)))
+
+    # -log softmax = ln Z - logit
     largest = scores[0]
     total = 0.0
     for i in range(1, width):
@@ -282,29 +298,32 @@ def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_sco
     child_start, children, row_start = tree
     labels, values, is_done = out
     scores = np.empty(n_scores)
-    # the frontier, a heap; then the labels met so far, ascending in cost
+    # The frontier, a heap of costs and children
     cost = np.empty(patience + 1)
     child = np.empty(patience + 1, np.int64)
+    # The labels met so far, ascending in cost
     best = np.empty(patience + 1)
     label = np.empty(patience + 1, np.int64)
     if codes is not None:
-        # costs of the paths to nodes, labels that were scored, and room for the edges of a code
+        # Costs of the paths to nodes, labels that were scored, and room for the edges of a code
         reached = np.empty(len(child_start) - 1)
         is_met = np.empty(len(codes[0]) - 1, np.bool_)
         below = np.empty(len(child_start), np.int64)
     for b in range(len(hidden)):
-        table = number[b], context_start, feature_row, feature_weight
+        context = number[b], context_start, feature_row, feature_weight
         if codes is not None:
             reached[:] = -1
             is_met[:] = False
+        # Begin at the root, with all of the probability
         cost[0] = 0.0
         child[0] = 0
         is_done[b] = True
         n = np.int64(1)
         n_best = 0
         left_over = 1.0
-        spent = 0
+        n_scored = 0
         while n > 0:
+            # Stop when no label can come before the k-th or tie with it
             if n_best >= k:
                 last = k
                 while last < n_best and not _is_apart(best[last - 1], best[last]):
@@ -313,37 +332,46 @@ def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_sco
                 least = max(cost[0] - np.log(most_codes), by_mass)
                 if _is_apart(best[k - 1], least) and _is_apart(best[last - 1], least):
                     break
+
             path, node = _pop(cost, child, n)
             n -= 1
             if node < 0:
+                # A label: insert it among the best
                 if codes is not None:
                     if is_met[~node]:
                         continue
                     is_met[~node] = True
                     known = scores, reached, below
-                    path, n_scored = _label_cost(model, hidden[b], tree, codes, table, known, ~node)
-                    spent += n_scored
+                    path, n_edges = _label_cost(
+                        model, hidden[b], tree, codes, context, known, ~node
+                    )
+                    n_scored += n_edges
                 at = n_best
                 while at > 0 and best[at - 1] > path:
-                    best[at], label[at] = best[at - 1], label[at - 1]
+                    best[at] = best[at - 1]
+                    label[at] = label[at - 1]
                     at -= 1
-                best[at], label[at] = path, ~node
+                best[at] = path
+                label[at] = ~node
                 n_best += 1
                 left_over -= np.exp(-path)
                 continue
+
+            # A node: push its children, unless the search has become long
             if codes is not None:
                 reached[node] = path
             first = child_start[node]
             width = child_start[node + 1] - first
-            spent += width
-            if spent > patience:
+            n_scored += width
+            if n_scored > patience:
                 is_done[b] = False
                 break
-            total = path + _branches(model, hidden[b], row_start[node], width, table, scores)
+            total = path + _branches(model, hidden[b], row_start[node], width, context, scores)
             for i in range(width):
                 _push(cost, child, n, total + scores[i], children[first + i])
                 n += 1
-        # labels that tie are in the order of their ids; only whole groups of ties are sorted
+
+        # Order labels that tie by their ids; only whole groups of ties are sorted
         first = 0
         while first < k and is_done[b]:
             stop = first + 1
@@ -352,6 +380,7 @@ def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_sco
             for i in range(first, stop):
                 _push(cost, child, i - first, np.float64(label[i]), i)
             for i in range(first, min(stop, k)):
-                _, place = _pop(cost, child, stop - i)
-                labels[b, i], values[b, i] = label[place], -best[place]
+                _, position = _pop(cost, child, stop - i)
+                labels[b, i] = label[position]
+                values[b, i] = -best[position]
             first = stop

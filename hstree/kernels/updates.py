@@ -19,7 +19,7 @@ from hstree.kernels.decisions import (
 )
 from hstree.kernels.jit import inline, jit
 from hstree.kernels.layout import NO_WIDE, PARTS, Layout
-from hstree.kernels.windows import add_places, write_window_sums
+from hstree.kernels.windows import add_occurrences, write_window_sums
 
 #: Keeps a division by the root of a sum of squares finite.
 TINY = np.float32(1e-10)
@@ -46,42 +46,42 @@ def adagrad_row(parameter, squares, row, grad, learning_rate, decay):
 # The log-bilinear model.
 
 
-class WordPlaces(NamedTuple):
-    """The places of a batch's contexts by their words."""
+class WordOccurrences(NamedTuple):
+    """Where each word occurs in the contexts (B, n) of a batch."""
 
     words: Int64  # (w,) the words that occur, each once
-    start: Int64  # (w + 1,) offsets of the words in `place`
-    place: Int32  # places b n + i, ascending for each word
+    start: Int64  # (w + 1,) offsets of the words in `occurrence`
+    occurrence: Int32  # (B n,) index b n + i of each occurrence, ascending for each word
 
 
 class LogBilinearLayout(NamedTuple):
     """What a step of the log-bilinear model needs to know of a batch."""
 
     contexts: Int32  # (B, n)
-    word_places: WordPlaces
+    word_occurrences: WordOccurrences
     tree: Layout
 
 
 def lay_out_contexts(contexts: Integer, n_words: int, tree: Layout) -> LogBilinearLayout:
     """Return the layout of a batch with contexts (B, n) and the layout of its decisions."""
     ids = checked_ids(contexts, n_words)
-    return LogBilinearLayout(ids, WordPlaces(*group(ids.ravel(), n_words)), tree)
+    return LogBilinearLayout(ids, WordOccurrences(*group(ids.ravel(), n_words)), tree)
 
 
 class RowState(NamedTuple):
-    """State of Adagrad for vectors and for what goes with them."""
+    """State of Adagrad: of words and positions, or of weight rows and their biases."""
 
     squares: Array  # accumulated squared gradients of words, or of weight rows
-    other_squares: Array  # of positions, or of the biases of weight rows
-    decayed: Array  # token up to which each row has decayed
+    other_squares: Array  # accumulated squared gradients of positions, or of biases
+    decayed: Array  # token up to which each word or weight row has decayed
 
 
 class Rates(NamedTuple):
-    """How far a step moves."""
+    """Learning rate and weight decay of a step."""
 
     learning_rate: np.float32
-    word_decay: float
-    node_decay: float
+    word_decay: float  # weight decay of words per token
+    node_decay: float  # weight decay of weight rows per token
     tokens: int  # number of tokens trained on so far
 
 
@@ -123,13 +123,13 @@ def _update_pairs(weight, bias, state, hidden, rows, start, item, error, rates, 
 
 
 @jit
-def _update_words(embedding, position, state, places, grad_hidden, rates, grad, grad_position):
+def _update_words(embedding, position, state, occurrences, grad_hidden, rates, grad, grad_position):
     """Update the vectors of words and positions; `grad` (d,) is room, `grad_position` is zero."""
-    for w in range(len(places.words)):
-        word = places.words[w]
+    for w in range(len(occurrences.words)):
+        word = occurrences.words[w]
         clear(grad)
-        word_places = places.place[places.start[w] : places.start[w + 1]]
-        add_places(embedding, position, grad_hidden, word, word_places, grad, grad_position)
+        here = occurrences.occurrence[occurrences.start[w] : occurrences.start[w + 1]]
+        add_occurrences(embedding, position, grad_hidden, word, here, grad, grad_position)
         decay = _due_decay(state.decayed, word, rates.word_decay, rates.tokens)
         adagrad_row(embedding, state.squares, word, grad, rates.learning_rate, decay)
     for i in range(len(position)):
@@ -159,12 +159,16 @@ def log_bilinear_step(
     tree = layout.tree
     wide = tree.wide
     row_pairs = tree.row_pairs
+
+    # Forward: hidden vectors, losses and errors
     hidden = np.empty(keep.shape, np.float32)
     write_window_sums(arrays.embedding, arrays.position, layout.contexts, hidden)
     hidden *= keep
     forward = ForwardPass.run(arrays.weight, arrays.bias, hidden, tree)
     items = forward.items
     visits = forward.visits
+
+    # Backward: weight rows of wide nodes, then those of pairs
     grad = np.empty_like(arrays.position[0])
     if wide is not NO_WIDE:
         with one_blas_thread():
@@ -195,13 +199,15 @@ def log_bilinear_step(
         rates,
         grad,
     )
+
+    # Vectors of words and positions
     grad_hidden = items.grad_hidden
     grad_hidden *= keep
     _update_words(
         arrays.embedding,
         arrays.position,
         arrays.words,
-        layout.word_places,
+        layout.word_occurrences,
         grad_hidden,
         rates,
         grad,

@@ -52,10 +52,10 @@ def write_window_sums(embedding, position, contexts, hidden):
 
 
 @inline
-def add_places(embedding, position, grad_hidden, word, place, grad, grad_position):
-    """Add the gradients through the places of a word, each b n + i, to those of both."""
+def add_occurrences(embedding, position, grad_hidden, word, occurrences, grad, grad_position):
+    """Add the gradients through the occurrences b n + i of a word to its own and the positions'."""
     n, d = position.shape
-    for p in place:
+    for p in occurrences:
         b, i = np.uint64(p // n), np.uint64(p % n)
         for j in range(d):
             grad[j] += grad_hidden[b, j] * position[i, j]
@@ -158,11 +158,22 @@ def train_lines(
     rate: np.float32,
     seed: np.uint64,
 ) -> float:
-    """Train on lines word by word; return the summed loss of their tokens.
+    """Train on lines word by word, in place; return the summed loss of their tokens.
 
-    `text` holds offsets of lines (L + 1,) and label ids (T,). `windows` are the largest reach, and
-    whether each word of a window predicts by itself. `parameters`, changed in place, are word
-    vectors, node vectors and biases. The seed is not 0.
+    Parameters
+    ----------
+    text : tuple
+        Offsets of lines (L + 1,) and label ids (T,).
+    windows : tuple
+        Largest number of words on either side, and whether each word of a window predicts by itself
+        (skip-gram) or their mean does (CBOW).
+    paths : LabelPaths
+    parameters : tuple
+        Word vectors, node vectors and biases.
+    rate : float32
+        Learning rate.
+    seed : uint64
+        Random seed of the window sizes, not 0.
     """
     start, ids = text
     text = checked_ids(start, len(ids) + 1), checked_ids(ids, len(paths[0]) - 1)
@@ -173,32 +184,41 @@ def train_lines(
 @jit
 def _train_lines(text, windows, paths, parameters, rate, seed):
     start, ids = text
-    reach, each = windows
+    reach, is_skip_gram = windows
     path_start, row, sign, room = paths
     embedding, weight, bias = parameters
-    nodes, path = (weight, bias), (row, sign, np.empty_like(room))
-    d, state = embedding.shape[1], seed
-    mean, grad = np.empty(d, np.float32), np.empty(d, np.float32)
+    nodes = (weight, bias)
+    path = (row, sign, np.empty_like(room))
+    d = embedding.shape[1]
+    mean = np.empty(d, np.float32)
+    grad = np.empty(d, np.float32)
+    state = seed
     total = 0.0
     for line in range(len(start) - 1):
         for i in range(start[line], start[line + 1]):
+            # The window, of a drawn size, and the path to the target
             state = _drawn(state)
             side = np.int64((state >> np.uint64(33)) % np.uint64(reach)) + 1
-            left, right = max(start[line], i - side), min(start[line + 1], i + side + 1)
-            begin, end = path_start[ids[i]], path_start[ids[i] + 1]
+            left = max(start[line], i - side)
+            right = min(start[line + 1], i + side + 1)
             n_words = right - left - 1
-            if each and n_words > 0:
+            begin = path_start[ids[i]]
+            end = path_start[ids[i] + 1]
+
+            # Skip-gram: each word of the window predicts the target
+            if is_skip_gram and n_words > 0:
                 loss = ZERO
                 for c in range(left, right):
                     if c != i:
-                        word = np.uint64(ids[c])
+                        vector = embedding[np.uint64(ids[c])]
                         clear(grad)
-                        vector = embedding[word]
                         loss += _predict(nodes, path, begin, end, vector, rate, grad)
                         for j in range(d):
                             vector[j] += grad[j]
                 total += loss / n_words
                 continue
+
+            # CBOW: the mean of the window predicts it, and each word gets its part of the move
             clear(mean)
             clear(grad)
             share = ONE / np.float32(max(1, n_words))

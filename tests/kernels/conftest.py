@@ -1,0 +1,11 @@
+"""Compiled functions are tested here, whatever backend the run asks for."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled_backend(backend):
+    """Use compiled functions for short texts, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HSTREE_FAST", "1")
+        yield
