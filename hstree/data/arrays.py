@@ -66,6 +66,7 @@ def count_axes(values: Any, depth: int = 0) -> tuple[int, bool]:
     """
     if isinstance(values, str | bytes) or depth >= MOST_AXES:
         return 0, False
+    # Tensors and arrays say how many axes they have
     if hasattr(values, "detach"):
         return values.ndim, not values.is_floating_point()
     if is_dask(values) or hasattr(values, "columns"):
@@ -77,6 +78,7 @@ def count_axes(values: Any, depth: int = 0) -> tuple[int, bool]:
             return values.ndim * is_real, is_real and values.dtype.kind != "f"
     if not isinstance(values, Sequence | ValuesView | np.ndarray):
         return 0, False
+    # Lists are as deep as their first items
     first = next(iter(values), None)
     if _is_number(first):
         return 1, isinstance(first, Integral)

@@ -53,6 +53,7 @@ class PythonDocs:
 
         A paragraph that occurs several times is read once.
         """
+        # Paragraphs that have been read, from all files
         read: set[str] = set()
         with progress.task("reading Python's documentation", len(self._files), "files") as task:
             for file in self._files:

@@ -73,6 +73,7 @@ def word_ids(words: Sequence[str], vocabulary: Vocabulary) -> Int32:
 
     Raises InputError when there is such a word and the vocabulary has no ``<unk>``.
     """
+    # Words outside the vocabulary have the id -1
     ids = vocabulary.ids(words)
     unknown = np.flatnonzero(ids < 0)
     if not unknown.size:
@@ -94,6 +95,7 @@ def ids_before(contexts: Contexts, n: int, vocabulary: Vocabulary) -> Int64:
     lists = ids_or_words(contexts, vocabulary)
     if isinstance(lists, np.ndarray):
         return checked_ids(lists, n, len(vocabulary))
+    # The last n words of each context
     padded = [[EOS] * (n - len(words)) + words[-n:] for words in lists]
     ids = word_ids([word for words in padded for word in words], vocabulary)
     return ids.astype(np.int64).reshape(-1, n)

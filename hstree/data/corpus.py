@@ -331,6 +331,7 @@ class Corpus:
                 f"a text of type {type(text).__name__}; give a Corpus, the name of a file, lines, "
                 "lists of tokens, or token ids; of a table, give one column"
             )
+        # Arrays hold token ids; other texts are told apart by their first token
         is_array = count_axes(text)[0] > 0
         token: object = 0
         if not is_array:
@@ -465,10 +466,12 @@ class Corpus:
 
         Progress displays say how many words become ``<unk>`` where no `min_count` is given.
         """
+        # The types that occur in these lines, and their counts
         present = self._type_counts > 0
         types = self._text.types if present.all() else list(compress(self._text.types, present))
         counts = self._type_counts[present]
         if min_count is None:
+            # A line about the words that become <unk> without an option that says so
             min_count = automatic_count(types, counts, unk)
             is_rare = counts < min_count
             if EOS in types:

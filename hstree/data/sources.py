@@ -105,9 +105,10 @@ class TextFile:
             # os.path returns False, where Path raises, for a name that no file can have.
             if not os.path.exists(path):
                 raise InputError(f"no such file: {path}; a corpus is {_KINDS}")
-            if os.path.isdir(path):  # hidden files, and those in hidden folders, are left out
-                below = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*")]
-                files = sorted(f for name, f in below if f.is_file() and "/." not in f"/{name}")
+            if os.path.isdir(path):
+                # Hidden files, and files in hidden folders, are left out
+                inside = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*")]
+                files = sorted(f for name, f in inside if f.is_file() and "/." not in f"/{name}")
                 if not files:
                     raise InputError(f"the folder {path} holds no file; a corpus is {_KINDS}")
                 self._files += files
@@ -117,8 +118,10 @@ class TextFile:
             else:
                 raise InputError(f"{path} is not a regular file; a corpus is {_KINDS}")
         self.name = recorded_name(name or paths[0].name)
-        self._key, self._is_text = "", text
-        for file in [] if text else self._files:  # they would be read as nonsense words
+        self._key = ""
+        self._is_text = text
+        # Files of other kinds would be read as nonsense words
+        for file in [] if text else self._files:
             name = file.name.lower()
             name = name.removesuffix(next(filter(name.endswith, UNPACK), ""))
             if kind := next((kind for end, kind in _NOT_TEXTS.items() if name.endswith(end)), None):
@@ -208,7 +211,9 @@ class StandardInput(TextFile):
             )
         StandardInput._read_before = sys.stdin.buffer
         self.name = STANDARD_INPUT
-        self._key, self._is_text, self._files = "", text, [Path(self.name)]
+        self._key = ""
+        self._is_text = text
+        self._files = [Path(self.name)]
         self._kept = tempfile.TemporaryFile()  # noqa: SIM115  (kept as long as the text)
         shutil.copyfileobj(sys.stdin.buffer, self._kept)
 

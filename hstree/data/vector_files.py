@@ -196,6 +196,7 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
     head = read_block().removeprefix(BYTE_ORDER_MARK)
     if not head.strip():
         raise InputError(f"{name}: the file is empty; {_KINDS}")
+    # A first line "V d" is word2vec's; without it, the first line tells the number of columns
     n_words: int | None = None
     if header := _HEADER.match(head):
         n_words = int(header[1])
@@ -214,6 +215,7 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
             raise InputError(f"{name}, line 1: no word with numbers after it; {_KINDS}{_TEXT_HINT}")
         blocks = _parse_text(name, head, read_block, 1, d)
 
+    # The blocks are parsed as they are read
     words = list[str]()
     rows = [np.empty((0, d), np.float32)]
     for block_words, block_rows in blocks:
@@ -282,6 +284,7 @@ def _parse_lines(name: str, block: bytes, first_line: int, d: int) -> _WordBlock
         words.append(word)
         vectors.append(vector)
         numbers.append(number)
+    # All numbers of the block at once, which is several times as fast as line by line
     rows = _parse_numbers(b" ".join(vectors))
     if len(rows) != len(vectors) * d:
         raise _bad_numbers(name, vectors, numbers, d)
@@ -359,6 +362,7 @@ def _parse_binary(
             end = space + 1 + 4 * d
             if space < 0 or end > len(data):
                 break
+            # The separator before the second word is that of the whole file
             word = data[at:space]
             if n_parsed + len(words) > 0:
                 if separator is None:

@@ -115,14 +115,15 @@ class WordVectors:
             raise InputError(
                 f"vectors of shape {array.shape}; expected (words, dimension), both at least 1"
             )
+        # One label for each row
         self.labels = RowNumbers(len(array)) if labels is None else as_words(labels)
         if len(array) != len(self.labels):
             raise InputError(
                 f"{len(self.labels)} labels for {len(array)} rows; give one for each row"
             )
 
+        # float32, without a copy of arrays that are float32 or large
         if len(array) > LARGE and array.dtype != np.float32 and not is_mapped:
-            # Not twice in memory
             array = MappedRows([array])
             is_mapped = True
         self.vectors: Float32 = array
@@ -221,12 +222,14 @@ class WordVectors:
             with explained(f"read the vectors {name}"), open_regular(name) as file:
                 magic = np.lib.format.MAGIC_PREFIX
                 is_npy = file.read(len(magic)) == magic or name.endswith(".npy")
+        # Files that contain their words
         if not is_npy:
             if labels is not None:
                 raise OptionError.about("labels", f"is for .npy; {name} holds its words itself")
             words, rows = read_text_or_binary(name)
             with naming(name):
                 return cls(words, rows)
+        # Matrices, whose words are in a labels file
         matrix: Any = read_shards(name) if is_folder else read_npy(name, mapped_above=LARGE)
         content = read_labels(name, labels)
         if content is not None and matrix.ndim and len(content.words) != len(matrix):
@@ -282,6 +285,7 @@ class WordVectors:
     @cached_property
     def sha256(self) -> str:
         """Hash of labels, vectors and counts; independent of the file format."""
+        # The shape, the lengths of the labels, the labels, the vectors and the counts
         digest = hashlib.sha256(f"hstree vectors 1\n{self.vectors.shape}\n".encode())
         if isinstance(self.labels, RowNumbers):  # whose strings need not be made
             digits, start = self.labels.packed()
@@ -290,12 +294,12 @@ class WordVectors:
             digest.update(f"{lengths}\n".encode())
             digest.update(digits.data)
         else:
-            some = range(0, len(self.labels), _AT_ONCE)
-            for first in some:
+            blocks = range(0, len(self.labels), _AT_ONCE)
+            for first in blocks:
                 lengths = ",".join(map(str, map(len, self.labels[first : first + _AT_ONCE])))
                 digest.update(f"{',' if first else ''}{lengths}".encode())
             digest.update(b"\n")
-            for first in some:
+            for first in blocks:
                 text = "".join(self.labels[first : first + _AT_ONCE])
                 digest.update(text.encode("utf-8", "surrogatepass"))
         digest.update(b"\n")

@@ -144,9 +144,11 @@ def to_json(tree: TreeArrays) -> Iterator[bytes]:
         for first in range(0, tree.n_nodes, _NODES_AT_ONCE):
             start = tree.child_start[first : first + _NODES_AT_ONCE + 1]
             child = tree.child[start[0] : start[-1]]
-            is_last = np.zeros(len(child), np.intp)  # (e,) 1 for the last child of each node
+            # (e,) 1 for the last child of each node
+            is_last = np.zeros(len(child), np.intp)
             is_last[start[1:] - start[0] - 1] = 1
-            pieces = [""] * (2 * len(child))  # numbers, and what stands behind each
+            # Numbers, each followed by a separator
+            pieces = [""] * (2 * len(child))
             pieces[::2] = map(str, child.tolist())
             pieces[1::2] = np.array([", ", "],\n["], object)[is_last].tolist()
             pieces[-1] = "]"
@@ -250,6 +252,7 @@ def from_npz(file: BinaryIO) -> Content:
     arrays = _members(file)
     head = _decoded(_member(arrays, "header", _BYTES).tobytes(), _Head)
     child_start = _member(arrays, "child_start", _INTEGERS)
+    # Names of those nodes that have one
     names: list[str | None] | None = None
     if arrays.keys() & _NAMES:
         names = [None] * (len(child_start) - 1)

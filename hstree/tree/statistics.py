@@ -55,6 +55,7 @@ class TreeStatistics:
         """Return names and values for people to read."""
         weighted = self.length_weighted
         by_counts = "" if weighted is None else f"{format_number(weighted)} by counts, "
+        # Facts of all trees, then those of trees with counts or with several codes per label
         rows = [
             ("method", self.method or "-"),
             ("labels", f"{self.labels:,}"),

@@ -89,6 +89,7 @@ def read_edges(
             items[name] = outline.add(name, -1)
         return items[name]
 
+    # Items are numbered when they are first met, above or below an edge
     for above, below in edges:
         parent = -1 if is_missing(above) else find_or_add(above)
         child = find_or_add(below)

@@ -91,6 +91,7 @@ def read_csv(text: str) -> Outline:
     first_line = re.sub('"[^"]*"', "", text.partition("\n")[0])
     delimiter = max(",;\t|", key=first_line.count)
     lines = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    # Rows without the empty ones, with stripped cells
     rows = []
     try:
         for line in lines:
@@ -102,6 +103,7 @@ def read_csv(text: str) -> Outline:
     if not rows:
         raise InputError("the file is empty; give parents and children, or columns of levels")
 
+    # Titles do not occur again among the cells
     first_row = rows[0][1]
     cells_below = {cell for _, row in rows[1:] for cell in row} - {""}
     repeated = next((cell for cell in first_row if cell in cells_below), None)
@@ -142,6 +144,7 @@ def _read_table(rows: Rows, titles: Sequence[str]) -> Outline:
             f"the table has a column {parent_titles[0]!r} and {width} columns; keep the columns of "
             "parents and children alone"
         )
+    # Parents and children, by a title or by a name that is in both columns
     if width == 2:
         pairs = [(row[0], row[1] if len(row) == 2 else None) for _, row in rows]
         if parent_titles:
@@ -157,6 +160,7 @@ def _read_table(rows: Rows, titles: Sequence[str]) -> Outline:
                 "name of the root before them"
             )
             return read_edges(pairs, "table", read_as=rule, hint=hint)
+    # Levels in all other cases
     outline = _read_levels(rows, "table", titles)
     columns = " > ".join(titles) if titles else f"{width} columns"
     outline.read_as = f"levels from the top down, {columns}; the last name of a row is its class"
