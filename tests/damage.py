@@ -1,4 +1,4 @@
-"""Damage to files: every change of JSON values, and what may be in the place of a file."""
+"""Damage to files: every change of JSON values, and other things in the place of a file."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ def changed_values(value) -> Iterator[object]:
 
 
 def replace_by_socket(file):
-    """Bind a socket in the place of a file; a path in it may be of 100 characters."""
+    """Bind a socket in the place of a file, by its name: its address has at most 100 characters."""
     with socket.socket(socket.AF_UNIX) as bound:
         before = os.getcwd()
         os.chdir(file.parent)
@@ -33,7 +33,7 @@ def replace_by_socket(file):
             os.chdir(before)
 
 
-#: What may be in the place of a file: a function makes it, where there is nothing yet.
+#: Functions that put something else in the place of a file that does not exist.
 IN_THE_PLACE = {
     "missing": lambda file: None,
     "empty": lambda file: file.write_bytes(b""),
@@ -46,6 +46,6 @@ IN_THE_PLACE = {
     "pipe": lambda file: os.mkfifo(file),
     "socket": replace_by_socket,
     "device": lambda file: file.symlink_to("/dev/zero"),
-    "circle": lambda file: file.symlink_to(file),  # which nobody can read
+    "circle": lambda file: file.symlink_to(file),
     "dangling": lambda file: file.symlink_to(file.parent / "nothing/there"),
 }

@@ -1,4 +1,4 @@
-"""Reasons to skip a test: what it needs and how to get it. A run's last lines count by them."""
+"""Reasons to skip a test: a requirement and its installation. The summary of a run counts them."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ NOTEBOOK = "needs matplotlib, pandas and a kernel: pip install 'hstree[notebook]
 
 
 def shared(relative):
-    """Return the path of a file that does not belong to the project, or skip the test."""
+    """Return the path of a file of the test data, or skip the test."""
     folder = os.environ.get("HSTREE_TEST_DATA")
     if not folder:
         pytest.skip(DATA)

@@ -1,4 +1,4 @@
-"""This Python on a page's script or an example, with the hstree under test."""
+"""Run scripts of pages and examples by this Python, with the hstree under test."""
 
 import os
 import re
@@ -19,20 +19,22 @@ def python_path():
 
 def blocks(page):
     """Return the blocks of code of a page, each as its heading, language and code."""
-    found, heading, text = [], "", (ROOT / page).read_text(encoding="utf-8")
+    entries = []
+    heading = ""
+    text = (ROOT / page).read_text(encoding="utf-8")
     for match in re.finditer(r"^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```$", text, re.M | re.S):
         heading = heading if match[1] is None else match[1]
         if match[2]:
-            found.append((heading, match[2], match[3]))
-    return found
+            entries.append((heading, match[2], match[3]))
+    return entries
 
 
 def scripts_of(page, language="python"):
-    return [code for _, its_language, code in blocks(f"docs/{page}") if its_language == language]
+    return [code for _, name, code in blocks(f"docs/{page}") if name == language]
 
 
 def run_python(arguments, folder, *, timeout=600, **environment):
-    """Run it in a folder, and return what it printed."""
+    """Run Python with arguments in a folder, and return its output."""
     ran = subprocess.run(
         [sys.executable, *map(str, arguments)],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: random valid trees, drawn without the help of any builder."""
+"""Hypothesis strategies: random valid trees, drawn without any builder."""
 
 from itertools import pairwise, permutations
 from random import Random
@@ -33,11 +33,11 @@ json_values = st.recursive(
 def trees(
     draw, *, max_labels=24, several_codes=True, wide=True, plain_labels=False, only_codes=False
 ):
-    """Draw a valid tree: any shape and numbering that the rules allow, V = 1 included.
+    """Draw a valid tree of any shape and numbering that the rules allow, V = 1 included.
 
     `wide` allows nodes with more than two children; `several_codes` allows labels with more than
-    one code. Both are only allowed, not promised. `plain_labels` names the labels w0, w1, ...;
-    `only_codes` does so, too, and draws neither names nor meta, which takes most of the time.
+    one code. `plain_labels` names the labels w0, w1, ...; `only_codes` does so, too, and draws
+    neither names nor meta, which takes most of the time.
     """
     n_labels = draw(st.integers(1, max_labels))
     random = draw(st.randoms(use_true_random=False))
@@ -46,18 +46,18 @@ def trees(
     labels = [f"w{i}" for i in range(n_labels)]
     if not (plain_labels or only_codes):
         labels = draw(st.lists(texts, min_size=n_labels, max_size=n_labels, unique=True))
-    some_counts = st.lists(
+    count_lists = st.lists(
         st.integers(0, 9) | st.integers(0, 2**63 - 1), min_size=n_labels, max_size=n_labels
     )
-    counts = draw(st.none() | some_counts)
+    counts = draw(st.none() | count_lists)
     if only_codes:
         return Tree.from_children(labels, children, counts=counts)
-    some_names = st.lists(st.none() | texts, min_size=len(children), max_size=len(children))
+    name_lists = st.lists(st.none() | texts, min_size=len(children), max_size=len(children))
     return Tree.from_children(
         labels,
         children,
         counts=counts,
-        names=draw(st.none() | some_names),
+        names=draw(st.none() | name_lists),
         meta=draw(st.dictionaries(texts, json_values, max_size=2)),
     )
 
@@ -80,7 +80,7 @@ def codes_by_walk(tree: Tree) -> list[list[list[tuple[int, int]]]]:
                 codes[~child].append(step)
             else:
                 waiting.append((child, step))
-    return [sorted(of_label, key=lambda code: code[-1]) for of_label in codes]
+    return [sorted(label_codes, key=lambda code: code[-1]) for label_codes in codes]
 
 
 def counts_of(tree: Tree) -> dict[str, int]:
@@ -93,7 +93,7 @@ def random_children(
 ) -> list[list[int]]:
     """Return the children of each node of a random tree, made by joining parts until one is left.
 
-    Every extra code puts a label in one more place. All nodes have two children unless `wide`.
+    Every extra code adds a leaf of some label. All nodes have two children unless `wide`.
     """
     parts = [~label for label in range(n_labels)]
     parts += [~random.randrange(n_labels) for _ in range(extra_codes)]
@@ -112,6 +112,7 @@ def random_children(
 def chain(n_labels: int) -> Tree:
     """Return a binary tree whose label i has i + 1 decisions (the last one as many as before)."""
     child = np.empty((n_labels - 1, 2), np.int64)
-    child[:, 0], child[:, 1] = ~np.arange(n_labels - 1), np.arange(1, n_labels)
+    child[:, 0] = ~np.arange(n_labels - 1)
+    child[:, 1] = np.arange(1, n_labels)
     child[-1, 1] = ~(n_labels - 1)
     return Tree([f"w{i}" for i in range(n_labels)], 2 * np.arange(n_labels), child.ravel())

@@ -1,4 +1,4 @@
-"""Small corpora that tests make for themselves."""
+"""Small corpora for tests."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def contents(folder):
 
 
 def corpus_of(tmp_path, lines, name="text.txt", unk=None, **options):
-    """Return the corpus of a file of lines; small texts keep the words that occur once."""
+    """Return the corpus of a file of lines, by default with all words."""
     path = write_lines(tmp_path / name, lines)
     if options.get("vocabulary") is None:
         options.setdefault("min_count", 1)
@@ -33,7 +33,9 @@ def markov_lines(n_tokens, seed, n_words=6, per_line=20):
     """
     chain = np.random.default_rng(5).dirichlet(np.full(n_words, 0.3), size=n_words)
     rng = np.random.default_rng(seed)
-    lines, entropy, n_drawn = [], 0.0, 0
+    lines = []
+    entropy = 0.0
+    n_drawn = 0
     cumulative = chain.cumsum(axis=1)
     state = 0
     for _ in range(n_tokens // per_line):
