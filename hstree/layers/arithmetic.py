@@ -28,19 +28,22 @@ def log_sigmoid(x: Array) -> Array:
 
 
 def binary_decision(logits: Array, is_first: Bool) -> tuple[Array, Array]:
-    """Log-probability and error (D,) of logistic decisions.
+    """Return the log-probabilities and the errors (D,) of logistic decisions.
 
     Logits are ``z = q.h + b`` of the deciding nodes; `is_first` is True where the first child is
     taken, whose probability is ``sigmoid(z)``.
     """
+    # log sigmoid(z) = min(z, 0) - log(1 + exp(-|z|)), accurate at both ends
     small = np.exp(-np.abs(logits))
     log_prob = np.minimum(np.where(is_first, logits, -logits), 0) - np.log1p(small)
+
+    # d(-log P) / dz = sigmoid(z) - [first child taken]
     sigmoid = np.where(logits >= 0, 1, small) / (1 + small)
     return log_prob, sigmoid - is_first
 
 
 def segment_log_softmax(logits: Array, start: Int64) -> Array:
-    """Log-softmax (P, ...) of each segment of logits (P, ...), along the first axis.
+    """Return the log-softmax (P, ...) of each segment of logits (P, ...), along the first axis.
 
     Segment s is ``logits[start[s]:start[s + 1]]``, for offsets (S + 1,); none is empty.
     """
@@ -63,7 +66,7 @@ def softmax(logits: Array) -> Float64:
 
 
 def branch_log_prob(logits: Array, row_start: Int64, branch_start: Int64) -> Float64:
-    """Log-probabilities of all branches of some nodes, a float64 array (E, ...).
+    """Return the log-probabilities of all branches of some nodes, a float64 array (E, ...).
 
     Logits (R, ...) have one row for a node with two branches, k rows for one with k > 2;
     `row_start` and `branch_start` (n + 1,) are offsets of the nodes in them and in the result.
@@ -107,7 +110,7 @@ def gather_dot(weight: Array, bias: Array, hidden: Array, item: Int64, row: Int6
 def gather_dot_backward(
     weight: Array, hidden: Array, item: Int64, row: Int64, error: Array
 ) -> tuple[Array, Int64, Array, Array]:
-    """Gradients through `gather_dot`: two sparse products over the touched rows.
+    """Return the gradients through `gather_dot`: two sparse products over the touched rows.
 
     Pairs (P,) have items, which ascend, rows that may repeat, for one item too, and errors. Returns
     the gradient of hidden vectors (B, d), the rows that occur (r,), ascending, and the gradients of
@@ -123,7 +126,7 @@ def gather_dot_backward(
 
 
 def touched_rows(row: Integer, n_rows: int) -> tuple[Int64, Int32]:
-    """Distinct rows (r,), ascending, and the index of each occurrence.
+    """Return the distinct rows (r,), ascending, and the index of each occurrence.
 
     `row` holds numbers below `n_rows`, which may repeat; the indices have its shape, and
     ``touched[slot] == row``. O(P + R) without a sort; O(P log P) where most rows do not occur.

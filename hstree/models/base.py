@@ -302,6 +302,8 @@ class Model(Predictor, Generic[M]):
             train = Corpus.of(train, self.spec.vocabulary)
         if not isinstance(valid, Corpus | None):
             valid = Corpus.of(valid, self.spec.vocabulary)
+
+        # The context model, new or from another model
         windows = self.windows(train)
         valid_windows = None if valid is None else self.windows(valid)
         context_model = self.new_context_model(np.random.default_rng([self.random_state, 0]))
@@ -311,6 +313,8 @@ class Model(Predictor, Generic[M]):
             read = [[warm_start.spec.provenance, warm_start.texts], read]
         self.context_model = context_model
         self.texts = collect_sources(read)
+
+        # The output layer, and what it reads from the training text
         counts = windows.corpus.counts
         if warm_start is not self:
             self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
@@ -318,7 +322,8 @@ class Model(Predictor, Generic[M]):
         if (prepare := training_hooks(self.layer).prepare) is not None:
             prepare(windows)
         preparation = time.perf_counter() - began
-        # Kernels alone train word by word, which `online` asks for
+
+        # Train; only compiled functions train word by word, which `online` asks for
         asked = getattr(self, "online", False) if fast is None else fast
         work = len(train) * self.epochs, getattr(self, "seconds", None)
         with numpy_only() if fast is False else numpy_for_short_runs(*work, always=asked):

@@ -211,7 +211,7 @@ def window_sum(embedding: Array, position: Array, contexts: Integer) -> Array:
 def window_sum_backward(
     embedding: Array, position: Array, contexts: Integer, grad_hidden: Array
 ) -> tuple[Int64, Array, Array]:
-    """Gradients through `window_sum`.
+    """Return the gradients through `window_sum`.
 
     Returns
     -------
@@ -262,6 +262,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             self.step(np.empty((0, len(self.model.position)), np.int32), np.empty(0, np.int32), 0.0)
 
     def _compiled_step_arrays(self) -> Any:
+        """Return the arrays that the compiled step trains, or None where NumPy's step trains."""
         fast = compiled()
         layer: Any = self.layer
         # Classes that inherit from these may compute something else.
@@ -293,6 +294,8 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             keep = np.ones(shape, np.float32)
         if self._compiled_arrays is None:
             return keep, None
+
+        # The layout for the compiled step
         layer: Any = self.hooks.in_context(contexts)
         decisions, code_item = path_decisions(layer.codes, targets)
         layout = layer.compiled_layout(decisions, code_item, keep, with_gradients=True)
@@ -340,6 +343,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         return float(nll.sum())
 
     def _compiled_step(self, layout: Any, keep: Array, learning_rate: float) -> float:
+        """Train on a batch by the compiled step; return its summed loss in nats."""
         fast = compiled()
         rates = fast.Rates(
             np.float32(learning_rate),

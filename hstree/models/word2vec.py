@@ -263,12 +263,16 @@ class Word2VecTrainer(FallingTrainer):
     ) -> float:
         """Train on one batch; return its summed loss in nats."""
         loss = self.model.loss(self.layer, contexts, targets, self.noise)
-        curvature = 0.0  # of a prediction along its hidden vector, over the touched rows
+
+        # Curvature of a prediction along its hidden vector, over the touched rows
+        curvature = 0.0
         for g in loss.output:
             if g.values.ndim > 1:
                 optimiser = self.output[g.name]
                 vectors: Array = optimiser.parameter[g.rows].reshape(len(g.values), -1)
                 curvature += float(optimiser.curvature[g.rows] @ np.vecdot(vectors, vectors))
+
+        # Words, then the output layer
         words = loss.embedding
         scale = loss.shares * curvature
         self.embedding.step(words.rows, words.values, learning_rate, scale)

@@ -42,10 +42,11 @@ def oracle_log_prob(layer, hidden):
     if tree.n_nodes == 0:
         return np.zeros(1)
     z = layer.weight @ hidden + layer.bias
-    of_nodes = np.split(z, np.cumsum(np.where(tree.fan_out == 2, 1, tree.fan_out))[:-1])
-    step = [log_softmax(rows if len(rows) > 1 else [*rows, 0.0]) for rows in of_nodes]
-    codes = [[sum(step[n][b] for n, b in code) for code in of] for of in codes_by_walk(tree)]
-    return np.array([np.logaddexp.reduce(of_label) for of_label in codes])
+    node_logits = np.split(z, np.cumsum(np.where(tree.fan_out == 2, 1, tree.fan_out))[:-1])
+    step = [log_softmax(rows if len(rows) > 1 else [*rows, 0.0]) for rows in node_logits]
+    label_codes = codes_by_walk(tree)
+    log_prob = [[sum(step[n][b] for n, b in code) for code in codes] for codes in label_codes]
+    return np.array([np.logaddexp.reduce(codes) for codes in log_prob])
 
 
 @pytest.mark.parametrize("order", THREE_CYCLES, ids=str)

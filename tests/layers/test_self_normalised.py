@@ -8,7 +8,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.layers import dense
 from hstree.layers.registry import LayerSpec
 from tests.layers.gradients import assert_same
-from tests.layers.gradients import dense as gradients_of
+from tests.layers.gradients import dense as whole_gradients
 from tests.layers.gradients import drawn as drawn_layer
 
 WORDS = Vocabulary([f"w{i}" for i in range(9)], [5, 0, 9, 1, 30, 2, 2, 4, 1])
@@ -47,7 +47,7 @@ def test_large_scores_do_not_overflow():
     layer.bias += 500
     losses, gradients = layer.loss(np.ones((2, DIM), np.float32), np.array([0, 1]), None)
     np.testing.assert_allclose(losses, -layer.log_prob(np.zeros((1, DIM)))[0, :2] + 25_000, 1e-4)
-    assert all(np.isfinite(a).all() for a in gradients_of(layer, gradients).values())
+    assert all(np.isfinite(a).all() for a in whole_gradients(layer, gradients).values())
 
 
 @pytest.mark.parametrize("alpha", [0.1, 2.0])

@@ -29,8 +29,6 @@ def trainer(full=False, **options):
     context_model.position = rng.standard_normal(context_model.position.shape)
     model.layer = drawn_layer(DIM)
     training = model.trainer(EachOnce())
-    for optimiser in Noted.made:
-        optimiser.steps.clear()  # those of a batch of nothing, for which kernels are compiled
     return training, rng.integers(0, 6, (9, 3)), rng.integers(0, 6, 9)
 
 
