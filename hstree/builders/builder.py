@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+from msgspec import Meta
 
 from hstree._files import UNPACK
 from hstree._options import Option, effective, read_options
@@ -72,6 +73,17 @@ FROM = Option.of(
     "labels that the input lacks are pruned, and all other nodes stay; see hstree.grow.",
 )
 
+#: Option of builders without a short list of their own. `build` puts the most frequent words beside
+#: the tree that the builder makes of the others (`shared.short_list`).
+SHORT_LIST = Option.of(
+    "short_list",
+    Annotated[int, Meta(ge=0)],
+    0,
+    help="Number of most frequent words that are children of the root, in order of frequency. The "
+    "builder makes the tree of the others, which is one further child of the root, or as many "
+    "children as there are trees.",
+)
+
 
 @dataclass(frozen=True)
 class Builder:
@@ -115,6 +127,8 @@ class Builder:
             raise refuse(f"by default, {error}") from error
         if package == PACKAGE and (takes is WordVectors or name == "huffman"):
             options += (FROM,)
+        if all(option.name != SHORT_LIST.name for option in options):
+            options += (SHORT_LIST,)
         return cls(name, function, takes, read_summary(function)[0], options, package)
 
 

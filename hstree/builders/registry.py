@@ -19,7 +19,14 @@ from hstree._parallel import doing_jobs
 from hstree._plugins import PACKAGE, Registry, titled
 from hstree._text import named_error, recorded_name
 from hstree._version import __version__
-from hstree.builders.builder import FROM, Builder, BuilderInput, convert_input, open_input
+from hstree.builders.builder import (
+    FROM,
+    SHORT_LIST,
+    Builder,
+    BuilderInput,
+    convert_input,
+    open_input,
+)
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, collect_sources
 from hstree.data.vectors import WordVectors
@@ -127,6 +134,10 @@ def build(
         options[FROM.name] = from_tree
     values = effective(chosen.options, options, method)
     old_tree_file = values.pop(FROM.name, None)
+    n_frequent = 0
+    if SHORT_LIST in chosen.options and old_tree_file is None:
+        # Without a short list, the tree and its meta are those of the builder alone.
+        n_frequent = values.pop(SHORT_LIST.name)
 
     # The input, as the builder takes it
     if isinstance(vocabulary, str | os.PathLike):
@@ -148,6 +159,8 @@ def build(
             with explained(f"read {value} ({name})"), open_regular(value) as file:
                 file_hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
             file_texts += texts_of_file(value)
+    if n_frequent:
+        used_options[SHORT_LIST.name] = n_frequent
     random_state = used_options.pop("random_state", None)
     input_meta: dict[str, object] = {"files": file_hashes} if file_hashes else {}
     if file_texts:
@@ -160,6 +173,12 @@ def build(
         if old_tree_file is not None:
             tree = _grow_file(chosen, old_tree_file, values, input, vocabulary)
             input_meta |= tree.meta["input"]
+        elif n_frequent:
+            from hstree.builders.shared.short_list import build_with_short_list
+
+            n_trees = values.get("trees", 1) if chosen.package == PACKAGE else 1
+            tree, coverage = build_with_short_list(run, input, vocabulary, n_frequent, n_trees)
+            input_meta |= coverage
         elif isinstance(input, WordVectors) and vocabulary is not None:
             from hstree.builders.shared.coverage import build_over_vocabulary
 

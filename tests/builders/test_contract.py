@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import hstree
 from hstree import progress
 from hstree.builders import broken_builders
+from hstree.builders.builder import SHORT_LIST
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
@@ -63,7 +64,7 @@ CASES = [
         (method, options), id=" ".join([method, *(f"{k}={v}" for k, v in options.items())])
     )
     for method in METHODS
-    for options in [{}, *SETTINGS.get(method, [])]
+    for options in [{}, {"short_list": 3}, *SETTINGS.get(method, [])]
 ]
 
 
@@ -210,6 +211,8 @@ def test_meta_says_how_the_tree_was_made(built):
     every = {option.name: option.default for option in METHODS[method].options} | options
     assert meta["random_state"] == every.pop("random_state", None)
     every.pop("from", None)  # which the tree of a builder has not
+    if method != "classes" and not every["short_list"]:
+        every.pop("short_list")  # it changes no tree
     if method == "wordnet":
         every["source"] = "3.0"  # which one it was, not where it was found
     assert meta["options"] == every
@@ -282,7 +285,10 @@ def test_values_that_an_option_cannot_have_are_refused(method, tmp_path):
         for value in wrong if option.type is not Path else []:
             message = re.escape(f"{method}: {option.name} is {value!r}; it must be ")
             with pytest.raises(OptionError, match=message):
-                METHODS[method].function(given_input, **{option.name: value})
+                hstree.build(method, given_input, **{option.name: value})
+            if option is not SHORT_LIST:
+                with pytest.raises(OptionError, match=message):
+                    METHODS[method].function(given_input, **{option.name: value})
 
 
 def test_every_setting_is_tried_and_every_builder_works():

@@ -55,7 +55,7 @@ def classes(
         Number of classes; by default sqrt(V).
     short_list : int
         Number of most frequent words that are children of the root, beside the classes of the
-        others.
+        others. With several trees, they are listed in each. At V, the tree is the flat tree.
     trees : int
         Number of trees side by side under one root, their classes from as many random starts: a
         word has a code in each. Not with frequency.
@@ -110,12 +110,12 @@ def classes(
     if n_classes is not None and n_classes > n_words:
         reason = f"is {n_classes}, more than the {n_words} words; give fewer"
         raise OptionError.about("n_classes", reason)
-    if short_list >= n_words:
-        reason = f"is {short_list}, which leaves none of the {n_words} words; give fewer"
-        raise OptionError.about("short_list", reason)
     if trees > 1 and cluster_by == "frequency":
         reason = f"is {trees}, and 'frequency' gives them all the same classes; take exchange"
         raise OptionError.about("trees", reason)
+
+    if short_list >= n_words:
+        return flat_tree(labels, counts)
 
     by_frequency = np.argsort(-counts, kind="stable")
     listed = by_frequency[:short_list]

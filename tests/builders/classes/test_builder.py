@@ -218,7 +218,6 @@ def subtree(tree, node):
         ({"n_classes": 62}, "n_classes is 62, more than the 61 words"),
         ({"cluster_by": "vectors"}, "cluster_by 'vectors' needs vectors_file"),
         ({"vectors_file": "v.npy"}, "vectors_file is for cluster_by 'vectors'"),
-        ({"short_list": 61}, "short_list is 61, which leaves none of the 61 words"),
         ({"trees": 2, "cluster_by": "frequency"}, "trees is 2, and 'frequency' gives"),
     ],
 )
