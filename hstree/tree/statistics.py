@@ -36,6 +36,7 @@ class TreeStatistics:
     #: k > 2 children, summed over the codes (V for the flat tree). A node of more than 32 children
     #: counts once for all codes of the target that pass through it. Weighted by any counts.
     scores_per_target: float
+    root_fraction: float | None  #: fraction of the counts with a code of one decision
     entropy: float | None  #: entropy of the counts in bits
     #: Weighted code length of a binary Huffman tree: the minimum for binary trees with one code
     #: per label.
@@ -75,6 +76,8 @@ class TreeStatistics:
             if is_plain and weighted is not None and weighted >= _MUCH_LONGER * shortest:
                 longer = f"{weighted / shortest:.2f} times Huffman's by counts"
                 rows.insert(-1, ("lengths", f"{longer}; semantic has Huffman's, of these vectors"))
+        if self.root_fraction and self.nodes > 1:
+            rows.insert(4, ("at the root", f"{self.root_fraction:.1%} of the counts"))
         if self.max_codes_per_label > 1:
             codes = f"{format_number(self.codes_per_label)}, at most {self.max_codes_per_label:,}"
             rows.insert(3, ("codes/label", f"{codes}; the code length is their sum"))
@@ -111,12 +114,14 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
 
     counts = tree.counts if counts is None else counts
     frequency = None
+    root_fraction = None
     entropy = None
     huffman_length = None
     if counts is not None and counts.any():
         # (V,) relative frequencies; the sum of the counts may exceed 64 bits
         weight = counts.astype(np.float64)
         frequency = weight / weight.sum()
+        root_fraction = float(frequency[np.unique(label[length == 1])].sum())
         positive = frequency[frequency > 0]
         entropy = float(-(positive @ np.log2(positive))) + 0.0  # no -0.0
         merged_weight = merge_order(counts)[1].astype(np.float64)
@@ -133,6 +138,7 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
         scores_per_target=float(
             label_scores.mean() if frequency is None else frequency @ label_scores
         ),
+        root_fraction=root_fraction,
         entropy=entropy,
         huffman_length=huffman_length,
         depth=int(length.max(initial=0)),

@@ -9,8 +9,8 @@ from hstree.tree import Tree
 from tests.strategies import chain, codes_by_walk, trees
 
 KEYS = {
-    "method", "nodes", "labels", "codes_per_label", "code_length", "scores_per_target", "entropy",
-    "huffman_length", "depth", "sha256",
+    "method", "nodes", "labels", "codes_per_label", "code_length", "scores_per_target",
+    "root_fraction", "entropy", "huffman_length", "depth", "sha256",
 }  # fmt: skip
 
 
@@ -41,8 +41,11 @@ def test_figures_are_those_of_the_codes_one_by_one(tree):
     if counts and any(counts):
         assert stats.length_weighted == pytest.approx(np.average(length, weights=counts))
         assert stats.scores_per_target == pytest.approx(np.average(scores, weights=counts))
+        is_at_root = [any(len(code) == 1 for code in of) for of in codes]
+        assert stats.root_fraction == pytest.approx(np.average(is_at_root, weights=counts))
     else:
         assert (stats.length_weighted, stats.entropy, stats.huffman_length) == (None, None, None)
+        assert stats.root_fraction is None
         assert stats.scores_per_target == pytest.approx(np.mean(scores))
 
 
