@@ -12,7 +12,7 @@ from hstree._parallel import doing_jobs
 from hstree._text import brief
 from hstree.errors import OptionError
 from hstree.experiments.candidate import BuilderCandidate, Candidate
-from hstree.experiments.differences import with_kept_candidates
+from hstree.experiments.continuation import with_kept_candidates
 from hstree.experiments.job import build_tree, mean_vectors
 from hstree.experiments.results import Comparison, Epochs, Halving, Stop
 from hstree.experiments.schedule import Schedule

@@ -19,7 +19,7 @@ from hstree.data.splits import Splits
 from hstree.errors import OptionError
 from hstree.experiments import schedule, speed
 from hstree.experiments.candidate import Candidate
-from hstree.experiments.differences import with_kept_candidates
+from hstree.experiments.continuation import with_kept_candidates
 from hstree.experiments.halving import affordable_speed_rounds
 from hstree.experiments.job import run_job
 from hstree.experiments.results import CandidateResult, Comparison, Epochs, Halving, Stop

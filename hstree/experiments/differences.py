@@ -1,4 +1,4 @@
-"""The comparison that a folder holds: whether another can continue it, and its candidates.
+"""Differences between a comparison and the one that a folder holds.
 
 A comparison in a folder continues only with the same text, words, model and rule. Differences are
 described in words of the command line.
@@ -7,9 +7,7 @@ described in words of the command line.
 from __future__ import annotations
 
 import shlex
-import warnings
 from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,81 +17,16 @@ from hstree._options import spelled
 from hstree.data.corpus import Corpus
 from hstree.data.splits import SPLITS, SplitName, Splits
 from hstree.data.vocabulary import EOS, UNK, Vocabulary
-from hstree.errors import HstreeError, InputError
-from hstree.experiments.candidate import Candidate
+from hstree.errors import HstreeError
 from hstree.experiments.results import WORDS, Comparison, Epochs, Halving, Seconds, Stop
-from hstree.experiments.setting import Setting
-from hstree.experiments.store import Store
 from hstree.models import kind_of
-from hstree.tree import load
-from hstree.tree.files import ENDINGS
 
 #: Options of models that the command line takes by themselves; others are in the text of --model.
 _FLAGS = ("dim", "context", "batch_size", "learning_rate", "dropout")
 
 
-def with_kept_candidates(
-    candidates: Sequence[Candidate],
-    setting: Setting,
-    store: Store,
-    *,
-    only: bool = False,
-    force: bool = False,
-) -> list[Candidate]:
-    """Return the candidates that the folder holds and then the others, if they can share a table.
-
-    With `only` no candidates are added.
-
-    Raises InputError when the folder holds a comparison of something else, unless `force`.
-    """
-    if not store.has_comparison:
-        return list(candidates)
-    try:
-        kept = store.load_comparison()
-    except HstreeError as error:
-        warnings.warn(f"{error}; its candidates are left out", stacklevel=3)
-        return list(candidates)
-    differing = differences(kept, store.home, setting.splits, setting.options, setting.stop)
-    if differing:
-        if force:
-            return list(candidates)
-        raise InputError(
-            f"{store.home} holds a comparison that cannot share a table with this one: "
-            f"{described(differing)}, choose another folder, or force its replacement"
-        )
-    return list(candidates) if only else _merged(candidates, kept, setting, store)
-
-
-def _merged(
-    candidates: Sequence[Candidate], kept: Comparison, setting: Setting, store: Store
-) -> list[Candidate]:
-    """Return the candidates of a kept comparison in their order, and then the others."""
-    named = {candidate.name: candidate for candidate in candidates}
-    pending = [name for name in kept.pending if name not in named]
-    merged: list[Candidate] = []
-    for one in kept.candidates:
-        if one.name in named:
-            merged.append(named.pop(one.name))
-            continue
-        # a tree file that is gone is replaced by the copy in the folder
-        output = shlex.split(one.name)[0 if one.models == 1 else 2]
-        is_gone = output.endswith(ENDINGS) and not Path(output).exists()
-        # a candidate is left out where what it names is gone, and its tree, too
-        with suppress(HstreeError):
-            tree = load(store.home / str(one.tree_file)) if is_gone else None
-            merged.append(Candidate.parse(one.name, tree))
-
-    # candidates that were finished before they were to train anew, which was interrupted
-    for name in pending:
-        with suppress(HstreeError):
-            candidate = Candidate.parse(name)
-            if store.has_results(setting.jobs(candidate)):
-                merged.append(candidate)
-    return [*merged, *named.values()]
-
-
 class Difference(NamedTuple):
-    """A difference, and what to type so that there is none."""
+    """A difference, and what to type to remove it; empty where another remedy does."""
 
     text: str
     remedy: str
@@ -104,19 +37,21 @@ def differences(
 ) -> list[Difference]:
     """Return all differences of splits, options of a model and a rule to a kept comparison."""
     differing = list(_text_differences(kept, splits))
-    if not differing:  # other texts have other words
+    # another text has other words, which need no mention
+    if not differing:
         differing += _word_differences(kept, folder, splits.train)
     differing += _option_differences(kept.options, options)
     if kept.stop != stop:
         text = f"its rule is {kept.stop}, this one's {stop}"
-        differing.append(Difference(text, _typed_rule(kept.stop)))
+        differing.append(Difference(text, _command_for_rule(kept.stop)))
     return differing
 
 
-def described(differences: Sequence[Difference]) -> str:
-    """Return differences, and what to type instead, as one sentence without its end."""
+def describe(differences: Sequence[Difference]) -> str:
+    """Return differences and their remedies as one sentence without its full stop."""
     texts = "; ".join(difference.text for difference in differences)
-    remedies = list(dict.fromkeys(one.remedy for one in differences if one.remedy))
+    remedies = dict.fromkeys(difference.remedy for difference in differences)
+    remedies.pop("", None)
     return f"{texts}; give {', '.join(remedies)}" if remedies else texts
 
 
@@ -135,7 +70,7 @@ def _text_differences(kept: Comparison, splits: Splits) -> Iterator[Difference]:
             f"its {split} split is of {source.get('name')}, lines {source.get('lines')}, "
             f"this one's of {part.name}, lines {list(part.lines)}"
         )
-        yield Difference(text, _typed_text(kept, splits, split))
+        yield Difference(text, _command_for_text(kept, splits, split))
     was_lower = bool(kept.corpus["train"].get("lower"))
     is_lower = bool(splits.train.source.get("lower"))
     if was_lower != is_lower:
@@ -144,9 +79,10 @@ def _text_differences(kept: Comparison, splits: Splits) -> Iterator[Difference]:
         yield Difference(text, "--lower" if was_lower else "no --lower")
 
 
-def _typed_text(kept: Comparison, splits: Splits, split: SplitName) -> str:
+def _command_for_text(kept: Comparison, splits: Splits, split: SplitName) -> str:
     """Return what to type for the text of a split; empty where that follows from another split."""
-    source, train = kept.corpus[split], kept.corpus["train"]
+    source = kept.corpus[split]
+    train = kept.corpus["train"]
     name = shlex.quote(str(source.get("name")))
     if split == "train":
         return "" if source.get("sha256") == splits.train.sha256 else f"the corpus {name}"
@@ -163,14 +99,14 @@ def _word_differences(kept: Comparison, folder: Path, train: Corpus) -> Iterator
     if (words.size, words.sha256) == (len(vocabulary), vocabulary.sha256):
         return
     try:
-        remedy = typed_words(Vocabulary.from_file(folder / WORDS), train)
+        remedy = command_for_words(Vocabulary.from_file(folder / WORDS), train)
     except HstreeError:
         remedy = "the same --min-count or --vocabulary"
     text = f"it is over {words.size:,} words, this one over {len(vocabulary):,} others"
     yield Difference(text, remedy)
 
 
-def typed_words(words: Vocabulary, train: Corpus) -> str:
+def command_for_words(words: Vocabulary, train: Corpus) -> str:
     """Return what to type so that a training split has these words."""
     text_words = train.select_vocabulary(min_count=1)
     # (words,) their counts in the training split, 0 for those that are not in it
@@ -194,7 +130,7 @@ def _option_differences(
     """Yield the options of the model that have another value."""
     if kept.get("model") != options.get("model"):
         text = f"its model is {kept.get('model')}, this one's {options.get('model')}"
-        yield Difference(text, _typed_model(kept, kept))
+        yield Difference(text, _command_for_model(kept, kept))
         return
     changed = [name for name in {**kept, **options} if kept.get(name) != options.get(name)]
     in_model = [name for name in changed if name not in _FLAGS]
@@ -203,20 +139,20 @@ def _option_differences(
         flag = f"--{name.replace('_', '-')}"
         remedy = f"no {flag}" if before is None else f"{flag} {before}"
         if name in in_model:
-            remedy = _typed_model(kept, in_model)
+            remedy = _command_for_model(kept, in_model)
         yield Difference(f"its {name} is {before}, this one's {options.get(name)}", remedy)
 
 
-def _typed_model(kept: Mapping[str, Any], names: Container[str]) -> str:
-    """Return --model with some options of a comparison."""
+def _command_for_model(kept: Mapping[str, Any], names: Container[str]) -> str:
+    """Return --model with the named options of a comparison."""
     kind = kind_of(kept)
     known = [option.name for option in kind.options]
     values = {name: kept[name] for name in known if name in names and name in kept}
     return f"--model {shlex.quote(spelled(kind.name, kind.options, values))}"
 
 
-def _typed_rule(stop: Stop) -> str:
-    """Return a stopping rule as it is typed."""
+def _command_for_rule(stop: Stop) -> str:
+    """Return the option of a stopping rule."""
     match stop:
         case Epochs():
             return f"--epochs {stop.epochs}"

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from hstree import progress
+from hstree._arrays import Float64
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits, read_before
 from hstree.data.text_score import TextScore
@@ -26,7 +27,6 @@ from hstree.experiments.setting import SAMPLE, Budget, Setting
 from hstree.experiments.store import (
     ALL_TOKENS,
     MODEL,
-    NLL,
     BuildRecord,
     HeldOut,
     NotFinishedError,
@@ -112,7 +112,7 @@ def run_job(
         if scores_training_text:
             first = model.reencode(setting.splits.train.first_tokens(SAMPLE))
             training_perplexity = _finite(model.score(first).perplexity)
-        scores, seconds = _score(model, setting.sample)
+        fields, nlls = _score(model, setting.sample)
         timings = msgspec.structs.replace(
             timings, preparation=history.preparation, training=history.seconds
         )
@@ -129,10 +129,9 @@ def run_job(
             out_of_time=history.out_of_time,
             interrupted=history.interrupted,
             train=training_perplexity,
-            scoring_seconds=seconds,
-            **_score_fields(scores, setting.sample, _what_was_read(model)),
+            **fields,
         )
-        result = store.save_result(home, result, _token_nlls(scores))
+        result = store.save_result(home, result, nlls)
         if not history.interrupted:
             store.remove_checkpoints(home)
         return result
@@ -167,10 +166,9 @@ def score_all_tokens(
             return kept
         store.require_writable()
         model = load_model(home / MODEL)
-        scores, seconds = _score(model, setting.splits)
-        fields = _score_fields(scores, setting.splits, _what_was_read(model))
-        result = msgspec.structs.replace(result, key=key, scoring_seconds=seconds, **fields)
-        return store.save_result(folder, result, _token_nlls(scores))
+        fields, nlls = _score(model, setting.splits)
+        result = msgspec.structs.replace(result, key=key, **fields)
+        return store.save_result(folder, result, nlls)
 
 
 # Vectors and trees
@@ -312,14 +310,23 @@ def _train(
     return model
 
 
-def _score(model: Model[Any], splits: Splits) -> tuple[dict[HeldOut, TextScore], float]:
-    """Return the scores of the held-out splits under a model, and the seconds that this took."""
+def _score(model: Model[Any], splits: Splits) -> tuple[dict[str, Any], dict[HeldOut, Float64]]:
+    """Score the held-out splits under a model.
+
+    Return the fields of a `JobResult` that depend on the scores, and the nll (T,) of every token.
+    """
     began = time.perf_counter()
     scores: dict[HeldOut, TextScore] = {
         "valid": model.score(model.reencode(splits.valid), details=True),
         "test": model.score(model.reencode(splits.test), details=True),
     }
-    return scores, time.perf_counter() - began
+    seconds = time.perf_counter() - began
+    # what the model was made from, and trained on
+    made_from = "layer" if model.spec.tree is None else "tree"
+    provenance = {made_from: model.spec.provenance, "training": model.texts}
+    fields = _score_fields(scores, splits, provenance)
+    fields["scoring_seconds"] = seconds
+    return fields, {split: np.asarray(score.token_nll) for split, score in scores.items()}
 
 
 def _run_ngram_job(job: Job, setting: Setting, store: Store, home: Path) -> JobResult:
@@ -343,10 +350,12 @@ def _run_ngram_job(job: Job, setting: Setting, store: Store, home: Path) -> JobR
         model = job.candidate.fit_ngrams(train)
     timings = Timings(training=time.perf_counter() - began)
     scores: dict[HeldOut, TextScore] = {}
-    for split in NLL:
-        part: Corpus = getattr(splits, split)
+    nlls: dict[HeldOut, Float64] = {}
+    held_out: dict[HeldOut, Corpus] = {"valid": splits.valid, "test": splits.test}
+    for split, part in held_out.items():
         is_oov = part.with_vocabulary(train.vocabulary).ids(slice(None)) < 0
-        scores[split] = TextScore.of(np.asarray(model.nll(part), np.float64), is_oov)
+        nlls[split] = np.asarray(model.nll(part), np.float64)
+        scores[split] = TextScore.of(nlls[split], is_oov)
     result = JobResult(
         key=key,
         files={},
@@ -357,13 +366,7 @@ def _run_ngram_job(job: Job, setting: Setting, store: Store, home: Path) -> JobR
         timings=timings,
         **_score_fields(scores, splits, {}),
     )
-    return store.save_result(home, result, _token_nlls(scores))
-
-
-def _what_was_read(model: Model[Any]) -> dict[str, Any]:
-    """Return the records of what a model was made from and trained on; see `read_before`."""
-    made_from = "layer" if model.spec.tree is None else "tree"
-    return {made_from: model.spec.provenance, "training": model.texts}
+    return store.save_result(home, result, nlls)
 
 
 def _score_fields(
@@ -394,11 +397,6 @@ def _score_fields(
             **provenance,
         ),
     }
-
-
-def _token_nlls(scores: Mapping[HeldOut, TextScore]) -> dict[HeldOut, Any]:
-    """Return the negative log-likelihood (T,) of every token of each split."""
-    return {split: np.asarray(score.token_nll) for split, score in scores.items()}
 
 
 def _finite(value: float) -> float | None:

@@ -1,7 +1,7 @@
 """Speeds of trained models in training and in testing, measured in turns in one process.
 
-What is timed in training is the drawing of batches and their steps, not the validation. The models
-take turns, so that other load on the machine affects all of them alike.
+Training is timed with the drawing of batches and without validation. The models take turns, so
+that other load on the machine affects all of them alike.
 """
 
 import platform
@@ -33,11 +33,13 @@ from hstree.tree import Tree
 #: Number of turns of each candidate.
 ROUNDS = 3
 #: Minimum seconds of training in one turn, and of each measurement in testing.
-TURN, TESTING_TURN = 0.5, 0.1
+TURN = 0.5
+TESTING_TURN = 0.1
 #: Seconds from which on a call in testing is not made longer.
 LONGEST_CALL = 0.2
 #: Positions scored at a time; fewer where all their log-probabilities are more than this many.
-BATCH, TABLE_LIMIT = 1024, 1 << 23
+BATCH = 1024
+TABLE_LIMIT = 1 << 23
 #: Number of the most probable words that `top_k` is measured with.
 TOP = 10
 
@@ -55,7 +57,7 @@ def machine() -> Machine:
 
 
 class _Kept(Record, frozen=True):
-    """Speeds of jobs by their keys, and what they depend on beside these."""
+    """Speeds by measure and job, the keys of the jobs, and the conditions of the measurement."""
 
     conditions: dict[str, Any]
     keys: dict[str, str]
@@ -110,7 +112,7 @@ def _in_turns(models: Mapping[str, Path], splits: Splits, rounds: int) -> Speeds
             for name, folder in models.items():
                 task.note(name)
                 turn = scoring_turn(load_model(folder), splits.test)
-                # Trained models go on, as the cost of a step may depend on what is learned.
+                # the cost of a step may depend on what is learned, so that trained models continue
                 turn["training"] = training_turn(folder, splits.train)
                 for measure, speed in turn.items():
                     speeds.setdefault(measure, {}).setdefault(name, []).append(speed)
@@ -126,8 +128,8 @@ def training_turn(
 ) -> float:
     """Return the tokens per second of training in one turn, the first step not counted.
 
-    A trained model, in its folder, goes on; otherwise a new one is trained, with the options of
-    `hstree.models.new_model`.
+    A trained model, given as its folder, continues; otherwise a new one is trained, with the
+    options of `hstree.models.new_model`.
     """
     model = load_model(output) if isinstance(output, Path) else new_model(output, **options)
     windows = model.windows(corpus)
@@ -138,7 +140,9 @@ def training_turn(
     # of new arrays: with millions of rows, a hundred times as long as they compute.
     for array in model.parameters().values():
         np.multiply(array, 1, out=array)
-    tokens, seconds, began = 0, 0.0, 0.0
+    tokens = 0
+    seconds = 0.0
+    began = 0.0
     # one shuffled epoch after the other
     batches = (batch for epoch in count(1) for batch in trainer.epoch_batches(windows, epoch))
     for number, (contexts, targets, prepared) in enumerate(batches):
@@ -161,15 +165,16 @@ def scoring_turn(model: Model[Any], corpus: Corpus) -> dict[str, float]:
     ``unnormalised`` one word's score, of layers that report ln Z.
     """
     contexts, targets, _ = next(iter(model.windows(corpus).batches(BATCH)))
-    some = min(len(targets), max(1, TABLE_LIMIT // model.layer.n_labels))
-    hidden, layer = model.context_model.hidden, model.layer
+    n_top_k = min(len(targets), max(1, TABLE_LIMIT // model.layer.n_labels))
+    hidden = model.context_model.hidden
+    layer = model.layer
     hooks = training_hooks(layer)
     speeds = {
         "nll": _per_second(
             lambda n: model.context_model.nll(layer, contexts[:n], targets[:n]), len(targets)
         ),
         "top_k": _per_second(
-            lambda n: hooks.in_context(contexts[:n]).top_k(hidden(contexts[:n]), TOP), some
+            lambda n: hooks.in_context(contexts[:n]).top_k(hidden(contexts[:n]), TOP), n_top_k
         ),
     }
     if layer.log_normaliser(hidden(contexts[:1])) is not None:
@@ -183,22 +188,25 @@ def scoring_turn(model: Model[Any], corpus: Corpus) -> dict[str, float]:
 
 
 def _per_second(function: Callable[[int], object], most: int) -> float:
-    """Call a function on at most `most` positions again and again; return positions per second.
+    """Call a function on at most `most` positions repeatedly; return positions per second.
 
-    Calls begin with one position and grow until one takes `LONGEST_CALL`, so that a slow layer is
-    measured on few, but not on so few that reading its weights is most of the work. The first call,
-    which may have to compute what others use, is not counted.
+    Calls begin with one position and grow until one takes `LONGEST_CALL`. A slow layer is then
+    measured on few positions, but not on so few that reading its weights is most of the work. The
+    first call is not counted, because it may compute what later calls use.
     """
     function(1)
-    n, seconds = 1, timeit(partial(function, 1), number=1)
+    n = 1
+    seconds = timeit(partial(function, 1), number=1)
     while n < most and seconds < LONGEST_CALL:
         n = min(4 * n, most)
         seconds = timeit(partial(function, n), number=1)
-        if seconds >= LONGEST_CALL:  # kernels of larger batches may have been compiled
+        # kernels for larger batches may have been compiled in this call
+        if seconds >= LONGEST_CALL:
             seconds = timeit(partial(function, n), number=1)
     if seconds >= TESTING_TURN:
         return n / seconds
-    calls, began = 0, time.perf_counter()
+    calls = 0
+    began = time.perf_counter()
     while (spent := time.perf_counter() - began) < TESTING_TURN:
         function(n)
         calls += 1

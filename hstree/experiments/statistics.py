@@ -17,8 +17,10 @@ from hstree.data.splits import Splits
 from hstree.data.text_score import perplexity
 from hstree.experiments.results import Band, Ratio, Spread
 
-#: Minimum number of tokens per block: where a text has `FEWEST` blocks of that length, and else.
-LONG_BLOCK, BLOCK = 4000, 1000
+#: Minimum number of tokens per block, where a text has `FEWEST` blocks of that length.
+LONG_BLOCK = 4000
+#: Minimum number of tokens per block of a shorter text.
+BLOCK = 1000
 #: Minimum number of blocks for an interval.
 FEWEST = 20
 CONFIDENCE = 0.95
