@@ -88,7 +88,7 @@ def _rows(rows):
 
 
 def _frozen(rows):
-    for array in arrays_of(rows):
+    for array in stored_arrays(rows):
         array.setflags(write=False)
     return rows
 
@@ -105,7 +105,7 @@ def _called_sorted(rows):
     return rows
 
 
-def _of_type(dtype):
+def _with_dtype(dtype):
     def converted(rows):
         rows = rows.copy()
         rows.data = rows.data.astype(dtype)
@@ -148,12 +148,12 @@ def sparse_forms(rows):
     for name, form in SPARSE.items():
         yield name, form(rows)
     for dtype in FLOATS if rows.dtype.kind == "f" else INTEGERS:
-        yield np.dtype(dtype).str, _of_type(dtype)(rows)
+        yield np.dtype(dtype).str, _with_dtype(dtype)(rows)
         if np.dtype(dtype).kind != "u":
-            yield f"{np.dtype(dtype).str}, duplicated", _of_type(dtype)(duplicated(rows))
+            yield f"{np.dtype(dtype).str}, duplicated", _with_dtype(dtype)(duplicated(rows))
 
 
-def arrays_of(value):
+def stored_arrays(value):
     """Return the arrays in which a dense or sparse array keeps its numbers."""
     if not scipy.sparse.issparse(value):
         return [value]
@@ -166,7 +166,7 @@ def snapshot(value):
     """Return all that a function may change of an array: its numbers, its layout, its flags."""
     parts = [
         (array.tobytes(), array.dtype.str, array.shape, array.strides, str(array.flags))
-        for array in arrays_of(value)
+        for array in stored_arrays(value)
     ]
     if not scipy.sparse.issparse(value):
         return parts

@@ -116,20 +116,6 @@ def test_a_binary_tree_is_a_logistic_regression_at_each_node():
     assert (model.top_k(X, 1)[0][:, 0] == model.predict(X)).all()
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"),
-    [("flat", np.float32), ("gmm", np.float64), ("adagrad", np.float32)],
-)
-def test_dense_and_sparse_are_one(name, dtype):
-    X, y = problem(n_classes=16)
-    X = X.astype(dtype)
-    dense = Classifier(**CONFIGURATIONS[name]).set_params(epochs=3, tol=1e-7).fit(X, y)
-    sparse = clone(dense).set_params(tree=dense.tree_).fit(scipy.sparse.csr_matrix(X), y)
-    close(dense.predict_proba(X), sparse.predict_proba(X), 2e-3)
-    close(sparse.predict_proba(X), sparse.predict_proba(scipy.sparse.csr_array(X)), 1e-5)
-    assert dense.weight_.dtype == sparse.weight_.dtype == dtype
-
-
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_answers_agree_with_each_other(name):
     X, y = problem(n_classes=36)
@@ -149,6 +135,10 @@ def test_answers_agree_with_each_other(name):
     assert (np.diff(log_proba, axis=1) <= 0).all()
     assert (model.top_k(X, 1)[0][:, 0] == model.predict(X)).all()
     assert sorted(model.tree_.labels) == sorted(model.classes_)
+    assert model.weight_.dtype == np.float32
+    if model.tree_.n_nodes > 1:
+        assert (model.coef_ == model.weight_).all()
+        assert (model.intercept_ == model.bias_).all()
     assert len(model.loss_curve_) == model.n_iter_ > 0
     assert model.loss_curve_[-1] <= model.loss_curve_[0]
 
@@ -168,9 +158,9 @@ def penalised(model, X, y, C):
     nll = -model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
     tree = model.tree_
     count = np.array([(y == label).sum() for label in tree.labels])
-    of_node = np.add.reduceat(tree.sum_up(count / tree.codes_per_label), tree.child_start[:-1])
-    of_row = np.repeat((of_node / len(y)) ** 0.5, np.diff(tree.row_start))
-    return C * nll.sum() + 0.5 * (of_row @ model.weight_**2).sum()
+    node_share = np.add.reduceat(tree.sum_up(count / tree.codes_per_label), tree.child_start[:-1])
+    row_penalty = np.repeat((node_share / len(y)) ** 0.5, np.diff(tree.row_start))
+    return C * nll.sum() + 0.5 * (row_penalty @ model.weight_**2).sum()
 
 
 @pytest.mark.parametrize(("builder", "n_classes"), [("flat", 6), ("kmeans", 40)])
@@ -209,13 +199,6 @@ def test_few_weights_are_searched_for_samples_of_any_kind(layout):
         close(log_proba, np.log(np.take_along_axis(proba, expected, axis=1)))
         assert (model.predict(some) == model.classes_[proba.argmax(axis=1)]).all()
         assert model._model.top_k(model._checked(some), 1).certain.any() or n == 1
-
-
-def test_weights_of_nodes_are_coefficients_where_the_tree_is_not_flat():
-    X, y = problem(5)
-    model = Classifier("huffman").fit(X, y)
-    assert (model.coef_ == model.weight_).all()
-    assert (model.intercept_ == model.bias_).all()
 
 
 @pytest.mark.parametrize("order", [*THREE_CYCLES, (0, 1), (1, 0)], ids=str)
@@ -274,7 +257,7 @@ def test_without_an_intercept_the_weights_decide_alone(builder, solver):
     ("builder", "layout"),
     [("auto", np.asarray), ("auto", scipy.sparse.csr_array), ("huffman", np.asarray)],
 )
-def test_a_warm_start_goes_on_from_the_optimum(builder, layout):
+def test_a_warm_start_continues_from_the_optimum(builder, layout):
     X, y = problem(5)
     X = layout(X)
     model = Classifier(builder, C=0.3, warm_start=True).fit(X, y)
@@ -300,6 +283,17 @@ def test_a_warm_start_is_cold_where_the_classes_or_the_features_are_others():
     assert not without.bias_.any()
 
 
+def test_parts_after_a_fit_are_learned():
+    X, y = problem(8, n=1000)
+    names = np.unique(y)
+    shifted = names[(np.searchsorted(names, y) + 1) % 8]
+    model = Classifier().fit(X[:200], y[:200])
+    before = model.score(X[500:], shifted[500:])
+    for _ in range(20):
+        model.partial_fit(X[:500], shifted[:500])
+    assert model.score(X[500:], shifted[500:]) > before + 0.3
+
+
 @pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
 @pytest.mark.parametrize("builder", ["auto", "huffman"])
 def test_parts_after_a_fit_do_not_make_it_forget(builder, layout):
@@ -314,17 +308,6 @@ def test_parts_after_a_fit_do_not_make_it_forget(builder, layout):
     for part in np.array_split(np.arange(1000), 10):
         model.partial_fit(layout(X[part]), y[part])
     assert model.score(X_test, y_test) > before - 0.02
-
-
-def test_parts_after_a_fit_are_learned():
-    X, y = problem(8, n=1000)
-    names = np.unique(y)
-    turned = names[(np.searchsorted(names, y) + 1) % 8]
-    model = Classifier().fit(X[:200], y[:200])
-    before = model.score(X[500:], turned[500:])
-    for _ in range(20):
-        model.partial_fit(X[:500], turned[:500])
-    assert model.score(X[500:], turned[500:]) > before + 0.3
 
 
 @pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
@@ -395,17 +378,6 @@ def test_a_child_without_samples_keeps_its_first_bias():
     assert model.weight_.toarray()[1:][2].tolist() == [0] * X.shape[1]
     assert (model.predict(X) != "class 2").all()
     assert np.isfinite(model.predict_log_proba(X)).all()
-
-
-def test_auto_takes_liblinear_for_many_classes_of_sparse_samples(monkeypatch):
-    X, y = problem(8)
-    assert not scipy.sparse.issparse(Classifier().fit(scipy.sparse.csr_array(X), y).weight_)
-    monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_FLAT", 7)
-    assert scipy.sparse.issparse(Classifier().fit(scipy.sparse.csr_array(X), y).weight_)
-    assert not scipy.sparse.issparse(Classifier().fit(X, y).weight_)
-    monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_FLAT", 9)
-    monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_WEIGHTS", 50)
-    assert scipy.sparse.issparse(Classifier().fit(scipy.sparse.csr_array(X), y).weight_)
 
 
 def test_classes_are_clustered_by_their_centroids():
@@ -635,14 +607,6 @@ def test_an_end_before_the_optimum_is_told():
         Classifier(max_iter=2).fit(X, y)
 
 
-def test_auto_leaves_large_problems_to_adagrad(monkeypatch):
-    X, y = problem(8)
-    assert Classifier("flat", epochs=3).fit(X, y).n_iter_ != 3
-    monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_WEIGHTS", 50)
-    assert Classifier("flat", epochs=3).fit(X, y).n_iter_ == 3
-    assert Classifier("huffman", epochs=3).fit(X, y).n_iter_ != 3
-
-
 @pytest.mark.parametrize("to_X", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("options", [{"builder": "huffman"}, LIBLINEAR], ids=["lbfgs", "liblinear"])
 def test_two_jobs_learn_the_same_weights(options, to_X):
@@ -651,3 +615,23 @@ def test_two_jobs_learn_the_same_weights(options, to_X):
     assert abs(two.weight_ - one.weight_).max() == 0
     assert np.array_equal(two.bias_, one.bias_)
     assert two.loss_curve_ == one.loss_curve_
+
+
+@pytest.mark.parametrize(
+    ("layout", "most_flat", "most_weights", "solver"),
+    [
+        (np.asarray, 7, 10_000, "lbfgs"),
+        (np.asarray, 9, 50, "adagrad"),
+        (scipy.sparse.csr_array, 9, 10_000, "lbfgs"),
+        (scipy.sparse.csr_array, 7, 10_000, "liblinear"),
+        (scipy.sparse.csr_array, 9, 50, "liblinear"),
+    ],
+)
+def test_auto_follows_the_kind_and_the_size(layout, most_flat, most_weights, solver, monkeypatch):
+    monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_FLAT", most_flat)
+    monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_WEIGHTS", most_weights)
+    X, y = problem(8)
+    model = Classifier("flat", epochs=3).fit(layout(X), y)
+    expected = clone(model).set_params(solver=solver).fit(layout(X), y)
+    assert abs(model.weight_ - expected.weight_).max() == 0
+    assert model.n_iter_ == expected.n_iter_

@@ -90,15 +90,14 @@ def reaching(y, node):
 
 def objective(model, X, y):
     """Return the penalised loss, from the probabilities of the classes below each name."""
-    below = BELOW
     log_proba = dict(zip(model.classes_, model.predict_log_proba(X).T, strict=True))
     nll = 0.0
     for i, name in enumerate(y):
-        nll -= logsumexp([log_proba[below_name][i] for below_name in below.get(name, [name])])
+        nll -= logsumexp([log_proba[below_name][i] for below_name in BELOW.get(name, [name])])
     tree = model.tree_
     share = [reaching(y, name).mean() for name in tree.names[1:]]
-    of_row = np.repeat(np.sqrt([1, *share]), np.diff(tree.row_start))
-    return model.C * nll + 0.5 * (of_row @ model.weight_**2).sum()
+    row_penalty = np.repeat(np.sqrt([1, *share]), np.diff(tree.row_start))
+    return model.C * nll + 0.5 * (row_penalty @ model.weight_**2).sum()
 
 
 def test_samples_at_nodes_train_the_decisions_above_and_no_others(samples):

@@ -11,7 +11,7 @@ from hstree.interop.sklearn.linear import LinearTree
 from hstree.layers.hierarchical import HierarchicalSoftmax
 
 
-def tree_of(name, n_labels=50):
+def make_tree(name, n_labels=50):
     rng = np.random.default_rng(0)
     labels = [f"w{i}" for i in range(n_labels)]
     counts = rng.integers(1, 9, n_labels)
@@ -28,7 +28,7 @@ TREES = ("huffman", "huffman 5", "flat", "wide below")
 
 @pytest.fixture(params=TREES)
 def tree(request):
-    return tree_of(request.param)
+    return make_tree(request.param)
 
 
 @pytest.fixture(params=["dense", "sparse"])
@@ -68,8 +68,8 @@ def test_gradients_are_those_of_finite_differences(setting):
         by_bias[gradient.rows] = gradient.bias
     rng, table, bias, step = np.random.default_rng(2), model.table, model.bias, 1e-5
 
-    def total(sign, of_table, of_bias):
-        model.table, model.bias = table + sign * of_table, bias + sign * of_bias
+    def total(sign, table_step, bias_step):
+        model.table, model.bias = table + sign * table_step, bias + sign * bias_step
         return weight @ model.loss(X, labels, weight)[0]
 
     for _ in range(4):
