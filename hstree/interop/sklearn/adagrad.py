@@ -7,7 +7,6 @@ import numpy as np
 from hstree._arrays import Array, Float64, Integer
 from hstree.interop.sklearn.features import Samples, lengthened
 from hstree.interop.sklearn.linear import Gradient, LinearTree
-from hstree.kernels import numpy_only
 from hstree.training.adagrad import TINY, adagrad_rows
 from hstree.tree.weight_rows import row_curvature
 
@@ -74,12 +73,10 @@ class Adagrad:
             batch = order[a : a + batch_size]
             weight = sample_weight[batch]
             batch_X = self.model.converted(X[batch])
-            # Compiled functions are no faster here
-            with numpy_only():
-                nll, gradients = self.model.loss(batch_X, targets[batch], weight)
-                self._steps += 1
-                for gradient in gradients:
-                    self._move(gradient, learning_rate, penalty * len(batch))
+            nll, gradients = self.model.loss(batch_X, targets[batch], weight)
+            self._steps += 1
+            for gradient in gradients:
+                self._move(gradient, learning_rate, penalty * len(batch))
             total += float(weight @ nll)
         return total / max(float(sample_weight.sum()), TINY)
 
