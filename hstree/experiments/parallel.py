@@ -19,7 +19,7 @@ from hstree.errors import WorkerError
 from hstree.experiments.candidate import Candidate, Job
 from hstree.experiments.job import build_tree, learn_vectors, run_job
 from hstree.experiments.results import JobResult
-from hstree.experiments.setting import Budget, Setting
+from hstree.experiments.setting import Budget, Setting, SettingAddress
 from hstree.experiments.store import Store
 from hstree.tree import load
 
@@ -80,7 +80,7 @@ def run_stage(
 
     stages = _ordered_stages(stage, jobs, unbuilt)
     tasks = (_task(one_stage, job, setting, store) for one_stage, job in stages)
-    work = partial(_do, setting, store.home.absolute(), budget)
+    work = partial(_do, setting.address(), store.home.absolute(), budget)
     n_done = 0
     with progress.task(title, len(jobs), "jobs") as bar:
         for number, outcome in parallel(work, tasks, n_jobs):
@@ -128,7 +128,7 @@ def _task(stage: Callable[..., object], job: Job, setting: Setting, store: Store
 
 
 def _do(
-    setting: Setting, home: Path, budget: Budget | None, task: _Task
+    address: SettingAddress, home: Path, budget: Budget | None, task: _Task
 ) -> JobResult | float | None:
     """Do a task in a worker; return the result of a job, or None for vectors and trees."""
     if not (home / LOCK).exists():
@@ -138,6 +138,7 @@ def _do(
         )
     tree = None if task.tree_file is None else load(home / task.tree_file)
     job = Job(Candidate.parse(task.candidate, tree), task.seed)
+    setting = address.open()
     with setting.backend():
         result = task.stage(job, setting, Store(home), budget)
     return result if isinstance(result, JobResult | float) else None

@@ -47,8 +47,7 @@ class Budget(NamedTuple):
 class Setting:
     """Texts, model, stopping rule and seeds of a comparison.
 
-    `read_setting` makes one from the arguments of `hstree.compare` and checks it completely. A
-    setting is sent to other processes without the arrays of its texts.
+    `read_setting` makes one from the arguments of `hstree.compare` and checks it completely.
 
     Attributes
     ----------
@@ -69,9 +68,10 @@ class Setting:
     seeds: range
     sample_size: int | None
 
-    def __reduce__(self) -> Any:
-        addresses = [corpus_address(part) for part in self.splits]
-        return _setting_at, (addresses, self.options, self.stop, self.seeds, self.sample_size)
+    def address(self) -> SettingAddress:
+        """Return what another process can open as the same setting."""
+        texts = [corpus_address(part) for part in self.splits]
+        return SettingAddress(texts, self.options, self.stop, self.seeds, self.sample_size)
 
     @cached_property
     def sample(self) -> Splits:
@@ -141,9 +141,19 @@ class Setting:
         return list(jobs)
 
 
-def _setting_at(addresses: list[tuple[Any, ...]], *others: Any) -> Setting:
-    """Return the setting that was sent with the addresses of its texts."""
-    return Setting(Splits(*map(open_corpus, addresses)), *others)
+class SettingAddress(NamedTuple):
+    """A setting as it is sent to other processes, without the arrays of its texts."""
+
+    texts: list[tuple[Any, ...]]
+    options: dict[str, Any]
+    stop: Stop
+    seeds: range
+    sample_size: int | None
+
+    def open(self) -> Setting:
+        """Return the setting; InputError where this process finds another text."""
+        splits = Splits(*map(open_corpus, self.texts))
+        return Setting(splits, self.options, self.stop, self.seeds, self.sample_size)
 
 
 def read_setting(
