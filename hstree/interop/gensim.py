@@ -1,10 +1,10 @@
 """Bridge to gensim: train its ``Word2Vec`` on any binary tree, read its tree, convert vectors.
 
-gensim's hierarchical softmax reads two attributes of each word, `code` and `point`, which decide
-the tree that it trains on. Its decisions have no bias. gensim is imported when a function is
-called, which raises MissingExtraError when it is missing or too old. A model is a
-``gensim.models.Word2Vec`` made with ``hs=1``, after its `build_vocab`; for others, functions raise
-OptionError (no hierarchical softmax) or InputError (no vocabulary).
+gensim's hierarchical softmax reads two attributes of each word, `code` and `point`, which describe
+the tree. Its decisions have no bias. gensim is imported when a function is called; functions raise
+MissingExtraError where it is missing or too old. A model is a ``gensim.models.Word2Vec`` made with
+``hs=1``, after its `build_vocab`. For others, functions raise OptionError (no hierarchical softmax)
+or InputError (no vocabulary).
 """
 
 from typing import Any
@@ -44,18 +44,19 @@ def use_tree(model: Any, tree: Tree) -> None:
     >>> use_tree(model, hstree.build("huffman", vocabulary_of(model)))  # doctest: +SKIP
     >>> model.train(sentences, total_examples=len(sentences), epochs=5)  # doctest: +SKIP
     """
-    key_of_word = _keys(model)
+    word_keys = _keys(model)
     if model.negative:
         raise OptionError(
             f"the model also uses negative sampling, negative={model.negative}; make it with "
             "Word2Vec(hs=1, negative=0)"
         )
-    labels, expected = set(tree.labels), key_of_word.keys()
+    labels = set(tree.labels)
+    words = word_keys.keys()
     differences = [
         f"{len(only)} {which} are only in {owner} ({min(only)!r}, ...)"
         for which, owner, only in (
-            ("labels", "the tree", labels - expected),
-            ("words", "the model", expected - labels),
+            ("labels", "the tree", labels - words),
+            ("words", "the model", words - labels),
         )
         if only
     ]
@@ -66,13 +67,13 @@ def use_tree(model: Any, tree: Tree) -> None:
         )
     paths = paths_of(tree)
     for label, code, point in zip(tree.labels, paths.code, paths.point, strict=True):
-        model.wv.set_vecattr(key_of_word[label], "code", code)
-        model.wv.set_vecattr(key_of_word[label], "point", point)
-    model.syn1 = np.zeros((len(key_of_word), model.layer1_size), np.float32)
+        model.wv.set_vecattr(word_keys[label], "code", code)
+        model.wv.set_vecattr(word_keys[label], "point", point)
+    model.syn1 = np.zeros((len(word_keys), model.layer1_size), np.float32)
 
 
 def tree_of(model: Any) -> Tree:
-    """Return the tree that a gensim model is trained on: its Huffman tree, or one put into it.
+    """Return the tree of a gensim model: its own Huffman tree, or the tree that was put into it.
 
     Labels are in the order of the model's words, with their counts. The root is node 0; in gensim
     it is V - 2.
@@ -89,15 +90,16 @@ def layer_of(model: Any) -> HierarchicalSoftmax:
     """
     tree, rows = _tree_and_rows(model)
     layer = HierarchicalSoftmax(tree, int(model.layer1_size))
-    layer.weight[:], layer.bias[:] = model.syn1[rows], 0
+    layer.weight[:] = model.syn1[rows]
+    layer.bias[:] = 0
     return layer
 
 
 def vocabulary_of(model: Any) -> Vocabulary:
     """Return the words and counts of a gensim model as a vocabulary, in its order."""
-    key_of_word = _keys(model)
-    counts = [model.wv.get_vecattr(key, "count") for key in key_of_word.values()]
-    return Vocabulary(list(key_of_word), counts)
+    word_keys = _keys(model)
+    counts = [model.wv.get_vecattr(key, "count") for key in word_keys.values()]
+    return Vocabulary(list(word_keys), counts)
 
 
 def to_keyed_vectors(vectors: WordVectors) -> Any:
@@ -112,7 +114,7 @@ def to_keyed_vectors(vectors: WordVectors) -> Any:
 
 
 def _keys(model: Any) -> dict[str, Any]:
-    """Check a model and return its words with their keys, which may be whole numbers."""
+    """Return the words of a model with their keys, which may be integers; check the model."""
     models = require("gensim.models", "gensim", at_least=OLDEST)
     if not isinstance(model, models.Word2Vec):
         raise OptionError(f"expected a gensim Word2Vec, not {type(model).__name__}")
@@ -129,9 +131,12 @@ def _keys(model: Any) -> dict[str, Any]:
 def _tree_and_rows(model: Any) -> tuple[Tree, Int64]:
     """Return the tree of a model, and the row of `syn1` that belongs to each node."""
     words = list(_keys(model))
-    codes, points = (model.wv.expandos[attribute] for attribute in ("code", "point"))
+    codes = model.wv.expandos["code"]
+    points = model.wv.expandos["point"]
     start = offsets(np.fromiter(map(len, codes), np.int64, len(words)))
-    # (D,) point and code of each decision, also where there is none
-    point, code = (np.concatenate([np.empty(0, np.int64), *each]) for each in (points, codes))
+    # (D,) point and code of each decision; one word has no decisions
+    no_decisions = np.empty(0, np.int64)
+    point = np.concatenate([no_decisions, *points])
+    code = np.concatenate([no_decisions, *codes])
     tree, rows = tree_of_paths(words, start, point, code, counts=keyed_counts(model.wv))
     return tree.with_meta({"method": "gensim", "options": {}}), rows

@@ -84,23 +84,28 @@ def test_the_loss_of_a_certain_decision_keeps_its_digits():
     assert module.bias.grad.item() == pytest.approx(np.exp(-30), rel=1e-5)
 
 
+def search(module, hidden, k):
+    inputs = Inputs(module.weight.data, module.bias.data, hidden.detach())
+    return gpu.search(module._layout().tree_index, inputs, k)
+
+
+def check_exact(module, hidden, k):
+    labels, log_prob, is_exact = search(module, hidden, k)
+    assert is_exact.all()
+    torch.testing.assert_close((labels, log_prob), largest(module._log_prob(hidden), k))
+
+
 @pytest.mark.parametrize("scale", [0.0, 3.0])
 @pytest.mark.parametrize("k", [1, 5])
 def test_a_search_returns_the_most_probable_labels(scale, k):
     tree = random_tree(20, 2, wide=False)
-    module, hidden = layer(tree, 7, scale, counts=np.arange(20) + 1)
-    inputs = Inputs(module.weight.data, module.bias.data, hidden.detach())
-    labels, log_prob, is_exact = gpu.search(module._layout().tree_index, inputs, k)
-    assert is_exact.all()
-    expected = largest(module._log_prob(hidden), k)
-    torch.testing.assert_close((labels, log_prob), expected)
+    check_exact(*layer(tree, 7, scale, counts=np.arange(20) + 1), k)
 
 
 def test_a_search_that_leaves_likely_nodes_out_is_not_exact(monkeypatch):
     monkeypatch.setattr(gpu, "BEAM", 2)
     module, hidden = layer(random_tree(40, 2, wide=False), 7, 0.0, counts=np.ones(40, int))
-    inputs = Inputs(module.weight.data, module.bias.data, hidden.detach())
-    assert not gpu.search(module._layout().tree_index, inputs, 2)[2].any()
+    assert not search(module, hidden, 2)[2].any()
 
 
 @pytest.mark.parametrize("k", [1, 5, 45])
@@ -110,12 +115,8 @@ def test_a_search_of_wide_nodes_returns_the_most_probable_labels(monkeypatch, k,
     monkeypatch.setattr(gpu, "SCORES", 20)
     module, hidden = layer(THREE_LEVELS, 7, spread)
     index = module._layout().tree_index
-    inputs = Inputs(module.weight.data, module.bias.data, hidden.detach())
     assert (index.n_levels, index.widest) == (3, 20)
-    labels, log_prob, is_exact = gpu.search(index, inputs, k)
-    assert is_exact.all()
-    expected = largest(module._log_prob(hidden), k)
-    torch.testing.assert_close((labels, log_prob), expected)
+    check_exact(module, hidden, k)
 
 
 @pytest.mark.parametrize("size", [3e4, 1e7])
@@ -124,20 +125,20 @@ def test_a_search_of_wide_nodes_keeps_its_digits_at_large_logits(size):
     module, hidden = layer(tree, 1, 0.0)
     with torch.no_grad():
         module.bias.copy_(torch.tensor([0, 0.02, -1, size, size - 60, size - 60]))
-    inputs = Inputs(module.weight.data, module.bias.data, hidden.detach())
-    labels, log_prob, is_exact = gpu.search(module._layout().tree_index, inputs, 2)
-    assert is_exact.all()
-    torch.testing.assert_close((labels, log_prob), largest(module._log_prob(hidden), 2))
+    check_exact(module, hidden, 2)
 
 
 def test_a_search_of_wide_nodes_says_what_is_not_exact(monkeypatch):
     module, hidden = layer(THREE_LEVELS, 7)
-    index = module._layout().tree_index
-    inputs = Inputs(module.weight.data, module.bias.data, hidden.detach())
-    assert gpu.search(index, inputs, 5)[2].all()
-    assert not gpu.search(index, inputs._replace(hidden=hidden * torch.nan), 5)[2].any()
+    assert search(module, hidden, 5)[2].all()
     monkeypatch.setattr(gpu, "NODES", 2)
-    assert not gpu.search(index, inputs, 5)[2].any()
+    assert not search(module, hidden, 5)[2].any()
+
+
+@pytest.mark.parametrize("tree", [random_tree(5, 2, wide=False), THREE_LEVELS])
+def test_a_search_with_nan_is_not_exact(tree):
+    module, hidden = layer(tree, 7)
+    assert not search(module, torch.full_like(hidden, torch.nan), 2)[2].any()
 
 
 @pytest.mark.parametrize(("tree", "can"), [("flat, narrow", True), ("narrow", False)])
@@ -145,10 +146,3 @@ def test_shallow_trees_can_be_searched(monkeypatch, tree, can):
     monkeypatch.setattr(gpu, "_has_kernels", lambda weight: True)
     module, _ = layer(TREES[tree], 3)
     assert gpu.can_search(module._layout().tree_index, module.weight, 5) == can
-
-
-def test_a_search_with_nan_is_not_exact():
-    module, hidden = layer(random_tree(5, 2, wide=False), 7)
-    hidden = torch.full_like(hidden, torch.nan)
-    inputs = Inputs(module.weight.data, module.bias.data, hidden)
-    assert not gpu.search(module._layout().tree_index, inputs, 2)[2].any()

@@ -44,27 +44,16 @@ def test_shapes_are_those_of_the_adaptive_softmax(tree):
         (hidden[0], target[0], ()),
         (*batches, (3, 2)),
         (hidden[None, :, None], target[None, :, None], (1, 3, 1)),
+        (hidden[None, :0], target[None, :0], (1, 0)),
     ):
         output, loss = module(inputs, wanted)
         assert (output.shape, loss.shape) == (shape, ())
-        assert loss.item() == pytest.approx(-output.mean().item())
+        assert loss.item() == pytest.approx(-output.mean().item(), nan_ok=True)
         assert module.log_prob(inputs).shape == (*shape, n)
         assert module.predict(inputs).shape == module.sample(inputs).shape == shape
         assert module.top_k(inputs, 2).labels.shape == (*shape, min(2, n))
         expected = module.log_prob(inputs).gather(-1, wanted[..., None])[..., 0]
         torch.testing.assert_close(output, expected)
-
-
-@every_tree
-def test_no_items_have_empty_results(tree):
-    module = twins(tree)[1]
-    empty = torch.empty(0, 5, dtype=torch.float64)
-    output, loss = module(empty, torch.empty(0, dtype=torch.int64))
-    assert output.shape == (0,)
-    assert loss.isnan()
-    assert module.log_prob(empty).shape == (0, tree.n_labels)
-    assert module.predict(empty).shape == module.sample(empty).shape == (0,)
-    assert module.top_k(empty[None], 1).labels.shape == (1, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -134,53 +123,41 @@ def test_padding_changes_nothing(tree, sparse):
     assert not hidden.grad[~kept].any()
 
 
-@pytest.mark.parametrize("name", ["binary", "narrow, several codes", "flat", "one label"])
-def test_a_batch_of_padding_has_zero_gradients_of_the_usual_kind(name):
-    module = twins(TREES[name], sparse=True)[1]
-    hidden = torch.ones(2, 3, 5, dtype=torch.float64, requires_grad=True)
-    output, loss = module(hidden, torch.full((2, 3), -100))
-    loss.backward()
-    assert loss.isnan()
-    assert not output.any()
-    for p in (module.weight, module.bias):
-        assert p.grad.is_sparse
-        assert not p.grad.to_dense().any()
-    assert not hidden.grad.any()
-
-
 @pytest.mark.parametrize("kind", [str, Path])
 def test_a_tree_may_be_the_name_of_its_file(tmp_path, kind):
-    TREE.save(tmp_path / "tree.json")
     path = kind(tmp_path / "tree.json")
+    with pytest.raises(FileFormatError, match=r"tree\.json"):
+        HierarchicalSoftmax(path, 5)
+    TREE.save(path)
     layer = HierarchicalSoftmax(path, 5)
     assert layer.tree == TREE
-    assert HierarchicalSoftmax(layer.tree, 5).grow(path).tree == TREE
+    assert layer.grow(path).tree == TREE
 
 
 @pytest.mark.parametrize("tree", [None, 3, b"tree.json", ["a", "b"], {"a": "b"}, np.arange(3)])
 def test_what_is_no_tree_is_refused_in_one_line(tree):
     layer = HierarchicalSoftmax(TREE, 5)
     for call in (lambda: HierarchicalSoftmax(tree, 5), lambda: layer.grow(tree)):
-        with pytest.raises(InputError, match=r"^tree is a \w+; give a hstree\.Tree or the name of"):
+        with pytest.raises(InputError, match=f"^tree is a {type(tree).__name__}.*$"):
             call()
-
-
-def test_a_file_that_is_no_tree_is_refused(tmp_path):
-    with pytest.raises(FileFormatError, match=r"there is no such file"):
-        HierarchicalSoftmax(tmp_path / "tree.json", 5)
 
 
 @every_tree
 @pytest.mark.parametrize("sparse", [True, False])
-@pytest.mark.parametrize("size", [0, 20])
-def test_gradients_are_of_the_kind_that_was_asked_for(tree, sparse, size):
+@pytest.mark.parametrize("batch", ["empty", "padding", "usual"])
+def test_gradients_are_of_the_kind_that_was_asked_for(tree, sparse, batch):
     layer = twins(tree, sparse=sparse)[1]
-    hidden, target = as_tensors(tree, size=size)
-    layer(hidden.requires_grad_(), target).loss.backward()
+    hidden, target = as_tensors(tree, size=0 if batch == "empty" else 20)
+    if batch == "padding":
+        target = torch.full_like(target, -100)
+    loss = layer(hidden.requires_grad_(), target).loss
+    loss.backward()
+    assert loss.isnan() == (batch != "usual")
     assert not hidden.grad.is_sparse
     for parameter in layer.parameters():
         assert parameter.grad.is_sparse == sparse
         assert parameter.grad.shape == parameter.shape
+        assert batch == "usual" or not parameter.grad.to_dense().any()
     for optimiser in (torch.optim.SGD, torch.optim.SparseAdam if sparse else torch.optim.Adam):
         optimiser(layer.parameters(), lr=0.1).step()
 
@@ -376,24 +353,20 @@ def large(tree, size):
 
 
 @every_tree
-def test_large_inputs_have_log_probabilities(tree):
+def test_large_inputs_have_log_probabilities_and_larger_ones_are_refused(tree):
     module, hidden, target = large(tree, 1e30)
     assert not module(hidden, target).output.isnan().any()
     assert not module.log_prob(hidden).isnan().any()
-
-
-@pytest.mark.parametrize("name", [name for name, tree in TREES.items() if tree.n_nodes])
-def test_inputs_that_overflow_are_refused(name):
-    module, hidden, target = large(TREES[name], 1e38)
-    calls = [
+    hidden = 1e8 * hidden
+    for call in (
         lambda: module(hidden, target),
         lambda: module.log_prob(hidden),
         lambda: module.top_k(hidden, 1),
         lambda: module.sample(hidden),
-    ]
-    for call in calls:
-        with pytest.raises(InputError, match=r"so that products may overflow torch\.float32"):
-            call()
+    ):
+        if tree.n_nodes:
+            with pytest.raises(InputError, match=r"overflow torch\.float32"):
+                call()
 
 
 def test_log_prob_compiles_in_one_graph():

@@ -35,24 +35,16 @@ class Everything(torch.nn.Module):
 
     def forward(self, hidden, target):
         layer = self.layer
-        results = [*layer(hidden, target), layer.log_prob(hidden), *layer.top_k(hidden, 3)]
+        loss = layer(hidden, target)
+        results = [loss] if torch.is_tensor(loss) else [*loss]
+        results += [layer.log_prob(hidden), *layer.top_k(hidden, 3)]
+        if not hasattr(layer, "tree"):
+            return tuple(results)
         results += [layer.node_log_prob(hidden), layer.predict(hidden)]
         if layer.tree.has_single_codes:
             results.append(layer.predict_nodes(hidden, depth=1))
             results.append(layer.predict_nodes(hidden, confidence=0.1))
         return tuple(results)
-
-
-class Flat(torch.nn.Module):
-    """All results of a flat layer that can be traced, as plain tensors."""
-
-    def __init__(self, layer):
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, hidden, target):
-        layer = self.layer
-        return layer(hidden, target), layer.log_prob(hidden), *layer.top_k(hidden, 3)
 
 
 def flat_layer(kind=SampledSoftmax, **options):
@@ -86,7 +78,7 @@ def test_a_trace_computes_new_inputs(tree):
 
 @pytest.mark.parametrize("name", FLAT)
 def test_a_trace_of_a_flat_layer_computes_new_inputs(name):
-    model = Flat(FLAT[name]())
+    model = Everything(FLAT[name]())
     traced = torch.jit.trace(model, inputs(40, 6, 0))
     check(traced, model, 40)
 
@@ -136,13 +128,19 @@ def test_a_graph_of_make_fx_computes_new_inputs(tree):
     torch.testing.assert_close(graph(*arguments), model(*arguments))
 
 
-def test_an_exported_program_of_nodes_and_of_a_flat_layer_computes_new_inputs():
-    tree = TREES["narrow"]
-    for model, n_labels in ((Everything(twins(tree)[1]), 40), (Flat(flat_layer()), 40)):
-        sizes = {0: torch.export.Dim("n", min=2, max=1000)}
-        arguments = inputs(n_labels, 6, 0)
-        program = torch.export.export(model, arguments, dynamic_shapes=(sizes, sizes))
-        check(program.module(), model, n_labels)
+@pytest.mark.parametrize("name", ["binary", "several codes", "flat", "one label", "sampled"])
+def test_an_exported_program_is_saved_and_computes_new_inputs(name, tmp_path):
+    model = Everything(flat_layer() if name == "sampled" else twins(TREES[name])[1])
+    n_labels = model.layer.n_classes
+    sizes = {0: torch.export.Dim("n", min=2, max=1000)}
+    program = torch.export.export(model, inputs(n_labels, 6, 0), dynamic_shapes=(sizes, sizes))
+    torch.export.save(program, tmp_path / "model.pt2")
+    read = torch.export.load(tmp_path / "model.pt2").module()
+    check(read, model, n_labels)
+    hidden, target = inputs(n_labels, 9, 1)
+    hidden.requires_grad_()
+    slopes = [torch.autograd.grad(each(hidden, target)[0].sum(), hidden) for each in (read, model)]
+    torch.testing.assert_close(*slopes)
 
 
 class Call(torch.nn.Module):
