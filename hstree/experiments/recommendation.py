@@ -80,14 +80,14 @@ def recommendation_sentences(comparison: Comparison) -> list[str]:
         f"The n-gram model {candidate.name}, which is no output layer, has a lower validation "
         f"perplexity: {format_number(candidate.valid, 1)}."
         for candidate in comparison.candidates
-        if candidate.kind == "ngram" and candidate.valid < best.valid
+        if not candidate.is_trained and candidate.valid < best.valid
     ]
     return sentences
 
 
 def _why_none(comparison: Comparison) -> str:
     """Return why no candidate is recommended."""
-    trained = [candidate for candidate in comparison.candidates if candidate.kind != "ngram"]
+    trained = [candidate for candidate in comparison.candidates if candidate.is_trained]
     if not trained and comparison.pending:
         return "No candidate is recommended: none is finished."
     if not trained:
