@@ -88,7 +88,7 @@ class Option:
             values = [m for m in values if isinstance(m, types.IntType | types.FloatType)]
 
         value = values[0] if len(values) == 1 else None
-        choices = value.values if isinstance(value, types.LiteralType) else ()
+        choices = _literal_values(annotation) if isinstance(value, types.LiteralType) else ()
         choice_types: set[Any] = {type(choice) for choice in choices}
         value_type: Any = _BUILTIN.get(type(value))
         if choice_types in ({str}, {int}):
@@ -173,9 +173,20 @@ def _range_text(number: types.IntType | types.FloatType) -> str:
     return " and ".join(bounds)
 
 
+def _literal_values(annotation: Any) -> tuple[Any, ...]:
+    """Return the values but None of the `Literal` in an annotation, in the declared order."""
+    arguments = typing.get_args(annotation)
+    if typing.get_origin(annotation) is not typing.Literal:
+        arguments = tuple(value for inner in arguments for value in _literal_values(inner))
+    return tuple(value for value in dict.fromkeys(arguments) if value is not None)
+
+
 def _python_number(value: Any, type_: type) -> Any:
     """Return a NumPy scalar, or any real number where the type is float, as Python's own."""
-    if type_ is float and hasattr(value, "__float__") and not isinstance(value, bool | np.bool_):
+    is_bool = isinstance(value, bool | np.bool_)
+    # Complex numbers of NumPy have a __float__, which drops the imaginary part
+    is_complex = isinstance(value, np.generic | np.ndarray) and value.dtype.kind == "c"
+    if type_ is float and hasattr(value, "__float__") and not is_bool and not is_complex:
         return float(value)
     is_scalar = isinstance(value, np.generic) and not isinstance(value, np.timedelta64)
     return value.item() if is_scalar else value
@@ -259,7 +270,8 @@ def effective(
 
 def parse_options(owner: str, options: Sequence[Option], pairs: Sequence[str]) -> dict[str, Any]:
     """Return the values of typed pairs ``key=value``, checked; OptionError, naming `owner`."""
-    known, values = {option.name: option for option in options}, dict[str, Any]()
+    known = {option.name: option for option in options}
+    values: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or key in values:

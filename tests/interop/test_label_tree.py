@@ -394,6 +394,9 @@ def test_labels_that_are_no_indicator_are_refused(Y, message):
         ({"weight_threshold": -1}, "^weight_threshold is "),
         ({"scaling": "l1"}, "^scaling is "),
         ({"builder": "wordnet"}, "takes a corpus"),
+        ({"builder": "huffman", "random_state": -1}, "^random_state is -1"),
+        ({"builder": "huffman", "random_state": 2**32}, "^random_state is 4294967296"),
+        ({"builder_options": "abc"}, "^builder_options is 'abc'"),
         ({"tree": build("random", {"0": 1, "1": 1})}, "the tree has no label '2'"),
     ],
 )

@@ -40,6 +40,7 @@ def setting(request, tree):
     X[:, 5] = 0
     sparse = request.param == "sparse"
     model = LinearTree(tree, 9, sparse=sparse, dtype=np.float64)
+    model.make_dense()
     model.table[...] = rng.standard_normal(model.table.shape)
     model.bias += rng.standard_normal(len(model.bias))
     labels = rng.integers(tree.n_labels, size=30)
@@ -79,6 +80,17 @@ def test_gradients_are_those_of_finite_differences(setting):
         np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
+def test_a_table_is_allocated_by_make_dense_alone(tree):
+    model = LinearTree(tree, 9, sparse=True, dtype=np.float32)
+    (log_prob,) = [log_prob for _, log_prob in model.log_prob(scipy.sparse.csr_array((1, 9)))]
+    np.testing.assert_allclose(np.exp(log_prob).sum(), 1, rtol=1e-6)
+    assert (model.weight.shape, model.weight.nnz) == (model.shape, 0)
+    assert model.table is None
+    model.make_dense()
+    assert (model.table.shape, model.table.dtype) == (model.shape[::-1], np.float32)
+    assert not model.table.any()
+
+
 def test_chunks_change_nothing(setting, monkeypatch):
     model, X, labels, weight = setting
     whole = model.loss(X, labels, weight)[0]
@@ -95,6 +107,7 @@ def test_steps_pay_for_the_batches_that_passed_by(n_labels, sparse):
     labels = [str(i) for i in range(n_labels)]
     tree = Tree.from_children(labels, [[~i for i in range(n_labels)]])
     model = LinearTree(tree, 2, sparse=sparse, dtype=np.float64)
+    model.make_dense()
     model.table[...] = (1 + np.arange(model.table.size).reshape(model.table.shape)) / 10
     adagrad = Adagrad(model)
     rng = np.random.default_rng(0)

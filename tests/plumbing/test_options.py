@@ -118,7 +118,8 @@ def test_options_are_read_from_dataclasses_classes_and_functions():
     [
         (int, int, (), False, ""),
         (Literal["one", "two"], str, ("one", "two"), False, ""),
-        (Literal[2, 3] | None, int, (2, 3), True, ""),
+        (Literal[3, 2] | None, int, (3, 2), True, ""),
+        (Annotated[Literal["b", None, "a"] | None, ""], str, ("b", "a"), True, ""),
         (Annotated[float, Meta(gt=0)] | Literal["auto"] | None, float, (), True, "auto"),
         (Path | None, Path, (), True, ""),
     ],
@@ -179,6 +180,8 @@ def test_an_option_may_be_a_number_or_a_word():
         (float, 0, float("inf"), "is inf; it must be a number"),
         (float, 0, 10**400, "is 1000.*; it must be a number"),
         (float, 0, "0.5", "is '0.5'; it must be a number"),
+        (float, np.float32(2), np.complex128(0.25 + 1j), ".*0.25.*; it must be a number"),
+        (float, np.array(2), np.array(0.25 + 0j), ".*0.25.*; it must be a number"),
         (float, 0, np.zeros((50, 50)), "is array.*; it must be a number"),
         (str, "x", 3, "is 3; it must be text"),
         (Path, "x/y", 3, "is 3; it must be the name of a file"),

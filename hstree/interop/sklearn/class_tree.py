@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd
 
 from hstree._arrays import Array, Float64, Int64, canonical_csr
-from hstree._options import effective
+from hstree._options import RANDOM_STATE, effective
+from hstree._text import brief
 from hstree.builders import build
 from hstree.builders.prune import keep_labels
 from hstree.builders.registry import builder as builder_named
@@ -39,6 +41,21 @@ MAX_DIMENSIONS = 100
 ROUNDED_TOTAL = 1_000_000
 #: Sum of whole weights up to which float64 and int64 are exact.
 MAX_EXACT_COUNT = 1 << 53
+
+
+def check_builder_options(options: object) -> None:
+    """Raise OptionError unless the parameter `builder_options` is a mapping or None."""
+    if not isinstance(options, Mapping | None):
+        raise OptionError.about(
+            "builder_options", f"is {brief(options)}; it must be a mapping of options, or None"
+        )
+
+
+def draw_seed(random_state: Any) -> int:
+    """Return an integer `random_state`, checked, or a seed drawn from another one."""
+    if isinstance(random_state, int | np.integer):
+        return int(RANDOM_STATE.checked(random_state))
+    return int(check_random_state(random_state).randint(2**31))
 
 
 def build_class_tree(

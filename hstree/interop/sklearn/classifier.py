@@ -10,13 +10,13 @@ from msgspec import Meta
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from hstree import progress
 from hstree._arrays import Array, Float64, Int64
 from hstree._options import Option, checked_count
+from hstree._text import brief
 from hstree.builders.prune import keep_labels
 from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn.adagrad import Adagrad
@@ -24,7 +24,9 @@ from hstree.interop.sklearn.class_tree import (
     AUTO,
     MOST_FLAT,
     build_class_tree,
+    check_builder_options,
     class_counts,
+    draw_seed,
     label_ids,
 )
 from hstree.interop.sklearn.features import (
@@ -337,17 +339,15 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         if columns is not None:
             X = columns.select(X)
         names = class_names(classes, "class")
-        seed = self.random_state
-        if not isinstance(seed, int | np.integer):
-            seed = check_random_state(seed).randint(2**31)
-        self._rng = np.random.default_rng(int(seed))
+        seed = draw_seed(self.random_state)
+        self._rng = np.random.default_rng(seed)
 
         if tree is not None:
             tree = keep_labels(tree, names)
         else:
             options = self.builder_options or {}
             number = np.searchsorted(classes, y)
-            tree = build_class_tree(self.builder, options, X, number, weight, names, int(seed))
+            tree = build_class_tree(self.builder, options, X, number, weight, names, seed)
         check_single_codes(tree, "a classifier", "build it without epsilon, trees and senses")
         self.tree_ = tree
         self.classes_ = classes
@@ -476,6 +476,11 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def _check_parameters(self) -> None:
         for name, annotation in _RANGES.items():
             Option.of(name, annotation).checked(getattr(self, name))
+        check_builder_options(self.builder_options)
+        # 0 and 1 are accepted as False and True
+        if not isinstance(self.fit_intercept, int | np.bool_) or self.fit_intercept not in (0, 1):
+            reason = f"is {brief(self.fit_intercept)}; it must be true or false"
+            raise OptionError.about("fit_intercept", reason)
         if not isinstance(self.tree, Tree | str | os.PathLike | None):
             raise OptionError(f"tree is {self.tree!r}; it is a Tree, the path of its file or None")
         if self.class_weight is None or isinstance(self.class_weight, Mapping):

@@ -8,7 +8,6 @@ import scipy.sparse
 from msgspec import Meta
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import normalize
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -21,6 +20,8 @@ from hstree.errors import InputError
 from hstree.interop.sklearn.class_tree import (
     NARROW_ABOVE,
     build_tree,
+    check_builder_options,
+    draw_seed,
     label_ids,
     project,
 )
@@ -180,16 +181,14 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         X, features = without_empty_columns(X)
 
         names = class_names(self.classes_, "class")
-        seed = self.random_state
-        if not isinstance(seed, int | np.integer):
-            seed = check_random_state(seed).randint(2**31)
+        seed = draw_seed(self.random_state)
         if self.tree is not None:
             tree = keep_labels(as_tree(self.tree), names)
         else:
-            tree = self._build_tree(X, Y, names, int(seed))
+            tree = self._build_tree(X, Y, names, seed)
         self._set_tree(tree, names)
 
-        objective = Objective(self.C, self.tol, self.weight_threshold, int(seed))
+        objective = Objective(self.C, self.tol, self.weight_threshold, seed)
         tree_Y = Y.tocsc()[:, self._label_classes]
         nodes = fit_nodes(tree, X, tree_Y, objective, self.n_jobs)
         weight = spread_columns(nodes.weight, features, n_features)
@@ -199,6 +198,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     def _check_parameters(self) -> None:
         for name, annotation in _RANGES.items():
             Option.of(name, annotation).checked(getattr(self, name))
+        check_builder_options(self.builder_options)
 
     def _set_classes(self, y: Any) -> Any:
         """Set the classes and the kind of `y`; return the indicator (n, V), a CSR array."""

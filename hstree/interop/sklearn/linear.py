@@ -75,7 +75,11 @@ class LinearTree:
     ----------
     bias : float array (R,)
     kept : CSR array (R, n_features) or None
-        The weights, where most of them are zero; `make_dense` makes a table of them.
+        The weights, where most of them are zero, as at the start; `make_dense` makes a table of
+        them.
+    table : array or None
+        The weights of a dense model, where `kept` is None. The table is (n_features, R) for a
+        sparse X, so that the weights of a feature are adjacent, else (R, n_features).
     """
 
     def __init__(
@@ -102,7 +106,8 @@ class LinearTree:
         self.shape = len(self.bias), n_features
         self.dtype = np.dtype(dtype)
         self.kept: Any = None
-        self._table: Array | None = None
+        self.table: Any = None
+        self.clear()
 
     # Weights.
 
@@ -112,21 +117,6 @@ class LinearTree:
         return self.target_counts[: self.tree.n_labels]
 
     @property
-    def table(self) -> Array:
-        """The weights of a dense model, zero at the start.
-
-        It is (n_features, R) for a sparse X, so that the weights of a feature are adjacent, else
-        (R, n_features).
-        """
-        if self._table is None:
-            self._table = np.zeros(self.shape[::-1] if self.sparse else self.shape, self.dtype)
-        return self._table
-
-    @table.setter
-    def table(self, table: Array) -> None:
-        self._table = table
-
-    @property
     def weight(self) -> Any:
         """The weights (R, n_features), a view of `table` or a CSR array."""
         return self.dense_weight if self.kept is None else self.kept
@@ -134,7 +124,8 @@ class LinearTree:
     @property
     def dense_weight(self) -> Array:
         """The weights (R, n_features) of a dense model, a view of `table`."""
-        return self.table.T if self.sparse else self.table
+        weight: Array = self.table.T if self.sparse else self.table
+        return weight
 
     def make_dense(self) -> None:
         """Move the weights from `kept` to `table`."""
@@ -142,17 +133,17 @@ class LinearTree:
             return
         kept = self.kept.tocoo()
         self.kept = None
+        self.table = np.zeros(self.shape[::-1] if self.sparse else self.shape, self.dtype)
         self.dense_weight[kept.row, kept.col] = kept.data
 
     def make_sparse(self, weight: Any) -> None:
         """Take over weights, a CSR array (R, n_features), in place of the table."""
         self.kept = weight
-        self._table = None
+        self.table = None
 
     def clear(self) -> None:
         """Make all weights zero."""
-        self.kept = None
-        self._table = None
+        self.make_sparse(scipy.sparse.csr_array(self.shape, dtype=self.dtype))
 
     def rows(self, node: int) -> slice:
         """Return the weight rows of a node."""
@@ -160,7 +151,7 @@ class LinearTree:
 
     def initial_weight(self, rows: slice) -> Array | None:
         """Return weights (n_features, rows) to start from, None where they are zero."""
-        if self._table is None:
+        if self.table is None:
             return None
         weight = self.dense_weight[rows].T
         return weight if weight.any() else None
@@ -168,8 +159,8 @@ class LinearTree:
     def widen(self, n_features: int) -> None:
         """Add features up to this number, with weights of zero; the model is for a sparse X."""
         self.shape = len(self.bias), n_features
-        if self._table is not None:
-            self._table = lengthened(self._table, n_features)
+        if self.table is not None:
+            self.table = lengthened(self.table, n_features)
         if self.kept is not None:
             content = self.kept.data, self.kept.indices, self.kept.indptr
             self.kept = scipy.sparse.csr_array(content, shape=self.shape)
