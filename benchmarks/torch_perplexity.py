@@ -1,16 +1,17 @@
 """Perplexity of a language model in torch after equal seconds, by its output layer.
 
-A GRU or a small transformer predicts each token of a text. Every head of `benchmarks.torch_heads`
-trains for the same seconds, of CPU time on one thread or of wall time on a GPU. They count from the
-text: the vectors that a tree is built from, and its building, are a part of them, so that kernels
-should be compiled before (`hstree.build` and `hstree.CBOW` keep theirs). Tokens a second are those
-of all seconds. All have the same body, trained by Adam, and batches of some streams of 32
-tokens. The head and the embedding of the tokens are trained by Adagrad,
-which takes sparse gradients, too. All rates fall to 0 with the seconds. The biases of the flat
-softmax start at the unigram distribution, as ours do.
+A GRU or a small transformer predicts each token of a text. Heads are those of
+`benchmarks.torch_heads`, and trees with their options, such as "gmm short_list=250". All train for
+the same seconds, of CPU time on one thread or of wall time on a GPU. The seconds count from the
+text and include the vectors of a tree and its construction. Kernels should be compiled before, by
+a first run of a few seconds.
 
-Each head's learning rate is the one of the grid with the lowest validation perplexity from the
-first seed; it is then trained from the others. Figures are means over seeds with their standard
+All heads have the same body, trained by Adam, and batches of some streams of 32 tokens. Adagrad,
+which takes sparse gradients, trains the head and the embedding of the tokens. All learning rates
+fall to 0 with the seconds. The biases of the flat softmax start at the unigram distribution.
+
+The learning rate of a head is the one of the grid with the lowest validation perplexity for the
+first seed. The other seeds train with it. Results are means over seeds with their standard
 deviation. Each run is kept in the folder, so that a repeated command continues.
 
     python -m benchmarks.torch_perplexity [--model transformer] [--heads classes] [--seconds 20]
@@ -36,10 +37,13 @@ import hstree
 from benchmarks import common
 from benchmarks.comparisons import write_spread
 from benchmarks.texts import add_ptb, ptb_splits
-from benchmarks.torch_heads import HEADS, now
+from benchmarks.torch_heads import HEADS, by_tree, now
 from hstree._files import json_hash, write_json
+from hstree._options import parse_options
+from hstree.builders.registry import BUILDERS
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
+from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.results import Spread
 
@@ -55,9 +59,7 @@ CHOSEN = ["Linear", "linear_cross_entropy", "adaptive", "sampled", "huffman", "g
 def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--model", choices=BODIES, default="gru")
-    parser.add_argument(
-        "--heads", nargs="+", choices=HEADS, default=[h for h in CHOSEN if h in HEADS]
-    )
+    parser.add_argument("--heads", nargs="+", default=[h for h in CHOSEN if h in HEADS])
     add_ptb(parser)
     parser.add_argument("--text", type=Path, help="another text than the Penn Treebank")
     parser.add_argument("--words", type=int, help="its most frequent; others are <unk>")
@@ -71,6 +73,9 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("runs/torch_perplexity"))
     options = parser.parse_args()
     options.tokens = options.streams * LENGTH  # which the heads ask for
+    for head in options.heads:
+        if head not in HEADS and head.split()[0] not in BUILDERS.names():
+            parser.error(f"there is no head {head!r}; there are {', '.join(HEADS)} and builders")
     torch.set_num_threads(1)
     torch.sparse.check_sparse_tensor_invariants.disable()
     splits = read(options)
@@ -173,7 +178,7 @@ def new_model(
 ) -> Model:
     """Return a model with a head at the start of its training."""
     torch.manual_seed(seed)
-    head = HEADS[name](words, tree, options)
+    head = HEADS.get(name, by_tree)(words, tree, options)
     if head is None:
         raise SystemExit(f"{name} is left out at {len(words)} words; name other --heads")
     if isinstance(head, nn.Linear):
@@ -204,15 +209,20 @@ def streams(corpus: Corpus, number: int, most: int | None = None) -> Tensor:
 
 
 def build_tree(name: str, train: Corpus, seed: int) -> hstree.Tree | None:
-    """Build the tree of a head from the text; gmm's from vectors of two epochs of CBOW."""
-    if name == "gmm":
-        model = hstree.CBOW(hstree.build("huffman", train), epochs=2, random_state=seed)
-        vectors = model.fit(train).vectors(train)
-        tree = hstree.build("gmm", vectors)
-    elif name in ("huffman", "classes"):
-        tree = hstree.build(name, train)
-    else:
+    """Build the tree of a head from the text; None for a head without one.
+
+    Trees of vectors are built from those of two epochs of CBOW.
+    """
+    method, *pairs = name.split()
+    if method not in BUILDERS.names():
         return None
+    builder = BUILDERS.get(method)
+    options = parse_options(method, builder.options, pairs)
+    if builder.takes is WordVectors:
+        model = hstree.CBOW(hstree.build("huffman", train), epochs=2, random_state=seed)
+        tree = hstree.build(method, model.fit(train).vectors(train), **options)
+    else:
+        tree = hstree.build(method, train, **options)
     if tree.labels != train.vocabulary.words:
         raise SystemExit("the tree's labels are not in the order of the vocabulary")
     return tree
