@@ -80,8 +80,7 @@ SHORT_LIST = Option.of(
     Annotated[int, Meta(ge=0)],
     0,
     help="Number of most frequent words that are children of the root, in order of frequency. The "
-    "builder makes the tree of the others, which is one further child of the root, or as many "
-    "children as there are trees.",
+    "tree of the others is one further child of the root; with several trees, each is one.",
 )
 
 

@@ -135,7 +135,7 @@ def build(
     values = effective(chosen.options, options, method)
     old_tree_file = values.pop(FROM.name, None)
     n_frequent = 0
-    if SHORT_LIST in chosen.options and old_tree_file is None:
+    if any(option is SHORT_LIST for option in chosen.options) and old_tree_file is None:
         # Without a short list, the tree and its meta are those of the builder alone.
         n_frequent = values.pop(SHORT_LIST.name)
 

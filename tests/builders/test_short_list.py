@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 import hstree
+from hstree.builders.shared.short_list import build_with_short_list
+from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
+from hstree.tree import Tree
 
 WORDS = list("abcdefgh")
 COUNTS = [5, 9, 9, 1, 2, 3, 4, 1]
@@ -52,10 +55,18 @@ def test_without_a_list_the_file_is_that_of_the_builder(tmp_path):
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
 
 
-@pytest.mark.parametrize("n", [7, 8, 10**6])
-def test_a_list_of_all_words_is_the_flat_tree(n):
+def test_a_list_of_all_words_but_one_has_one_node():
+    tree = hstree.build("random", Vocabulary(WORDS, COUNTS), short_list=7)
+    assert root_labels(tree) == BY_FREQUENCY
+
+
+@pytest.mark.parametrize("method", ["random", "classes"])
+@pytest.mark.parametrize("n", [8, 10**6])
+def test_a_list_of_all_words_is_the_flat_tree(method, n):
     vocabulary = Vocabulary(WORDS, COUNTS)
-    tree = hstree.build("random", vocabulary, short_list=n)
+    text = [[word] * count for word, count in zip(WORDS, COUNTS, strict=True)]
+    input = Corpus.of(text, vocabulary) if method == "classes" else vocabulary
+    tree = hstree.build(method, input, short_list=n)
     flat = hstree.build("flat", vocabulary)
     assert tree.child_start.tolist() == flat.child_start.tolist()
     assert tree.child.tolist() == flat.child.tolist()
@@ -86,6 +97,28 @@ def test_listed_words_need_no_vector():
     assert tree.meta["input"]["words_without_vector"] == 1  # h, which is not listed
 
 
+@pytest.mark.parametrize("n", [7, 8])
+def test_the_vocabulary_is_recorded_whatever_the_builder_makes(n):
+    source = {"kind": "vocabulary", "from": "here"}
+    vocabulary = Vocabulary([*WORDS, "new"], [*COUNTS, 0], source=source)
+    vectors = WordVectors(WORDS[1:], np.random.default_rng(0).normal(size=(7, 3)))
+    tree = hstree.build("gmm", vectors, vocabulary=vocabulary, short_list=n)
+    assert tree.meta["input"]["vocabulary"] == source
+
+
+def test_words_that_are_left_need_no_vector():
+    vocabulary = Vocabulary([*WORDS, "x", "y"], [*COUNTS, 0, 0])
+    vectors = WordVectors(WORDS, np.random.default_rng(0).normal(size=(8, 3)))
+    tree = hstree.build("gmm", vectors, vocabulary=vocabulary, short_list=8)
+    assert root_labels(tree) == BY_FREQUENCY
+    assert tree.meta["input"]["words_without_vector"] == 2
+
+
+def test_counts_of_zero_are_refused():
+    with pytest.raises(InputError, match="every count of the 3 words is zero"):
+        hstree.build("balanced", [0, 0, 0], short_list=1)
+
+
 def test_words_without_counts_are_refused():
     with pytest.raises(InputError, match="come without counts"):
         hstree.build("gmm", np.eye(4), short_list=2)
@@ -108,6 +141,21 @@ def test_listed_words_stay_in_the_text_of_the_others():
     tree = hstree.build("wordnet", lines, short_list=2)
     assert root_labels(tree)[:2] == ["the", "<eos>"]
     assert set(" ".join(lines).split()) <= set(tree.labels)
+
+
+def test_listed_words_are_not_occurrences_of_unknown_words():
+    seen = {}
+
+    def remember(corpus: Corpus) -> Tree:
+        """Keep the counts that a builder of a text gets."""
+        seen.update(zip(corpus.vocabulary.words, corpus.counts.tolist(), strict=True))
+        return Tree.from_children(corpus.vocabulary.words, [[~0, ~1, ~2]])
+
+    corpus = Corpus.of(
+        [["a"] * 9, ["b"] * 5, ["rare"]], Vocabulary(["a", "b", "<unk>", "<eos>"], [9, 5, 1, 3])
+    )
+    build_with_short_list(remember, corpus, None, 1, 1)
+    assert seen == {"b": 5, "<unk>": 1, "<eos>": 3}
 
 
 def test_every_builder_has_the_option():

@@ -134,6 +134,14 @@ def test_the_loss_is_not_differentiated_twice(name):
 
 
 @every_tree
+def test_gradients_of_the_loss_are_those_of_finite_differences(tree):
+    """Undefined gradients, of a loss that does not depend on the layer, included."""
+    by_decisions, _, arguments = two_functions(tree)
+    arguments = tuple(argument.requires_grad_() for argument in arguments)
+    assert torch.autograd.gradcheck(by_decisions, arguments, fast_mode=True)
+
+
+@every_tree
 def test_log_prob_is_differentiated_twice(tree):
     _, by_labels, arguments = two_functions(tree)
     arguments = tuple(argument.requires_grad_() for argument in arguments)

@@ -22,6 +22,7 @@ from hstree.builders.flat import flat_tree
 from hstree.builders.huffman import huffman_tree, merged_tree
 from hstree.builders.shared.coverage import vector_rows
 from hstree.builders.shared.join import graft, join_under_root, with_name
+from hstree.builders.shared.short_list import most_frequent
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
@@ -55,7 +56,8 @@ def classes(
         Number of classes; by default sqrt(V).
     short_list : int
         Number of most frequent words that are children of the root, beside the classes of the
-        others. With several trees, they are listed in each. At V, the tree is the flat tree.
+        others. With several trees, they are listed in each, so that the trees are a mixture for
+        these words, too. At V or above, the tree is the flat tree.
     trees : int
         Number of trees side by side under one root, their classes from as many random starts: a
         word has a code in each. Not with frequency.
@@ -117,9 +119,9 @@ def classes(
     if short_list >= n_words:
         return flat_tree(labels, counts)
 
+    listed = most_frequent(labels, counts, short_list)
     by_frequency = np.argsort(-counts, kind="stable")
-    listed = by_frequency[:short_list]
-    others = by_frequency[short_list:]
+    others = by_frequency[~np.isin(by_frequency, listed)]
     n_wanted = n_classes or max(1, round(len(others) ** 0.5))
     notes = dict[str, Any]()
     vectors = None if vectors_file is None else WordVectors.read(vectors_file)

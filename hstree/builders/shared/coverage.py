@@ -56,12 +56,19 @@ def build_over_vocabulary(
         words = [vocabulary.words[i] for i in without.tolist()]
         others = huffman_tree(words, vocabulary.counts[without])
         tree = join_under_root([tree, others], vocabulary.words, counts=vocabulary.counts)
+    return tree.with_meta(meta), coverage_record(vectors, vocabulary, without)
+
+
+def coverage_record(
+    vectors: WordVectors, vocabulary: Vocabulary, without: Int64
+) -> dict[str, object]:
+    """Return the entries of meta["input"]; `without` are the ids of the words without a vector."""
     n_tokens = int(vocabulary.counts.sum())
     n_without = int(vocabulary.counts[without].sum())
-    coverage: dict[str, object] = {
+    n_covered = len(vocabulary) - len(without)
+    return {
         "vocabulary": vocabulary.source,
-        "words_without_vector": without.size,
+        "words_without_vector": len(without),
         "tokens_without_vector": n_without / n_tokens if n_tokens else None,
-        "vectors_left_out": len(vectors) - len(covered),
+        "vectors_left_out": len(vectors) - n_covered,
     }
-    return tree.with_meta(meta), coverage

@@ -11,12 +11,14 @@ import numpy as np
 from hstree._arrays import Int64, offsets
 from hstree.builders.builder import BuilderInput
 from hstree.builders.flat import flat_tree
-from hstree.builders.shared.coverage import build_over_vocabulary
+from hstree.builders.huffman import huffman_tree
+from hstree.builders.shared.coverage import build_over_vocabulary, coverage_record, vector_rows
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.tree import Tree
+from hstree.tree.row_numbers import RowNumbers
 
 
 def build_with_short_list(
@@ -36,7 +38,7 @@ def build_with_short_list(
     vocabulary : Vocabulary or None
         Words of the tree, where the input is vectors.
     n_frequent : int
-        Length of the short list. Where it leaves fewer than two words, the tree is the flat tree.
+        Length of the short list. At V or above, the tree is the flat tree.
     n_trees : int
         Number of trees side by side that the builder makes.
 
@@ -44,15 +46,20 @@ def build_with_short_list(
     -------
     tree : Tree
         Labels are in the order of the words. Words are listed by descending count, ties in
-        code-point order. Several trees of the builder are children of the root, not of a node
-        of their own. Its meta is the builder's.
+        code-point order. Several trees of the builder are children of the root, not of a node of
+        their own; with words that have no vector, they stay under one node beside these. The meta
+        is the builder's, which describes the less frequent words.
     entries : dict
         Of meta["input"], as `build_over_vocabulary` returns them for vectors and a vocabulary.
 
     Raises
     ------
     InputError
-        When the words have no counts.
+        When the words have no counts, or all counts are zero.
+
+    Notes
+    -----
+    The vectors of the less frequent words are copied, also those that are read from a file.
 
     References
     ----------
@@ -64,14 +71,28 @@ def build_with_short_list(
     is_frequent = np.zeros(len(words), bool)
     is_frequent[frequent] = True
     rest = np.flatnonzero(~is_frequent)
+
     if len(rest) < 2:
-        return flat_tree(words, counts), {}
+        entries: dict[str, object] = {}
+        if vocabulary is not None:
+            entries["vocabulary"] = vocabulary.source
+        if len(rest) == 0:
+            return flat_tree(words, counts), entries
+        return Tree(words, [0, len(words)], ~np.append(frequent, rest), counts=counts), entries
 
     if isinstance(input, WordVectors) and vocabulary is not None:
-        tree, entries = build_over_vocabulary(build, input, _part(vocabulary, rest))
+        others = _part(vocabulary, rest)
+        is_covered = vector_rows(vocabulary, input) >= 0
+        if is_covered[rest].any():
+            tree, entries = build_over_vocabulary(build, input, others)
+        else:
+            # The list has all words with a vector.
+            tree = huffman_tree(others.words, others.counts)
+            entries = coverage_record(input, others, np.arange(len(others)))
     else:
-        tree, entries = build(_selected(input, rest)), {}
-    joined = _beside(words, counts, frequent, tree, shares_root=n_trees > 1)
+        tree = build(_selected(input, rest))
+        entries = {}
+    joined = _beside(words, counts, frequent, rest, tree, shares_root=n_trees > 1)
     return joined.with_meta(tree.meta), entries
 
 
@@ -96,48 +117,78 @@ def _counted_words(
     input: BuilderInput, vocabulary: Vocabulary | None
 ) -> tuple[Sequence[str], Int64]:
     """Return the words of the tree and their counts; InputError where they have none."""
+    words: Sequence[str]
+    counts: Int64 | None
     if isinstance(input, Corpus):
-        return input.vocabulary.words, input.counts
-    if vocabulary is not None:
-        return vocabulary.words, vocabulary.counts
-    if isinstance(input, Vocabulary):
-        return input.words, input.counts
-    if input.counts is None:
+        words, counts = input.vocabulary.words, input.counts
+    elif vocabulary is not None:
+        words, counts = vocabulary.words, vocabulary.counts
+    elif isinstance(input, Vocabulary):
+        words, counts = input.words, input.counts
+    else:
+        words, counts = input.labels, input.counts
+    if counts is None:
         raise InputError(
             "short_list lists the most frequent words, and these vectors come without counts; add "
             "them (counts=, or a vocabulary), or leave short_list out"
         )
-    return input.labels, input.counts
+    if not counts.any():
+        raise InputError(
+            f"short_list lists the most frequent words, and every count of the {len(words)} words "
+            "is zero; give how often the words occur, or leave short_list out"
+        )
+    return words, counts
 
 
 def _selected(input: BuilderInput, ids: Int64) -> BuilderInput:
     """Return the same input with some of its words."""
     if isinstance(input, WordVectors):
-        labels = [input.labels[i] for i in ids.tolist()]
         counts = None if input.counts is None else input.counts[ids]
-        return WordVectors(labels, input.vectors[ids], counts=counts, source=input.source)
-    if isinstance(input, Corpus):
-        # Listed words remain in the text as words outside the vocabulary.
-        return input.with_vocabulary(_part(input.vocabulary, ids))
-    return _part(input, ids)
+        rows = input.vectors[ids]
+        return WordVectors(_words_at(input.labels, ids), rows, counts=counts, source=input.source)
+    if isinstance(input, Vocabulary):
+        return _part(input, ids)
+    # Listed words stay in the text as words outside the vocabulary. They are not occurrences of
+    # <unk>, as which a corpus counts them.
+    part = input.with_vocabulary(_part(input.vocabulary, ids))
+    part.counts = input.counts[ids]
+    part.counts.setflags(write=False)
+    return part
 
 
 def _part(vocabulary: Vocabulary, ids: Int64) -> Vocabulary:
     """Return a vocabulary of some of the words."""
-    words = [vocabulary.words[i] for i in ids.tolist()]
     counts = vocabulary.counts[ids]
     if not counts.any():
-        # A list of all words that occur leaves words that are equally frequent.
+        # All words that occur are listed; the others are equally frequent.
         counts = np.ones_like(counts)
-    return Vocabulary(words, counts, source=vocabulary.source)
+    return Vocabulary(_words_at(vocabulary.words, ids), counts, source=vocabulary.source)
+
+
+def _words_at(words: Sequence[str], ids: Int64) -> list[str]:
+    if isinstance(words, RowNumbers):
+        return list(map(str, ids.tolist()))
+    return [words[i] for i in ids.tolist()]
 
 
 def _beside(
-    words: Sequence[str], counts: Int64, frequent: Int64, tree: Tree, *, shares_root: bool
+    words: Sequence[str],
+    counts: Int64,
+    frequent: Int64,
+    rest: Int64,
+    tree: Tree,
+    *,
+    shares_root: bool,
 ) -> Tree:
-    """Return the tree with frequent words (n,) as first children of its root, or of a new one."""
-    number = {word: i for i, word in enumerate(words)}
-    word_of_label = np.array([number[label] for label in tree.labels], np.int64)  # (labels,)
+    """Return a tree of the words `rest` with frequent words (n,) as first children of its root.
+
+    The root is a new node, unless the tree shares its own.
+    """
+    word_of_label = rest  # (labels,)
+    if list(tree.labels) != _words_at(words, rest):
+        # A builder of another package may have them in another order.
+        number = {words[i]: i for i in rest.tolist()}
+        word_of_label = np.array([number[label] for label in tree.labels], np.int64)
     child = tree.child.copy()
     is_leaf = child < 0
     child[is_leaf] = ~word_of_label[~child[is_leaf]]

@@ -453,7 +453,9 @@ class _Evaluate(torch.autograd.Function):
         ctx.save_for_backward(*tensors, *output[1:])
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor, *_: None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, gradient: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
+        if gradient is None:  # no loss depends on the log-probabilities
+            return None, None, None, None, None
         if _is_batched(gradient):
             raise RuntimeError(
                 "gradients of the loss of a HierarchicalSoftmax cannot be batched; pass "
