@@ -8,10 +8,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hstree._options import checked_count
 from hstree._parallel import doing_jobs
 from hstree._text import brief
 from hstree.errors import OptionError
-from hstree.experiments.candidate import BuilderCandidate, Candidate
+from hstree.experiments.candidate import BuilderCandidate, Candidate, require_list
 from hstree.experiments.continuation import with_kept_candidates
 from hstree.experiments.job import build_tree, mean_vectors
 from hstree.experiments.results import Comparison, Epochs, Halving, Stop
@@ -76,11 +77,11 @@ def bootstrap(
     if isinstance(setting.stop, Halving):
         raise OptionError("a bootstrap trains each round by itself; stop=hstree.Seconds(240), say")
     store = Store(folder)
-    with_kept_candidates([], setting, store, only=True, force=force)
-
     done: list[Candidate] = []
     writer = ResultsWriter(done, setting, store, updated)
     with store.lock(), setting.backend():
+        with_kept_candidates([], setting, store, only=True, force=force)
+        store.save_words(setting.splits.train.counted_vocabulary())
         for number, template in enumerate(templates):
             candidate = template
             if done:
@@ -99,11 +100,12 @@ def bootstrap(
 
 def _templates(candidates: Sequence[Candidate | str], rounds: int | None) -> list[Candidate]:
     """Return the candidate of each round, before it is given the vectors that it is built from."""
+    require_list(candidates)
     templates: list[Candidate] = []
     for candidate in map(Candidate.parse, candidates):
         candidate.check_built_from_vectors()
         templates.append(candidate)
-    n_rounds = len(templates) if rounds is None else rounds
+    n_rounds = len(templates) if rounds is None else checked_count("rounds", rounds)
     if not 1 <= len(templates) <= n_rounds:
         raise OptionError(
             f"rounds is {n_rounds}, for {len(templates)} candidates; every candidate needs a round"

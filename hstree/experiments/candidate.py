@@ -474,9 +474,7 @@ def parse_candidates(
 
     Raises OptionError without any candidate, and where one is named twice.
     """
-    if isinstance(entries, str | Candidate | Tree):
-        shown = "tree" if isinstance(entries, Tree) else f'"{entries}"'
-        raise OptionError(f"candidates must be a list, also of one candidate: candidates=[{shown}]")
+    require_list(entries)
     if entries is None:
         entries = candidates_in_set(None, model_options)
     candidates: dict[str, Candidate] = {}
@@ -496,6 +494,13 @@ def parse_candidates(
     if not candidates:
         raise OptionError('there is nothing to compare; name a candidate, such as "huffman"')
     return list(candidates.values())
+
+
+def require_list(entries: object) -> None:
+    """Raise OptionError if `entries` is one candidate instead of a list of candidates."""
+    if isinstance(entries, str | Candidate | Tree):
+        shown = "tree" if isinstance(entries, Tree) else f'"{entries}"'
+        raise OptionError(f"candidates must be a list, also of one candidate: candidates=[{shown}]")
 
 
 def candidates_in_set(name: str | None, model_options: Mapping[str, Any]) -> list[Candidate]:

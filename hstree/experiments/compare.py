@@ -3,7 +3,7 @@
 Every candidate gets the same text in the same order, the same starting vectors and the same
 learning rates, so that only the output layer differs. Finished jobs are kept. A comparison
 continues where it stopped, and a new candidate costs only its own training. By halving, candidates
-share the time, so that all train anew with a new one.
+share the time, so that all train again with a new one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from hstree._options import checked_count
 from hstree._parallel import limited_threads, threads_of_job
 from hstree.data.splits import Splits
 from hstree.errors import OptionError
@@ -102,10 +103,12 @@ def compare(
     Examples
     --------
     >>> candidates = ["huffman", "gmm epsilon=0.4", "flat", "kn5"]
-    >>> found = compare(corpus, candidates, "which", stop=hstree.Epochs(3))    # doctest: +SKIP
-    >>> found.best.name                                                        # doctest: +SKIP
+    >>> rule = hstree.Epochs(3)
+    >>> comparison = compare(corpus, candidates, "which", stop=rule)    # doctest: +SKIP
+    >>> comparison.best.name                                           # doctest: +SKIP
     'gmm epsilon=0.4'
     """
+    speed_rounds = checked_count("speed_rounds", speed_rounds, 0)
     setting, parsed = read_setting(text, candidates, stop, seeds, options)
     store = Store(folder)
     with store.lock(), setting.backend():
@@ -151,6 +154,7 @@ def plan(
 
     Parameters and errors are those of `compare`.
     """
+    speed_rounds = checked_count("speed_rounds", speed_rounds, 0)
     setting, parsed = read_setting(text, candidates, stop, seeds, options)
     store = Store(folder)
     parsed = with_kept_candidates(parsed, setting, store, only=only, force=force)
@@ -180,7 +184,7 @@ class Evaluation:
     train : float or None
         Perplexity of the first 50,000 training tokens.
     interrupted : bool
-        Whether Ctrl-C ended the training; the figures are of the best weights until then.
+        Whether Ctrl-C ended the training; the results are of the best weights until then.
     """
 
     model: Model[Any]
@@ -190,7 +194,7 @@ class Evaluation:
 
     @property
     def candidate(self) -> CandidateResult:
-        """The figures of the candidate."""
+        """The results of the candidate."""
         return self.comparison.candidates[0]
 
     @property
@@ -220,10 +224,11 @@ def evaluate(
     stop : Epochs or Seconds, optional
         At most 20 epochs by default.
     folder : path, optional
-        Keeps the comparison, and checkpoints of an interrupted training; a temporary one by
+        Keeps the trained model, and checkpoints of an interrupted training; a temporary one by
         default.
     trained : callable, optional
-        Called with the trained model before it is scored. An interrupted training is scored too.
+        Called with the trained model before it is scored; not called for a job that `folder` has
+        finished. An interrupted training is scored too.
     **options
         As in `compare`.
 

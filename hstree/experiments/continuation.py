@@ -39,6 +39,8 @@ def with_kept_candidates(
     except HstreeError as error:
         warnings.warn(f"{error}; its candidates are left out", stacklevel=3)
         return list(candidates)
+    if not kept.candidates:
+        return list(candidates)
     differing = differences(kept, store.home, setting.splits, setting.options, setting.stop)
     if differing:
         if force:
@@ -55,6 +57,10 @@ def _merged(
 ) -> list[Candidate]:
     """Return the candidates of a kept comparison in their order, and then the others."""
     named = {candidate.name: candidate for candidate in candidates}
+    # the order of the same comparison is its own, also where another one finished first
+    if named.keys() >= {result.name for result in kept.candidates} | set(kept.pending):
+        return list(candidates)
+
     pending = [name for name in kept.pending if name not in named]
     merged: list[Candidate] = []
     for result in kept.candidates:
@@ -69,7 +75,7 @@ def _merged(
             tree = load(store.home / str(result.tree_file)) if is_gone else None
             merged.append(Candidate.parse(result.name, tree))
 
-    # candidates that were finished before they were to train anew, which was interrupted
+    # candidates that were finished before they were to train again, which was interrupted
     for name in pending:
         with suppress(HstreeError):
             candidate = Candidate.parse(name)

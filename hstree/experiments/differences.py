@@ -128,8 +128,10 @@ def _option_differences(
     kept: Mapping[str, Any], options: Mapping[str, Any]
 ) -> Iterator[Difference]:
     """Yield the options of the model that have another value."""
-    if kept.get("model") != options.get("model"):
-        text = f"its model is {kept.get('model')}, this one's {options.get('model')}"
+    kept_kind = kind_of(kept)
+    kind = kind_of(options)
+    if kept_kind.name != kind.name:
+        text = f"its model is {kept_kind.name}, this one's {kind.name}"
         yield Difference(text, _command_for_model(kept, kept))
         return
     changed = [name for name in {**kept, **options} if kept.get(name) != options.get(name)]

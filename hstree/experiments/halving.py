@@ -185,7 +185,7 @@ class RoundTimes:
         if differing:
             warnings.warn(
                 f"the candidates share {self.total:g} s, so that other candidates ("
-                f"{', '.join(differing)}) change the seconds of each: all train anew; "
+                f"{', '.join(differing)}) change the seconds of each: all train again; "
                 "under a rule of seconds or epochs a new candidate only adds itself",
                 stacklevel=2,
             )

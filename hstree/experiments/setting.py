@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hstree._files import json_hash
-from hstree._options import RANDOM_STATE
+from hstree._options import RANDOM_STATE, checked_count
 from hstree._text import brief, one_line
 from hstree.data.corpus import corpus_address, open_corpus
 from hstree.data.splits import Splits, overlap, untrained_unk
@@ -168,7 +168,8 @@ def read_setting(
     Raises OptionError and InputError, as `hstree.compare` does.
     """
     rule = _stopping_rule(stop, options)
-    if not 1 <= seeds <= MAX_SEEDS:
+    seeds = checked_count("seeds", seeds)
+    if seeds > MAX_SEEDS:
         raise OptionError(f"seeds is {brief(seeds)}; it must be 1 to {MAX_SEEDS}")
 
     # the rule has the epochs, and the jobs have the random states

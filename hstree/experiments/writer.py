@@ -48,28 +48,27 @@ class ResultsWriter:
         self.finished: dict[Candidate, Finished] = {}
         self.summary = Summary(setting, store, self.finished)
         self._updated = updated
-        self._n_written = -1  # number of finished candidates in the results that this wrote
+        self._n_written = 0  # number of finished candidates in the results that this wrote
+        self._is_training = False
         self._began = time.monotonic()
         self._writing_seconds = 0.0
 
     def collect(self, events: Iterable[Finished | None]) -> None:
         """Add finished candidates, and write the results when one is new.
 
-        None in their place says that a training begins. They are written less often where that
+        None in their place says that a training begins. Results are written less often where that
         takes much of the time, and not after the last candidate.
         """
-        is_training = False
         for event in events:
             if event is None:
-                is_training = True
-                if self._n_written < len(self.finished):
-                    self.save()
+                self._is_training = True
+                self.write_new()
                 continue
             self.add(event)
             elapsed = time.monotonic() - self._began
             limit = _WRITING_SECONDS + _WRITING_FRACTION * elapsed
             is_last = len(self.finished) == len(self.candidates)
-            if is_training and not is_last and self._writing_seconds < limit:
+            if self._is_training and not is_last and self._writing_seconds < limit:
                 self.save()
 
     def add(self, finished: Finished) -> None:
@@ -78,12 +77,12 @@ class ResultsWriter:
         self.summary.forget(finished.candidate)
 
     def write_new(self) -> None:
-        """Write the results if candidates were finished since they were written."""
-        if 0 <= self._n_written < len(self.finished):
+        """Write the results if a training began and candidates were finished since the last time."""
+        if self._is_training and self._n_written < len(self.finished):
             self.save()
 
     def save(self) -> Comparison:
-        """Write and return all figures so far."""
+        """Write and return all results so far."""
         began = time.monotonic()
         comparison = self.store.save_comparison(self.comparison())
         if self._updated is not None and comparison.candidates:
@@ -93,16 +92,22 @@ class ResultsWriter:
         return comparison
 
     def comparison(self) -> Comparison:
-        """Return all figures so far."""
+        """Return all results so far."""
         return self.summary.comparison(self.candidates)
 
     @contextmanager
     def saved_when_interrupted(self) -> Iterator[None]:
-        """Write the results of all finished candidates when an exception ends the body."""
+        """Write the results of all finished candidates when an exception ends the body.
+
+        Nothing is written without a finished candidate: a refused comparison leaves the folder to
+        any other one.
+        """
         try:
             yield
         except BaseException:
-            if not self.store.has_comparison or 0 <= self._n_written < len(self.finished):
+            # while finished jobs are read, the results in the folder have more of them
+            is_replaceable = self._is_training or not self.store.has_comparison
+            if is_replaceable and self._n_written < len(self.finished):
                 # a failure to write must not hide what ended the body
                 with suppress(HstreeError, OSError):
                     self.save()

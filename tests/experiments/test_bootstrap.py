@@ -5,6 +5,7 @@ import pytest
 import hstree
 from hstree.errors import OptionError
 from hstree.experiments import results
+from hstree.report.recipe import make_recipe
 from tests.experiments.conftest import QUICK
 
 
@@ -28,6 +29,7 @@ def test_each_round_is_built_from_the_vectors_of_the_best_so_far(splits, tmp_pat
         assert rounds[number].options["vectors_file"] == f"round-{best}/vectors.npy"
         assert rounds[number].timings.vectors > rounds[best].timings.total
     assert results.load(tmp_path).candidates == rounds
+    assert make_recipe(rounds[0], comparison, tmp_path).command
 
 
 def test_finished_rounds_are_not_done_again_by_any_path_to_them(splits, tmp_path, monkeypatch):
@@ -57,6 +59,9 @@ def test_on_a_short_text_numpy_computes_as_in_a_comparison(splits, tmp_path, mon
         (["gmm", "kmeans"], {"rounds": 1}, "rounds is 1, for 2 candidates"),
         (["gmm", "sampled"], {}, "sampled is not built from vectors"),
         (["gmm", "2 x gmm"], {}, "2 x gmm is not built from vectors"),
+        (["gmm"], {"rounds": "2"}, "rounds is '2'"),
+        (["gmm"], {"rounds": 1.5}, "rounds is 1.5"),
+        ("gmm", {}, r'candidates=\["gmm"\]'),
     ],
 )
 def test_rounds_that_cannot_be_built_are_refused_at_once(

@@ -223,6 +223,13 @@ def test_another_model_or_rule_needs_force(splits, tmp_path, options, saying):
     assert len(compare(splits, ["random"], tmp_path, force=True, **options).candidates) == 1
 
 
+def test_another_model_is_named(splits, tmp_path):
+    options = {"stop": ONE, "speed_rounds": 0, "dim": 8, "batch_size": 64}
+    hstree.compare(splits, ["huffman"], tmp_path, model="cbow", **options)
+    with pytest.raises(InputError, match="its model is cbow, this one's lbl; give --model .cbow"):
+        hstree.compare(splits, ["huffman"], tmp_path, **options)
+
+
 def test_another_text_needs_force(splits, tmp_path):
     compare(splits, ["huffman"], tmp_path)
     other = hstree.data.splits.Splits(splits.train, splits.test, splits.valid)
@@ -244,6 +251,10 @@ def test_a_folder_at_work_is_refused(splits, tmp_path):
         ({"stop": 5}, r"stop is 5; give hstree.Epochs\(20\)"),
         ({"stop": hstree.Halving(0)}, r"stop is Halving\(minutes=0\)"),
         ({"seeds": 0}, "seeds is 0"),
+        ({"seeds": "2"}, "seeds is '2'"),
+        ({"seeds": 1.5}, "seeds is 1.5"),
+        ({"speed_rounds": "a"}, "speed_rounds is 'a'"),
+        ({"speed_rounds": -1}, "speed_rounds is -1"),
         ({"nosuch": 1}, "nosuch"),
         ({"model": "cbow"}, "leave out the n-gram models"),
     ],

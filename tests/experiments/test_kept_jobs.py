@@ -69,7 +69,7 @@ def test_the_number_of_writes_is_bounded_where_they_take_long(
     monkeypatch.setattr(writer, "_WRITING_SECONDS", 0.0)
     monkeypatch.setattr(writer, "_WRITING_FRACTION", 0.0)
     compare(splits, [f"random random_state={seed}" for seed in range(4)], tmp_path)
-    assert list(map(len, written)) == [0, 4]
+    assert list(map(len, written)) == [4]
 
 
 @pytest.mark.parametrize("stop", [RULE, hstree.Halving(0.1)])
@@ -87,13 +87,35 @@ def test_an_interrupted_comparison_has_results_of_what_is_finished(
     assert compare(splits, ["kn2", "huffman", "flat"], tmp_path, stop=stop).pending == []
 
 
-def test_an_interruption_before_the_first_result_leaves_a_page(splits, tmp_path, monkeypatch):
-    interrupt_after(monkeypatch, 3)
-    with pytest.raises(KeyboardInterrupt):
-        compare(splits, ["huffman", "flat"], tmp_path)
-    assert results.load(tmp_path).pending == ["huffman", "flat"]
-    page = report.write(results.load(tmp_path), tmp_path / "report.html")
-    assert "huffman" in page.read_text()
+def test_an_interruption_before_the_first_result_leaves_the_folder_to_any_comparison(
+    splits, tmp_path, monkeypatch
+):
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 3)
+        with pytest.raises(KeyboardInterrupt):
+            compare(splits, ["huffman", "flat"], tmp_path)
+    assert not (tmp_path / results.JSON).exists()
+    assert names(compare(splits, ["flat"], tmp_path, stop=hstree.Epochs(2))) == ["flat"]
+
+
+@pytest.mark.parametrize("refusal", ["few minutes", "file of runs"])
+def test_a_refused_comparison_leaves_the_folder_to_any_comparison(splits, tmp_path, refusal):
+    stop = hstree.Halving(0.001)
+    if refusal == "file of runs":
+        stop = hstree.Epochs(2)
+        (tmp_path / "runs").write_text("a file")
+    with pytest.raises(HstreeError):
+        compare(splits, ["huffman", "random", "flat"], tmp_path, stop=stop)
+    assert not (tmp_path / results.JSON).exists()
+    (tmp_path / "runs").unlink(missing_ok=True)
+    assert names(compare(splits, ["flat"], tmp_path)) == ["flat"]
+
+
+def test_a_comparison_without_candidates_leaves_the_folder_to_any_comparison(splits, tmp_path):
+    finished = compare(splits, ["flat"], tmp_path)
+    results.save(msgspec.structs.replace(finished, candidates=[], choice=None), tmp_path)
+    stop = hstree.Epochs(2)
+    assert names(compare(splits, ["huffman"], tmp_path, stop=stop)) == ["huffman"]
 
 
 def test_candidates_finished_since_the_last_write_are_in_the_results_of_an_interruption(
@@ -133,7 +155,7 @@ def test_an_interruption_while_finished_jobs_are_read_leaves_the_results_as_they
     assert (tmp_path / "results.json").read_bytes() == before
 
 
-@pytest.mark.filterwarnings("ignore:.*all train anew")
+@pytest.mark.filterwarnings("ignore:.*all train again")
 def test_candidates_that_were_to_train_anew_stay_after_an_interruption(
     splits, tmp_path, monkeypatch
 ):
@@ -148,6 +170,17 @@ def test_candidates_that_were_to_train_anew_stay_after_an_interruption(
     assert results.load(tmp_path).pending == ["huffman", "flat", "random"]
     again = compare(splits, ["random"], tmp_path, stop=stop)
     assert set(names(again)) == {"kn2", "huffman", "flat", "random"}
+
+
+def test_the_order_of_candidates_is_the_same_after_an_interruption(splits, tmp_path, monkeypatch):
+    candidates = ["huffman", "flat", "kn2"]
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 3)
+        with pytest.raises(KeyboardInterrupt):
+            compare(splits, candidates, tmp_path, stop=hstree.Halving(0.1))
+    assert names(results.load(tmp_path)) == ["kn2"]
+    again = compare(splits, candidates, tmp_path, stop=hstree.Halving(0.1))
+    assert names(again) == candidates
 
 
 # Damage
