@@ -77,7 +77,7 @@ class ResultsWriter:
         self.summary.forget(finished.candidate)
 
     def write_new(self) -> None:
-        """Write the results if a training began and candidates were finished since the last time."""
+        """Write the results if a training began and they lack finished candidates."""
         if self._is_training and self._n_written < len(self.finished):
             self.save()
 

@@ -226,7 +226,7 @@ def test_another_model_or_rule_needs_force(splits, tmp_path, options, saying):
 def test_another_model_is_named(splits, tmp_path):
     options = {"stop": ONE, "speed_rounds": 0, "dim": 8, "batch_size": 64}
     hstree.compare(splits, ["huffman"], tmp_path, model="cbow", **options)
-    with pytest.raises(InputError, match="its model is cbow, this one's lbl; give --model .cbow"):
+    with pytest.raises(InputError, match=r"its model is cbow, this one's lbl; give --model .cbow"):
         hstree.compare(splits, ["huffman"], tmp_path, **options)
 
 
