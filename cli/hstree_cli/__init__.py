@@ -1,1 +1,1 @@
-"""The `hstree` program: one command a file."""
+"""The `hstree` program: one command per file."""

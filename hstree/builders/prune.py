@@ -54,7 +54,7 @@ def keep_labels(tree: Tree, labels: Iterable[str]) -> Tree:
         return tree
     rest = remainder(tree, is_kept)
 
-    # Labels are numbered anew.
+    # Labels get new numbers.
     child = rest.child.copy()
     label_number = np.cumsum(is_kept) - 1
     is_leaf = child < 0

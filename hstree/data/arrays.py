@@ -135,6 +135,6 @@ def check_tensor(
     """
     if tensor is None or tensor.shape != shape or tensor.dtype != dtype:
         got = "nothing" if tensor is None else f"{tensor.dtype} of shape {tensor.shape}"
-        raise FileFormatError(f"{what} wants {np.dtype(dtype)} of shape {shape}, found {got}")
+        raise FileFormatError(f"{what} must be {np.dtype(dtype)} of shape {shape}; found {got}")
     if not (~np.isnan(tensor) if may_be_infinite else np.isfinite(tensor)).all():
         raise FileFormatError(f"{what} holds numbers that are not finite; train the model again")

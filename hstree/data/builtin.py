@@ -2,8 +2,8 @@
 
 It is the topics of ``help()`` (``pydoc_data``) and the docstrings of the standard library's modules
 without its packages: with Python 3.11, 182,000 tokens (``<eos>`` included) and 2,450 words that
-occur five times or more. It depends on the version of Python, so that figures do not compare
-between versions.
+occur five times or more. It depends on the version of Python, so that results of different
+versions cannot be compared.
 """
 
 import ast

@@ -18,10 +18,10 @@ SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 #: text that was counted itself, or of a similar text.
 MANY_OOV = 0.2
 
-_TEST = "{lines}, which are in the test split: its figure is optimistic"
+_TEST = "{lines}, which are in the test split: its result is optimistic"
 _TRAIN = "the training lines alone"
 _IN_BOTH = (
-    "and in the {scored} split: the figure of the {scored} split is optimistic; use other lines "
+    "and in the {scored} split: the result of the {scored} split is optimistic; use other lines "
     "for it"
 )
 #: Objects that may have read scored lines before, and a sentence for each; the first one counts.
@@ -33,7 +33,7 @@ _READERS = {
     f"{_TEST}; make them from {_TRAIN}",
     "layer": f"the vocabulary of the output layer was made from {_TEST}; make it from {_TRAIN}",
     "vocabulary": f"the words of the vocabulary were chosen on {_TEST}; choose them on {_TRAIN}",
-    "training": "the model was trained or validated on {lines}, which are scored here: its figure "
+    "training": "the model was trained or validated on {lines}, which are scored here: its result "
     "is optimistic; score another text",
 }
 
@@ -178,7 +178,7 @@ def untrained_unk(train: Corpus, *held_out: Corpus) -> str | None:
     return (
         f"{UNK} never occurs in the training split, and {n:,} of {len(part):,} tokens "
         f"({n / len(part):.2%}) of lines {part.lines[0] + 1:,} to {part.lines[1]:,} of {part.name} "
-        "are scored as it: figures and their order depend on a word without training; choose the "
+        "are scored as it: results and their order depend on a word without training; choose the "
         "words, also those of a tree, with a min_count (--min-count) of "
         f"{unk_min_count(train.vocabulary, train.counts)} or more"
     )

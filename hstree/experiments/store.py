@@ -194,7 +194,7 @@ class Store:
                     f"{file} is damaged: it is not the one that {BUILD} was written for"
                 )
         except (HstreeError, OSError) as error:
-            self._warn_of_damage(error, "it is made anew")
+            self._warn_of_damage(error, "it is made again")
             return None
         return artifact, record
 
@@ -224,7 +224,7 @@ class Store:
                 if digest != result.files.get(name):
                     raise FileFormatError(f"{folder / name} is not the file that was written")
         except (HstreeError, OSError) as error:
-            self._warn_of_damage(error, "the job is done anew")
+            self._warn_of_damage(error, "the job is done again")
             return None
         return result
 

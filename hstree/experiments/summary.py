@@ -1,4 +1,4 @@
-"""The figures of a comparison, from the results of its finished jobs."""
+"""The summary of a comparison, from the results of its finished jobs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Summary:
         self._nlls.pop((candidate, "test"), None)
 
     def comparison(self, candidates: Sequence[Candidate]) -> Comparison:
-        """Return all figures of the candidates that are finished, and the names of the others."""
+        """Return all results of the candidates that are finished, and the names of the others."""
         setting = self.setting
         splits = setting.splits
         vocabulary = splits.train.vocabulary
@@ -135,7 +135,7 @@ class Summary:
         return paired_ratio(*common_tokens(self.nlls(candidate), self.nlls(other)))
 
     def _summary(self, candidate: Candidate, done: Sequence[Candidate]) -> CandidateResult:
-        """Return the figures of a candidate beside all finished ones."""
+        """Return the results of a candidate beside all finished ones."""
         nlls = self.nlls(candidate)
         band_of_token = self._band_of_token[: len(nlls[0])]
         scores_all = len(nlls[0]) == len(self.setting.splits.test)

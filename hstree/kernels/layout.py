@@ -18,7 +18,7 @@ from hstree.kernels.ngrams import Features, checked_features, first_at_least
 #: Logits of a batch up to which compiled functions compute it.
 MAX_LOGITS = 1 << 26
 #: Fewest visits of a wide node that are a piece of its forward pass, and fewest weight rows that
-#: are a piece of its gradient. NumPy integers, since numba compiles anew for each of Python's.
+#: are a piece of its gradient. NumPy integers, since numba compiles again for each of Python's.
 LEAST_VISITS = np.int64(64)
 LEAST_ROWS = np.int64(256)
 #: Most pieces of a wide node.

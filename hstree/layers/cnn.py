@@ -38,10 +38,11 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         ``W_w = P y(w) / sqrt(number of features) + B u_w``
 
     Parameters of a word are `rank` numbers and a bias, of d + 1 in the flat softmax: at V = 10,000
-    and d = 100, 23% of the flat softmax's. Training costs V scores a target as the flat softmax
+    and d = 100, 23% of the flat softmax's. Training costs V scores per target as the flat softmax
     does, and once every `delay` batches the features of all words and their gradients, which takes
-    as long as thousands of scores a word. Between these batches the network's gradients are summed;
-    the correction and the biases move in every batch. Testing costs what the flat softmax costs.
+    as long as thousands of scores per word. Between these batches the network's gradients are
+    summed; the correction and the biases move in every batch. Testing costs what the flat softmax
+    costs.
 
     Parameters
     ----------

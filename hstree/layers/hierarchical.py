@@ -460,7 +460,7 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         """Draw one label for each hidden vector; int64 array (B,).
 
         Descends the tree with all hidden vectors, a level at a time. A label with several codes is
-        drawn with the sum of their probabilities. O(B d) a level for binary nodes; O(k d) for an
+        drawn with the sum of their probabilities. O(B d) per level for binary nodes; O(k d) for an
         item at a node with k children.
         """
         tree = self.tree

@@ -61,7 +61,7 @@ class TrainingHooks:
         `rows` are those that the trees share. Raises OptionError when such layers do not grow.
         """
         kind = type(self._layer or self).__name__
-        raise OptionError(f"{kind} cannot go on over another tree; the hierarchical softmax can")
+        raise OptionError(f"{kind} cannot continue over another tree; the hierarchical softmax can")
 
 
 def training_hooks(layer: OutputLayer) -> TrainingHooks:

@@ -32,7 +32,7 @@ class ImportanceSampling(noise.NoiseLayer):
     that is not among the samples is raised and nothing holds it down. The paper draws blocks of
     one size; here each block has as many samples as all before it.
 
-    Training costs n + 1 scores a target, or V; testing costs V. V (d + 1) parameters.
+    Training costs n + 1 scores per target, or V; testing costs V. V (d + 1) parameters.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class Infrequent(SelfNormalised):
     which is the loss of `SelfNormalised` around c. `loss` leaves out the last term, a constant.
     Unnormalised log-probabilities are ``s - c``, and `log_normaliser` is ``ln Z - c``.
 
-    Training costs f V + 1 scores a target; testing is as for `SelfNormalised`. A smaller f makes
+    Training costs f V + 1 scores per target; testing is as for `SelfNormalised`. A smaller f makes
     the gradients noisier, as fewer targets stand for all. V (d + 1) parameters.
 
     Parameters

@@ -21,7 +21,7 @@ class NoiseContrastive(noise.NoiseLayer):
     count twice otherwise: that is the loss of sampled softmax. Draws that repeat, which are those
     of the paper, keep it.
 
-    Training costs k + 1 scores a target, testing V; V (d + 1) parameters.
+    Training costs k + 1 scores per target, testing V; V (d + 1) parameters.
 
     Parameters
     ----------

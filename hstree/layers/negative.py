@@ -20,7 +20,7 @@ class NegativeSampling(noise.NoiseLayer):
     probability p_w comes out too probable. This layer keeps the biases ``c_w + log(k Q(w))`` of s,
     at the log unigram at the start. word2vec itself has no c_w.
 
-    Training costs k + 1 scores a target, testing V; V (d + 1) parameters.
+    Training costs k + 1 scores per target, testing V; V (d + 1) parameters.
 
     Parameters
     ----------

@@ -44,8 +44,8 @@ class Samples(NamedTuple):
 class Unigram:
     """Counts to the power alpha: ``Q(w) = c(w)^alpha / sum_v c(v)^alpha``.
 
-    Draws by binary search in the cumulative distribution: O(log V) a sample. Many different labels
-    (`sample_unique`) take O(V) in all.
+    Draws by binary search in the cumulative distribution: O(log V) per sample. Many different
+    labels (`sample_unique`) take O(V) in all.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Sampling:
 class NoiseLayer(DenseLayer):
     """Softmax whose loss compares each target with labels drawn by their counts.
 
-    Training costs O(B k d) a batch of B targets, and k + B rows of the parameters change; testing
+    Training costs O(B k d) per batch of B targets, and k + B rows of the parameters change; testing
     is that of the softmax, V scores.
     """
 

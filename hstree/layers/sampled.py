@@ -19,7 +19,7 @@ class SampledSoftmax(noise.NoiseLayer):
     different, or all V taken where there are no more; E(w) is ``1 - (1 - Q(w))^n`` where n draws
     gave them.
 
-    Training costs k + 1 scores a target, testing V; V (d + 1) parameters.
+    Training costs k + 1 scores per target, testing V; V (d + 1) parameters.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ class SelfNormalised(DenseLayer):
 
     The scores then are log-probabilities nearly as they are: one target's score costs d
     multiplications in testing, not V d. A larger `alpha` brings ln Z nearer to 0 and costs some
-    perplexity. Training costs V scores a target, as the flat softmax; V (d + 1) parameters.
+    perplexity. Training costs V scores per target, as the flat softmax; V (d + 1) parameters.
 
     Parameters
     ----------

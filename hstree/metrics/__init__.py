@@ -1,4 +1,4 @@
-"""Figures of predictions: of ranked labels, several of which may be right, and of taxonomies."""
+"""Metrics of ranked, possibly multi-label, predictions and of taxonomies."""
 
 from hstree.metrics.hierarchical import hierarchical_f1, hierarchical_precision, hierarchical_recall
 from hstree.metrics.ranking import (

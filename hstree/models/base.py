@@ -219,7 +219,7 @@ class Model(Predictor, Generic[M]):
 
     @abstractmethod
     def trainer(self, train: ContextBatches) -> Trainer[M]:
-        """Return a trainer that goes on from the present parameters."""
+        """Return a trainer that continues from the present parameters."""
 
     @classmethod
     @abstractmethod
@@ -272,8 +272,8 @@ class Model(Predictor, Generic[M]):
         warm_start : Model, optional
             Trained model of the same kind and sizes, whose context model the training begins with;
             word vectors follow their words, and words that it lacks begin with random ones. The
-            output layer begins anew, as do the sums of the optimiser; but the model itself goes on
-            with its own output layer, as after `load` and `grow`.
+            output layer starts over, as do the sums of the optimiser; but the model itself
+            continues with its own output layer, as after `load` and `grow`.
         fast : bool, optional
             Whether to train by compiled kernels, where numba is installed; by NumPy otherwise. By
             default they train unless the tokens of all epochs are fewer than a million, or the
@@ -281,11 +281,11 @@ class Model(Predictor, Generic[M]):
             otherwise, so that weights differ in the last digits.
         checkpoints : path, optional
             Folder for states of trainings, one of every five minutes and those at Ctrl-C and the
-            end. The same training, this model fitted to these texts, goes on from the last one,
+            end. The same training, this model fitted to these texts, continues from the last one,
             also from its end, to the same bits. When the model is saved, `remove_checkpoints`
             removes them.
         pauses : bool, default False
-            Whether the same model with more `epochs` or `seconds` goes on from the checkpoints,
+            Whether the same model with more `epochs` or `seconds` continues from the checkpoints,
             too: to the same bits as one that never paused, unless its learning rate falls until its
             end, as those of CBOW and skip-gram do.
 
@@ -330,8 +330,8 @@ class Model(Predictor, Generic[M]):
             self._checkpoints = None
             trainer = self.trainer(windows)
             if checkpoints is not None:
-                # All that the training depends on but versions and threads; one that pauses goes on
-                # with other limits.
+                # All that the training depends on but versions and threads; one that pauses
+                # continues with other limits.
                 limits = {"epochs", "seconds"} if pauses else set()
                 depends = {
                     **self.spec.config(),
@@ -368,7 +368,7 @@ class Model(Predictor, Generic[M]):
 
         Word vectors follow their words, and weight rows their nodes (`hstree.carried_rows`); new
         words begin with random vectors, and new nodes with the unigram distribution of the tree's
-        counts, as in an untrained model. The models share no array. To go on with the training::
+        counts, as in an untrained model. The models share no array. To continue the training::
 
             grown = model.grow(hstree.grow(model.tree, text))
             grown.fit(text, warm_start=grown)
@@ -597,7 +597,7 @@ def in_sorted_order(words: Sequence[str], drawn: Array) -> Array:
 
 
 def is_binary(spec: LayerSpec) -> bool:
-    """Return whether an output layer is a tree of two children a node and one code a word."""
+    """Return whether an output layer is a tree of two children per node and one code per word."""
     tree = spec.tree if spec.is_plain_tree else None
     return tree is not None and tree.has_single_codes and bool((tree.edge_width == 2).all())
 

@@ -59,7 +59,7 @@ class Ensemble(Predictor):
     def __init__(self, models: Sequence[Model[Any]]) -> None:
         self.models = list(models)
         if not self.models:
-            raise OptionError("an ensemble wants one model or more")
+            raise OptionError("an ensemble needs one model or more")
         for number, model in enumerate(self.models, 1):
             if not isinstance(model, Model) or not model.is_language_model:
                 what = model.name if isinstance(model, Model) else type(model).__name__

@@ -108,7 +108,7 @@ class LanguageModel(Model["LogBilinear"]):
         return ContextBatches(self.reencode(corpus), self.context)
 
     def trainer(self, train: ContextBatches) -> LogBilinearTrainer:
-        """Return a trainer that goes on from the present parameters."""
+        """Return a trainer that continues from the present parameters."""
         return LogBilinearTrainer(self, train)
 
     def sample(
@@ -143,7 +143,7 @@ class LanguageModel(Model["LogBilinear"]):
         decay = options.get("weight_decay")
         return (
             f"log-bilinear, {plural(options['context'], 'word')} of context, "
-            f"{options['dim']} numbers a word, {matrices} matrices",
+            f"{options['dim']} numbers per word, {matrices} matrices",
             f"{options['batch_size']} positions per batch, "
             f"Adagrad from {options['learning_rate']}, dropout {options['dropout']}, "
             f"weight decay {f'{TEXT_DECAY:g} / tokens of the text' if decay is None else decay}",

@@ -140,8 +140,8 @@ class Word2Vec(Model[WindowModel]):
         perplexity. See `hstree.data.windows.SymmetricWindows`.
     online : bool
         Move the weights after every word instead of after every batch, as the word2vec program
-        does: faster. For trees of two children a node and one code a word, with the extra `fast`.
-        `hstree embed` does so where it can.
+        does: faster. For trees of two children per node and one code per word, with the extra
+        `fast`. `hstree embed` does so where it can.
 
     Raises
     ------
@@ -168,7 +168,7 @@ class Word2Vec(Model[WindowModel]):
         if self.online and not is_binary(self.spec):
             raise OptionError.about(
                 "online",
-                "is for trees of two children a node and one code a word, such as huffman; "
+                "is for trees of two children per node and one code per word, such as huffman; "
                 "other output layers train in batches",
             )
 
@@ -194,7 +194,7 @@ class Word2Vec(Model[WindowModel]):
         return kind(self.reencode(corpus), self.window, self.sample)
 
     def trainer(self, train: ContextBatches) -> Trainer[Any]:
-        """Return a trainer that goes on from the present parameters."""
+        """Return a trainer that continues from the present parameters."""
         return OnlineTrainer(self, train) if self.online else Word2VecTrainer(self, train)
 
     @classmethod
@@ -205,7 +205,7 @@ class Word2Vec(Model[WindowModel]):
             moved = "one word after the other"
         return (
             f"{cls.name}, {plural(options['window'], 'word')} on either side, "
-            f"{options['dim']} numbers a word",
+            f"{options['dim']} numbers per word",
             f"{moved}, a rate falling from {options['learning_rate']}, "
             f"sub-sampling {options['sample']}",
         )

@@ -76,7 +76,7 @@ class KneserNey:
         Three discounts for each order, estimated from its counts (`modified_discounts`), or one
         discount between 0 and 1 for all counts.
     sentences : bool, default True
-        Begin contexts anew at every line, as published figures do: no context reaches beyond the
+        Begin contexts again at every line, as published results do: no context reaches beyond the
         last ``<eos>``. Otherwise they cross line ends, as those of `LanguageModel`.
 
     Attributes
@@ -246,7 +246,7 @@ class KneserNey:
 
         A draw begins at the longest context that occurs in the training text. There it takes one
         of the context's n-grams, each with its discounted probability; with the probability that
-        the discounts leave, it goes on to the next shorter context, at last to all words alike.
+        the discounts leave, it continues with the next shorter context, at last to all words alike.
         O(B k order log G) time for G n-grams. Raises OptionError when `k` is not a whole number,
         0 or more.
         """

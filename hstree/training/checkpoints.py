@@ -1,6 +1,6 @@
-"""Checkpoints: states of a training that is not finished, from which it goes on.
+"""Checkpoints: states of a training that is not finished, from which it continues.
 
-A training that was stopped at any moment and goes on from its last checkpoint ends with the same
+A training that was stopped at any moment and continues from its last checkpoint ends with the same
 bits as one that was never stopped. A checkpoint is one file, written beside and renamed: a line
 with the SHA-256 of all that follows, a line of JSON, and the arrays as safetensors. Two are kept,
 so that a damaged one costs minutes.
@@ -106,7 +106,7 @@ class Checkpoints:
                     remove_unused(other)
         except (FileFormatError, OSError) as error:
             warnings.warn(
-                "the state of the training cannot be saved, so that it would start anew after a "
+                "the state of the training cannot be saved, so that it would start over after a "
                 f"stop: {error}",
                 stacklevel=2,
             )
@@ -151,8 +151,8 @@ class Checkpoints:
                 with suppress(OSError):
                     file.unlink()
                 warnings.warn(
-                    f"the training cannot go on from {file}, and goes on from the state before "
-                    f"or starts anew: {one_line(error)}",
+                    f"the training cannot continue from {file}; it continues from the state before "
+                    f"or starts over: {one_line(error)}",
                     stacklevel=2,
                 )
                 continue
@@ -160,7 +160,7 @@ class Checkpoints:
             changed = [f"{k} {before.get(k)} -> {v}" for k, v in now if before.get(k) != v]
             if changed:
                 warnings.warn(
-                    f"the training goes on under other conditions: {', '.join(changed)}; "
+                    f"the training continues under other conditions: {', '.join(changed)}; "
                     "its last digits may differ",
                     stacklevel=2,
                 )

@@ -9,7 +9,7 @@ from types import FrameType
 
 from hstree import progress
 
-#: Seconds that a body may go on after a signal before `progress.say` tells why.
+#: Seconds that a body may continue after a signal before `progress.say` tells why.
 PATIENCE = 0.5
 _WAITING = "interrupted: the training ends after the batch that is being computed"
 

@@ -66,9 +66,9 @@ def score(
             if has_log_z and (batch_log_z := model.log_normaliser(layer, contexts)) is not None:
                 log_z.append(batch_log_z)
             task.advance(len(targets))
-    figures = LogNormaliser.of(np.concatenate(log_z), total) if log_z else None
+    log_normaliser = LogNormaliser.of(np.concatenate(log_z), total) if log_z else None
     every = np.concatenate(token_nll) if details else None
-    return TextScore(total, len(windows), total_of_oov, oov_tokens, figures, every)
+    return TextScore(total, len(windows), total_of_oov, oov_tokens, log_normaliser, every)
 
 
 def scored_batches(

@@ -40,7 +40,7 @@ TOGETHER = 2048
 
 @dataclass(frozen=True)
 class Epoch:
-    """Figures of one epoch, counted from 1.
+    """Results of one epoch, counted from 1.
 
     Attributes
     ----------
@@ -54,8 +54,8 @@ class Epoch:
     learning_rate : float
         At the start of the epoch.
     share : float
-        Share of the epoch's targets that were trained on; below 1 in the last epoch of a training
-        whose budget of seconds ended inside it.
+        Fraction of the epoch's targets that were trained on; below 1 in the last epoch of a
+        training whose budget of seconds ended inside it.
     """
 
     epoch: int
@@ -139,7 +139,7 @@ class EpochPosition:
     noise : dict, optional
         State of the generator that losses draw from, after these batches.
     is_whole : bool
-        Whether the training can go on from here: nothing is being changed.
+        Whether the training can continue from here: nothing is being changed.
     """
 
     epoch: int = 1
@@ -173,7 +173,7 @@ class Trainer(ABC, Generic[M]):
     hooks : TrainingHooks
         What the layer needs of the training beside its loss.
     rng, noise : numpy.random.Generator
-        What batches, and what losses draw from; seeded anew at each epoch.
+        What batches, and what losses draw from; seeded again at each epoch.
     optimisers : mapping
         By the names of their parameters; checkpoints keep their `arrays`.
     schedule : tuple of str
@@ -217,7 +217,7 @@ class Trainer(ABC, Generic[M]):
     def learning_rate(self, done: float) -> float:
         """Return the learning rate after `done` epochs, a fraction in the middle of one.
 
-        Under a budget of seconds, `done` is at least the spent share of it times all epochs.
+        Under a budget of seconds, `done` is at least the spent fraction of it times all epochs.
         """
         return self.rate
 
@@ -253,7 +253,7 @@ class Trainer(ABC, Generic[M]):
     ) -> History:
         """Train, and leave the best weights in place; the last ones without `valid`.
 
-        With checkpoints, the training goes on from the last one, if there is one, and leaves one
+        With checkpoints, the training continues from the last one, if there is one, and leaves one
         where it ends or is interrupted.
 
         Raises
@@ -307,7 +307,8 @@ class Trainer(ABC, Generic[M]):
     ) -> tuple[float, float]:
         """Train from the position in an epoch to its end, or until the budget ends.
 
-        Returns the learning rate at its start, and the share of its targets that were trained on.
+        Returns the learning rate at its start, and the fraction of its targets that were trained
+        on.
         """
         position = self._position
         expected = float(train.training_counts.sum())
@@ -431,7 +432,7 @@ class Trainer(ABC, Generic[M]):
             )
 
     def _state(self, history: History) -> State:
-        """Return all that a training needs to go on from its position."""
+        """Return all that a training needs to continue from its position."""
         before = history.before + time.perf_counter() - self._began
         record = {
             "history": asdict(replace(history, before=before)),

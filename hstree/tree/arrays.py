@@ -285,12 +285,14 @@ def _checked(values: ArrayLike, name: str) -> Int64:
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:
-        raise TreeError(f"not a valid tree: {name} wants a vector of integers ({error})") from error
+        raise TreeError(
+            f"not a valid tree: {name} must be a vector of integers ({error})"
+        ) from error
     if array.size == 0:
         array = array.astype(np.int64)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         raise TreeError(
-            f"not a valid tree: {name} wants a vector of integers, "
+            f"not a valid tree: {name} must be a vector of integers, "
             f"not {array.dtype} of shape {array.shape}"
         )
     if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:

@@ -134,7 +134,7 @@ def to_json(tree: TreeArrays) -> Iterator[bytes]:
     yield f'{{"format": "hstree", "version": {VERSIONS[-1]}'.encode()
     for key in ("labels", "counts", "children", "names"):
         yield f',\n"{key}": '.encode()
-        if key != "children":  # one value a line
+        if key != "children":  # one value per line
             values = getattr(tree, key)
             values = values.tolist() if isinstance(values, np.ndarray) else values and list(values)
             text = json.dumps(values, ensure_ascii=False, separators=(",\n", ": "))

@@ -225,4 +225,6 @@ def as_tree(tree: Tree | str | os.PathLike[str]) -> Tree:
         return tree
     if isinstance(tree, str | os.PathLike):
         return load(tree)
-    raise InputError(f"tree is a {type(tree).__name__}; give a hstree.Tree or the name of its file")
+    raise InputError(
+        f"tree is of type {type(tree).__name__}; give a hstree.Tree or the name of its file"
+    )

@@ -27,7 +27,7 @@ def unigram_bias(tree: TreeArrays, counts: Array | None) -> Float64:
     if counts is not None and (counts.shape != (tree.n_labels,) or not (counts >= 0).all()):
         raise InputError(
             f"counts of shape {np.shape(counts)}; the tree has {tree.n_labels} labels, and each "
-            "wants one count, zero or more"
+            "needs one count, zero or more"
         )
     if tree.n_nodes == 0:
         return np.empty(0)

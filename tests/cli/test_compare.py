@@ -57,7 +57,7 @@ def test_a_warning_of_the_library_is_one_line_of_the_program(compare, tmp_path):
     result.write_text("{")
     (line,) = compare("kn2", warns=True).warnings
     assert "result.json" in line
-    assert line.endswith("the job is done anew")
+    assert line.endswith("the job is done again")
 
 
 def test_the_plan_lists_the_seconds_of_each_job_and_trains_nothing(hstree, corpus, tmp_path):

@@ -171,7 +171,7 @@ def test_what_is_drawn_is_not_traced(tracer):
     for layer in (flat_layer(), flat_layer(NCE), flat_layer(proposal=tree)):
         calls.append((layer, layer.train(), (hidden, target)))
     for layer, call, arguments in calls:
-        with pytest.raises(InputError, match="draws labels anew each time, which ") as caught:
+        with pytest.raises(InputError, match="draws new labels each time, which ") as caught:
             TRACERS[tracer](Call(layer, call), arguments)
         assert "\n" not in str(caught.value)
 

@@ -91,5 +91,5 @@ def test_what_cannot_grow_is_refused(texts):
     with pytest.raises(OptionError, match="'flat' is over words"):
         flat.grow(tree)
     features = hstree.LanguageModel(hstree.layers.LayerSpec(tree, "ngrams"), dim=2)
-    with pytest.raises(OptionError, match="NgramSoftmax cannot go on over another tree"):
+    with pytest.raises(OptionError, match="NgramSoftmax cannot continue"):
         features.grow(hstree.grow(tree, ["x"]))

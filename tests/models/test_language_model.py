@@ -156,7 +156,7 @@ def test_a_damaged_folder_is_named(markov, saved, file, content, said):
     [
         ({"odd": 1}, "odd"),
         ({"dim": -3}, "dim is -3"),
-        ({"dim": 13}, "wants float32 of shape"),
+        ({"dim": 13}, "must be float32 of shape"),
         ({"epochs": 1.5}, "epochs is 1.5; it must be a whole number"),
         ({"dropout": None}, "dropout is None; it must be a number"),
         ({"context": [2]}, "no model can be made"),
@@ -172,7 +172,7 @@ def test_a_config_that_fits_no_model_is_refused(saved, change, said):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda t: t | {"node_bias": t["node_bias"][1:].copy()}, "node_bias wants float32"),
+        (lambda t: t | {"node_bias": t["node_bias"][1:].copy()}, "node_bias must be float32"),
         (lambda t: t | {"node_bias": t["node_bias"].astype(np.int32)}, "found int32"),
         (lambda t: {k: v for k, v in t.items() if k != "position"}, "found nothing"),
         (lambda t: t | {"embedding": t["embedding"] * np.float32(np.nan)}, "not finite"),

@@ -97,5 +97,5 @@ def test_a_model_allocates_no_more_than_its_file_holds(tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     config |= {"dim": 1 << 16, "context": 1 << 12}  # 70 TB
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(HstreeError, match=r"wants float32 of shape \(2, 65536\)"):
+    with pytest.raises(HstreeError, match=r"must be float32 of shape \(2, 65536\)"):
         load_model(tmp_path)

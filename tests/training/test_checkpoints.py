@@ -284,7 +284,7 @@ def test_a_damaged_state_is_passed_over(tmp_path):
             kept.save(State({"a": np.arange(3.0) + number}, {"number": number}))
         newest = max(kept.folder.iterdir())
         newest.write_bytes(damaged(newest.read_bytes(), rng))
-        with pytest.warns(UserWarning, match=rf"cannot go on from {newest}, [^\n]*$"):
+        with pytest.warns(UserWarning, match=rf"cannot continue from {newest}; [^\n]*$"):
             assert restored(kept).record["number"] == 0
         assert restored(kept).arrays["a"].tolist() == [0, 1, 2]
 
@@ -312,7 +312,7 @@ def test_a_state_that_does_not_fit_is_passed_over(texts, tmp_path, monkeypatch, 
     change(state.arrays, state.record)
     kept.save(state)
     again = new_model(spec_of("tree", texts[0]), **SMALL)
-    with pytest.warns(UserWarning, match="cannot go on from .* or starts anew"):
+    with pytest.warns(UserWarning, match="cannot continue from "):
         again.fit(*texts, checkpoints=tmp_path / "c")
     assert bits(again) == bits(whole)
 
@@ -321,7 +321,7 @@ def test_other_conditions_are_told(tmp_path, monkeypatch):
     kept = Checkpoints(tmp_path, "0" * 64)
     kept.save(State({}, {}))
     monkeypatch.setattr(checkpoints, "n_threads", lambda: 17)
-    with pytest.warns(UserWarning, match="the training goes on under .* threads . -> 17"):
+    with pytest.warns(UserWarning, match="under other conditions: .*threads . -> 17"):
         restored(Checkpoints(tmp_path, "0" * 64))
 
 

@@ -69,13 +69,13 @@ def test_a_tree_cannot_be_changed_through_what_it_was_made_of():
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ({"child": [-1.0, -2.0]}, "child wants a vector of integers, not float64"),
+        ({"child": [-1.0, -2.0]}, "child must be a vector of integers, not float64"),
         ({"child": [True, False]}, "not bool"),
         ({"child": [[-1, -2]]}, r"of shape \(1, 2\)"),
-        ({"child": [2**64, -1]}, "child wants a vector of integers"),
-        ({"child": ["a", "b"]}, "child wants a vector of integers"),
+        ({"child": [2**64, -1]}, "child must be a vector of integers"),
+        ({"child": ["a", "b"]}, "child must be a vector of integers"),
         ({"counts": np.array([1, 2**63], np.uint64)}, "9223372036854775808, above"),
-        ({"counts": [[1], [1, 2]]}, "counts wants a vector of integers"),
+        ({"counts": [[1], [1, 2]]}, "counts must be a vector of integers"),
     ],
 )
 def test_what_is_no_vector_of_integers_is_refused(content, says):

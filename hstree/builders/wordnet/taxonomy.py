@@ -105,7 +105,7 @@ class Taxonomy:
                 pos, form, lemmas = line.split("\t")
                 self.exceptions[pos][form] = lemmas.split(" ")
         except (ValueError, KeyError, IndexError, OverflowError) as error:
-            raise FileFormatError(f"not a table of WordNet: {error}; make it anew") from error
+            raise FileFormatError(f"not a table of WordNet: {error}; make it again") from error
 
     def __len__(self) -> int:
         return len(self.names)

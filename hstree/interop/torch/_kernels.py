@@ -224,7 +224,7 @@ def search(weight, bias, hidden, child, labels, log_prob, is_exact, dim, k, beam
         node_keys = tl.where((node_keys >> 32) < (last >> 32), least, node_keys)
         node_keys = tl.sort(node_keys, descending=True)
         left_out = tl.maximum(left_out, tl.max(tl.where(position == beam, node_keys, least), 0))
-        # (2, beam): the first row goes on
+        # (2, beam): the first row continues
         is_first = tl.arange(0, 2)[:, None] == 0
         nodes = tl.max(tl.where(is_first, node_keys.reshape(2, beam), least), 0)
     _write(best, last, left_out, is_number, labels, log_prob, is_exact, i, k, position)

@@ -223,7 +223,7 @@ class HierarchicalSoftmax(TreeLayer):
     sparse : bool, default False
         Whether the gradients with respect to `weight` and `bias` are sparse, over the rows that a
         batch touches, for optimisers that take them: ``SGD``, ``Adagrad``, ``SparseAdam``. Faster:
-        a dense gradient takes O(R d) a step, however few rows are touched.
+        a dense gradient takes O(R d) per step, however few rows are touched.
     counts : int array (V,), optional
         Training counts for the starting biases; `tree.counts` by default, all ones without any.
     ignore_index : int, default -100
@@ -323,9 +323,9 @@ class HierarchicalSoftmax(TreeLayer):
         """Return a layer over a tree grown or pruned from this one's, with what this one learned.
 
         Weight rows follow their nodes (`hstree.carried_rows`), and new nodes begin as those of a
-        new layer. An `optimiser` of this layer goes on with the parameters of the new one, and with
-        its state of the rows that stay, such as the sums of Adagrad; that of new rows is zero, or
-        Adagrad's ``initial_accumulator_value``. Raises InputError when the tree is not grown or
+        new layer. An `optimiser` of this layer continues with the parameters of the new one, and
+        with its state of the rows that stay, such as the sums of Adagrad; that of new rows is zero,
+        or Adagrad's ``initial_accumulator_value``. Raises InputError when the tree is not grown or
         pruned from the layer's.
         """
         tree = as_tree(tree)
@@ -361,7 +361,7 @@ class HierarchicalSoftmax(TreeLayer):
     def log_prob(self, input: Tensor) -> Tensor:
         """Return the log-probabilities of all labels, (..., V); differentiable.
 
-        One dense product for all node scores, then one pass a level: O(N (R d + E)).
+        One dense product for all node scores, then one pass per level: O(N (R d + E)).
         """
         hidden = self._as_rows(input)
         with without_autocast(input.device):
@@ -431,8 +431,8 @@ class HierarchicalSoftmax(TreeLayer):
         Exact; a k above V means V. Equal log-probabilities are in the order of the label ids. On
         the CPU, in float32 and float64, the tree is searched, the likeliest branches first, with
         the weights where they are (`hstree.layers.top_k`). On a GPU, up to 64 labels are searched
-        in trees of two children a node, and in trees of at most four levels whose nodes have up to
-        4,096 children (`hstree.interop.torch.gpu`). Elsewhere, in a traced graph, and where a
+        in trees of two children per node, and in trees of at most four levels whose nodes have up
+        to 4,096 children (`hstree.interop.torch.gpu`). Elsewhere, in a traced graph, and where a
         search would be long, from the log-probabilities of all labels. Raises OptionError unless k
         is a whole number, 1 or more.
         """

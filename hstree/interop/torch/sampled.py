@@ -81,7 +81,7 @@ class _SampledLayer(Head):
             class_weight is not None and len(class_weight) != n_classes
         ):
             raise InputError(
-                f"proposal and class_weight want one number for each of {n_classes} labels"
+                f"proposal and class_weight must have one number for each of {n_classes} labels"
             )
         self._unigram = Unigram(mass)
         self.rows_are = f"its rows are those of the {n_classes:,} labels"
@@ -260,7 +260,7 @@ class SampledSoftmax(_SampledLayer):
     sparse : bool, default False
         Whether the gradients of weight and bias are sparse in training mode.
     label_smoothing : float, default 0
-        Share of the target's probability that goes to all labels equally, as in
+        Fraction of the target's probability that goes to all labels equally, as in
         ``nn.CrossEntropyLoss``; estimated from the labels drawn.
     class_weight : Tensor (V,), optional
         Weights of the classes, the ``weight`` of ``nn.CrossEntropyLoss``.
