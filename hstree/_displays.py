@@ -156,7 +156,7 @@ class Lines:
             yield task
         finally:
             with self._lock:
-                state = next(one for one in self._tasks.tasks if one.id == task.id)
+                state = next(known for known in self._tasks.tasks if known.id == task.id)
                 self._tasks.remove_task(task.id)
                 seconds = state.elapsed or 0.0
                 note = state.fields["note"]

@@ -56,7 +56,7 @@ class Registry(Generic[R]):
         return native | {n: r for n, r in plugins if not isinstance(r, HstreeError)}
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is an object of that name; those of other packages are looked for last."""
+        """Return whether there is an object of that name; plugins are looked for last."""
         return name in self.native or name in self.names()
 
     def names(self) -> list[str]:

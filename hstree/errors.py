@@ -46,7 +46,9 @@ class OptionError(HstreeError, ValueError):
         self, message: str, *, option: str | None = None, reason: str | None = None, owner: str = ""
     ) -> None:
         super().__init__(message)
-        self.option, self.reason, self.owner = option, reason, owner
+        self.option = option
+        self.reason = reason
+        self.owner = owner
 
     @classmethod
     def about(cls, option: str, reason: str) -> OptionError:

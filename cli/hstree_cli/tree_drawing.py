@@ -91,22 +91,22 @@ def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> Renderab
 def _likeliest(
     tree: TreeArrays, branches: list[Branch], n: int
 ) -> Iterator[tuple[Branch | None, str, str]]:
-    """Yield the n most probable branches, each with its share and its contents.
+    """Yield the n most probable branches, each with its fraction of the counts and its contents.
 
     If a node has at most n branches, they keep their order. The contents are the node below a
     branch and its most frequent words. The other branches come last, as one entry without branch.
     """
     if len(branches) > n:
-        branches = sorted(branches, key=lambda branch: (-branch.share, branch.edge))
+        branches = sorted(branches, key=lambda branch: (-branch.fraction, branch.edge))
     for branch in branches[:n]:
         content = " ".join(map(shortened, branch.words))
         if branch.node is not None:
             leaves = plural(branch.leaves, "leaf", "leaves")
             content = f"{_node(tree, branch.node)}  {leaves}: {content}"
-        yield branch, f"{format_number(100 * branch.share)}%", content
+        yield branch, f"{format_number(100 * branch.fraction)}%", content
     if rest := branches[n:]:
-        share = sum(branch.share for branch in rest)
-        yield None, f"{format_number(100 * share)}%", f"{len(rest):,} more branches"
+        fraction = sum(branch.fraction for branch in rest)
+        yield None, f"{format_number(100 * fraction)}%", f"{len(rest):,} more branches"
 
 
 def _node(tree: TreeArrays, node: int) -> str:

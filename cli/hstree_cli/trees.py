@@ -324,7 +324,7 @@ def show(
 ) -> None:
     """Draw the top of a tree, or the codes of a word.
 
-    Each branch is shown with its share of the counts, its number of leaves and its most
+    Each branch is shown with its fraction of the counts, its number of leaves and its most
     frequent words.
     """
     from hstree.tree import load

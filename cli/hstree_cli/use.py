@@ -302,9 +302,13 @@ class _ScoreSum:
 
     def __init__(self, name: str, tokens: "Iterator[ScoredTokens]") -> None:
         self.is_readable = True  #: False while the text is read; an error is then that of reading
-        self._name, self._tokens = name, tokens
-        self._nll = self._nll_of_oov = 0.0
-        self._n_lines = self._n_tokens = self._n_oov = 0
+        self._name = name
+        self._tokens = tokens
+        self._nll = 0.0
+        self._nll_of_oov = 0.0
+        self._n_lines = 0
+        self._n_tokens = 0
+        self._n_oov = 0
 
     def __iter__(self) -> "Iterator[ScoredTokens]":
         from hstree.errors import explained

@@ -55,7 +55,8 @@ class ContextBatches:
                 "the labels, which hold no <unk>; build the tree over a vocabulary with <unk>, "
                 "for example with a larger min_count"
             )
-        self.corpus, self.context = corpus, context
+        self.corpus = corpus
+        self.context = context
         self._eos, self._unk = map(int, vocabulary.ids([EOS, UNK]))
         self.training_counts: Float64 = corpus.counts.astype(np.float64)
         self._starts = np.arange(0, len(corpus), BLOCK)

@@ -63,7 +63,8 @@ def paired_ratio(nlls: Sequence[Float64], others: Sequence[Float64]) -> Ratio | 
         return Ratio(math.exp(difference.mean()), None, None, None, n_blocks)
     # (blocks,) mean difference of each block
     by_block = np.array([block.mean() for block in np.array_split(difference, n_blocks)])
-    mean, error = float(by_block.mean()), float(by_block.std(ddof=1) / math.sqrt(n_blocks))
+    mean = float(by_block.mean())
+    error = float(by_block.std(ddof=1) / math.sqrt(n_blocks))
     if error == 0:
         return Ratio(math.exp(mean), math.exp(mean), math.exp(mean), None, n_blocks)
     # Student's t; `scipy.stats` would take half a second to import in every worker

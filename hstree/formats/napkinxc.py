@@ -42,7 +42,8 @@ def _read(path: Path, labels: Path | None) -> Tree:
     header = _HEADER.fullmatch(lines[0][1])
     if header is None:
         raise unexpected(path, lines[0][0], "the numbers of labels and nodes", lines[0][1])
-    n_labels, n_items = int(header[1]), int(header[2])
+    n_labels = int(header[1])
+    n_items = int(header[2])
     if len(lines) - 1 != n_items:
         raise InputError(
             f"{path}: line {lines[0][0]} announces {n_items} nodes, but {len(lines) - 1} lines "

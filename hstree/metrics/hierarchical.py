@@ -86,13 +86,13 @@ def hierarchical_f1(y_true: Any, y_pred: Any, tree: Tree, *, average: Average = 
     return _average(2 * right, true + predicted, average)
 
 
-def _average(part: Float64, whole: Float64, average: str) -> float:
+def _average(part: Float64, total: Float64, average: str) -> float:
     if average not in ("micro", "macro"):
         raise OptionError(f"average is {average!r}; it is 'micro' or 'macro'")
     if average == "micro":
         part = part.sum(keepdims=True)
-        whole = whole.sum(keepdims=True)
-    fractions = np.divide(part, whole, out=np.ones(len(part)), where=whole > 0)
+        total = total.sum(keepdims=True)
+    fractions = np.divide(part, total, out=np.ones(len(part)), where=total > 0)
     return float(fractions.mean())
 
 

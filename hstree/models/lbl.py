@@ -50,10 +50,10 @@ EMBEDDING_SCALE = 0.1
 #: Weight decay of a whole text, by default: a longer text outweighs the penalty, as data outweigh
 #: a prior. Measured from 11,000 to 12.7 million tokens (docs/results/tried.md).
 TEXT_DECAY = 14.0
-#: A validation perplexity that falls by less than this share has stalled.
+#: A validation perplexity that falls by less than this fraction has stalled.
 STALL = 0.002
 #: Training stops after so many epochs in a row of which each lowered the validation perplexity by
-#: less than this share.
+#: less than this fraction.
 PATIENCE = 3
 LEAST = 0.0005
 

@@ -51,7 +51,7 @@ TOKENS = 10_000
 LEAST_LOOKS = 100
 #: Sub-sampling of trainings for vectors, that of the word2vec program.
 SAMPLE = 1e-3
-#: The learning rate does not fall below this share of its start.
+#: The learning rate does not fall below this fraction of its start.
 LOWEST = 1e-4
 
 
@@ -233,7 +233,7 @@ def item_means(nll: Float64, item: Int64, n_items: int) -> Float64:
 
 
 class FallingTrainer(Trainer[WindowModel]):
-    """A training whose learning rate falls linearly with the share of it that is done."""
+    """A training whose learning rate falls linearly with the fraction of it that is done."""
 
     def learning_rate(self, done: float) -> float:
         """Return the learning rate after `done` epochs."""
@@ -244,8 +244,9 @@ class Word2VecTrainer(FallingTrainer):
     """Trains CBOW or skip-gram and its output layer, in place.
 
     Minibatches of damped gradient descent (`hstree.training.sgd`), at a learning rate that falls
-    linearly with the share of the training that is done: of the epochs, or of the budget of seconds
-    if that is larger. The counts of the training text say how often a batch touches each row.
+    linearly with the fraction of the training that is done: of the epochs, or of the budget of
+    seconds if that is larger. The counts of the training text say how often a batch touches each
+    row.
     """
 
     def __init__(self, model: Word2Vec, train: ContextBatches) -> None:

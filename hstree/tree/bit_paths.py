@@ -79,7 +79,7 @@ def check_binary(tree: Tree, what: str) -> None:
         node = int(np.argmax(is_wide))
         raise InputError(
             f"node {node} has {tree.fan_out[node]} children, and {what} holds binary trees alone; "
-            "build one with a binary method, or with the option binary where the method has it"
+            "build one with huffman or gmm, without short_list"
         )
     check_single_codes(tree, what)
 

@@ -31,7 +31,7 @@ class Branch:
     name: str | None  #: the label, or the name of the node if it has one
     words: tuple[str, ...]  #: most frequent labels below it, in descending order
     leaves: int  #: number of leaves below it; those of one label count several times
-    share: float  #: fraction of `edge_mass`: its probability in an untrained model
+    fraction: float  #: fraction of `edge_mass`: its probability in an untrained model
 
 
 class Branches:
@@ -42,7 +42,7 @@ class Branches:
     >>> from hstree import Tree
     >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[2, 1, 1])
     >>> branches = Branches(tree)
-    >>> [(branch.words, branch.share) for branch in branches.of(0)]
+    >>> [(branch.words, branch.fraction) for branch in branches.of(0)]
     [(('a',), 0.5), (('b', 'c'), 0.5)]
     >>> branches.frequent.tolist()
     [[0, 1, 2, -1, -1], [1, 2, -1, -1, -1]]
@@ -53,7 +53,7 @@ class Branches:
         n_words = checked_count("n_words", n_words)
         # (E,) fraction of the counts and number of leaves below each edge
         mass = edge_mass(tree, tree.counts)
-        self.share: Float64 = mass / mass[tree.edge_node == 0].sum()
+        self.fraction: Float64 = mass / mass[tree.edge_node == 0].sum()
         self.leaves = tree.sum_up(np.ones(tree.n_labels, np.int64))
         # (V,) rank of each label by its count; no label has the rank n_labels
         n_labels = tree.n_labels
@@ -88,14 +88,15 @@ class Branches:
         branches = []
         for edge in range(*tree.child_start[node : node + 2].tolist()):
             child = int(tree.child[edge])
-            share = float(self.share[edge])
+            fraction = float(self.fraction[edge])
             if child < 0:
                 label = tree.labels[~child]
-                branches.append(Branch(edge, None, label, (label,), 1, share))
+                branches.append(Branch(edge, None, label, (label,), 1, fraction))
             else:
                 name = None if tree.names is None else tree.names[child]
-                words, leaves = self.words(child), int(self.leaves[edge])
-                branches.append(Branch(edge, child, name, words, leaves, share))
+                words = self.words(child)
+                leaves = int(self.leaves[edge])
+                branches.append(Branch(edge, child, name, words, leaves, fraction))
         return branches
 
     def words(self, node: int) -> tuple[str, ...]:
@@ -103,8 +104,12 @@ class Branches:
         return tuple(self.tree.labels[label] for label in self.frequent[node] if label >= 0)
 
 
-#: Colours of nodes, of labels, and of branches that are too narrow to be drawn one by one.
-NODE, LABEL, NARROW = "#9db8d2", "#f0c987", "#dddddd"
+#: Colour of nodes.
+NODE_COLOUR = "#9db8d2"
+#: Colour of labels.
+LABEL_COLOUR = "#f0c987"
+#: Colour of branches that are too narrow to be drawn one by one.
+NARROW_COLOUR = "#dddddd"
 #: Fraction of the width below which a branch is too narrow: less than a pixel.
 NARROWEST = 1 / 4000
 #: Fraction of the width that one letter takes.
@@ -145,7 +150,7 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
     collections = require("matplotlib.collections", "notebook")
 
     branches = Branches(tree, n_words=3)
-    width = branches.share
+    width = branches.fraction
     before = np.cumsum(width) - width  # (E,) widths of all edges before each edge
     # (E,) left ends, from that of its node
     left = before - before[tree.child_start[tree.edge_node]]
@@ -154,10 +159,11 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
     drawn = np.flatnonzero((depth <= max_depth) & (width > NARROWEST))
     # The root, then the branches: (R,)
     child = np.append(0 if tree.n_nodes else ~0, tree.child[drawn])
-    x, dx = np.append(0.0, left[drawn]), np.append(1.0, width[drawn])
+    x = np.append(0.0, left[drawn])
+    dx = np.append(1.0, width[drawn])
     y = np.append(0, depth[drawn])
     below = (child >= 0) & (y < max_depth)  # nodes whose branches are drawn, or too narrow
-    colours = np.where(child < 0, LABEL, NODE)
+    colours = np.where(child < 0, LABEL_COLOUR, NODE_COLOUR)
     rectangles = np.stack(
         [np.append(x[below], x), np.append(y[below] + 1, y), np.append(dx[below], dx)], axis=1
     )
@@ -167,7 +173,7 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
     ax.add_collection(
         collections.PolyCollection(
             [[(x, y), (x + dx, y), (x + dx, y + 1), (x, y + 1)] for x, y, dx in rectangles],
-            facecolors=[NARROW] * int(below.sum()) + colours.tolist(),
+            facecolors=[NARROW_COLOUR] * int(below.sum()) + colours.tolist(),
             edgecolors="white",
             linewidths=np.minimum(0.8, 200 * rectangles[:, 2]),  # or narrow ones would be white
         )

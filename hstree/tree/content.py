@@ -43,8 +43,11 @@ class Content:
 
         Empty for a valid tree. If the offsets are broken, names and children are not checked.
         """
-        labels, counts, names = self.labels, self.counts, self.names
-        child_start, child = self.child_start, self.child
+        labels = self.labels
+        counts = self.counts
+        names = self.names
+        child_start = self.child_start
+        child = self.child
         broken: dict[str, str] = {}
         if len(labels) == 0:
             broken["labels"] = "there is none; a tree has at least one label"
@@ -92,11 +95,11 @@ class Content:
 def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> dict[str, str]:
     """Report the first string with a lone surrogate, which no file could hold."""
     for first in range(0, len(strings), _AT_ONCE):
-        some = strings[first : first + _AT_ONCE]
+        chunk = strings[first : first + _AT_ONCE]
         try:
-            "".join(filter(None, some)).encode("utf-8")
+            "".join(filter(None, chunk)).encode("utf-8")
         except UnicodeEncodeError:
-            at, value = next((i, s) for i, s in enumerate(some) if _SURROGATE.search(s or ""))
+            at, value = next((i, s) for i, s in enumerate(chunk) if _SURROGATE.search(s or ""))
             return {rule: f"{kind} {first + at}, {value!r}, cannot be written as UTF-8"}
     return {}
 
@@ -128,20 +131,28 @@ def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> dict[s
     edge_node = segment_ids(child_start)  # (E,)
     is_node = child >= 0
     # (E',) and (E'',): edges to labels and to nodes, the parent of each and what it leads to
-    label_parent, label = edge_node[~is_node], ~child[~is_node]
-    node_parent, node = edge_node[is_node], child[is_node]
+    label_parent = edge_node[~is_node]
+    label = ~child[~is_node]
+    node_parent = edge_node[is_node]
+    node = child[is_node]
+
     nodes = np.arange(n_nodes)
     n_parents = np.bincount(node[node < n_nodes], minlength=n_nodes)
     is_orphan = n_parents == 0
     is_orphan[:1] = False
     is_missing = np.full(n_labels, n_labels > 1 or n_nodes > 0)
     is_missing[label[label < n_labels]] = False
-    is_twice, parent, held = np.zeros(0, bool), nodes, nodes
+    # Whether an edge leads to the same child as the next one, in the order of these parents
+    is_twice = np.zeros(0, bool)
+    parent = nodes
+    sorted_child = nodes
     if np.any(np.diff(np.sort(child)) == 0):  # only then can a node hold the same child twice
         order = np.lexsort((child, edge_node))
-        parent, held = edge_node[order], child[order]
-        is_twice = (np.diff(held) == 0) & (np.diff(parent) == 0)
-    to_label, to_node = (label_parent, label), (node_parent, node)
+        parent = edge_node[order]
+        sorted_child = child[order]
+        is_twice = (np.diff(sorted_child) == 0) & (np.diff(parent) == 0)
+    to_label = (label_parent, label)
+    to_node = (node_parent, node)
     no_label = f"node {{}} holds the label {{}}, but there are {n_labels} labels"
     no_node = f"node {{}} has the child node {{}}, but there are {n_nodes} nodes"
     before = "node {} has the child node {}, which does not come after it"
@@ -151,7 +162,7 @@ def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> dict[s
         ("known label", label >= n_labels, no_label, to_label),
         ("known node", node >= n_nodes, no_node, to_node),
         ("child after parent", node <= node_parent, before, to_node),
-        ("no child twice", is_twice, "node {} has the child {} twice", (parent, held)),
+        ("no child twice", is_twice, "node {} has the child {} twice", (parent, sorted_child)),
         ("one parent", n_parents > 1, "node {} has {} parents", (nodes, n_parents)),
         ("reachable", is_orphan, "node {} is not under the root", (nodes,)),
         ("every label placed", is_missing, "label {} hangs under no node", (np.arange(n_labels),)),
@@ -159,7 +170,8 @@ def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> dict[s
     broken = {}
     for rule, is_broken, text, columns in rules:
         if is_broken.any():
-            first, more = int(np.argmax(is_broken)), int(is_broken.sum()) - 1
+            first = int(np.argmax(is_broken))
+            more = int(is_broken.sum()) - 1
             where = text.format(*(int(column[first]) for column in columns))
             broken[rule] = where + (f" (and {more} more)" if more else "")
     return broken
@@ -200,8 +212,8 @@ def unpack(buffer: UInt8, start: Int64) -> Sequence[str]:
         start = (np.cumsum(is_first) - 1)[start]  # from bytes to characters
     strings: list[str] = []
     for first in range(0, len(start) - 1, _AT_ONCE):
-        some = start[first : first + _AT_ONCE + 1].tolist()
-        strings += [text[a:b] for a, b in pairwise(some)]
+        bounds = start[first : first + _AT_ONCE + 1].tolist()
+        strings += [text[a:b] for a, b in pairwise(bounds)]
     return tuple(strings)
 
 

@@ -144,7 +144,7 @@ class Hierarchy:
         unnamed = (item for item, name in enumerate(self.given_names) if name is None)
         return {self.names[item]: item for item in unnamed}
 
-    def knows(self, name: str) -> bool:
+    def has_name(self, name: str) -> bool:
         """Return whether a label or a node has this name, its number left out."""
         return name in self._named
 

@@ -57,24 +57,26 @@ def merge_order(weights: Int64, arity: int = 2) -> tuple[Int64, NDArray[np.gener
     # Two queues, single items and merges, each in ascending order of weight
     next_single = n_first
     next_merge = 0
-    made = 1
-    while made < n_merges:
+    n_made = 1
+    while n_made < n_merges:
         # Weight of the next merge; items up to it precede every merge still to be made
-        first = np.concatenate([single[next_single:][:arity], total[next_merge:made][:arity]])
+        first = np.concatenate([single[next_single:][:arity], total[next_merge:n_made][:arity]])
         limit = np.sort(first)[:arity].sum()
         n_single = np.searchsorted(single[next_single:], limit, "right")
-        n_merge = np.searchsorted(total[next_merge:made], limit, "right")
+        n_merge = np.searchsorted(total[next_merge:n_made], limit, "right")
         # Items that are candidates for the merges of this round, and their weights
-        weight = np.concatenate([single[next_single:][:n_single], total[next_merge:made][:n_merge]])
+        weight = np.concatenate(
+            [single[next_single:][:n_single], total[next_merge:n_made][:n_merge]]
+        )
         merges = n + np.arange(next_merge, next_merge + n_merge)
         number = np.concatenate([order[next_single:][:n_single], merges])
         # Candidates in ascending order, single items before merges; each group is one merge
         groups = len(weight) // arity
         taken = np.argsort(weight, kind="stable")[: groups * arity]
-        merged[made : made + groups] = number[taken].reshape(groups, arity)
-        total[made : made + groups] = weight[taken].reshape(groups, arity).sum(axis=1)
+        merged[n_made : n_made + groups] = number[taken].reshape(groups, arity)
+        total[n_made : n_made + groups] = weight[taken].reshape(groups, arity).sum(axis=1)
         singles_taken = int(np.count_nonzero(taken < n_single))
         next_single += singles_taken
         next_merge += len(taken) - singles_taken
-        made += groups
+        n_made += groups
     return merged, total

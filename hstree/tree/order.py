@@ -61,7 +61,8 @@ def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], 
     """
     is_node = np.zeros(n_items, bool)
     is_node[parent] = True
-    nodes, leaves = np.flatnonzero(is_node), np.flatnonzero(~is_node)
+    nodes = np.flatnonzero(is_node)
+    leaves = np.flatnonzero(~is_node)
     n_parents = np.bincount(child, minlength=n_items)
     roots = np.flatnonzero(n_parents == 0)
     if len(roots) != 1:

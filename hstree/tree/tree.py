@@ -81,7 +81,8 @@ class Tree(TreeArrays):
         >>> tree.codes("b")
         [[(0, 1)]]
         """
-        node, branch = self.edge_node, self.edge_branch
+        node = self.edge_node
+        branch = self.edge_branch
         return [
             [(int(node[edge]), int(branch[edge])) for edge in reversed(path)]
             for path in self._paths(label)

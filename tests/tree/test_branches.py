@@ -35,7 +35,7 @@ def test_words_leaves_and_shares(tree):
             assert branch.leaves == len(below)
             best = sorted(set(below), key=lambda label: (-counts[label], label))[:3]
             assert branch.words == tuple(tree.labels[label] for label in best)
-            assert branch.share == pytest.approx(float(sum(mass[v] for v in below) / total))
+            assert branch.fraction == pytest.approx(float(sum(mass[v] for v in below) / total))
             assert branch.node == (child if child >= 0 else None)
             if child < 0:
                 assert branch.name == tree.labels[~child]

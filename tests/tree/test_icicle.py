@@ -4,7 +4,7 @@ import pytest
 
 from hstree import Tree, build
 from hstree.errors import OptionError
-from hstree.tree.branches import LABEL, NARROW, NODE
+from hstree.tree.branches import LABEL_COLOUR, NARROW_COLOUR, NODE_COLOUR
 from tests import needs
 
 TREE = Tree.from_children(
@@ -38,14 +38,14 @@ def rectangles(axes):
 def test_rectangles_and_texts(pyplot):
     axes = TREE.plot()
     assert rectangles(axes) == {
-        (0, 0, 1): NODE,
-        (0, 1, 1): NARROW,  # behind the branches of a node
-        (0, 1, 0.5): LABEL,
-        (0.5, 1, 0.375): NODE,
-        (0.875, 1, 0.125): LABEL,
-        (0.5, 2, 0.375): NARROW,
-        (0.5, 2, 0.25): LABEL,
-        (0.75, 2, 0.125): LABEL,
+        (0, 0, 1): NODE_COLOUR,
+        (0, 1, 1): NARROW_COLOUR,  # behind the branches of a node
+        (0, 1, 0.5): LABEL_COLOUR,
+        (0.5, 1, 0.375): NODE_COLOUR,
+        (0.875, 1, 0.125): LABEL_COLOUR,
+        (0.5, 2, 0.375): NARROW_COLOUR,
+        (0.5, 2, 0.25): LABEL_COLOUR,
+        (0.75, 2, 0.125): LABEL_COLOUR,
     }
     texts = {text.get_text(): text.get_position() for text in axes.texts}
     assert texts == {
@@ -72,12 +72,12 @@ def test_depth_is_limited(pyplot):
 def test_narrow_branches_are_drawn_as_one(pyplot):
     flat = build("flat", {f"w{i}": 1 for i in range(5000)} | {"common": 5000})
     drawn = rectangles(flat.plot())
-    assert drawn == {(0, 0, 1): NODE, (0, 1, 1): NARROW, (0.5, 1, 0.5): LABEL}
+    assert drawn == {(0, 0, 1): NODE_COLOUR, (0, 1, 1): NARROW_COLOUR, (0.5, 1, 0.5): LABEL_COLOUR}
 
 
 def test_it_draws_on_given_axes(pyplot):
     axes = pyplot.subplots()[1]
     assert Tree(["only"], [0], []).plot(ax=axes) is axes
-    assert rectangles(axes) == {(0, 0, 1): LABEL}
+    assert rectangles(axes) == {(0, 0, 1): LABEL_COLOUR}
     assert [text.get_text() for text in axes.texts] == ["only"]
     assert axes.get_xlabel() == "fraction of the labels"

@@ -90,7 +90,7 @@ def test_a_label_goes_before_nodes_of_its_name():
     levels = Hierarchy(Tree.from_taxonomy({"x": ["a", "x"], "y": {"x": {"x": ["b"]}}}))
     assert [levels.is_label[item] for item in levels.find(["x", "b"])] == [True, True]
     assert levels.names[levels.find(["node 0"])[0]] == "node 0"
-    assert not levels.knows("node 0")
+    assert not levels.has_name("node 0")
 
 
 @pytest.mark.parametrize("converted", [False, True])

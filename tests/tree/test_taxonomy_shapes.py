@@ -292,7 +292,7 @@ def test_a_category_of_the_same_name_in_two_departments_is_two():
         items = levels.find(names).tolist()
         assert len(set(items)) == 2
         assert [levels.given_names[item] for item in items] == ["Other", "Other"]
-        assert all(levels.knows(name) for name in names)
+        assert all(levels.has_name(name) for name in names)
         with pytest.raises(InputError, match=r"several nodes .* 'Other'; they are '.*' and '.*'"):
             levels.find(["Other"])
 

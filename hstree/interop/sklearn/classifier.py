@@ -421,7 +421,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             raise InputError("y has names of inner nodes alone; give samples of classes, too")
         levels = Hierarchy(self.tree_)
         names = class_names(others, "class")
-        if missing := [name for name in names if not levels.knows(name)]:
+        if missing := [name for name in names if not levels.has_name(name)]:
             raise InputError(f"y has {missing[0]!r}, and no class of the data is below that node")
         known = np.union1d(self.classes_, others)
         target = np.empty(len(known), np.int64)
@@ -648,7 +648,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a model."""
+        """Return whether there is a model."""
         return hasattr(self, "_model")
 
 
@@ -661,5 +661,5 @@ def _without_nodes(tree: Tree | None, values: Array) -> Array:
     if tree is None or not tree.has_single_codes or not (others := set(names) - set(tree.labels)):
         return values
     levels = Hierarchy(tree)
-    is_class = np.array([name not in others or not levels.knows(name) for name in names])
+    is_class = np.array([name not in others or not levels.has_name(name) for name in names])
     return np.asarray(values[is_class])

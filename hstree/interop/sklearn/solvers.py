@@ -251,7 +251,7 @@ class _NodeObjective:
         self.X = X.astype(np.float64)
         self.XT = self.X.T
         self.branch = problem.branch
-        self.share = problem.weight / problem.weight.sum()
+        self.fraction = problem.weight / problem.weight.sum()
         self.penalty = 1 / (problem.C * problem.weight.sum())
         self.n_rows = len(problem.bias)
         self.fit_intercept = fit_intercept
@@ -272,10 +272,10 @@ class _NodeObjective:
             chosen = error[position, self.branch]
             log_prob = chosen - arithmetic.softmax(error)
             error[position, self.branch] -= 1
-        error *= self.share[:, None]
+        error *= self.fraction[:, None]
         grad_weight = self.XT @ error + self.penalty * weight
         grad_bias = error.sum(axis=0) * self.fit_intercept
-        value = 0.5 * self.penalty * np.vdot(weight, weight) - self.share @ log_prob
+        value = 0.5 * self.penalty * np.vdot(weight, weight) - self.fraction @ log_prob
         return float(value), np.concatenate([grad_weight.ravel(), grad_bias])
 
 

@@ -108,7 +108,7 @@ def backward(
     edge_row,
     edge_width,
     edge_branch,
-    share,
+    grad_log_prob,
     position,
     grad_weight,
     grad_bias,
@@ -119,15 +119,15 @@ def backward(
 ):
     """Add the gradients of the weight rows of code c, and write that of its hidden vector.
 
-    `position` is that of each weight row in the gradients, `share` the gradient of the loss with
-    respect to the log-probability of each code.
+    `position` is that of each weight row in the gradients, `grad_log_prob` the gradient of the loss
+    with respect to the log-probability of each code.
     """
     c = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, columns)
     vector = tl.load(hidden + tl.load(item + c) * dim + column, mask=column < dim, other=0)
     vector = vector.to(grad_hidden.dtype.element_ty)
     total = tl.zeros((columns,), vector.dtype)
-    factor = tl.load(share + c)
+    factor = tl.load(grad_log_prob + c)
     k = tl.load(code + c)
     for d in range(tl.load(code_start + k), tl.load(code_start + k + 1)):
         edge = tl.load(code_edge + d)
@@ -139,7 +139,7 @@ def backward(
         for first in range(0, width, n):
             child = first + tl.arange(0, n)
             rows, logits = _logits(weight, bias, vector, row, width, child, dim, column)
-            # (n,) share of the loss times the gradient with respect to the logits
+            # (n,) gradient of the loss with respect to the logits
             error = scale * tl.where(child == branch, others, -tl.exp(logits - largest))
             total += tl.sum(error[:, None] * rows, 0)
             has_row = child < tl.where(width == 2, 1, width)

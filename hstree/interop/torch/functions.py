@@ -205,7 +205,7 @@ def pair_logits(inputs: Inputs, item: Tensor, row: Tensor) -> Tensor:
 
 
 def _can_sample(dtype: torch.dtype, n_pairs: int, shape: tuple[int, int]) -> bool:
-    """Whether torch computes these pairs as a sampled product.
+    """Return whether torch computes these pairs as a sampled product.
 
     Pairs may repeat, which torch allows until there are more pairs than matrix entries.
     """
@@ -318,20 +318,20 @@ def add_product_gradients(
     decisions: Decisions,
     block: list[Part],
     log_softmax: Tensor,
-    share: Tensor,
+    loss_weight: Tensor,
     row: list[int],
     gradient: Inputs,
 ) -> None:
     """Add the gradients through the products of a block.
 
-    `inputs.hidden` and `gradient.hidden` have a vector for each decision. `share` (D,) is the
+    `inputs.hidden` and `gradient.hidden` have a vector for each decision. `loss_weight` (D,) is the
     weight of each decision in the loss, `row` the first row of each node in the gradients.
     """
-    # d loss / d logits = share * (softmax - [child taken])
+    # d loss / d logits = loss_weight * (softmax - [child taken])
     errors = log_softmax.exp()
     errors[chosen_children(decisions, block)] -= 1
     for part, error in zip(block, part_matrices(errors, block), strict=True):
-        error.mul_(share.narrow(0, part.first, part.n)[:, None])
+        error.mul_(loss_weight.narrow(0, part.first, part.n)[:, None])
         error = error.to(inputs.weight.dtype)
         vectors = inputs.hidden.narrow(0, part.first, part.n)
         gradient.weight.narrow(0, row[part.node], part.width).addmm_(error.T, vectors)
@@ -347,18 +347,18 @@ def add_product_gradients(
 
 
 def gradients(
-    inputs: Inputs, layout: Layout, share: Tensor, pair_error: Tensor, *log_softmax: Tensor
+    inputs: Inputs, layout: Layout, loss_weight: Tensor, pair_error: Tensor, *log_softmax: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients with respect to weight, bias and hidden vectors.
 
-    `share` (D,) is the weight of each decision in the loss. `pair_error` and `log_softmax` are
-    results of `decide_narrow` and `decide_wide`.
+    `loss_weight` (D,) is the weight of each decision in the loss. `pair_error` and `log_softmax`
+    are results of `decide_narrow` and `decide_wide`.
     """
     weight, bias, hidden, sparse = inputs
     n_rows = len(weight)
     pairs = layout.pairs
-    share_of_pairs = share[layout.narrow_position].index_select(0, pairs.decision)
-    error = (pair_error * share_of_pairs).to(weight.dtype)
+    pair_loss_weight = loss_weight[layout.narrow_position].index_select(0, pairs.decision)
+    error = (pair_error * pair_loss_weight).to(weight.dtype)
     rows, pair_weight, pair_bias, grad_hidden = pair_gradients(inputs, pairs.item, pairs.row, error)
     nodes = layout.nodes
     if sparse and not nodes.blocks:
@@ -383,12 +383,12 @@ def gradients(
     by_decision = inputs._replace(hidden=hidden.index_select(0, item))
     gradient = Inputs(grad_weight, grad_bias, torch.empty_like(by_decision.hidden))
     node_position = position[len(rows) :].tolist()
-    share = share[layout.wide_position]
+    loss_weight = loss_weight[layout.wide_position]
     for number, block in enumerate(nodes.blocks):
         kept = log_softmax[number] if log_softmax else None
         children = block_log_softmax(by_decision, block) if kept is None else kept
         add_product_gradients(
-            by_decision, layout.wide, block, children, share, node_position, gradient
+            by_decision, layout.wide, block, children, loss_weight, node_position, gradient
         )
     grad_hidden.index_add_(0, item, gradient.hidden)
     if sparse:
@@ -478,11 +478,11 @@ class _Differentiate(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        sparse: bool, layout: Layout, share: Tensor, *tensors: Tensor
+        sparse: bool, layout: Layout, loss_weight: Tensor, *tensors: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         weight, bias, hidden, *kept = tensors
         with without_autocast(weight.device):
-            return gradients(Inputs(weight, bias, hidden, sparse), layout, share, *kept)
+            return gradients(Inputs(weight, bias, hidden, sparse), layout, loss_weight, *kept)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -501,6 +501,6 @@ _differentiate: Callable[..., tuple[Tensor, Tensor, Tensor]] = _Differentiate.ap
 
 
 def _is_batched(gradient: Tensor) -> bool:
-    """Whether a gradient is several, in `vmap` or by ``is_grads_batched``."""
+    """Return whether a gradient is several, in `vmap` or by ``is_grads_batched``."""
     is_legacy = getattr(_functorch, "is_legacy_batchedtensor", lambda _: False)  # torch 2.3
     return _functorch.is_batchedtensor(gradient) or is_legacy(gradient)

@@ -37,12 +37,12 @@ SCORES = 1 << 26
 
 
 def _has_kernels(weight: Tensor) -> bool:
-    """Whether the kernels can read these weights: plain ones on a GPU, no shards."""
+    """Return whether the kernels can read these weights: plain ones on a GPU, no shards."""
     return kernels is not None and weight.is_cuda and type(weight.data) is Tensor
 
 
 def can_fuse(index: TreeIndex, weight: Tensor) -> bool:
-    """Whether the kernels compute a tree's codes.
+    """Return whether the kernels compute a tree's codes.
 
     Not in the transforms of ``torch.func``, nor where sums have to be in a fixed order.
     """
@@ -70,7 +70,7 @@ def fused_log_prob(index: TreeIndex, inputs: Inputs, item: Tensor, code: Tensor)
 
 
 def can_search(index: TreeIndex, weight: Tensor, k: int) -> bool:
-    """Whether the kernels search a tree: of one code per label, binary or of few levels."""
+    """Return whether the kernels search a tree: of one code per label, binary or shallow."""
     is_shallow = index.n_levels <= LEVELS and index.widest <= WIDEST
     return (
         _has_kernels(weight)
@@ -134,36 +134,38 @@ class _FusedLogProb(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, share: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_log_prob: Tensor) -> tuple[Tensor | None, ...]:
         tensors = ctx.saved_tensors
         weight, bias, hidden, item, code, *paths = tensors
         n_rows, dim = weight.shape
         with torch.cuda.device_of(weight):  # type: ignore[no-untyped-call]
             # (R,) position of each weight row in the gradients, and the rows (r,) that have one
-            position = torch.arange(n_rows, device=share.device)
+            position = torch.arange(n_rows, device=grad_log_prob.device)
             touched = position
             if ctx.sparse:
-                is_touched = torch.zeros(n_rows, dtype=torch.bool, device=share.device)
+                is_touched = torch.zeros(n_rows, dtype=torch.bool, device=grad_log_prob.device)
                 if len(code):
                     kernels.touch[(len(code),)](code, *paths[:4], is_touched, 32)
                 position = is_touched.cumsum(0) - 1
                 touched = is_touched.nonzero()[:, 0]
-            grad_weight = share.new_zeros(len(touched), dim)
-            grad_bias = share.new_zeros(len(touched))
+            grad_weight = grad_log_prob.new_zeros(len(touched), dim)
+            grad_bias = grad_log_prob.new_zeros(len(touched))
             # (C, d) gradient of the hidden vector of each code
-            grad_code = share.new_empty(len(code), dim)
+            grad_code = grad_log_prob.new_empty(len(code), dim)
             if len(code):
                 gradients = position, grad_weight, grad_bias, grad_code
                 kernels.backward[(len(code),)](
-                    *tensors, share.contiguous(), *gradients, *_shape(weight)
+                    *tensors, grad_log_prob.contiguous(), *gradients, *_shape(weight)
                 )
-        grad_hidden = share.new_zeros(hidden.shape).index_add_(0, item, grad_code)
+        grad_hidden = grad_log_prob.new_zeros(hidden.shape).index_add_(0, item, grad_code)
         grad_weight = grad_weight.to(weight.dtype)
         grad_bias = grad_bias.to(bias.dtype)
         if ctx.sparse:
             grad_weight = row_gradient(touched, grad_weight, n_rows)
             grad_bias = row_gradient(touched, grad_bias, n_rows)
-        return None, grad_weight, grad_bias, grad_hidden.to(hidden.dtype), *[None] * 7
+        # The items, the codes and the tensors of paths have no gradients
+        no_gradients = [None] * (2 + len(paths))
+        return None, grad_weight, grad_bias, grad_hidden.to(hidden.dtype), *no_gradients
 
 
 def _shape(weight: Tensor) -> tuple[int, int, int]:

@@ -84,7 +84,7 @@ class Head(nn.Module):
 
 
 def are_equal(shape: Sequence[int], expected: Sequence[int]) -> bool:
-    """Whether two shapes are equal; ``torch.jit.trace``, which fixes them, does not warn."""
+    """Return whether two shapes are equal, without the warnings of ``torch.jit.trace``."""
     if not is_jit_tracing():
         return tuple(shape) == tuple(expected)
     with warnings.catch_warnings():

@@ -32,18 +32,18 @@ _F = TypeVar("_F", bound=Callable[..., object])
 
 
 def is_jit_tracing() -> bool:
-    """Whether ``torch.jit.trace`` records operators."""
+    """Return whether ``torch.jit.trace`` records operators."""
     return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
 
 
 def is_traced() -> bool:
-    """Whether operators are recorded or transformed, so that values must not decide what follows.
+    """Return whether operators are recorded or transformed.
 
-    True in ``torch.export``, in ``torch.jit.trace`` and the ONNX exporter that is built on it, in
-    ``make_fx``, and in `vmap` and `jvp` of ``torch.func``; not in ``torch.compile``, which breaks
-    its graph instead. The results of a search, a draw or a loop would be recorded as constants, for
-    all later inputs. Layers then compute all labels, in shapes that do not depend on values, or
-    raise (`refuse_traced`).
+    Values must then not decide what follows. True in ``torch.export``, in ``torch.jit.trace`` and
+    the ONNX exporter that is built on it, in ``make_fx``, and in `vmap` and `jvp` of
+    ``torch.func``; not in ``torch.compile``, which breaks its graph instead. The results of a
+    search, a draw or a loop would be recorded as constants, for all later inputs. Layers then
+    compute all labels, in shapes that do not depend on values, or raise (`refuse_traced`).
     """
     if torch.compiler.is_compiling():
         is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
@@ -57,7 +57,10 @@ def is_traced() -> bool:
 
 
 def is_traced_by_onnx() -> bool:
-    """Whether an ONNX exporter records operators; it lacks some and writes others differently."""
+    """Return whether an ONNX exporter records operators.
+
+    It lacks some operators and writes others differently.
+    """
     is_recorded = is_traced() and not torch.compiler.is_dynamo_compiling()
     return is_recorded and torch.onnx.is_in_onnx_export()
 
@@ -126,9 +129,9 @@ def ranges(first: Tensor, start: Tensor, segment: Tensor) -> Tensor:
 
 
 def log_sum_exp(values: Tensor, segment: Tensor, n_segments: int) -> Tensor:
-    """Log-sum-exp of every segment of values (P, ...), along the first axis; differentiable.
+    """Return the log-sum-exp of every segment of values (P, ...), along the first axis.
 
-    `segment` (P,) is that of each; none of the `n_segments` is empty.
+    It is differentiable. `segment` (P,) is that of each; none of the `n_segments` is empty.
     """
     shape = (n_segments, *values.shape[1:])
     spread = segment.reshape(-1, *[1] * (values.ndim - 1)).expand_as(values)

@@ -417,8 +417,9 @@ class HierarchicalSoftmax(TreeLayer):
     ) -> tuple[Tensor, Tensor]:
         """Return the targets (m,) that `predict_nodes` chooses from, and their depths."""
         items = self.levels.candidates(depth, confidence)
-        target, level = self.levels.target[items], self.levels.depth[items]
-        return index_tensor(target, device), index_tensor(level, device)
+        target = index_tensor(self.levels.target[items], device)
+        level = index_tensor(self.levels.depth[items], device)
+        return target, level
 
     def predict(self, input: Tensor) -> Tensor:
         """Return the most probable label of each hidden vector, int64 (...); as `top_k`."""

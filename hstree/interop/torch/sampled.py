@@ -218,7 +218,8 @@ class _SampledLayer(Head):
     @torch.no_grad()
     def _draw(self, hidden: Tensor, target: Tensor) -> _Noise:
         """Draw labels; torch's seed decides which."""
-        k, device = self.samples, hidden.device
+        k = self.samples
+        device = hidden.device
         if self.proposal is not None:
             repeated = hidden[:, None].expand(-1, k, -1)
             labels = self.proposal.sample(repeated)
@@ -313,9 +314,10 @@ class SampledSoftmax(_SampledLayer):
         if not self.label_smoothing:
             return losses
         # (k,) or (N, k) weight of each sample in the mean over all labels
-        share = torch.exp(-noise.log_expected) / self.n_classes
-        share = share if weights is None else share * weights[noise.labels]
-        smooth = ((total[:, None] - samples) * share).sum(1)
+        sample_weight = torch.exp(-noise.log_expected) / self.n_classes
+        if weights is not None:
+            sample_weight = sample_weight * weights[noise.labels]
+        smooth = ((total[:, None] - samples) * sample_weight).sum(1)
         return (1 - self.label_smoothing) * losses + self.label_smoothing * smooth
 
 

@@ -37,23 +37,23 @@ Group: TypeAlias = "distributed.ProcessGroup | None"
 def node_owners(tree: Tree, counts: Integer | None, n_owners: int) -> Int64:
     """Return the process (N,) that holds each node, -1 for the nodes at the top that all hold.
 
-    A node is at the top if what is below it has more than a share of 1 / (`PIECES` `n_owners`) of
-    all weight rows, or of the rows that targets with these counts compute. The sub-trees that
-    remain go, largest first, to the process with the least inner product of the two shares that it
-    has and those of the sub-tree: that has little of what the sub-tree has much of.
+    A node is at the top if what is below it has more than 1 / (`PIECES` `n_owners`) of all
+    weight rows, or of the rows that targets with these counts compute. The sub-trees that
+    remain go, largest first, to the process with the least inner product of the two fractions that
+    it has and those of the sub-tree: that has little of what the sub-tree has much of.
     """
     if tree.n_nodes == 0:
         return np.empty(0, np.int64)
-    # (N, 2) shares of each node in the rows and in the rows computed, and of what is below it
+    # (N, 2) fractions of the rows and of the rows computed, of each node and of the nodes below it
     mass = np.add.reduceat(edge_mass(tree, counts), tree.child_start[:-1])
     rows = np.diff(tree.row_start).astype(float)
-    share: Float64 = np.stack([rows / rows.sum(), rows * mass / (rows @ mass)], axis=1)
-    below = np.zeros_like(share)
+    fraction: Float64 = np.stack([rows / rows.sum(), rows * mass / (rows @ mass)], axis=1)
+    below = np.zeros_like(fraction)
     for level in reversed(tree.levels[1:]):
-        np.add.at(below, tree.parent[level.nodes], below[level.nodes] + share[level.nodes])
+        np.add.at(below, tree.parent[level.nodes], below[level.nodes] + fraction[level.nodes])
     is_top = below.max(1) > 1 / (PIECES * n_owners)
     root = np.flatnonzero(~is_top & ((tree.parent < 0) | is_top[tree.parent]))
-    size = (below + share)[root]
+    size = (below + fraction)[root]
     load = np.zeros((n_owners, 2))
     owner = np.zeros(tree.n_nodes, np.int64)
     for piece in np.argsort(-size.max(1), kind="stable"):
@@ -186,14 +186,14 @@ class ShardedHierarchicalSoftmax(TreeLayer):
 
     def _gather(self, part: Tensor) -> Tensor:
         """Return the rows (R, ...) of all processes, on the CPU, one process after another."""
-        whole = torch.empty(int(self.tree.row_start[-1]), *part.shape[1:], dtype=part.dtype)
+        gathered = torch.empty(int(self.tree.row_start[-1]), *part.shape[1:], dtype=part.dtype)
         group: Any = self.group or distributed.group.WORLD
         for rank in range(distributed.get_world_size(group)):
             rows = _held_rows(self.tree, self._owner, rank)
             sent = part if rank == self._rank else part.new_empty(len(rows), *part.shape[1:])
             distributed.broadcast(sent, distributed.get_global_rank(group, rank), group)
-            whole[torch.from_numpy(rows)] = sent.cpu()
-        return whole
+            gathered[torch.from_numpy(rows)] = sent.cpu()
+        return gathered
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *more: Any
