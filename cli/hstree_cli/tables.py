@@ -158,8 +158,10 @@ def input_facts(tree: Tree) -> Facts:
         rows.append(("built from", name))
         if isinstance(without := source.get("words_without_vector"), int):
             tokens = source.get("tokens_without_vector")
-            share = f", {tokens:.2%} of the tokens" if isinstance(tokens, float) else ""
-            rows.append(("without vector", f"{without:,} words{share}, in a separate Huffman tree"))
+            fraction = f", {tokens:.2%} of the tokens" if isinstance(tokens, float) else ""
+            rows.append(
+                ("without vector", f"{without:,} words{fraction}, in a separate Huffman tree")
+            )
     return rows
 
 

@@ -16,8 +16,10 @@ from hstree.tree.arrays import TreeArrays
 from hstree.tree.branches import Branch, Branches
 from hstree_cli.tables import STYLE, shortened
 
-#: Maximum number of branches that are drawn per node, and of codes per label.
-BRANCHES, CODES = 10, 8
+#: Maximum number of branches that are drawn per node.
+MAX_BRANCHES = 10
+#: Maximum number of codes that are drawn per label.
+MAX_CODES = 8
 
 
 def label_id(tree: TreeArrays, word: str) -> int:
@@ -39,8 +41,8 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
     for _ in range(depth):
         below = []
         for node, node_drawing in level:
-            for branch, share, content in _likeliest(tree, branches.of(node), BRANCHES):
-                line = Text(f"{share}  {content}", no_wrap=True, overflow="ellipsis")
+            for branch, fraction, content in _likeliest(tree, branches.of(node), MAX_BRANCHES):
+                line = Text(f"{fraction}  {content}", no_wrap=True, overflow="ellipsis")
                 drawing = node_drawing.add(line)
                 if branch is not None and branch.node is not None:
                     below.append((branch.node, drawing))
@@ -56,13 +58,13 @@ def draw_codes(tree: Tree, branches: Branches, label: int, depth: int) -> Iterat
     name = shortened(tree.labels[label])
     counted = "" if tree.counts is None else f", counted {tree.counts[label]:,} times"
     yield Text(f"{name}: label {label}, {plural(len(codes), 'code')}{counted}")
-    for number, code in enumerate(codes[:CODES], start=1):
+    for number, code in enumerate(codes[:MAX_CODES], start=1):
         yield Text(f"\ncode {number} of {len(codes)}: {plural(len(code), 'decision')}")
         yield _draw_code(branches, code[:depth])
         if len(code) > depth:
             yield Text(f"... {plural(len(code) - depth, 'more decision')}; --depth shows them")
-    if len(codes) > CODES:
-        yield Text(f"\n... {plural(len(codes) - CODES, 'more code')}, which are not shorter")
+    if len(codes) > MAX_CODES:
+        yield Text(f"\n... {plural(len(codes) - MAX_CODES, 'more code')}, which are not shorter")
 
 
 def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> RenderableType:
@@ -71,20 +73,20 @@ def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> Renderab
     rows = Table(**STYLE)
     # On a narrow terminal, only the last column is wrapped.
     rows.add_column("node", overflow="fold", max_width=24, no_wrap=True)
-    for name in ("branch", "share"):
+    for name in ("branch", "fraction"):
         rows.add_column(name, justify="right", overflow="fold", no_wrap=True)
     rows.add_column("holds", overflow="fold")
     for node, taken in decisions:
         others = branches.of(node)
         chosen = others.pop(taken)
         lines = chain(_likeliest(tree, [chosen], 1), _likeliest(tree, others, 2))
-        for branch, share, content in lines:
+        for branch, fraction, content in lines:
             number = "..." if branch is None else str(tree.edge_branch[branch.edge])
             line = Text(content, no_wrap=True, overflow="ellipsis")
             if branch is chosen:
-                rows.add_row(Text(_node(tree, node)), f"> {number}", share, line, style="bold")
+                rows.add_row(Text(_node(tree, node)), f"> {number}", fraction, line, style="bold")
             else:
-                rows.add_row("", number, share, line)
+                rows.add_row("", number, fraction, line)
     return rows
 
 

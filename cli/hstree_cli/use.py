@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from hstree.models import Ensemble, Model
     from hstree.models.streams import ScoredTokens
 
-#: Maximum number of contexts in a batch, and of scores: contexts times words.
-MAX_CONTEXTS, MAX_SCORES = 256, 1 << 24
+#: Maximum number of contexts in a batch.
+MAX_CONTEXTS = 256
+#: Maximum number of scores in a batch: contexts times words.
+MAX_SCORES = 1 << 24
 
 
 def predict(

@@ -128,9 +128,9 @@ class Schedule:
             times = self._round_times()
             kept = times.load_rounds(self.store).rounds
             budgets = {
-                name: Budget(one.seconds, kept[0].seconds)
-                for one in kept
-                for name in one.candidates
+                name: Budget(kept_round.seconds, kept[0].seconds)
+                for kept_round in kept
+                for name in kept_round.candidates
             }
             first_budget = None
             rounds = times.planned_rounds(kept)

@@ -102,7 +102,7 @@ class Summary:
             bands=self._bands,
             candidates=summaries,
             choice=choice,
-            pending=[one.name for one in candidates if one not in self.finished],
+            pending=[candidate.name for candidate in candidates if candidate not in self.finished],
         )
         sentences = recommendation_sentences(comparison)
         return msgspec.structs.replace(comparison, recommendation=sentences)

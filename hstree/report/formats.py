@@ -9,7 +9,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from hstree._text import plural
 
-DASH, TIMES = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
+DASH = "\N{EN DASH}"
+TIMES = "\N{MULTIPLICATION SIGN}"
 #: Media types by the ending of a file; other files are JSON.
 _TYPES = {"svg": "image/svg+xml", "csv": "text/csv"}
 

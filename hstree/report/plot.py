@@ -19,8 +19,10 @@ from hstree.report.scales import LINE, Scale, spread, ticks
 Point = tuple[float, float]
 Side = Literal["right", "left"]
 
-#: Width of a plot, and its smallest height if it has a vertical axis.
-WIDTH, HEIGHT = 430.0, 310.0
+#: Width of a plot.
+WIDTH = 430.0
+#: Smallest height of a plot that has a vertical axis.
+HEIGHT = 310.0
 #: Margins of a plot with a vertical axis; the names of the candidates are in the right one.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 136.0, 26.0, 40.0
 #: Margins of a plot of strips.

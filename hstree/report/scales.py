@@ -8,8 +8,10 @@ from typing import Literal
 #: A "log" scale is in powers of ten; a "zero" scale begins at 0.
 Scale = Literal["linear", "log", "zero"]
 
-#: Estimated width of a character and height of a line in the font of plots, in pixels.
-CHARACTER, LINE = 6.6, 15.0
+#: Estimated width of a character in the font of plots, in pixels.
+CHARACTER = 6.6
+#: Estimated height of a line in the font of plots, in pixels.
+LINE = 15.0
 #: Smallest space between the labels of two ticks, in pixels.
 _MIN_SPACE = 8.0
 #: Maximum number of ticks of an axis.

@@ -100,9 +100,11 @@ def _no_tree_file(path: str | os.PathLike[str]) -> FileFormatError:
 VERSIONS = (1,)
 
 _NODES_AT_ONCE = 1 << 17
-#: Maximum number of opening brackets per byte, and the number that is always allowed. A node of
-#: two children takes six bytes, ``[1,2],``; empty lists take three, and 30 times that in memory.
-MOST_BRACKETS, FEW_BRACKETS = 1 / 5, 1000
+#: Maximum number of opening brackets per byte. A node of two children takes six bytes, ``[1,2],``;
+#: empty lists take three, and 30 times that in memory.
+MOST_BRACKETS = 1 / 5
+#: Number of opening brackets that is always allowed.
+FEW_BRACKETS = 1000
 
 
 _Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
@@ -220,7 +222,9 @@ def dump_meta(
     return text
 
 
-_BYTES, _INTEGERS = "|u1", "<i8"
+#: Types of the members, as NumPy spells them.
+_BYTES = "|u1"
+_INTEGERS = "<i8"
 _NAMES = {"named", "names", "name_start"}
 _MEMBERS = {"header", "labels", "label_start", "counts", "child_start", "child", *_NAMES}
 _EXPECTED = "docs/tree-format.md lists the members and their types"

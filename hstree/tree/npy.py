@@ -25,7 +25,8 @@ def read_array(file: IO[bytes], size: int, *, mapped_above: float = math.inf) ->
     name the file.
     """
     try:
-        first, later = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+        first = np.lib.format.read_array_header_1_0
+        later = np.lib.format.read_array_header_2_0
         readers = {(1, 0): first, (2, 0): later, (3, 0): later}
         shape, is_fortran, dtype = readers[np.lib.format.read_magic(file)](file)
         if len(shape) > 32 or min(shape, default=0) < 0:

@@ -94,7 +94,7 @@ def test_long_words_leave_the_figures_of_a_code_readable(hstree, tmp_path):
     Tree.from_children(labels, children, counts=range(1, 65)).save(tmp_path / "long.json")
     ran = hstree("show", "long.json", "--word", labels[0])
     heads = next(line for line in ran.out.splitlines() if "holds" in line)
-    assert heads.split() == ["node", "branch", "share", "holds"]
+    assert heads.split() == ["node", "branch", "fraction", "holds"]
 
 
 def test_stats_name_the_bounds_and_what_the_builder_recorded(hstree, corpus, tmp_path):
