@@ -1,7 +1,9 @@
 """Experiments: the same model trained with several output layers, and what follows from it.
 
-`candidate` says what is compared, and `setting` under which conditions. `store` keeps finished work
-in a folder, `job` trains and scores one model, and `schedule` decides which jobs run when, with
-`halving` and `parallel`. `statistics` has intervals and the recommendation. `summary` makes the
-structs of `results`, which `writer` keeps current. `compare` and `bootstrap` are called by users.
+`candidate` has what is compared, and `setting` the conditions that candidates share. `store` keeps
+finished work in a folder, `job` trains and scores one model, and `schedule` decides which jobs run
+when, with `halving` and `parallel`. `speed` measures trained models. `summary` makes the structs of
+`results`, with the intervals of `statistics` and the choice of `recommendation`, and `writer` keeps
+them current. `continuation` joins candidates to those in a folder, which `differences` compares
+with a setting. `compare` and `bootstrap` are called by users.
 """

@@ -18,7 +18,7 @@ from hstree.experiments.job import build_tree, mean_vectors
 from hstree.experiments.results import Comparison, Epochs, Halving, Stop
 from hstree.experiments.schedule import Schedule
 from hstree.experiments.setting import Setting, read_setting
-from hstree.experiments.store import MODEL, Store
+from hstree.experiments.store import Store
 from hstree.experiments.writer import ResultsWriter
 
 #: Maximum number of rounds.
@@ -126,7 +126,7 @@ def _from_best_vectors(
     """Return a candidate that is built from the vectors of the best model so far."""
     results = [writer.finished[candidate].results[0] for candidate in done]
     best = min(range(len(done)), key=lambda number: results[number].valid)
-    model_folder = store.folder(setting.jobs(done[best])[0]) / MODEL
+    model_folder = store.model_folder(setting.jobs(done[best])[0])
     folder = store.round_folder(best)
     file, _ = mean_vectors(model_folder, results[best], setting, store, folder)
     return template.from_vectors(file.relative_to(store.home))

@@ -14,7 +14,6 @@ defaults, in their order.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,8 +69,6 @@ _SMALL_TREE = Tree([EOS, "a"], [0, 2], [~0, ~1])
 VECTORS_FILE = Option.of("vectors_file", Path | None)
 _N_MODELS = Option.of("K", Annotated[int, Meta(ge=2, le=100)])
 _NGRAM_ORDER = Option.of("order", Annotated[int, Meta(ge=2, le=7)])
-#: Maximum length of the name of a folder, without a hash.
-_MAX_FOLDER_LENGTH = 80
 
 Kind = Literal["tree", "layer", "ngram"]
 
@@ -100,8 +97,6 @@ class Candidate:
         Name, options and one sentence of the builder, the layer or the n-gram model.
     layer : str or None
         Layer over a tree with its options, unless it is the hierarchical softmax.
-    folder : str
-        Name of its folder in the folder of a comparison.
     files : list of Path
         Files that it reads: its tree, and those that its options name.
     models, single : int and Candidate
@@ -172,14 +167,6 @@ class Candidate:
         self.single: Candidate = self
         self.tree_candidate: Candidate = self
 
-        # plain letters, with a hash where they may not be unique
-        joined = name.replace(" + ", " ")
-        plain = re.sub(r"[^A-Za-z0-9._]+", "-", joined).strip("-.").lower()
-        self.folder = plain
-        if len(plain) > _MAX_FOLDER_LENGTH or not re.fullmatch(r"[a-z0-9 ._=-]+", joined):
-            digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-            self.folder = f"{plain[:_MAX_FOLDER_LENGTH]}-{digest[:8]}"
-
         values = [token.rpartition("=")[2] for token in shlex.split(name)]
         self.files = [Path(value) for value in values if value.endswith(ENDINGS)]
         self.files += [value for value in options.values() if isinstance(value, Path)]
@@ -200,8 +187,8 @@ class Candidate:
         Examples
         --------
         >>> candidate = Candidate.parse("2 x gmm trees=2 epsilon=0.40 + ngrams")
-        >>> str(candidate), candidate.models, candidate.folder
-        ('2 x gmm epsilon=0.4 trees=2 + ngrams', 2, '2-x-gmm-epsilon-0.4-trees-2-ngrams')
+        >>> str(candidate), candidate.models, candidate.layer
+        ('2 x gmm epsilon=0.4 trees=2 + ngrams', 2, 'ngrams')
         """
         if isinstance(entry, Candidate):
             return entry
@@ -376,9 +363,6 @@ class TreeCandidate(Candidate):
         self.provenance = self.tree.meta.get("input")
         if self.layer is not None:
             self.tree_candidate = TreeCandidate(name, self.tree)
-        stem = re.sub(r"[^a-z0-9.]+", "-", Path(name).name.partition(".")[0].lower())
-        content = f"{self.tree.sha256} {self.layer}".encode("utf-8", "surrogatepass")
-        self.folder = f"tree-{stem}-{hashlib.sha256(content).hexdigest()[:8]}"
 
     def vocabulary(self) -> Vocabulary:
         """Return the labels of the tree."""

@@ -26,7 +26,7 @@ from hstree.experiments.job import run_job
 from hstree.experiments.results import CandidateResult, Comparison, Epochs, Halving, Stop
 from hstree.experiments.schedule import Finished, Schedule
 from hstree.experiments.setting import Setting, read_setting
-from hstree.experiments.store import MODEL, Store
+from hstree.experiments.store import Store
 from hstree.experiments.writer import ResultsWriter
 from hstree.models import Model, load_model
 from hstree.tree import Tree
@@ -128,13 +128,11 @@ def compare(
                     writer.write_new()
                     writer.collect(jobs.score_all(rescored, writer.finished))
             models = {
-                candidate.single.name: store.folder(setting.jobs(candidate)[0]) / MODEL
+                candidate.single.name: store.model_folder(setting.jobs(candidate)[0])
                 for candidate in jobs.trained
             }
-            writer.summary.speeds = speed.kept_speeds(
-                store, keys, models, setting.splits, speed_rounds
-            )
-            return writer.save()
+            speeds = speed.kept_speeds(store, keys, models, setting.splits, speed_rounds)
+            return writer.save(speeds)
 
 
 def plan(
@@ -264,5 +262,5 @@ def evaluate(
             jobs = Schedule([parsed], setting, store, n_jobs=1)
             rescored = jobs.candidates_to_rescore(writer.finished)
             writer.collect(jobs.score_all(rescored, writer.finished))
-        model = models[0] if models else load_model(store.folder(job) / MODEL)
+        model = models[0] if models else load_model(store.model_folder(job))
         return Evaluation(model, writer.comparison(), result.train, result.interrupted)

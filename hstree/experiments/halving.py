@@ -157,39 +157,10 @@ class RoundTimes:
             active = better_half(active)
         return rounds
 
-    def load_rounds(self, store: Store) -> Rounds:
-        """Return the rounds that the folder keeps of the same comparison; none without them.
-
-        Warns where they are of other candidates, with which these would share the time otherwise.
-        Raises OptionError when the minutes are too few for the first round.
-        """
-        key = rounds_key(self.setting)
-        valid_tokens = self.setting.sample_tokens.valid
-        kept = store.load_rounds(Rounds)
-        before = kept.rounds if kept is not None and kept.key == key else []
-        differing: list[str] = []
-        if before:
-            names = {candidate.name for candidate in self.trained}
-            differing = sorted(names ^ set(before[0].candidates))
-            if not differing:
-                return Rounds(key, valid_tokens, before)
-
+    def needed_seconds(self) -> float:
+        """Return the minimum seconds of the comparison in which the first round has enough."""
         needed = MIN_SECONDS * self._n_steps(self.trained, is_first=True)
-        needed /= TRAINING_FRACTION * (1 - SPEEDS_FRACTION)
-        if self.total < needed:
-            raise OptionError(
-                f"{self.total / 60:g} minutes are too few for "
-                f"{plural(len(self.trained), 'candidate')}; give "
-                f"{math.ceil(needed / 0.6) / 100:g} or more, or fewer candidates"
-            )
-        if differing:
-            warnings.warn(
-                f"the candidates share {self.total:g} s, so that other candidates ("
-                f"{', '.join(differing)}) change the seconds of each: all train again; "
-                "under a rule of seconds or epochs a new candidate only adds itself",
-                stacklevel=2,
-            )
-        return Rounds(key, valid_tokens)
+        return needed / (TRAINING_FRACTION * (1 - SPEEDS_FRACTION))
 
     def _n_steps(self, active: Sequence[Candidate], *, is_first: bool) -> float:
         """Return the training of all rounds to come, in units of a candidate's next step."""
@@ -204,3 +175,37 @@ class RoundTimes:
             steps += math.ceil(n_models * jobs_per_model / self.n_jobs) * weight
             weight *= 2
         return steps
+
+
+def load_rounds(times: RoundTimes, store: Store) -> Rounds:
+    """Return the rounds that the folder keeps of the same comparison; none without them.
+
+    Warns where they are of other candidates, with which these would share the time otherwise.
+    Raises OptionError when the minutes are too few for the first round.
+    """
+    key = rounds_key(times.setting)
+    valid_tokens = times.setting.sample_tokens.valid
+    kept = store.load_rounds(Rounds)
+    before = kept.rounds if kept is not None and kept.key == key else []
+    differing: list[str] = []
+    if before:
+        names = {candidate.name for candidate in times.trained}
+        differing = sorted(names ^ set(before[0].candidates))
+        if not differing:
+            return Rounds(key, valid_tokens, before)
+
+    needed = times.needed_seconds()
+    if times.total < needed:
+        raise OptionError(
+            f"{times.total / 60:g} minutes are too few for "
+            f"{plural(len(times.trained), 'candidate')}; give "
+            f"{math.ceil(needed / 0.6) / 100:g} or more, or fewer candidates"
+        )
+    if differing:
+        warnings.warn(
+            f"the candidates share {times.total:g} s, so that other candidates ("
+            f"{', '.join(differing)}) change the seconds of each: all train again; "
+            "under a rule of seconds or epochs a new candidate only adds itself",
+            stacklevel=2,
+        )
+    return Rounds(key, valid_tokens)

@@ -25,8 +25,7 @@ from hstree.experiments.candidate import Job
 from hstree.experiments.results import JobResult, NormaliserRecord, Scored, Timings, TokenCounts
 from hstree.experiments.setting import SAMPLE, Budget, Setting
 from hstree.experiments.store import (
-    ALL_TOKENS,
-    MODEL,
+    ArtifactKind,
     BuildRecord,
     HeldOut,
     NotFinishedError,
@@ -66,7 +65,7 @@ def run_job(
     store: Store,
     budget: Budget | None = None,
     *,
-    folder: Path | None = None,
+    kind: ArtifactKind = "runs",
     on_trained: Sequence[Callable[[Model[Any]], object]] = (),
     scores_training_text: bool = False,
 ) -> JobResult:
@@ -77,15 +76,15 @@ def run_job(
     job, setting, store
     budget : Budget, optional
         Vectors, tree and training together take about so many seconds; None under a rule of epochs.
-    folder : Path, optional
-        Folder of the model, instead of the job's own.
+    kind : {"runs", "vectors"}
+        Whether the model is that of the job, or the source of vectors, which has another folder.
     on_trained : sequence of callables
         Called with the trained model before it is scored. An interrupted training is then scored,
         too. Without them it raises KeyboardInterrupt, and the same call continues the training.
     scores_training_text : bool
         Whether to score the first `SAMPLE` training tokens.
     """
-    home = store.folder(job) if folder is None else folder
+    home = store.folder(job, kind)
     if not job.candidate.is_trained:
         with store.lock_folder(home):
             return _run_ngram_job(job, setting, store, home)
@@ -94,7 +93,7 @@ def run_job(
     spec = job.candidate.spec(setting.splits.train.counted_vocabulary(), tree)
     key = job_key(setting, spec, job.seed, None if budget is None else budget.seconds)
     with store.lock_folder(home):
-        kept = store.load_result(home, key, home / MODEL)
+        kept = store.load_result(home, key, store.model_folder(job, kind))
         if kept is not None:
             # checkpoints are left where the process was killed at the end
             store.remove_checkpoints(home)
@@ -159,13 +158,14 @@ def score_all_tokens(
     """
     result = run_job(job, setting, store, budget)
     home = store.folder(job)
-    folder = home / ALL_TOKENS
+    folder = store.all_tokens_folder(job)
+    model_folder = store.model_folder(job)
     key = all_tokens_key(result, setting.splits)
     with store.lock_folder(home):
-        if (kept := store.load_result(folder, key, home / MODEL)) is not None:
+        if (kept := store.load_result(folder, key, model_folder)) is not None:
             return kept
         store.require_writable()
-        model = load_model(home / MODEL)
+        model = load_model(model_folder)
         fields, nlls = _score(model, setting.splits)
         result = msgspec.structs.replace(result, key=key, **fields)
         return store.save_result(folder, result, nlls)
@@ -186,13 +186,14 @@ def learn_vectors(
     folder = store.folder(job, "vectors")
     if budget is None:
         result = run_job(job, setting, store)
-        return mean_vectors(store.folder(job) / MODEL, result, setting, store, folder)
+        return mean_vectors(store.model_folder(job), result, setting, store, folder)
     seconds = SOURCE_FRACTION * budget.first_round
     source_budget = Budget(seconds, budget.first_round)
-    result = run_job(job, setting, store, source_budget, folder=folder)
+    result = run_job(job, setting, store, source_budget, kind="vectors")
     left = max(VECTORS_FRACTION * budget.first_round - (result.timings.total or 0.0), 0.0)
     speed = max((epoch.tokens_per_second for epoch in result.epochs), default=0.0)
-    return mean_vectors(folder / MODEL, result, setting, store, folder, int(2 * left * speed))
+    model_folder = store.model_folder(job, "vectors")
+    return mean_vectors(model_folder, result, setting, store, folder, int(2 * left * speed))
 
 
 def mean_vectors(

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hstree import progress
-from hstree._files import LOCK
 from hstree._parallel import n_parallel, parallel
 from hstree.errors import WorkerError
 from hstree.experiments.candidate import Candidate, Job
-from hstree.experiments.job import build_tree, learn_vectors, run_job
+from hstree.experiments.job import build_tree, learn_vectors
 from hstree.experiments.results import JobResult
 from hstree.experiments.setting import Budget, Setting, SettingAddress
 from hstree.experiments.store import Store
@@ -27,6 +26,10 @@ from hstree.tree import load
 Stage = Callable[[Job, Setting, Store, Budget | None], JobResult | float]
 
 
+#: A stage, or what is made for several jobs before it.
+_AnyStage = Callable[[Job, Setting, Store, Budget | None], JobResult | float | None]
+
+
 class _Task(NamedTuple):
     """A stage of a job as it is sent to another process.
 
@@ -34,7 +37,7 @@ class _Task(NamedTuple):
     comparison.
     """
 
-    stage: Callable[..., object]
+    stage: _AnyStage
     candidate: str
     seed: int
     tree_file: str | None
@@ -49,17 +52,17 @@ def run_stage(
     *,
     title: str,
     n_jobs: int | None,
+    builds_trees_first: bool = False,
 ) -> Iterator[tuple[Job, JobResult | float]]:
     """Do a stage of jobs, `n_jobs` at a time; yield each job with its result when it is done.
 
-    `title` is that of the progress.
+    `title` is that of the progress. If `builds_trees_first`, trees that need no vectors are built
+    before any training, so that invalid options of a builder are refused at once.
     """
     jobs = list(dict.fromkeys(jobs))
 
-    # Trees that need no vectors are built first, so that invalid options of a builder are refused
-    # before any training.
     unbuilt: list[Job] = []
-    if stage is run_job:
+    if builds_trees_first:
         by_tree = {store.tree_file(job): job for job in jobs if job.candidate.has_tree}
         unbuilt = [
             job
@@ -85,7 +88,7 @@ def run_stage(
     with progress.task(title, len(jobs), "jobs") as bar:
         for number, outcome in parallel(work, tasks, n_jobs):
             one_stage, job = stages[number]
-            if one_stage is learn_vectors:
+            if one_stage is _make_vectors:
                 progress.report(f"vectors for {job.candidate}, seed {job.seed}: done")
             if outcome is None:
                 continue
@@ -99,7 +102,7 @@ def run_stage(
 
 def _ordered_stages(
     stage: Stage, jobs: Sequence[Job], unbuilt: Iterable[Job]
-) -> list[tuple[Callable[..., object], Job]]:
+) -> list[tuple[_AnyStage, Job]]:
     """Return the stages of jobs in the order in which processes begin them.
 
     The vectors of all sources are learned first, and then trees are built. Of the jobs, those that
@@ -112,13 +115,13 @@ def _ordered_stages(
         return has_vectors, not job.candidate.trains_slowly
 
     return [
-        *((learn_vectors, job) for job in dict.fromkeys(sources)),
-        *((build_tree, job) for job in unbuilt),
+        *((_make_vectors, job) for job in dict.fromkeys(sources)),
+        *((_make_tree, job) for job in unbuilt),
         *((stage, job) for job in sorted(jobs, key=order)),
     ]
 
 
-def _task(stage: Callable[..., object], job: Job, setting: Setting, store: Store) -> _Task:
+def _task(stage: _AnyStage, job: Job, setting: Setting, store: Store) -> _Task:
     """Return a stage as it is sent; a given tree is written into the folder first."""
     tree_file: str | None = None
     if job.candidate.tree is not None:
@@ -127,11 +130,22 @@ def _task(stage: Callable[..., object], job: Job, setting: Setting, store: Store
     return _Task(stage, job.candidate.name, job.seed, tree_file)
 
 
+def _make_vectors(job: Job, setting: Setting, store: Store, budget: Budget | None) -> None:
+    """Learn the vectors of a source, which the trees of several jobs may need."""
+    learn_vectors(job, setting, store, budget)
+
+
+def _make_tree(job: Job, setting: Setting, store: Store, budget: Budget | None) -> None:
+    """Build a tree, which several jobs may share."""
+    build_tree(job, setting, store, budget)
+
+
 def _do(
     address: SettingAddress, home: Path, budget: Budget | None, task: _Task
 ) -> JobResult | float | None:
     """Do a task in a worker; return the result of a job, or None for vectors and trees."""
-    if not (home / LOCK).exists():
+    store = Store(home)
+    if not store.is_visible():
         raise WorkerError(
             f"{socket.gethostname()} does not see the folder {home}; choose one that all workers "
             "share"
@@ -140,5 +154,4 @@ def _do(
     job = Job(Candidate.parse(task.candidate, tree), task.seed)
     setting = address.open()
     with setting.backend():
-        result = task.stage(job, setting, Store(home), budget)
-    return result if isinstance(result, JobResult | float) else None
+        return task.stage(job, setting, store, budget)

@@ -26,6 +26,7 @@ from hstree.experiments.halving import (
     RoundTimes,
     better_half,
     is_last,
+    load_rounds,
     n_rounds,
 )
 from hstree.experiments.job import continue_job, find_result, run_job, score_all_tokens
@@ -126,7 +127,7 @@ class Schedule:
         rounds: list[PlannedRound] = []
         if isinstance(self.setting.stop, Halving):
             times = self._round_times()
-            kept = times.load_rounds(self.store).rounds
+            kept = load_rounds(times, self.store).rounds
             budgets = {
                 name: Budget(kept_round.seconds, kept[0].seconds)
                 for kept_round in kept
@@ -218,7 +219,8 @@ class Schedule:
             return
         yield None
         with self._time_left(waiting, budget):
-            for candidate, done in self._together(run_job, waiting, budget, title):
+            finished = self._together(run_job, waiting, budget, title, builds_trees_first=True)
+            for candidate, done in finished:
                 yield Finished(candidate, done, budget)
 
     def _find_results(self, candidate: Candidate, budget: Budget | None) -> list[JobResult] | None:
@@ -242,7 +244,13 @@ class Schedule:
         return progress.task("all candidates", n_turns * budget.seconds, "seconds")
 
     def _together(
-        self, stage: Stage, candidates: Sequence[Candidate], budget: Budget | None, title: str
+        self,
+        stage: Stage,
+        candidates: Sequence[Candidate],
+        budget: Budget | None,
+        title: str,
+        *,
+        builds_trees_first: bool = False,
     ) -> Iterator[tuple[Candidate, list[Any]]]:
         """Do a stage of the jobs of candidates; yield each candidate with what its jobs return."""
         jobs_by_candidate = {candidate: self.setting.jobs(candidate) for candidate in candidates}
@@ -260,6 +268,7 @@ class Schedule:
             budget,
             title=title,
             n_jobs=self.n_jobs,
+            builds_trees_first=builds_trees_first,
         )
         for job, result in finished_jobs:
             done[job] = result
@@ -280,7 +289,7 @@ class Schedule:
         folder, so that the same comparison continues with the same seconds.
         """
         times = self._round_times()
-        rounds = times.load_rounds(self.store)
+        rounds = load_rounds(times, self.store)
         untrained = [candidate for candidate in self.candidates if not candidate.is_trained]
         yield from self._finish(untrained, None, "candidates")
         if not self.trained:
@@ -302,7 +311,7 @@ class Schedule:
             seconds = current.seconds
             budget = Budget(seconds, rounds.rounds[0].seconds)
             total_rounds = number + (1 if ends_here else n_rounds(active))
-            title = f"round {number + 1} of {total_rounds}, {seconds:,.0f} s a candidate"
+            title = f"round {number + 1} of {total_rounds}, {seconds:,.0f} s per candidate"
             if ends_here:
                 break
 

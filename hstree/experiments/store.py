@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -21,6 +22,7 @@ import numpy as np
 
 from hstree._arrays import Float64
 from hstree._files import (
+    LOCK,
     json_hash,
     locked,
     open_regular,
@@ -65,6 +67,9 @@ SPEEDS = "speeds.json"
 ALL_TOKENS = "all-tokens"
 #: Files of the negative log-likelihood of every token of a split.
 NLL: dict[HeldOut, str] = {"valid": "valid_nll.npy", "test": "test_nll.npy"}
+
+#: Maximum length of the name of a folder, without a hash.
+_MAX_FOLDER_LENGTH = 80
 
 
 class NotFinishedError(Exception):
@@ -111,8 +116,16 @@ class Store:
     def folder(self, job: Job, kind: ArtifactKind = "runs") -> Path:
         """Return the folder of a job's model, tree or vectors; layers over a tree share it."""
         candidate = job.candidate.tree_candidate if kind == "trees" else job.candidate
-        folder = self.home / kind / candidate.folder
+        folder = self.home / kind / folder_name(candidate)
         return folder / f"seed-{job.seed}" if job.candidate.is_trained else folder
+
+    def model_folder(self, job: Job, kind: ArtifactKind = "runs") -> Path:
+        """Return the folder of a job's trained model, or of the source of its vectors."""
+        return self.folder(job, kind) / MODEL
+
+    def all_tokens_folder(self, job: Job) -> Path:
+        """Return the folder of the scores of all held-out tokens, where the job scored a sample."""
+        return self.folder(job) / ALL_TOKENS
 
     def round_folder(self, number: int) -> Path:
         """Return the folder with the vectors that round `number` of a bootstrap has learned."""
@@ -129,6 +142,10 @@ class Store:
     def lock(self) -> AbstractContextManager[None]:
         """Keep other comparisons out of the folder; InputError if one works in it."""
         return locked(self.home)
+
+    def is_visible(self) -> bool:
+        """Return whether this process sees the folder, in which another process works."""
+        return (self.home / LOCK).exists()
 
     def lock_folder(self, folder: Path) -> AbstractContextManager[None]:
         """Keep other processes out of the folder of a job, and wait for them."""
@@ -194,7 +211,7 @@ class Store:
                     f"{file} is damaged: it is not the one that {BUILD} was written for"
                 )
         except (HstreeError, OSError) as error:
-            self._warn_of_damage(error, "it is made again")
+            self._warn_of_damage(error, "it is built again")
             return None
         return artifact, record
 
@@ -224,7 +241,7 @@ class Store:
                 if digest != result.files.get(name):
                     raise FileFormatError(f"{folder / name} is not the file that was written")
         except (HstreeError, OSError) as error:
-            self._warn_of_damage(error, "the job is done again")
+            self._warn_of_damage(error, "the job runs again")
             return None
         return result
 
@@ -251,7 +268,7 @@ class Store:
 
     def load_nll(self, job: Job, split: HeldOut, *, all_tokens: bool) -> Float64:
         """Return the negative log-likelihood (T,) of every token that a finished job scored."""
-        folder = self.folder(job) / ALL_TOKENS if all_tokens else self.folder(job)
+        folder = self.all_tokens_folder(job) if all_tokens else self.folder(job)
         nll: Float64 = np.load(folder / NLL[split], allow_pickle=False)
         return nll
 
@@ -265,9 +282,10 @@ class Store:
             remove(folder / CHECKPOINTS)
 
     def _warn_of_damage(self, error: Exception, consequence: str) -> None:
-        """Warn of damaged work that is replaced."""
+        """Warn of damaged work that is replaced, instead of the remedy that the error names."""
         if not self.is_read_only:
-            warnings.warn(f"{one_line(error).rstrip('; ')}; {consequence}", stacklevel=4)
+            problem = one_line(error).rsplit("; ", 1)[0]
+            warnings.warn(f"{problem}; {consequence}", stacklevel=4)
 
     # Files of the whole comparison
 
@@ -304,6 +322,22 @@ class Store:
     def save_speeds(self, speeds: msgspec.Struct) -> None:
         """Write the measured speeds."""
         write_record(self.home / SPEEDS, speeds)
+
+
+def folder_name(candidate: Candidate) -> str:
+    """Return the name of a candidate's folder, with a hash if plain letters may not be unique."""
+    if candidate.tree is not None:
+        stem = re.sub(r"[^a-z0-9.]+", "-", Path(candidate.file).name.partition(".")[0].lower())
+        return f"tree-{stem}-{_short_hash(f'{candidate.tree.sha256} {candidate.layer}')}"
+    joined = candidate.name.replace(" + ", " ")
+    plain = re.sub(r"[^A-Za-z0-9._]+", "-", joined).strip("-.").lower()
+    if len(plain) <= _MAX_FOLDER_LENGTH and re.fullmatch(r"[a-z0-9 ._=-]+", joined):
+        return plain
+    return f"{plain[:_MAX_FOLDER_LENGTH]}-{_short_hash(candidate.name)}"
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def _make_room(folder: Path, *names: str) -> None:

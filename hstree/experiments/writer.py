@@ -11,6 +11,7 @@ from hstree.experiments.candidate import Candidate
 from hstree.experiments.results import Comparison
 from hstree.experiments.schedule import Finished
 from hstree.experiments.setting import Setting
+from hstree.experiments.speed import Speeds
 from hstree.experiments.store import Store
 from hstree.experiments.summary import Summary
 
@@ -33,7 +34,7 @@ class ResultsWriter:
     ----------
     finished : dict of Candidate to Finished
     summary : Summary
-        Makes the results, with measured speeds if it is given any.
+        Makes the results.
     """
 
     def __init__(
@@ -81,9 +82,14 @@ class ResultsWriter:
         if self._is_training and self._n_written < len(self.finished):
             self.save()
 
-    def save(self) -> Comparison:
-        """Write and return all results so far."""
+    def save(self, speeds: Speeds | None = None) -> Comparison:
+        """Write and return all results so far.
+
+        Measured `speeds` are in them from now on.
+        """
         began = time.monotonic()
+        if speeds is not None:
+            self.summary.speeds = speeds
         comparison = self.store.save_comparison(self.comparison())
         if self._updated is not None and comparison.candidates:
             self._updated(comparison)

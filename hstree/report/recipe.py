@@ -11,6 +11,7 @@ from hstree.data.vocabulary import Vocabulary, automatic_count
 from hstree.errors import HstreeError
 from hstree.experiments.candidate import Candidate
 from hstree.experiments.results import WORDS, CandidateResult, Comparison, Epochs, Seconds
+from hstree.experiments.store import MODEL
 from hstree.models import kind_of
 from hstree.models.base import DEFAULT_MODEL
 
@@ -27,7 +28,7 @@ class Recipe(Struct, frozen=True):
 
 def make_recipe(result: CandidateResult, comparison: Comparison, folder: Path) -> Recipe:
     """Return the recipe for a trained candidate of a comparison in `folder`."""
-    models = [f"{job.folder}/model" for job in result.jobs[: result.models]]
+    models = [f"{job.folder}/{MODEL}" for job in result.jobs[: result.models]]
     command = None
     corpus = str(comparison.corpus["train"].get("name") or "")
     if corpus and (folder / WORDS).exists():

@@ -57,7 +57,7 @@ def test_a_warning_of_the_library_is_one_line_of_the_program(compare, tmp_path):
     result.write_text("{")
     (line,) = compare("kn2", warns=True).warnings
     assert "result.json" in line
-    assert line.endswith("the job is done again")
+    assert line.endswith("; the job runs again")
 
 
 def test_the_plan_lists_the_seconds_of_each_job_and_trains_nothing(hstree, corpus, tmp_path):
@@ -80,7 +80,7 @@ def test_a_log_says_the_round_what_is_trained_and_the_time_left_of_all_candidate
     usual = ("compare", corpus, *candidates, "--dim", "4", "-o", "c")
     lines = hstree(*usual, "--minutes", "0.15", warns=True).err.splitlines()
     first = re.compile(
-        r"round 1 of 2, \d s a candidate, candidate \d of 3: (vectors for gmm|gmm|huffman|flat), "
+        r"round 1 of 2, \d s per candidate, candidate \d of 3: (vectors for gmm|gmm|huffman|flat), "
         r"epoch \d+, validation [\d.]+, \d s left of 9 s"
     )
     matches = [match for line in lines if (match := first.fullmatch(line))]

@@ -10,6 +10,7 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.experiments.candidate import VECTORS_FILE, Candidate, parse_candidates
+from hstree.experiments.store import folder_name
 from hstree.layers.registry import LAYERS
 from hstree.tree import Tree
 
@@ -75,7 +76,7 @@ def test_a_candidate_is_read_as_it_is_written(text):
     assert again == candidate
     assert str(again) == str(candidate)
     assert again.options == candidate.options
-    assert again.folder == candidate.folder
+    assert folder_name(again) == folder_name(candidate)
 
 
 def test_options_are_written_without_defaults_in_their_order():

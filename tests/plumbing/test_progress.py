@@ -169,17 +169,18 @@ def test_a_log_has_the_events_with_their_candidate_and_the_time_left(log):
 def test_a_log_has_the_round_and_the_time_left_of_all_candidates(log):
     def body():
         with progress.task("all candidates", 600.0, "seconds"):
-            with progress.task("round 2 of 3, 24 s a candidate", 5, "candidates") as task:
+            with progress.task("round 2 of 3, 24 s per candidate", 5, "candidates") as task:
                 task.advance()
                 task.note("huffman")
                 progress.report("epoch 3, validation 231.2", 12.0)
-            with progress.task("round 3 of 3, 48 s a candidate", 2, "jobs"):
+            with progress.task("round 3 of 3, 48 s per candidate", 2, "jobs"):
                 progress.report("flat, seed 0: trained, 1 of 2 jobs")
 
     assert log(body) == [
-        "round 2 of 3, 24 s a candidate, candidate 2 of 5: huffman, epoch 3, validation 231.2, "
+        "round 2 of 3, 24 s per candidate, candidate 2 of 5: huffman, epoch 3, validation 231.2, "
         "10 min left of 10 min",
-        "round 3 of 3, 48 s a candidate: flat, seed 0: trained, 1 of 2 jobs, 10 min left of 10 min",
+        "round 3 of 3, 48 s per candidate: flat, seed 0: trained, 1 of 2 jobs, "
+        "10 min left of 10 min",
     ]
 
 
