@@ -79,7 +79,7 @@ def compare(
     n_jobs : int, optional
         Number of jobs at a time, in other processes; -1 for all cores. By default 1, or what an
         ambient ``joblib.parallel_config`` says, which may also name a cluster whose workers all see
-        `folder`. Each job has its share of the threads; speeds are measured afterwards, in this
+        `folder`. Jobs divide the threads; speeds are measured afterwards, in this
         process.
     **options
         Options of `hstree.models.new_model` but `epochs` and `seconds`, which are rules.

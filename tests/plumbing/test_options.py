@@ -185,7 +185,7 @@ def test_an_option_may_be_a_number_or_a_word():
         (float, 0, np.zeros((50, 50)), "is array.*; it must be a number"),
         (str, "x", 3, "is 3; it must be text"),
         (Path, "x/y", 3, "is 3; it must be the name of a file"),
-        (Literal[2, 3], 2, 4, "is 4; it must be one of 2, 3"),
+        (Literal[3, 2], 2, 4, "is 4; it must be one of 3, 2"),
         (int | None, 1, "x", "is 'x'; it must be a whole number, or None"),
         (int, 1, 2.0, r"is 2\.0; it must be a whole number"),
         (int, 1, None, "is None; it must be a whole number"),
