@@ -27,7 +27,7 @@ from hstree._plugins import require
 from hstree._text import TextTable, format_number, plural, show
 from hstree.data.splits import SplitName
 from hstree.errors import FileFormatError, InputError
-from hstree.models.base import MOST_EPOCHS
+from hstree.models.base import MAX_EPOCHS
 from hstree.training.trainer import Epoch
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Record(Struct, frozen=True, kw_only=True):
 class Epochs(Record, tag="epochs", tag_field="rule", frozen=True):
     """Train every candidate until its validation perplexity stops falling, or `epochs` at most."""
 
-    epochs: Annotated[int, Meta(ge=0, le=MOST_EPOCHS)] = 20
+    epochs: Annotated[int, Meta(ge=0, le=MAX_EPOCHS)] = 20
 
     #: Seconds of a candidate, or of all candidates; None where the time is not bounded.
     total_seconds: ClassVar[None] = None

@@ -22,7 +22,7 @@ from hstree.experiments.candidate import Candidate, Job, parse_candidates
 from hstree.experiments.results import Epochs, Halving, Stop, TokenCounts
 from hstree.kernels import numpy_for_short_runs
 from hstree.models import config_of, kind_of
-from hstree.models.base import MOST_EPOCHS
+from hstree.models.base import MAX_EPOCHS
 from hstree.tree import Tree
 
 #: Maximum number of seeds.
@@ -109,7 +109,7 @@ class Setting:
     @property
     def max_epochs(self) -> int:
         """Maximum number of epochs of a training."""
-        return self.stop.epochs if isinstance(self.stop, Epochs) else MOST_EPOCHS
+        return self.stop.epochs if isinstance(self.stop, Epochs) else MAX_EPOCHS
 
     @property
     def budget(self) -> Budget | None:

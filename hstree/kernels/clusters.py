@@ -63,9 +63,13 @@ def _move_words(words, pairs, counts, least_gain, rows):
     for word in words:
         present = word_class[word]
         n = word_total[word]
+
+        # Take the word out of its class
         for p in range(start[word], start[word + 1]):
             table[context[p], present] -= count[p]
         class_total[present] -= n
+
+        # (C,) gain from the totals of the classes, then from the counts of the word's contexts
         for c in range(n_classes):
             gain[c] = _x_log_x(class_total[c]) - _x_log_x(class_total[c] + n)
         for first in range(start[word], start[word + 1], rows):
@@ -73,6 +77,7 @@ def _move_words(words, pairs, counts, least_gain, rows):
             for p in range(first, min(first + rows, start[word + 1])):
                 row = table[context[p]]
                 more = count[p]
+                # Growth of x log x; most counts are 0, where it is the same for all classes
                 alone = x_log_x[more]
                 for c in range(n_classes):
                     before = row[c]
@@ -82,6 +87,8 @@ def _move_words(words, pairs, counts, least_gain, rows):
                         part[c] += x_log_x[before + more] - x_log_x[before]
             for c in range(n_classes):
                 gain[c] += part[c]
+
+        # The class of the largest gain, the first of equals; the old one unless the gain suffices
         best = 0
         for c in range(1, n_classes):
             if gain[c] > gain[best]:
@@ -92,6 +99,8 @@ def _move_words(words, pairs, counts, least_gain, rows):
             moves += 1
         else:
             best = present
+
+        # Put the word into it
         for p in range(start[word], start[word + 1]):
             table[context[p], best] += count[p]
         class_total[best] += n
@@ -118,7 +127,7 @@ def _add(X, i, weight, total):
 
 @jit
 def _flush(piece, total):
-    """Add the sum of a piece to the total, and begin the next piece."""
+    """Add the sum of a piece to the total, and start the next piece."""
     for j in range(len(total)):
         total[j] += piece[j]
         piece[j] = 0
@@ -146,10 +155,14 @@ def _clusters(start, X, centres, iterations, stop):
     size = np.empty(k, np.int64)
     for s in range(len(start) - 1):
         moved = True
-        round = 0
-        while moved and round < iterations:
+        iteration = 0
+        while moved and iteration < iterations:
+            # (k,) squared lengths of the centres
             for j in range(k):
                 square[j] = _dot(centres[j], s, centres[j, s])
+
+            # Put each row into the cluster of the nearest centre: |c|^2 - 2 x.c is the squared
+            # distance without |x|^2, which is the same for all centres
             moved = False
             size[:] = 0
             totals[:] = 0
@@ -157,22 +170,26 @@ def _clusters(start, X, centres, iterations, stop):
                 if stop[0]:
                     return branch
                 best = 0
-                least = np.inf
+                lowest = np.inf
                 for j in range(k):
                     distance = square[j] - 2 * _dot(X, i, centres[j, s])
-                    if distance < least:
+                    if distance < lowest:
                         best = j
-                        least = distance
+                        lowest = distance
                 moved |= branch[i] != best
                 branch[i] = best
+
+                # Sum up the clusters, by pieces in float32
                 size[best] += 1
                 _add(X, i, np.float32(1), pieces[best])
                 if size[best] % PIECE == 0:
                     _flush(pieces[best], totals[best])
+
+            # Move the centres to the means of their rows
             for j in range(k):
                 _flush(pieces[j], totals[j])
                 if size[j] > 0:
                     for i in range(d):
                         centres[j, s, i] = totals[j, i] / size[j]
-            round += 1
+            iteration += 1
     return branch

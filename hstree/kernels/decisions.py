@@ -42,7 +42,7 @@ class ItemResults(NamedTuple):
     error: Float32  # (P,) logits of pairs, then their errors
     log_prob: Float32  # (P,) log P of a decision at the first of its pairs, 0 at the others
     #: (C,) log P of each code's decisions at wide nodes, then P(code) / P(label)
-    code_share: Float64
+    code_fraction: Float64
     grad_hidden: Float32  # (B, d); no rows where no gradients are needed
 
 
@@ -64,7 +64,7 @@ def _decide_pairs(first, stop, weight, bias, hidden, pairs, features, results):
     # unpacked once: numba counts references to the arrays that a field holds
     item_start, code_start, row, sign, width, branch = pairs
     feature_start, feature_pair, feature, feature_weight = features
-    nll, error, log_prob, code_share, grad_hidden = results
+    nll, error, log_prob, code_fraction, grad_hidden = results
     for begin in range(first, stop, BLOCK):
         end = min(begin + BLOCK, stop)
 
@@ -82,11 +82,11 @@ def _decide_pairs(first, stop, weight, bias, hidden, pairs, features, results):
         if not _decide_binary(error[block], sign[block], log_prob[block]):
             _decide_narrow(error[block], width[block], branch[block], log_prob[block])
 
-        # log P of each label, and gradients weighted by the share of each code in it
+        # log P of each label, and gradients weighted by the fraction of each code in it
         for b in range(begin, end):
             c = item_start[b]
             c_end = item_start[b + 1]
-            nll[b] = _sum_codes(log_prob, code_start, c, c_end, error, code_share)
+            nll[b] = _sum_codes(log_prob, code_start, c, c_end, error, code_fraction)
             if len(grad_hidden) > 0:
                 clear(grad_hidden[b])
                 add_rows(weight, row, error, code_start[c], code_start[c_end], grad_hidden[b])
@@ -147,36 +147,36 @@ def _decide_narrow(logits, width, branch, log_prob):
 
 
 @inline
-def _sum_codes(log_prob, code_start, first, stop, error, code_share):
+def _sum_codes(log_prob, code_start, first, stop, error, code_fraction):
     """Return the nll of an item with the codes from `first` to `stop`; scale their errors.
 
-    `code_share` holds log P of the decisions at wide nodes, and then P(code) / P(label), by which
-    the errors of a code's pairs are multiplied.
+    `code_fraction` holds log P of the decisions at wide nodes, and then P(code) / P(label). The
+    errors of a code's pairs are multiplied by it.
     """
     # log P(code) = sum over its decisions
     for c in range(first, stop):
         for p in range(code_start[c], code_start[c + 1]):
-            code_share[c] += log_prob[p]
+            code_fraction[c] += log_prob[p]
     if stop - first == 1:
-        nll = -code_share[first]
-        code_share[first] = 1
+        nll = -code_fraction[first]
+        code_fraction[first] = 1
         return nll
 
     # P(label) = sum over its codes
-    largest = code_share[first]
+    largest = code_fraction[first]
     for c in range(first + 1, stop):
-        largest = max(largest, code_share[c])
+        largest = max(largest, code_fraction[c])
     total = 0.0
     for c in range(first, stop):
-        total += np.exp(code_share[c] - largest)
+        total += np.exp(code_fraction[c] - largest)
     nll = -largest - np.log(total)
 
     # d nll / d log P(code) = -P(code) / P(label)
     for c in range(first, stop):
-        code_share[c] = np.exp(code_share[c] + nll)
-        share = np.float32(code_share[c])
+        code_fraction[c] = np.exp(code_fraction[c] + nll)
+        fraction = np.float32(code_fraction[c])
         for p in range(code_start[c], code_start[c + 1]):
-            error[p] *= share
+            error[p] *= fraction
     return nll
 
 
@@ -246,16 +246,16 @@ def _decide_wide(first, stop, weight, bias, wide, features, results):
 
 
 @inline
-def _visit_share(wide, v, code_share):
-    """Return the sum of the shares of the codes that a visit belongs to."""
-    share = 0.0
+def _visit_fraction(wide, v, code_fraction):
+    """Return the sum of the fractions of the codes that a visit belongs to."""
+    fraction = 0.0
     for d in range(wide.decision_start[v], wide.decision_start[v + 1]):
-        share += code_share[wide.code[d]]
-    return share
+        fraction += code_fraction[wide.code[d]]
+    return fraction
 
 
 @inline
-def wide_gradient(p, weight, wide, code_share, results):
+def wide_gradient(p, weight, wide, code_fraction, results):
     """Compute the gradients of piece p of the rows of wide nodes, and write those of its visits.
 
     Returns the first of the rows, their gradients (r, d), and those of their biases (r,).
@@ -272,12 +272,12 @@ def wide_gradient(p, weight, wide, code_share, results):
     clear(grad_bias)
     for v in range(n):
         visit = first_visit + v
-        share = np.float32(_visit_share(wide, visit, code_share))
+        fraction = np.float32(_visit_fraction(wide, visit, code_fraction))
         for j in range(stop - first):
-            error[v, j] = share * table[v, first + j]
+            error[v, j] = fraction * table[v, first + j]
         for d in range(wide.decision_start[visit], wide.decision_start[visit + 1]):
             if first <= wide.branch[d] < stop:
-                error[v, wide.branch[d] - first] -= np.float32(code_share[wide.code[d]])
+                error[v, wide.branch[d] - first] -= np.float32(code_fraction[wide.code[d]])
         for j in range(stop - first):
             grad_bias[j] += error[v, j]
 
@@ -304,20 +304,20 @@ def add_visit_gradients(row_piece, visit_start, item, visit_grad, grad_hidden):
 
 
 @jit
-def _visit_errors(ends, feature_row, wide, code_share, probability, errors):
+def _visit_errors(ends, feature_row, wide, code_fraction, probability, errors):
     """Write the error of each feature of visits."""
     n = 0
     for node in range(len(wide.row)):
         for v in range(wide.visit_start[node], wide.visit_start[node + 1]):
             at = wide.logit_start[node] + (v - wide.visit_start[node]) * wide.width[node]
-            share = np.float32(_visit_share(wide, v, code_share))
+            fraction = np.float32(_visit_fraction(wide, v, code_fraction))
             for i in range(ends.shape[1]):
                 for f in range(ends[v, i, 0], ends[v, i, 1]):
                     j = feature_row[f] - wide.row[node]
-                    errors[n] = share * probability[at + j]
+                    errors[n] = fraction * probability[at + j]
                     for d in range(wide.decision_start[v], wide.decision_start[v + 1]):
                         if wide.branch[d] == j:
-                            errors[n] -= np.float32(code_share[wide.code[d]])
+                            errors[n] -= np.float32(code_fraction[wide.code[d]])
                     n += 1
 
 
@@ -367,7 +367,7 @@ class ForwardPass(NamedTuple):
             nll=np.empty(n_items),
             error=np.empty(n_pairs, np.float32),
             log_prob=np.empty(n_pairs, np.float32),
-            code_share=np.zeros(len(pairs.code_start) - 1),
+            code_fraction=np.zeros(len(pairs.code_start) - 1),
             grad_hidden=np.empty((n_items if with_gradients else 0, d), np.float32),
         )
         n_gradients = 0
@@ -386,7 +386,7 @@ class ForwardPass(NamedTuple):
             features = layout.visit_features
             with one_blas_thread():
                 in_parts(PARTS, _decide_wide, weight, bias, wide, features, visits, step=1)
-            np.add.at(items.code_share, wide.code, visits.log_prob)
+            np.add.at(items.code_fraction, wide.code, visits.log_prob)
         in_parts(
             n_items,
             _decide_pairs,
@@ -412,7 +412,7 @@ class ForwardPass(NamedTuple):
                 layout.visit_features.ends,
                 layout.visit_features.row,
                 layout.wide,
-                self.items.code_share,
+                self.items.code_fraction,
                 self.visits.probability,
                 errors[n:],
             )

@@ -2,8 +2,8 @@
 
 from hstree.kernels.arithmetic import is_supported
 from hstree.kernels.clusters import ClassCounts, WordPairs, clusters, move_words
-from hstree.kernels.decisions import ForwardPass, tree_nll
-from hstree.kernels.layout import MAX_LOGITS, Layout, lay_out
+from hstree.kernels.decisions import tree_nll
+from hstree.kernels.layout import MAX_LOGITS, lay_out
 from hstree.kernels.ngrams import Features
 from hstree.kernels.search import SearchedCodes, SearchedTree, label_log_prob, search
 from hstree.kernels.updates import (
@@ -23,9 +23,7 @@ __all__ = [
     "MAX_LOGITS",
     "ClassCounts",
     "Features",
-    "ForwardPass",
     "LabelPaths",
-    "Layout",
     "LogBilinearArrays",
     "Rates",
     "RowState",

@@ -22,7 +22,7 @@ FAST_MATH = frozenset({"reassoc", "contract", "nsz", "arcp"})
 #: Divisions follow NumPy. Nobody calls compiled functions from C.
 OPTIONS = {"error_model": "numpy", "no_cfunc_wrapper": True}
 #: Free bytes of the disk below which no machine code is kept.
-LEAST_FREE = 1 << 26
+MIN_FREE = 1 << 26
 #: Permissions to write, of all users but the owner.
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -99,7 +99,7 @@ def machine_code_folder() -> Path | None:
         digest.update(source.read_bytes())
     parent = Path(module.config.CACHE_DIR or cache_folder() / "kernels")
     folder = parent / f"hstree-{digest.hexdigest()[:16]}"
-    if not is_writable(folder) or shutil.disk_usage(folder).free < LEAST_FREE:
+    if not is_writable(folder) or shutil.disk_usage(folder).free < MIN_FREE:
         return None
     if (changeable := changeable_by_others(folder)) is not None:
         warnings.warn(

@@ -17,13 +17,15 @@ from hstree.kernels.ngrams import Features, checked_features, first_at_least
 
 #: Logits of a batch up to which compiled functions compute it.
 MAX_LOGITS = 1 << 26
-#: Fewest visits of a wide node that are a piece of its forward pass, and fewest weight rows that
-#: are a piece of its gradient. NumPy integers, since numba compiles again for each of Python's.
-LEAST_VISITS = np.int64(64)
-LEAST_ROWS = np.int64(256)
-#: Most pieces of a wide node.
-MOST_PIECES = 8
-#: Parts of the pieces of all wide nodes, of about the same work: the most threads that share them.
+#: Minimum number of visits in a piece of a wide node's forward pass. A NumPy integer, since numba
+#: compiles again for each integer of Python.
+MIN_VISITS = np.int64(64)
+#: Minimum number of weight rows in a piece of a wide node's gradient.
+MIN_ROWS = np.int64(256)
+#: Maximum number of pieces of a wide node.
+MAX_PIECES = 8
+#: Parts of the pieces of all wide nodes, of about the same work. It is the maximum number of
+#: threads that share them.
 PARTS = 8
 #: Cost of the update of a weight row, in visits whose products take as long.
 ROW_COST = 32
@@ -165,7 +167,7 @@ def lay_out(
     has_wide: bool = True,
     with_gradients: bool = True,
 ) -> Layout:
-    """Lay out a batch of items for `tree_nll`, `tree_loss` or a training step.
+    """Lay out a batch of items for `tree_nll` or a training step.
 
     Parameters
     ----------
@@ -308,7 +310,7 @@ def _wide_nodes(decisions: Decisions, at_wide: Int32, n_rows: int) -> WideNodes:
 
 def _room_for_pieces(n_nodes: int) -> Pieces:
     return Pieces(
-        piece=np.empty((MOST_PIECES * n_nodes, 4), np.int64),
+        piece=np.empty((MAX_PIECES * n_nodes, 4), np.int64),
         part_start=np.zeros(PARTS + 1, np.int64),
     )
 
@@ -340,8 +342,8 @@ def _fill_visits(decision_item, node_start, wide):
         row_cost[i] = n_visits[i] + ROW_COST
         logit_start[i + 1] = logit_start[i] + n_visits[i] * width[i]
     decision_start[v] = len(decision_item)
-    _cut(n_visits, LEAST_VISITS, width, n_visits, wide.visits)
-    _cut(width, LEAST_ROWS, row_cost, n_visits, wide.rows)
+    _cut(n_visits, MIN_VISITS, width, n_visits, wide.visits)
+    _cut(width, MIN_ROWS, row_cost, n_visits, wide.rows)
     return v
 
 
@@ -349,7 +351,7 @@ def _fill_visits(decision_item, node_start, wide):
 def _cut(length, least, cost, n_visits, pieces):
     """Cut the lengths (N,) of wide nodes into pieces, and these into parts of about the same work.
 
-    `cost` (N,) is the cost of one visit or row of each node. A node is cut into `MOST_PIECES`, or
+    `cost` (N,) is the cost of one visit or row of each node. A node is cut into `MAX_PIECES`, or
     into pieces of `least` if that is more.
     """
     piece, part_start = pieces
@@ -358,7 +360,7 @@ def _cut(length, least, cost, n_visits, pieces):
     n_before = 0
     for i in range(len(length)):
         total += length[i] * cost[i]
-        size = max(least, (length[i] + MOST_PIECES - 1) // MOST_PIECES)
+        size = max(least, (length[i] + MAX_PIECES - 1) // MAX_PIECES)
         for first in range(0, length[i], size):
             piece[n, 0] = i
             piece[n, 1] = first

@@ -16,10 +16,12 @@ from hstree.kernels.ngrams import Features, checked_features, first_at_least, no
 TIE = 1e-12
 #: Probability that rounding may hide in what the labels met so far leave over.
 MASS_MARGIN = 1e-9
-#: A search ends without an answer when it has scored this fraction of the edges, and this many
-#: more: computing the log-probabilities of all labels then takes less time.
+#: A search ends without an answer when it has scored this fraction of the edges and
+#: `MIN_PATIENCE` more: computing the log-probabilities of all labels then takes less time. It is
+#: twice that of NumPy's search (`hstree.layers.top_k`), since a score costs the compiled one less.
 PATIENCE = 1 / 4
-LEAST_PATIENCE = 96
+#: Minimum number of edges that a search scores before it ends without an answer.
+MIN_PATIENCE = 96
 
 
 exact_jit = partial(jit, exact=True)
@@ -146,7 +148,7 @@ def search(
         features = no_features(len(hidden))
     features = checked_features(features, len(hidden))
     n_edges = len(tree.child)
-    patience = int(np.clip(LEAST_PATIENCE + PATIENCE * n_edges, 0, n_edges))
+    patience = int(np.clip(MIN_PATIENCE + PATIENCE * n_edges, 0, n_edges))
     most_codes = 1
     # room for a node's branches: a node that is wider than the patience is scored for labels alone
     n_scores = patience

@@ -105,11 +105,11 @@ def _update_node_row(weight, bias, state, row, grad, grad_bias, rates):
 
 
 @jit
-def _update_wide(first, stop, weight, bias, state, wide, code_share, visits, rates):
+def _update_wide(first, stop, weight, bias, state, wide, code_fraction, visits, rates):
     """Update weight rows of wide nodes, and write gradients through them, of some parts."""
     part_start = wide.rows.part_start
     for piece in range(part_start[first], part_start[stop]):
-        row, grad, grad_bias = wide_gradient(piece, weight, wide, code_share, visits)
+        row, grad, grad_bias = wide_gradient(piece, weight, wide, code_fraction, visits)
         for j in range(len(grad_bias)):
             _update_node_row(weight, bias, state, row + j, grad[j], grad_bias[j], rates)
 
@@ -179,7 +179,7 @@ def log_bilinear_step(
                 arrays.bias,
                 arrays.nodes,
                 wide,
-                items.code_share,
+                items.code_fraction,
                 visits,
                 rates,
                 step=1,

@@ -221,15 +221,15 @@ def _train_lines(text, windows, paths, parameters, rate, seed):
             # CBOW: the mean of the window predicts it, and each word gets its part of the move
             clear(mean)
             clear(grad)
-            share = ONE / np.float32(max(1, n_words))
+            fraction = ONE / np.float32(max(1, n_words))
             for c in range(left, right):
                 if c != i:
                     word = np.uint64(ids[c])
                     for j in range(d):
-                        mean[j] += share * embedding[word, j]
+                        mean[j] += fraction * embedding[word, j]
             total += _predict(nodes, path, begin, end, mean, rate, grad)
             for j in range(d):
-                grad[j] *= share
+                grad[j] *= fraction
             for c in range(left, right):
                 if c != i:
                     word = np.uint64(ids[c])

@@ -15,20 +15,26 @@ from hstree.layers.base import Gradients, OutputLayer, first_columns
 from hstree.layers.dense import log_sum_exp, log_unigram, softmax_loss
 from hstree.layers.hooks import TrainingHooks
 
-#: Batch for which cut-offs are chosen, and nanoseconds: a multiplication of all products of a
-#: training step, what else a score takes, the update of a number, and the calls of a cluster.
+#: Items of the batch for which cut-offs are chosen.
 BATCH = 1024
+#: Nanoseconds of one multiplication in all matrix products of a training step.
 PER_PRODUCT = 0.1
+#: Nanoseconds of one score besides its products.
 PER_SCORE = 1.5
+#: Nanoseconds of the update of one parameter.
 PER_NUMBER = 1.5
+#: Nanoseconds of the calls for one cluster.
 PER_CLUSTER = 50_000
-#: Of cut-offs that are chosen: the short list's least share of the tokens, least length of vectors,
-#: most clusters, ranks tried per tenfold, and the fewest labels that are split.
-LEAST_SHARE = 0.75
-LEAST_WIDTH = 4
-MOST_TAILS = 4
+#: Minimum fraction of the tokens in a short list that is chosen.
+MIN_FRACTION = 0.75
+#: Minimum length of a cluster's vectors.
+MIN_WIDTH = 4
+#: Maximum number of clusters.
+MAX_TAILS = 4
+#: Ranks that are tried as cut-offs, per factor of ten.
 CANDIDATES = 30
-LEAST_LABELS = 500
+#: Minimum number of labels for which cut-offs are chosen.
+MIN_LABELS = 500
 #: Log-probabilities are equal within this distance, or where they agree to so many digits.
 TIE = 1e-10
 TIE_DIGITS = 11
@@ -100,8 +106,9 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         self.head_weight = self._arrays["head_weight"]
         self.head_bias = self._arrays["head_bias"]
         # (V,) log-probabilities of labels, those of the short list and of each cluster
-        log_share = log_unigram(vocabulary.counts if counts is None else counts)[self.bands.label]
-        short_list, *in_tails = np.split(log_share, self.bands.start[1:-1])
+        log_frequency = log_unigram(vocabulary.counts if counts is None else counts)
+        log_frequency = log_frequency[self.bands.label]
+        short_list, *in_tails = np.split(log_frequency, self.bands.start[1:-1])
         log_mass = [log_sum_exp(tail[None]) for tail in in_tails]
         self.head_bias[...] = np.concatenate([short_list, *log_mass])
         rng = np.random.default_rng(random_state)
@@ -200,12 +207,12 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         return labels, best
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
-        """Return p (1 - p) for the rows of the head; in a cluster, that times its share.
+        """Return p (1 - p) for the rows of the head; in a cluster, that times its fraction.
 
-        A projection's row has at most 1/4 of the share of its cluster.
+        A projection's row has at most 1/4 of the fraction of its cluster.
         """
-        share = (counts / counts.sum())[self.bands.label]
-        bands = np.split(share, self.bands.start[1:-1])
+        fraction = (counts / counts.sum())[self.bands.label]
+        bands = np.split(fraction, self.bands.start[1:-1])
         mass = np.array([tail.sum() for tail in bands[1:]])
         head = np.concatenate([bands[0], mass])
         curvature = {"head_weight": head * (1 - head), "head_bias": head * (1 - head)}
@@ -285,21 +292,21 @@ def cheapest_cutoffs(counts: Integer, dim: int, factor: float = 4.0) -> list[int
     update of all its rows; the constants are of one core of an Intel Xeon server, rounded.
 
     Cut-offs are out of `CANDIDATES` ranks per tenfold; none for few labels. So that accuracy does
-    not pay for the time, the short list has at least `LEAST_SHARE` of the tokens, each cluster as
-    many words as all before it, and vectors of at least `LEAST_WIDTH` numbers.
+    not pay for the time, the short list has at least `MIN_FRACTION` of the tokens, each cluster as
+    many words as all before it, and vectors of at least `MIN_WIDTH` numbers.
     """
     n_labels = len(counts)
-    if n_labels < LEAST_LABELS:
+    if n_labels < MIN_LABELS:
         return []
-    share = np.sort(np.maximum(counts, 0.5))[::-1]
-    share /= share.sum()
-    # (n,) ranks at which clusters may start, the last of them V; words before each, their share
+    fraction = np.sort(np.maximum(counts, 0.5))[::-1]
+    fraction /= fraction.sum()
+    # (n,) ranks at which clusters may start, the last of them V; fraction of the tokens before each
     n_candidates = int(CANDIDATES * np.log10(n_labels))
     rank = np.unique(np.geomspace(10, n_labels, n_candidates).round().astype(np.int64))
-    before = np.cumsum(share)[rank - 1]
-    least = np.searchsorted(before, LEAST_SHARE)
-    rank = rank[least:]
-    before = before[least:]
+    before = np.cumsum(fraction)[rank - 1]
+    first = np.searchsorted(before, MIN_FRACTION)
+    rank = rank[first:]
+    before = before[first:]
     # (n, n) words and batch items of a cluster between two ranks, infinite cost where none
     words = rank - rank[:, None]
     items = BATCH * (before - before[:, None])
@@ -308,9 +315,9 @@ def cheapest_cutoffs(counts: Integer, dim: int, factor: float = 4.0) -> list[int
     cutoffs: list[list[int]] = [[] for _ in rank]
     best = (float(cost[-1]), cutoffs[-1])
     entry = _step_cost(1, BATCH, dim) - PER_CLUSTER  # one more row of the head
-    for i in range(MOST_TAILS):
+    for i in range(MAX_TAILS):
         width = _width(dim, factor, i)
-        if width < LEAST_WIDTH:
+        if width < MIN_WIDTH:
             break
         tail = _step_cost(words, items, width) + PER_PRODUCT * items * dim * width
         # (n, n) cost up to each rank with the last cluster from each other; its entry in the head

@@ -22,7 +22,7 @@ from hstree.ngrams.kneser_ney import KneserNey
 #: Orders of the n-gram models of a mixture, beside the unigrams.
 ORDERS = (2, 3)
 #: Least weight of the unigrams, which bounds the importance weights of all words.
-LEAST = 0.02
+MIN_UNIGRAM = 0.02
 #: Factor of the sums of the EM algorithm at each batch, so that old batches count less.
 MEMORY = 0.99
 
@@ -112,9 +112,9 @@ class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
             return super().samples(k, rng, items)
         return self.mixture.sample(k, rng, self.contexts[items])
 
-    def adapt(self, share: Array) -> None:
+    def adapt(self, sample_weight: Array) -> None:
         """Let the mixture see the normalised weights (B, k) of the labels that it drew last."""
-        self.mixture.observe(share)
+        self.mixture.observe(sample_weight)
 
     def loss(self, hidden: Array, targets: Integer, rng: Rng) -> tuple[Float64, Gradients]:
         """Return what `ImportanceSampling.loss` does, then fit the mixture to the samples."""
@@ -173,12 +173,12 @@ class NGramMixture:
         joint: Float64 = np.array(log_prob) + log_weight.T[:, :, None]
         return joint
 
-    def observe(self, share: Array) -> None:
-        """Add to the sums of EM the labels drawn last, whose shares (B, k) sum to one, or are 0."""
+    def observe(self, sample_weight: Array) -> None:
+        """Add to the sums of EM the labels drawn last, whose weights (B, k) sum to one or are 0."""
         if self._last is None:
             return
         group, posterior = self._last
-        mean = np.einsum("bk,cbk->bc", share, posterior, optimize=True)
+        mean = np.einsum("bk,cbk->bc", sample_weight, posterior, optimize=True)
         present, slot = np.unique(group, return_inverse=True)
         self.sums[present] *= MEMORY
         for number in range(mean.shape[1]):
@@ -187,6 +187,6 @@ class NGramMixture:
     def update(self) -> None:
         """Set the weights from the sums of EM."""
         np.divide(self.sums, self.sums.sum(axis=1, keepdims=True), out=self.weights)
-        self.weights *= 1 - LEAST
-        self.weights[:, 0] += LEAST
+        self.weights *= 1 - MIN_UNIGRAM
+        self.weights[:, 0] += MIN_UNIGRAM
         self._last = None

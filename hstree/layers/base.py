@@ -168,13 +168,13 @@ class OutputLayer(ABC):
 
         The second derivative of a target's loss with respect to the row's logit, averaged over
         targets; an upper estimate keeps the trainers of word2vec from overshooting. By default
-        p (1 - p) for a row per label, p being its share of the targets, and 1/4, the largest
+        p (1 - p) for a row per label, p being its fraction of the targets, and 1/4, the largest
         that one logit can have, for other rows. `counts` (V,) are the mean number of times that
         each label is a target.
         """
-        share = counts / counts.sum()
+        p = counts / counts.sum()
         return {
-            name: share * (1 - share) if len(array) == self.n_labels else np.full(len(array), 0.25)
+            name: p * (1 - p) if len(array) == self.n_labels else np.full(len(array), 0.25)
             for name, array in self.parameters().items()
         }
 

@@ -87,7 +87,7 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         self.bias = log_unigram(vocabulary.counts if counts is None else counts).astype(dtype)
         arrays = {"characters": draw((spelling.n_characters, characters))}
         #: columns of the features of each width of filters
-        self._columns = dict[int, slice]()
+        self._columns: dict[int, slice] = {}
         first = 0
         for n in range(1, widest + 1):
             # values of a variance of 1 at the start
@@ -129,7 +129,8 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         if kept is None or kept[0] is not features or not _equal(self._correction, kept[1]):
             correction = self._correction["correction"] @ self._correction["basis"]
             weight = features.spelled + correction
-            kept = self._kept_weight = features, _copies(self._correction), weight
+            kept = (features, _copies(self._correction), weight)
+            self._kept_weight = kept
         return kept[2]
 
     def prepare(self, train: ContextBatches) -> None:
@@ -254,10 +255,11 @@ class _Spelling:
         n_places = np.maximum(length + 2, widest)
         characters = [np.full(len(words), BEGIN)]
         for place in range(1, int(n_places.max())):
-            here = np.full(np.count_nonzero(n_places > place), END)
-            inside = np.count_nonzero(length >= place)
-            here[:inside] = character[start[:inside] + place - 1] + 2
-            characters.append(here)
+            # Characters in this place of the words that are long enough; `END` after their last
+            at_place = np.full(np.count_nonzero(n_places > place), END)
+            n_inside = np.count_nonzero(length >= place)
+            at_place[:n_inside] = character[start[:n_inside] + place - 1] + 2
+            characters.append(at_place)
         self.ngrams = {1: np.arange(self.n_characters)[:, None]}
         self.places = {1: characters}
         for n in range(2, widest + 1):
@@ -279,10 +281,11 @@ class _Spelling:
         best = values.take(first, 0)
         best_gram = np.repeat(first.astype(np.int32)[:, None], values.shape[1], axis=1)
         for ngram in others:
-            new = values.take(ngram, 0)
-            some = slice(len(ngram))
-            is_larger = new > best[some]
-            best_gram[some] = np.where(is_larger, ngram.astype(np.int32)[:, None], best_gram[some])
-            np.maximum(best[some], new, out=best[some])
+            # The next n-gram of the words that are long enough to have one, the first of all
+            next_value = values.take(ngram, 0)
+            value_so_far = best[: len(ngram)]
+            gram_so_far = best_gram[: len(ngram)]
+            np.copyto(gram_so_far, ngram[:, None], where=next_value > value_so_far)
+            np.maximum(value_so_far, next_value, out=value_so_far)
         out[self.words] = best
         source[self.words] = best_gram

@@ -103,8 +103,8 @@ class DenseLayer(SoftmaxLayer):
     ) -> None:
         super().__init__(len(vocabulary), dim)
         self.weight: Array = np.zeros((self.n_labels, dim), dtype)
-        log_share = log_unigram(vocabulary.counts if counts is None else counts)
-        self.bias: Array = log_share.astype(dtype)
+        log_frequency = log_unigram(vocabulary.counts if counts is None else counts)
+        self.bias: Array = log_frequency.astype(dtype)
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""

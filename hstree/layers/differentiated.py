@@ -69,8 +69,8 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         shapes = _shapes(self.bands.start.tolist(), widths, dim)
         self._arrays: dict[str, Array] = {k: np.zeros(shape, dtype) for k, shape in shapes.items()}
         self.bias = self._arrays["bias"]
-        log_share = log_unigram(vocabulary.counts if counts is None else counts)
-        self.bias[...] = log_share[self.bands.label]
+        log_frequency = log_unigram(vocabulary.counts if counts is None else counts)
+        self.bias[...] = log_frequency[self.bands.label]
         numbers = range(1, len(widths) + 1)
         rng = np.random.default_rng(random_state)
         self.weights = [self._arrays[f"band{i}_weight"] for i in numbers]
@@ -137,13 +137,13 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         return log_z - target_logit
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
-        """Return p (1 - p) for rows of words, a quarter of its band's share for a projection."""
-        share = (counts / counts.sum())[self.bands.label]
-        curvature = {"bias": share * (1 - share)}
-        for i, band_share in enumerate(np.split(share, self.bands.start[1:-1])):
-            curvature[f"band{i + 1}_weight"] = band_share * (1 - band_share)
+        """Return p (1 - p) for rows of words, a quarter of its band's fraction for a projection."""
+        fraction = (counts / counts.sum())[self.bands.label]
+        curvature = {"bias": fraction * (1 - fraction)}
+        for i, band_fraction in enumerate(np.split(fraction, self.bands.start[1:-1])):
+            curvature[f"band{i + 1}_weight"] = band_fraction * (1 - band_fraction)
             width = self.weights[i].shape[1]
-            curvature[f"band{i + 1}_projection"] = np.full(width, band_share.sum() / 4)
+            curvature[f"band{i + 1}_projection"] = np.full(width, band_fraction.sum() / 4)
         return {name: curvature[name] for name in self.parameters()}
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hstree.builders.carried_rows import CarriedRows
 
 
-class Batch(NamedTuple):
+class LayerInputs(NamedTuple):
     """Hidden vectors of a batch, and the parameters of the layer."""
 
     weight: Array  # (R, d)
@@ -69,13 +69,13 @@ Backward = Callable[[Array], tuple[NodeGradient, FeatureErrors | None]]
 
 
 def forward(
-    batch: Batch, decisions: Decisions, code_item: Integer
+    inputs: LayerInputs, decisions: Decisions, code_item: Integer
 ) -> tuple[Float64, Callable[[], Gradients]]:
     """Return the negative log-likelihoods of the targets, and a function for the gradients.
 
     Parameters
     ----------
-    batch : Batch
+    inputs : LayerInputs
         B hidden vectors.
     decisions : Decisions
         Decisions on all paths to the targets.
@@ -102,24 +102,24 @@ def forward(
     ):
         position, chosen = decisions.where(condition)
         if len(position):
-            log_prob[position], backward_of_kind = decide(batch, chosen)
+            log_prob[position], backward_of_kind = decide(inputs, chosen)
             passes.append((position, backward_of_kind))
 
     # log P(path) = sum over its decisions; P(label) = sum over its paths
     code_log_prob = np.bincount(decisions.code, log_prob, minlength=len(code_item))
-    code_start = offsets(np.bincount(code_item, minlength=len(batch.hidden)))
+    code_start = offsets(np.bincount(code_item, minlength=len(inputs.hidden)))
     nll: Float64 = -np.logaddexp.reduceat(code_log_prob, code_start[:-1])
 
     def backward() -> Gradients:
         # d nll / d log P(path) = -P(path) / P(label)
-        code_share = np.exp(code_log_prob + nll[code_item]).astype(batch.hidden.dtype)
-        decision_share = code_share[decisions.code]
+        code_fraction = np.exp(code_log_prob + nll[code_item]).astype(inputs.hidden.dtype)
+        decision_fraction = code_fraction[decisions.code]
 
-        grad_hidden = np.zeros_like(batch.hidden)
+        grad_hidden = np.zeros_like(inputs.hidden)
         parameters: list[ParameterGradient] = []
         features: list[FeatureErrors] = []
         for position, backward_of_kind in passes:
-            nodes, feature_errors = backward_of_kind(decision_share[position])
+            nodes, feature_errors = backward_of_kind(decision_fraction[position])
             grad_hidden += nodes.hidden
             parameters.append(ParameterGradient("node_weight", nodes.rows, nodes.weight))
             parameters.append(ParameterGradient("node_bias", nodes.rows, nodes.bias))
@@ -132,46 +132,46 @@ def forward(
     return nll, backward
 
 
-def decide_binary(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
+def decide_binary(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Backward]:
     """Compute decisions at nodes with two children: P(first) = sigmoid(q.h + b)."""
     item = decisions.item
     row = decisions.row
-    logit, features = pair_logits(batch, item, row)
+    logit, features = pair_logits(inputs, item, row)
 
     # d(-log P) / d logit = sigmoid(logit) - [first child taken]
     log_prob, error = arithmetic.binary_decision(logit, decisions.branch == 0)
 
-    def backward(share: Array) -> tuple[NodeGradient, FeatureErrors | None]:
-        return pair_gradient(batch, item, row, features, error * share)
+    def backward(fraction: Array) -> tuple[NodeGradient, FeatureErrors | None]:
+        return pair_gradient(inputs, item, row, features, error * fraction)
 
     return log_prob, backward
 
 
-def decide_narrow(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
+def decide_narrow(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Backward]:
     """Compute decisions at nodes with 3 to `NARROW` children: a softmax over a segment of pairs."""
     # (P,) pairs of one decision after another
     start = offsets(decisions.width)
     item = np.repeat(decisions.item, decisions.width)
     row = ranges(decisions.row, start)
-    logits, features = pair_logits(batch, item, row)
+    logits, features = pair_logits(inputs, item, row)
 
     # log P = logit of the child taken - ln Z
     log_softmax = arithmetic.segment_log_softmax(logits, start)
     chosen = start[:-1] + decisions.branch
 
-    def backward(share: Array) -> tuple[NodeGradient, FeatureErrors | None]:
+    def backward(fraction: Array) -> tuple[NodeGradient, FeatureErrors | None]:
         # d(-log P) / d logit = softmax - [child taken]
         error: Array = np.exp(log_softmax)
         error[chosen] -= 1
-        error *= np.repeat(share, decisions.width)
-        return pair_gradient(batch, item, row, features, error)
+        error *= np.repeat(fraction, decisions.width)
+        return pair_gradient(inputs, item, row, features, error)
 
     return log_softmax[chosen], backward
 
 
-def decide_wide(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
+def decide_wide(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Backward]:
     """Compute decisions at nodes with many children: matrix products, one node at a time."""
-    weight, bias, hidden, features = batch
+    weight, bias, hidden, features = inputs
     # Decisions in the order of their nodes, so that those of a node are a slice
     order = np.argsort(decisions.row, kind="stable")
     item, row, width, branch, _ = (array[order] for array in decisions)
@@ -200,19 +200,19 @@ def decide_wide(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
         log_prob[part] = chosen_logit - arithmetic.softmax(logits)
         probabilities.append(logits)
 
-    def backward(share: Array) -> tuple[NodeGradient, FeatureErrors | None]:
+    def backward(fraction: Array) -> tuple[NodeGradient, FeatureErrors | None]:
         row_start = offsets(node_width)
         grad_weight = np.empty((row_start[-1], weight.shape[1]), weight.dtype)
         grad_bias = np.empty(row_start[-1], weight.dtype)
         grad_vectors = np.empty_like(vectors)
-        share = share[order]
+        fraction = fraction[order]
         feature_errors = []
         gradient_rows = map(slice, row_start[:-1], row_start[1:])
         for i, ((first, k, part), rows) in enumerate(zip(nodes, gradient_rows, strict=True)):
             # (n, k) d loss / d logits = P(path) / P(label) * (softmax - [child taken])
             error = probabilities[i]
             error[np.arange(len(error)), branch[part]] -= 1
-            error *= share[part, None]
+            error *= fraction[part, None]
             np.matmul(error.T, vectors[part], out=grad_weight[rows])
             np.sum(error, axis=0, out=grad_bias[rows])
             np.matmul(error, weight[first : first + k], out=grad_vectors[part])
@@ -236,21 +236,21 @@ def decide_wide(batch: Batch, decisions: Decisions) -> tuple[Array, Backward]:
     return in_order, backward
 
 
-def pair_logits(batch: Batch, item: Int64, row: Int64) -> tuple[Array, Any]:
+def pair_logits(inputs: LayerInputs, item: Int64, row: Int64) -> tuple[Array, Any]:
     """Return the logits (P,) of pairs of an item and a weight row, and their features."""
-    logits = arithmetic.gather_dot(batch.weight, batch.bias, batch.hidden, item, row)
-    if batch.features is None:
+    logits = arithmetic.gather_dot(inputs.weight, inputs.bias, inputs.hidden, item, row)
+    if inputs.features is None:
         return logits, None
-    pair, feature = batch.features.at_pairs(item, row)
-    added = np.bincount(pair, batch.features.weight[feature], len(row))
+    pair, feature = inputs.features.at_pairs(item, row)
+    added = np.bincount(pair, inputs.features.weight[feature], len(row))
     return logits + added.astype(logits.dtype), (pair, feature)
 
 
 def pair_gradient(
-    batch: Batch, item: Int64, row: Int64, features: Any, error: Array
+    inputs: LayerInputs, item: Int64, row: Int64, features: Any, error: Array
 ) -> tuple[NodeGradient, FeatureErrors | None]:
     """Return the gradients through `pair_logits` from the errors (P,) of pairs."""
-    gradient = arithmetic.gather_dot_backward(batch.weight, batch.hidden, item, row, error)
+    gradient = arithmetic.gather_dot_backward(inputs.weight, inputs.hidden, item, row, error)
     if features is None:
         return NodeGradient(*gradient), None
     pair, feature = features
@@ -342,10 +342,11 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
 
     def _nll(self, hidden: Array, targets: Integer) -> Float64:
         decisions, code_item = path_decisions(self.codes, targets)
-        if (layout := self.compiled_layout(decisions, code_item, hidden, False)) is not None:
+        layout = self.compiled_layout(decisions, code_item, hidden, with_gradients=False)
+        if layout is not None:
             nll: Float64 = compiled().tree_nll(self.weight, self.bias, hidden, layout)
             return nll
-        nll, _ = forward(self._batch(hidden), decisions, code_item)
+        nll, _ = forward(self._inputs(hidden), decisions, code_item)
         return nll
 
     def loss(
@@ -356,14 +357,14 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         if self.tree.n_nodes == 0:
             return np.zeros(len(targets)), Gradients(np.zeros_like(hidden), [])
         decisions, code_item = path_decisions(self.codes, targets)
-        nll, backward = forward(self._batch(hidden), decisions, code_item)
+        nll, backward = forward(self._inputs(hidden), decisions, code_item)
         return nll, backward()
 
-    def _batch(self, hidden: Array) -> Batch:
-        return Batch(self.weight, self.bias, hidden, self.context_features)
+    def _inputs(self, hidden: Array) -> LayerInputs:
+        return LayerInputs(self.weight, self.bias, hidden, self.context_features)
 
     def compiled_layout(
-        self, decisions: Decisions, code_item: Integer, hidden: Array, with_gradients: bool
+        self, decisions: Decisions, code_item: Integer, hidden: Array, *, with_gradients: bool
     ) -> Any:
         """Return the layout of a batch for compiled functions; None where NumPy computes it.
 
@@ -490,9 +491,9 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
             rows = slice(*tree.row_start[wide : wide + 2].tolist())
             visits = np.flatnonzero(node == wide)
             for block in batch_blocks(len(visits), rows.stop - rows.start):
-                here = visits[block]
-                logits = hidden[item[here]] @ self.weight[rows].T + self.bias[rows]  # (b, k)
-                branch[here] = draw_columns(logits.astype(np.float64), uniform[here])
+                visit = visits[block]
+                logits = hidden[item[visit]] @ self.weight[rows].T + self.bias[rows]  # (b, k)
+                branch[visit] = draw_columns(logits.astype(np.float64), uniform[visit])
         return branch
 
 

@@ -56,7 +56,7 @@ class TrainingHooks:
         """
 
     def carry(self, old: OutputLayer, rows: "CarriedRows") -> None:
-        """Take over what a layer of the same kind learned over a tree with which this one's grew.
+        """Take over what a layer of the same kind learned over the tree that this one grew from.
 
         `rows` are those that the trees share. Raises OptionError when such layers do not grow.
         """

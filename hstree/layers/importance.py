@@ -82,7 +82,7 @@ class ImportanceSampling(noise.NoiseLayer):
         """Draw k labels with replacement, for all or for each of these items of the batch."""
         return self.noise.sample(k, rng)
 
-    def adapt(self, share: Array) -> None:
+    def adapt(self, sample_weight: Array) -> None:
         """Learn from the normalised weights (B, k) of the first samples of a batch."""
 
     def loss(self, hidden: Array, targets: Integer, rng: noise.Rng) -> tuple[Float64, Gradients]:
@@ -101,7 +101,7 @@ class ImportanceSampling(noise.NoiseLayer):
             n += size
             estimate = self._estimate(hidden[waiting], targets[waiting], drawn)
             if n == self.sampling.samples:
-                self.adapt(estimate.share)
+                self.adapt(estimate.sample_weight)
             losses[waiting] = estimate.losses
             grad_hidden[waiting] += estimate.gradients.hidden
             parts.append(estimate.gradients.parameters)
@@ -144,14 +144,14 @@ class ImportanceSampling(noise.NoiseLayer):
 
         # (b, k) normalised weights of the samples; zero where all are the target
         total = grad_samples.sum(axis=1, keepdims=True)
-        share = grad_samples / np.maximum(total, np.finfo(total.dtype).tiny)
+        sample_weight = grad_samples / np.maximum(total, np.finfo(total.dtype).tiny)
         suffices = np.ones(len(targets), np.bool_)
         if drawn is not None:
             # effective sample size (sum r)^2 / sum r^2, as its inverse
-            inverse = (share**2 / times).sum(axis=1)
+            inverse = (sample_weight**2 / times).sum(axis=1)
             suffices = (inverse * self.effective <= 1) & (total[:, 0] > 0)
         gradients = logits.backward(grad_target * suffices, grad_samples * suffices[:, None])
-        return Estimate(suffices, losses, gradients, share)
+        return Estimate(suffices, losses, gradients, sample_weight)
 
 
 class Estimate(NamedTuple):
@@ -160,7 +160,7 @@ class Estimate(NamedTuple):
     suffices: Bool  # (b,) whether the effective sample size is large enough
     losses: Float64  # (b,)
     gradients: Gradients  # zero for the items whose samples do not suffice
-    share: Array  # (b, k) normalised weights of the samples
+    sample_weight: Array  # (b, k) normalised weights of the samples
 
 
 def _joined(drawn: noise.Samples | None, more: noise.Samples) -> noise.Samples:

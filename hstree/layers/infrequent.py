@@ -13,7 +13,7 @@ from hstree.layers.dense import row_gradients, softmax_loss
 from hstree.layers.self_normalised import SelfNormalised
 
 #: Smallest weight of the penalty: float32 biases near ``1 / (2 alpha)`` have an error of 3e-5 then.
-LEAST_ALPHA = 1e-3
+MIN_ALPHA = 1e-3
 
 
 class Infrequent(SelfNormalised):
@@ -58,7 +58,7 @@ class Infrequent(SelfNormalised):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        alpha: Annotated[float, Meta(ge=LEAST_ALPHA)] = 0.1,
+        alpha: Annotated[float, Meta(ge=MIN_ALPHA)] = 0.1,
         fraction: Annotated[float, Meta(gt=0, le=1)] = 0.1,
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype, alpha=alpha)

@@ -67,8 +67,8 @@ class NoiseContrastive(noise.NoiseLayer):
             samples[hits] = -np.inf
         return noise.softmax_objective(target, samples)
 
-    def row_curvature(self, share: Float64, expected: Float64) -> Float64:
+    def row_curvature(self, fraction: Float64, expected: Float64) -> Float64:
         """Return the mean curvature along each label's row (V,)."""
         if self.ranking:
-            return super().row_curvature(share, expected)
-        return noise.binary_curvature(share, expected)
+            return super().row_curvature(fraction, expected)
+        return noise.binary_curvature(fraction, expected)

@@ -59,6 +59,6 @@ class NegativeSampling(noise.NoiseLayer):
         samples[hits] = -np.inf
         return noise.binary_objective(target, samples)
 
-    def row_curvature(self, share: Float64, expected: Float64) -> Float64:
+    def row_curvature(self, fraction: Float64, expected: Float64) -> Float64:
         """Return the mean curvature along each label's row (V,)."""
-        return noise.binary_curvature(share, expected)
+        return noise.binary_curvature(fraction, expected)

@@ -114,8 +114,8 @@ class NgramFeatures:
         known = np.arange(len(contexts))
         shorter = np.zeros(len(contexts), np.int64)
         for i in range(min(n_lengths, contexts.shape[1])):
-            here = self.contexts[self.start[i] : self.start[i + 1]]
-            index = find(here, shorter * self.n_labels + contexts[known, -1 - i])
+            keys = self.contexts[self.start[i] : self.start[i + 1]]
+            index = find(keys, shorter * self.n_labels + contexts[known, -1 - i])
             known = known[index >= 0]
             shorter = index[index >= 0] + self.start[i]
             number[known, i] = shorter

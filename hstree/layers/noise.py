@@ -194,21 +194,21 @@ class NoiseLayer(DenseLayer):
 
         Where the batch shares its samples, that is the mean over the batches that hold the label.
         """
-        share = counts / counts.sum()
+        fraction = counts / counts.sum()
         # (V,) how often each label is expected among the labels drawn for an item
         expected = np.exp(self.log_expected(self.noise.log_prob, self.sampling.samples))
-        rows = self.row_curvature(share, expected)
+        rows = self.row_curvature(fraction, expected)
         if self.sampling.shared:
             rows = np.minimum(rows / np.minimum(expected, 1), 0.25)
         return {"weight": rows, "bias": rows}
 
-    def row_curvature(self, share: Float64, expected: Float64) -> Float64:
+    def row_curvature(self, fraction: Float64, expected: Float64) -> Float64:
         """Return the mean curvature along each label's row (V,).
 
-        From the labels' shares of the targets, and the expected number of times that each is drawn.
-        By default p (1 - p), which is that of the softmax.
+        `fraction` (V,) are the labels' fractions of the targets, and `expected` (V,) the expected
+        numbers of times that they are drawn. By default p (1 - p), which is that of the softmax.
         """
-        return share * (1 - share)
+        return fraction * (1 - fraction)
 
 
 def log_expected_unique(log_prob: Float64, tries: float) -> Float64:
@@ -300,10 +300,10 @@ def binary_objective(target: Array, samples: Array) -> Objective:
     return losses, grad_target, grad_samples
 
 
-def binary_curvature(share: Float64, expected: Float64) -> Float64:
+def binary_curvature(fraction: Float64, expected: Float64) -> Float64:
     """Return the mean curvature (V,) of logistic losses along the rows of an untrained layer.
 
     ``(p + kQ) sigmoid (1 - sigmoid)`` with ``sigmoid = p / (p + kQ)``, for labels that are the
     target with probability p and are drawn kQ times. Whatever training learns, it can only fall.
     """
-    return share * expected / (share + expected)
+    return fraction * expected / (fraction + expected)

@@ -119,9 +119,10 @@ class LayerSpec:
     def __init__(self, source: Tree | Vocabulary, layer: str = TREE_LAYER, **options: Any) -> None:
         self.kind = kind = LAYERS.get(layer)
         if not isinstance(source, kind.takes):
-            wanted = kind.takes.__name__
-            got = type(source).__name__
-            raise InputError(f"the output layer {layer!r} takes a {wanted}, not a {got}")
+            raise InputError(
+                f"the output layer {layer!r} takes a {kind.takes.__name__}, "
+                f"not a {type(source).__name__}"
+            )
         self.source = source
         self.options = effective(kind.options, options, layer)
         #: the source, if it is a tree
@@ -196,6 +197,6 @@ class LayerSpec:
         match config.get("layer", {"name": TREE_LAYER, "options": {}}):
             case {"name": str(name), "options": dict(options)}:
                 kind = LAYERS.get(name)
-                file, read, _ = SOURCES[kind.takes]
-                return LayerSpec(read(current_file(folder, file)), name, **options)
+                file, read_source, _ = SOURCES[kind.takes]
+                return LayerSpec(read_source(current_file(folder, file)), name, **options)
         raise FileFormatError(f'{folder}: "layer" in the config is not a name and options')

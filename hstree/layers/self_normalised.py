@@ -65,6 +65,6 @@ class SelfNormalised(DenseLayer):
 
         The penalty adds ``2 alpha p^2`` to the softmax's ``p (1 - p)`` where ln Z is 0.
         """
-        share = counts / counts.sum()
-        curvature = share * (1 - share) + 2 * self.alpha * share**2
+        fraction = counts / counts.sum()
+        curvature = fraction * (1 - fraction) + 2 * self.alpha * fraction**2
         return {"weight": curvature, "bias": curvature}

@@ -104,9 +104,9 @@ class TargetSampling(DenseLayer, TrainingHooks):
         self._rows: Int64 | slice = np.flatnonzero(is_candidate)
         # (V,) index of each word among the candidates, if it is one
         self._slot = np.cumsum(is_candidate) - 1
-        share = min(1.0, n_tokens / self._targets.sum())
+        fraction = min(1.0, n_tokens / self._targets.sum())
         with np.errstate(divide="ignore"):
-            q = -np.expm1(self._targets[self._rows] * np.log1p(-share))
+            q = -np.expm1(self._targets[self._rows] * np.log1p(-fraction))
         self._log_q: Array = np.log(q).astype(self.bias.dtype)
 
     def _select_all(self) -> None:

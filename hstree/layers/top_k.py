@@ -24,10 +24,12 @@ PairLogits = Callable[[Int64, Int64], Array]
 #: (n,), one node for each item.
 ChildLogProb = Callable[[Int64, Int64], Float64]
 
-#: A search ends without an answer when it has scored this fraction of the edges ...
+#: A search ends without an answer when it has scored this fraction of the edges and
+#: `MIN_PATIENCE` more: computing the log-probabilities of all labels then takes less time. It is
+#: half that of the compiled search, since a score costs NumPy's search more.
 PATIENCE = 1 / 8
-#: ... and this many more: computing the log-probabilities of all labels then takes less time.
-LEAST_PATIENCE = 96
+#: Minimum number of edges that a search scores before it ends without an answer.
+MIN_PATIENCE = 96
 #: Costs this close to the next one are equal, relative to themselves above 1: the rounding of sums
 #: over codes and depths stays below it.
 TIE = 1e-12
@@ -291,7 +293,7 @@ def search(
     def logits(item: Int64, row: Int64) -> Array:
         return arithmetic.gather_dot(weight, bias, hidden, item, row)
 
-    patience = LEAST_PATIENCE + PATIENCE * len(tree.child)
+    patience = MIN_PATIENCE + PATIENCE * len(tree.child)
     scores = children_of_rows(tree, logits)
     return top_k_of_batch(tree, scores, len(hidden), k, margin=10 * TIE, patience=patience)
 

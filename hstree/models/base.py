@@ -24,7 +24,7 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from hstree import progress
 from hstree._arrays import Array, Bool, Float64, Int64, Integer
-from hstree._files import json_hash, replacing_together
+from hstree._files import replacing_together
 from hstree._options import read_options
 from hstree._text import one_line
 from hstree.data.arrays import check_tensor
@@ -42,7 +42,8 @@ from hstree.layers.base import OutputLayer
 from hstree.layers.hooks import training_hooks
 from hstree.layers.registry import LayerSpec
 from hstree.models import files
-from hstree.training.checkpoints import Checkpoints
+from hstree.models.warm_start import copy_context_model
+from hstree.training.checkpoints import Checkpoints, checkpoint_key
 from hstree.training.scoring import ContextModel, score, scored_batches
 from hstree.training.trainer import History, Trainer
 from hstree.tree import Tree
@@ -55,8 +56,8 @@ DEFAULT_MODEL = "lbl"
 # Types and ranges of options that several models have.
 Size = Annotated[int, Meta(ge=1, le=1 << 16)]
 Width = Annotated[int, Meta(ge=1, le=1 << 12)]
-MOST_EPOCHS = 1_000_000
-Epochs = Annotated[int, Meta(ge=0, le=MOST_EPOCHS)]
+MAX_EPOCHS = 1_000_000
+Epochs = Annotated[int, Meta(ge=0, le=MAX_EPOCHS)]
 BatchSize = Annotated[int, Meta(ge=1, le=1 << 22)]
 LearningRate = Annotated[float, Meta(gt=0)]
 Seconds = Annotated[float, Meta(gt=0)] | None
@@ -200,8 +201,12 @@ class Model(Predictor, Generic[M]):
     dim: int
     epochs: int
     random_state: int
+    # Options that not all models have
+    seconds: float | None = None
+    online: bool = False
 
     def __post_init__(self, output: Tree | LayerSpec) -> None:
+        # Check the options, which convert numbers of NumPy to those of Python
         for option in read_options(type(self)):
             setattr(self, option.name, option.checked(getattr(self, option.name)))
         self.spec = output if isinstance(output, LayerSpec) else LayerSpec(output)
@@ -272,13 +277,13 @@ class Model(Predictor, Generic[M]):
         warm_start : Model, optional
             Trained model of the same kind and sizes, whose context model the training begins with;
             word vectors follow their words, and words that it lacks begin with random ones. The
-            output layer starts over, as do the sums of the optimiser; but the model itself
-            continues with its own output layer, as after `load` and `grow`.
+            output layer and the sums of the optimiser start over. With the model itself as
+            `warm_start`, its own output layer is kept, as after `load` and `grow`.
         fast : bool, optional
             Whether to train by compiled kernels, where numba is installed; by NumPy otherwise. By
             default they train unless the tokens of all epochs are fewer than a million, or the
             seconds than 60: compiling would take longer than the training. Their sums are rounded
-            otherwise, so that weights differ in the last digits.
+            differently, so that weights differ in the last digits.
         checkpoints : path, optional
             Folder for states of trainings, one of every five minutes and those at Ctrl-C and the
             end. The same training, this model fitted to these texts, continues from the last one,
@@ -298,6 +303,7 @@ class Model(Predictor, Generic[M]):
         TrainingError
             When the perplexity is not finite any more, or sub-sampling leaves no token.
         """
+        # Texts in memory and files are read with the labels as vocabulary
         if not isinstance(train, Corpus):
             train = Corpus.of(train, self.spec.vocabulary)
         if not isinstance(valid, Corpus | None):
@@ -307,12 +313,17 @@ class Model(Predictor, Generic[M]):
         windows = self.windows(train)
         valid_windows = None if valid is None else self.windows(valid)
         context_model = self.new_context_model(np.random.default_rng([self.random_state, 0]))
-        read: list[object] = [part.record for part in (train, valid) if part is not None]
+        records: list[object] = [part.record for part in (train, valid) if part is not None]
         if warm_start is not None:
-            self._copy_vectors(warm_start, context_model)
-            read = [[warm_start.spec.provenance, warm_start.texts], read]
+            if not isinstance(warm_start, Model):
+                raise OptionError(
+                    f"warm_start takes a trained model, not {type(warm_start).__name__}; read a "
+                    "saved one with hstree.load_model"
+                )
+            copy_context_model(warm_start, self, context_model)
+            records = [[warm_start.spec.provenance, warm_start.texts], records]
         self.context_model = context_model
-        self.texts = collect_sources(read)
+        self.texts = collect_sources(records)
 
         # The output layer, and what it reads from the training text
         counts = windows.corpus.counts
@@ -324,30 +335,27 @@ class Model(Predictor, Generic[M]):
         preparation = time.perf_counter() - began
 
         # Train; only compiled functions train word by word, which `online` asks for
-        asked = getattr(self, "online", False) if fast is None else fast
-        work = len(train) * self.epochs, getattr(self, "seconds", None)
-        with numpy_only() if fast is False else numpy_for_short_runs(*work, always=asked):
+        needs_compiled = self.online if fast is None else fast
+        n_tokens = len(train) * self.epochs
+        short_runs = numpy_for_short_runs(n_tokens, self.seconds, always=needs_compiled)
+        with numpy_only() if fast is False else short_runs:
             self._checkpoints = None
             trainer = self.trainer(windows)
+
+            # Checkpoints, by the hash of all that the training depends on
             if checkpoints is not None:
-                # All that the training depends on but versions and threads; one that pauses
-                # continues with other limits.
-                limits = {"epochs", "seconds"} if pauses else set()
-                depends = {
-                    **self.spec.config(),
-                    "batch": trainer.batch_size,
-                    "model": {name: v for name, v in self.config().items() if name not in limits},
-                    "texts": [
-                        None if c is None else [c.sha256, list(c.lines)] for c in (train, valid)
-                    ],
-                }
+                start = None
                 if warm_start is not None:
                     start = self.parameters() if warm_start is self else context_model.parameters()
-                    depends["warm start"] = {
-                        name: sha256(array.tobytes()).hexdigest() for name, array in start.items()
-                    }
-                self._checkpoints = Checkpoints(checkpoints, json_hash(depends))
+                # A training that pauses may continue with other limits.
+                limits = {"epochs", "seconds"} if pauses else set()
+                config = {name: v for name, v in self.config().items() if name not in limits}
+                texts = (train, valid)
+                key = checkpoint_key(self.spec.config(), config, trainer.batch_size, texts, start)
+                self._checkpoints = Checkpoints(checkpoints, key)
             trainer.preparation = preparation
+
+            # A training that fails lets other processes remove its checkpoints, too
             try:
                 self.history_ = trainer.fit(windows, valid_windows, self._checkpoints)
             finally:
@@ -395,40 +403,17 @@ class Model(Predictor, Generic[M]):
             )
         from hstree.builders.carried_rows import carried_rows  # other models do not wait for it
 
+        # A new model over the tree, with the same options but those given
         rows = carried_rows(self.tree, tree)
         spec = LayerSpec(tree, self.spec.kind.name, **self.spec.options)
         make: Callable[..., Self] = type(self)
         new = make(spec, **{f.name: getattr(self, f.name) for f in fields(self)} | options)  # type: ignore[arg-type]
-        new._copy_vectors(self, new.context_model)
+
+        # Copy word vectors by their words and weight rows by their nodes
+        copy_context_model(self, new, new.context_model)
         training_hooks(new.layer).carry(self.layer, rows)
         new.texts = self.texts
         return new
-
-    def _copy_vectors(self, source: Model[Any], new: M) -> None:
-        """Copy the context model of another model into a new one; word vectors by their words."""
-        if not isinstance(source, Model):
-            raise OptionError(
-                f"warm_start takes a trained model, not {type(source).__name__}; read a saved one "
-                "with hstree.load_model"
-            )
-        old_arrays = source.context_model.parameters()
-        new_arrays = new.parameters()
-        sizes = _sizes(old_arrays)
-        wanted = _sizes(new_arrays)
-        if source.name != self.name or sizes != wanted:
-            raise OptionError(
-                f"the vectors of {source.name} ({sizes}) cannot begin the training of {self.name} "
-                f"({wanted}); give a model of the same kind and sizes"
-            )
-        number = {word: i for i, word in enumerate(source.spec.labels)}
-        # (V,) number of each word there, -1 where it has none
-        there = np.array([number.get(word, -1) for word in self.spec.labels])
-        known = there >= 0
-        for name, array in new_arrays.items():
-            if name == "embedding":
-                array[known] = old_arrays[name][there[known]]
-            else:
-                array[...] = old_arrays[name]
 
     def reencode(self, text: Any) -> Corpus:
         """Return a corpus, or what `Corpus.of` makes one of, with label ids as token ids."""
@@ -471,8 +456,11 @@ class Model(Predictor, Generic[M]):
         corpus = Corpus.of(corpus, self.spec.vocabulary)
         counts = self.reencode(corpus).counts
         labels = self.spec.labels
+
+        # Labels by falling count, ties by word
         order = sorted(range(len(labels)), key=lambda label: (-counts[label], labels[label]))
         words = [labels[label] for label in order]
+
         vectors = self.context_model.embedding[order]
         source = self._source("word vectors", corpus)
         return WordVectors(words, vectors, counts=counts[order], source=source)
@@ -486,11 +474,15 @@ class Model(Predictor, Generic[M]):
         corpus = Corpus.of(corpus, self.spec.vocabulary)
         total = np.zeros((len(self.spec.labels), self.dim))
         occurrences = np.zeros(len(total), np.int64)
+
+        # (V, d) sums of the hidden vectors before each label, in float64
         for contexts, targets, _ in self.windows(corpus).batches(1 << 14):
             hidden = self.context_model.hidden(contexts).astype(np.float64)
             labels, slot = touched_rows(targets, len(total))
             total[labels] += slot_sums(hidden, slot, len(labels))
             occurrences[labels] += np.bincount(slot)
+
+        # Means; labels that are never a target get the mean of the others
         vectors = total / np.maximum(occurrences, 1)[:, None]
         vectors[occurrences == 0] = vectors[occurrences > 0].mean(axis=0)
         source = self._source("mean predicted vectors", corpus, corpus=corpus.source)
@@ -499,8 +491,8 @@ class Model(Predictor, Generic[M]):
 
     def _source(self, kind: str, corpus: Corpus, /, **more: object) -> dict[str, object]:
         """Return the record of word vectors, with the texts of layer, training and corpus."""
-        read = collect_sources([self.spec.provenance, self.texts, corpus.record])
-        return {"kind": kind, **more, "texts": read}
+        texts = collect_sources([self.spec.provenance, self.texts, corpus.record])
+        return {"kind": kind, **more, "texts": texts}
 
     def config(self) -> dict[str, Any]:
         """Return the model's name, unless it is the default, and the values of its options.
@@ -520,6 +512,7 @@ class Model(Predictor, Generic[M]):
         Files of these names are replaced together: a process that is killed here leaves the old
         model or the new one.
         """
+        # Arrays, then the options with the hash of these arrays
         weights = tensors_to_bytes({**self.parameters(), **training_hooks(self.layer).tables})
         content = {
             "format": files.FORMAT,
@@ -551,25 +544,33 @@ class Model(Predictor, Generic[M]):
                 f"{saved.folder} holds a model {name!r}, not {cls.name!r}; "
                 "load it with hstree.load_model"
             )
+
+        # Check the shapes before arrays are allocated: their claimed size may be far beyond the
+        # file's. The lengths of those that have a 0 are set by `restore`.
         try:
             new: Callable[..., Self] = cls
             model = new(saved.spec, **options)
-            # Checked before arrays are allocated, whose claimed size may be far beyond the file's.
             for tensor, shape in model.shapes().items():
-                if 0 not in shape:  # others have a length that `restore` sets
+                if 0 not in shape:
                     check_tensor(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
+
+            # Tables from the training text, which set the lengths of the other arrays
             if (hooks := training_hooks(model.layer)).tables:
                 try:
                     hooks.restore(saved.tensors)
                 except FileFormatError as error:
                     raise FileFormatError(f"{saved.folder}: {error}") from error
+
+            # The layer's arrays have their lengths now
             for tensor, parameter in model.layer.parameters().items():
-                what = f"{saved.folder}: {tensor}"
-                check_tensor(saved.tensors.get(tensor), parameter.shape, what)
+                name = f"{saved.folder}: {tensor}"
+                check_tensor(saved.tensors.get(tensor), parameter.shape, name)
         except (TypeError, ValueError, OverflowError, OptionError) as error:
             raise FileFormatError(
                 f"{saved.folder}: no model can be made of it: {one_line(error)}"
             ) from error
+
+        # All fit: copy them
         for tensor, parameter in model.parameters().items():
             parameter[...] = saved.tensors[tensor]
         model.texts = saved.texts
@@ -600,9 +601,3 @@ def is_binary(spec: LayerSpec) -> bool:
     """Return whether an output layer is a tree of two children per node and one code per word."""
     tree = spec.tree if spec.is_plain_tree else None
     return tree is not None and tree.has_single_codes and bool((tree.edge_width == 2).all())
-
-
-def _sizes(parameters: Mapping[str, Array]) -> str:
-    """Describe the sizes of a context model's arrays, without the number of words."""
-    shapes = {n: a.shape[1:] if n == "embedding" else a.shape for n, a in parameters.items()}
-    return ", ".join(f"{name} {' x '.join(map(str, shape))}" for name, shape in shapes.items())

@@ -59,11 +59,11 @@ class Ensemble(Predictor):
     def __init__(self, models: Sequence[Model[Any]]) -> None:
         self.models = list(models)
         if not self.models:
-            raise OptionError("an ensemble needs one model or more")
+            raise OptionError("an ensemble needs at least one model")
         for number, model in enumerate(self.models, 1):
             if not isinstance(model, Model) or not model.is_language_model:
-                what = model.name if isinstance(model, Model) else type(model).__name__
-                raise OptionError(f"model {number} is {what}; ensembles are of language models")
+                kind = model.name if isinstance(model, Model) else type(model).__name__
+                raise OptionError(f"model {number} is {kind}; ensembles are of language models")
         first = self.models[0]
         first_label = {word: label for label, word in enumerate(first.spec.labels)}
         for number, model in enumerate(self.models, 1):

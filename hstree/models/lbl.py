@@ -52,10 +52,10 @@ EMBEDDING_SCALE = 0.1
 TEXT_DECAY = 14.0
 #: A validation perplexity that falls by less than this fraction has stalled.
 STALL = 0.002
-#: Training stops after so many epochs in a row of which each lowered the validation perplexity by
-#: less than this fraction.
+#: Training stops after this many epochs in a row without an improvement.
 PATIENCE = 3
-LEAST = 0.0005
+#: Minimum fraction by which an improvement lowers the validation perplexity.
+MIN_IMPROVEMENT = 0.0005
 
 
 @dataclass(eq=False)
@@ -143,7 +143,7 @@ class LanguageModel(Model["LogBilinear"]):
         decay = options.get("weight_decay")
         return (
             f"log-bilinear, {plural(options['context'], 'word')} of context, "
-            f"{options['dim']} numbers per word, {matrices} matrices",
+            f"{options['dim']} dimensions, {matrices} matrices",
             f"{options['batch_size']} positions per batch, "
             f"Adagrad from {options['learning_rate']}, dropout {options['dropout']}, "
             f"weight decay {f'{TEXT_DECAY:g} / tokens of the text' if decay is None else decay}",
@@ -154,8 +154,8 @@ class LanguageModel(Model["LogBilinear"]):
         labels = self.spec.labels
         d = self.dim
         drawn = rng.standard_normal((len(labels), d), np.float32) * np.float32(EMBEDDING_SCALE)
-        one = np.eye(d, dtype=np.float32) if self.full else np.ones(d, np.float32)
-        position = np.repeat(one[None], self.context, axis=0)
+        identity = np.eye(d, dtype=np.float32) if self.full else np.ones(d, np.float32)
+        position = np.repeat(identity[None], self.context, axis=0)
         return LogBilinear(in_sorted_order(labels, drawn), position)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -274,8 +274,11 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         arrays = (model.embedding, model.position, layer.weight, layer.bias)
         if model.position.ndim > 2 or not fast.is_supported(*arrays):
             return None
-        embedding, position, weight, bias, *_ = self.optimisers.values()
+        embedding = self.optimisers["embedding"]
+        position = self.optimisers["position"]
         words = fast.RowState(embedding.squares, position.squares, embedding.decayed)
+        weight = self.optimisers["node_weight"]
+        bias = self.optimisers["node_bias"]
         nodes = fast.RowState(weight.squares, bias.squares, weight.decayed)
         return fast.LogBilinearArrays(*arrays, words, nodes)
 
@@ -311,7 +314,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         """
         if valid > best * (1 - STALL):
             self.rate /= 2
-        self._since_best = 0 if valid < best * (1 - LEAST) else self._since_best + 1
+        self._since_best = 0 if valid < best * (1 - MIN_IMPROVEMENT) else self._since_best + 1
         return self._since_best == PATIENCE
 
     def step(

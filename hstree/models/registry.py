@@ -96,10 +96,11 @@ def load_model(folder: str | os.PathLike[str]) -> Model[Any]:
         When a file is missing, damaged, of another version or does not fit the others.
     """
     if not current_file(folder, files.CONFIG).exists():
-        there = os.path.exists(folder)
-        where = f"{folder} holds no model" if there else f"there is no folder {folder}"
+        problem = f"there is no folder {folder}"
+        if os.path.exists(folder):
+            problem = f"{folder} holds no model"
         remedy = "give one that model.save or `hstree evaluate --save` wrote"
-        raise FileFormatError(f"{where}; {remedy}")
+        raise FileFormatError(f"{problem}; {remedy}")
     saved = files.read(folder)
     try:
         kind = kind_of(saved.config)

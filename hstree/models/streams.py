@@ -81,7 +81,7 @@ class TextStream:
         return {**about, "lines": [0, self._n_lines]}
 
     def look_ahead(self, n_tokens: int = WORTH_TOKENS) -> int:
-        """Read up to so many tokens ahead; return the number of those that are there."""
+        """Read up to this many tokens ahead; return the number of tokens that were read."""
         ahead = []
         n = 0
         for piece in self._pieces:
@@ -171,7 +171,7 @@ def _reach(model: Predictor, corpus: Corpus) -> int:
 
 
 def _make_corpus(words: list[str], is_end: list[bool], name: str, vocabulary: Vocabulary) -> Corpus:
-    """Return consecutive tokens as a corpus; where they stop within a line, that ends there."""
+    """Return consecutive tokens as a corpus; where they stop within a line, the line ends."""
     if not words:
         raise InputError(f"{name} is empty; give a text with at least one word")
     stops = [i for i, end in enumerate(is_end) if end]

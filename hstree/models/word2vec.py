@@ -41,14 +41,15 @@ from hstree.training.checkpoints import State
 from hstree.training.interrupts import held_back
 from hstree.training.scoring import ContextModel
 from hstree.training.sgd import DampedSGD
-from hstree.training.trainer import History, Trainer
+from hstree.training.trainer import Progress, Trainer
 from hstree.tree import Tree
 from hstree.tree.paths import path_decisions
 
-#: Tokens between two looks at the learning rate and the clock where words are trained on one by
-#: one, and least looks in a training.
+#: Tokens of a step where words are trained on one by one. The learning rate changes and the clock
+#: is read between two steps.
 TOKENS = 10_000
-LEAST_LOOKS = 100
+#: Minimum number of such steps in a training.
+MIN_STEPS = 100
 #: Sub-sampling of trainings for vectors, that of the word2vec program.
 SAMPLE = 1e-3
 #: The learning rate does not fall below this fraction of its start.
@@ -68,7 +69,7 @@ class WindowLoss:
     output: Sequence[ParameterGradient]
     items: int  # number of predictions
     squares: float  # sum of the squared lengths of their hidden vectors
-    shares: float  # sum of the squared shares that words have in hidden vectors
+    fractions: float  # sum of the squared fractions that words have in hidden vectors
 
 
 @dataclass(eq=False)
@@ -111,7 +112,7 @@ class WindowModel(ContextModel):
             output=gradients.parameters,
             items=len(targets),
             squares=float(np.vdot(hidden, hidden)),
-            shares=float(np.vdot(means.data, means.data)),
+            fractions=float(np.vdot(means.data, means.data)),
         )
 
     def _means(self, contexts: Integer) -> tuple[scipy.sparse.csr_array, Array]:
@@ -119,10 +120,10 @@ class WindowModel(ContextModel):
         is_word = contexts >= 0
         count = is_word.sum(axis=1)
         words, slot = touched_rows(contexts[is_word], len(self.embedding))
-        share = np.repeat((1 / np.maximum(count, 1)).astype(np.float32), count)
+        fraction = np.repeat((1 / np.maximum(count, 1)).astype(np.float32), count)
         start = offsets(count).astype(np.int32)
         shape = (len(contexts), len(words))
-        return scipy.sparse.csr_array((share, slot, start), shape=shape), words
+        return scipy.sparse.csr_array((fraction, slot, start), shape=shape), words
 
 
 @dataclass(eq=False)
@@ -205,7 +206,7 @@ class Word2Vec(Model[WindowModel]):
             moved = "one word after the other"
         return (
             f"{cls.name}, {plural(options['window'], 'word')} on either side, "
-            f"{options['dim']} numbers per word",
+            f"{options['dim']} dimensions",
             f"{moved}, a rate falling from {options['learning_rate']}, "
             f"sub-sampling {options['sample']}",
         )
@@ -233,7 +234,7 @@ def item_means(nll: Float64, item: Int64, n_items: int) -> Float64:
 
 
 class FallingTrainer(Trainer[WindowModel]):
-    """A training whose learning rate falls linearly with the fraction of it that is done."""
+    """A training whose learning rate falls linearly with the fraction that is done."""
 
     def learning_rate(self, done: float) -> float:
         """Return the learning rate after `done` epochs."""
@@ -244,9 +245,8 @@ class Word2VecTrainer(FallingTrainer):
     """Trains CBOW or skip-gram and its output layer, in place.
 
     Minibatches of damped gradient descent (`hstree.training.sgd`), at a learning rate that falls
-    linearly with the fraction of the training that is done: of the epochs, or of the budget of
-    seconds if that is larger. The counts of the training text say how often a batch touches each
-    row.
+    linearly with the fraction of the training that is done: of the epochs, or of the budget if that
+    is larger. The counts of the training text say how often a batch touches each row.
     """
 
     def __init__(self, model: Word2Vec, train: ContextBatches) -> None:
@@ -275,7 +275,7 @@ class Word2VecTrainer(FallingTrainer):
 
         # Words, then the output layer
         words = loss.embedding
-        scale = loss.shares * curvature
+        scale = loss.fractions * curvature
         self.embedding.step(words.rows, words.values, learning_rate, scale)
         for g in loss.output:
             scale = loss.squares if g.values.ndim > 1 else loss.items
@@ -296,7 +296,7 @@ class OnlineTrainer(FallingTrainer):
 
     def __init__(self, model: Word2Vec, train: ContextBatches) -> None:
         super().__init__(model)
-        self.batch_size = max(1, min(TOKENS, len(train) * self.epochs // LEAST_LOOKS))
+        self.batch_size = max(1, min(TOKENS, len(train) * self.epochs // MIN_STEPS))
         fast = compiled()
         if fast is None:
             require("numba", "fast")
@@ -338,10 +338,10 @@ class OnlineTrainer(FallingTrainer):
         with self.at_cache_lines():
             return super()._train_epoch(*arguments)
 
-    def _state(self, history: History) -> State:
+    def _state(self, run: Progress) -> State:
         if self._is_apart:  # in the middle of an epoch
             self._write_back()
-        return super()._state(history)
+        return super()._state(run)
 
     def _write_back(self) -> None:
         for matrix, room in self._rooms:

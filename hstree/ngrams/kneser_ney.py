@@ -76,7 +76,7 @@ class KneserNey:
         Three discounts for each order, estimated from its counts (`modified_discounts`), or one
         discount between 0 and 1 for all counts.
     sentences : bool, default True
-        Begin contexts again at every line, as published results do: no context reaches beyond the
+        Start contexts again at every line, as in published results: no context reaches beyond the
         last ``<eos>``. Otherwise they cross line ends, as those of `LanguageModel`.
 
     Attributes

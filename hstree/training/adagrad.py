@@ -63,6 +63,7 @@ class RowAdagrad:
         tokens : int
             Number of tokens trained on so far, including this batch.
         """
+        # (r,) weight decay of the tokens since the last step of each row
         decay = None
         if self.weight_decay:
             decay = (self.weight_decay * (tokens - self.decayed[rows])).astype(np.float32)
@@ -101,22 +102,23 @@ def adagrad_rows(
     for a in range(0, len(gradient), step):
         part = gradient[a : a + step]
         if isinstance(rows, slice):
-            here: Int64 | slice = slice(first + a, first + a + len(part))
+            touched: Int64 | slice = slice(first + a, first + a + len(part))
         else:
-            here = rows[a : a + step]
+            touched = rows[a : a + step]
 
         # Add the squared gradients of elements, or their means over rows
         if has_row_rates:
             flat = part.reshape(len(part), -1)
-            total = squares[here] + np.vecdot(flat, flat) / flat.shape[1]
+            total = squares[touched] + np.vecdot(flat, flat) / flat.shape[1]
         else:
-            total = squares[here] + part * part
-        squares[here] = total
+            total = squares[touched] + part * part
+        squares[touched] = total
 
+        # Decay the rows, then move them
         rate = learning_rate / np.sqrt(total + TINY)
-        values = parameter[here]
+        values = parameter[touched]
         if decay is not None:
             values = values * np.exp(-rate * decay[a : a + step]).reshape(per_row)
         if has_row_rates:
             rate = rate.reshape(per_row)
-        parameter[here] = values - part * rate
+        parameter[touched] = values - part * rate

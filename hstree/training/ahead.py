@@ -12,7 +12,7 @@ from hstree.kernels import backend_name
 
 T = TypeVar("T")
 
-#: Hand-overs that wait at most; one more is in use, and one is being made.
+#: Maximum number of finished hand-overs that wait; one more is in use, and one is being made.
 WAITING = 1
 
 
@@ -28,12 +28,13 @@ def ahead(items: Iterator[T], together: int = 1) -> Iterator[T]:
     context = copy_context()
     pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
     try:
-        made = deque[Future[list[T]]]()
+        pending: deque[Future[list[T]]] = deque()
         while True:
-            while len(made) < WAITING + 2:
-                made.append(pool.submit(context.run, lambda: list(islice(items, together))))
-            if not (some := made.popleft().result()):
+            while len(pending) < WAITING + 2:
+                pending.append(pool.submit(context.run, lambda: list(islice(items, together))))
+            next_items = pending.popleft().result()
+            if not next_items:
                 return
-            yield from some
+            yield from next_items
     finally:
         pool.shutdown(cancel_futures=True)

@@ -13,7 +13,7 @@ import os
 import time
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -23,10 +23,11 @@ from safetensors.numpy import load as tensors_from_bytes
 from safetensors.numpy import save as tensors_to_bytes
 
 from hstree._arrays import Array
-from hstree._files import acquire_lock, open_regular, remove_unused, replacing
+from hstree._files import acquire_lock, json_hash, open_regular, remove_unused, replacing
 from hstree._parallel import n_threads
 from hstree._text import one_line
 from hstree._version import __version__
+from hstree.data.corpus import Corpus
 from hstree.errors import FileFormatError
 from hstree.kernels import backend_name
 
@@ -46,6 +47,39 @@ class State(NamedTuple):
 
     arrays: dict[str, Array]
     record: dict[str, Any]
+
+
+def checkpoint_key(
+    layer: Mapping[str, Any],
+    model: Mapping[str, Any],
+    batch_size: int,
+    texts: Sequence[Corpus | None],
+    start: Mapping[str, Array] | None = None,
+) -> str:
+    """Return the hash of all that the bits of a training depend on but versions and threads.
+
+    Parameters
+    ----------
+    layer, model : mapping
+        Configs of the output layer and of the model.
+    batch_size : int
+        That of the trainer, which may differ from the model's option.
+    texts : sequence of Corpus or None
+        Those that the model is trained and validated on.
+    start : mapping, optional
+        Arrays that the training begins with, where it does not draw them.
+    """
+    content = {
+        **layer,
+        "batch": batch_size,
+        "model": model,
+        "texts": [None if text is None else [text.sha256, list(text.lines)] for text in texts],
+    }
+    if start is not None:
+        content["warm start"] = {
+            name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in start.items()
+        }
+    return json_hash(content)
 
 
 class Checkpoints:
@@ -151,7 +185,7 @@ class Checkpoints:
                 with suppress(OSError):
                     file.unlink()
                 warnings.warn(
-                    f"the training cannot continue from {file}; it continues from the state before "
+                    f"the training cannot continue from {file}; it continues from the one before "
                     f"or starts over: {one_line(error)}",
                     stacklevel=2,
                 )

@@ -52,8 +52,8 @@ def score(
     """Score every position of a text, without dropout; `details` add ln Z and each token's nll."""
     total = total_of_oov = 0.0
     oov_tokens = 0
-    token_nll = [np.empty(0)]
-    log_z = list[Float64]()
+    batch_nll = [np.empty(0)]
+    log_z: list[Float64] = []
     # Other layers have no ln Z: theirs is 0 by design.
     has_log_z = details and type(layer).log_normaliser is not OutputLayer.log_normaliser
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
@@ -62,19 +62,21 @@ def score(
             total_of_oov += float(nll[oov].sum())
             oov_tokens += int(oov.sum())
             if details:
-                token_nll.append(nll)
+                batch_nll.append(nll)
             if has_log_z and (batch_log_z := model.log_normaliser(layer, contexts)) is not None:
                 log_z.append(batch_log_z)
             task.advance(len(targets))
-    log_normaliser = LogNormaliser.of(np.concatenate(log_z), total) if log_z else None
-    every = np.concatenate(token_nll) if details else None
-    return TextScore(total, len(windows), total_of_oov, oov_tokens, log_normaliser, every)
+    normaliser = LogNormaliser.of(np.concatenate(log_z), total) if log_z else None
+    token_nll = np.concatenate(batch_nll) if details else None
+    return TextScore(total, len(windows), total_of_oov, oov_tokens, normaliser, token_nll)
 
 
 def scored_batches(
     model: ContextModel, layer: OutputLayer, windows: ContextBatches
 ) -> Iterator[tuple[Batch, Float64]]:
     """Yield the batches of a text in order, and the nll of their tokens."""
-    several = compiled() is not None and n_threads() > 1 and training_hooks(layer).scores_in_threads
+    uses_threads = (
+        compiled() is not None and n_threads() > 1 and training_hooks(layer).scores_in_threads
+    )
     batches = windows.batches(BATCH)
-    return in_threads(lambda batch: model.nll(layer, *batch[:2]), batches, when=several)
+    return in_threads(lambda batch: model.nll(layer, *batch[:2]), batches, when=uses_threads)

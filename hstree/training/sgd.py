@@ -49,8 +49,8 @@ class DampedSGD:
             self.parameter[rows] -= rate * gradient
             return
         for a in range(0, len(rows), CHUNK):
-            some = slice(a, a + CHUNK)
-            self.parameter[rows[some]] -= rate[some] * gradient[some]
+            chunk = slice(a, a + CHUNK)
+            self.parameter[rows[chunk]] -= rate[chunk] * gradient[chunk]
 
 
 def damping(s: Float64) -> Float64:

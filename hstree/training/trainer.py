@@ -11,6 +11,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -31,8 +32,8 @@ from hstree.training.interrupts import held_back
 from hstree.training.scoring import ContextModel, score
 
 M = TypeVar("M", bound=ContextModel)
-#: Seconds of training in which kernels may be compiled, and of the next ones, by whose speed its
-#: hours are known.
+#: Seconds of training in which kernels may be compiled. The speed in as many seconds after them
+#: estimates the hours of the training.
 WARN_AFTER = 2.5
 #: Positions of batches that a second thread hands over together.
 TOGETHER = 2048
@@ -80,15 +81,15 @@ class History:
     out_of_time : bool
         Whether its budget of seconds ended it; then it is neither interrupted nor converged.
     preparation : float
-        Seconds that the output layer took before the first batch: to count n-grams, say. A training
-        that went on has those of its start, so that its budget ends at the same batch.
+        Seconds that the output layer took before the first batch, for example to count n-grams. A
+        continued training has those of its start, so that its budget ends at the same batch.
     kernels : str
         "numpy" where compiled kernels were switched off or missing; else numba and its version.
     unfinished : float
         Wall-clock time of the epoch that Ctrl-C ended.
     before : float
-        Wall-clock time, with validations, until the state from which the training went on; 0 where
-        it was not stopped.
+        Wall-clock time, with validations, until the checkpoint from which the training continued; 0
+        where it was not stopped.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -139,7 +140,7 @@ class EpochPosition:
     noise : dict, optional
         State of the generator that losses draw from, after these batches.
     is_whole : bool
-        Whether the training can continue from here: nothing is being changed.
+        Whether the training can continue from here: no step is changing the parameters.
     """
 
     epoch: int = 1
@@ -151,13 +152,47 @@ class EpochPosition:
     is_whole: bool = True
 
 
+@dataclass
+class Progress:
+    """What one call of `Trainer.fit` has done so far.
+
+    Attributes
+    ----------
+    arrays : dict
+        All arrays that the training changes in place, by their names in a checkpoint.
+    weights : dict
+        Those that the best epoch is kept of, by the names of their parameters.
+    began : float
+        When `fit` was called, by `time.perf_counter`.
+    best : float
+        Lowest validation perplexity so far.
+    best_weights : dict
+        Copies of its weights; empty before the first validation.
+    next_speed_check : float
+        Seconds of an epoch after which the speed is measured; infinity for never.
+    warm_tokens, warm_seconds : int, float
+        Position at the first measurement, when kernels are compiled; 0 before it.
+    """
+
+    history: History
+    arrays: dict[str, Array]
+    weights: dict[str, Array]
+    began: float
+    position: EpochPosition = field(default_factory=EpochPosition)
+    best: float = math.inf
+    best_weights: dict[str, Array] = field(default_factory=dict)
+    next_speed_check: float = math.inf
+    warm_tokens: int = 0
+    warm_seconds: float = 0.0
+
+
 class Trainer(ABC, Generic[M]):
     """Trains a context model and an output layer together, in place.
 
     Parameters
     ----------
     model : hstree.models.Model
-        Its `context_model` and `layer` are trained. Its `seconds`, if it has that option, are a
+        Its `context_model` and `layer` are trained. Its `seconds`, if they are not None, are a
         budget of wall-clock time, the preparation of the output layer counted, validations not.
         The batch in which it runs out is the last, also inside an epoch; a validation follows as
         after every epoch. Schedules that fall until the last epoch (`learning_rate`) fall until the
@@ -173,7 +208,7 @@ class Trainer(ABC, Generic[M]):
     hooks : TrainingHooks
         What the layer needs of the training beside its loss.
     rng, noise : numpy.random.Generator
-        What batches, and what losses draw from; seeded again at each epoch.
+        Random generators for batches and for losses, seeded again at each epoch.
     optimisers : mapping
         By the names of their parameters; checkpoints keep their `arrays`.
     schedule : tuple of str
@@ -189,7 +224,7 @@ class Trainer(ABC, Generic[M]):
         self.model: M = model.context_model
         self.layer: OutputLayer = model.layer
         self.epochs: int = model.epochs
-        self.seconds: float | None = getattr(model, "seconds", None)
+        self.seconds: float | None = model.seconds
         self.batch_size: int = model.batch_size
         self.rate: float = model.learning_rate
         self.hooks = training_hooks(self.layer)
@@ -261,65 +296,72 @@ class Trainer(ABC, Generic[M]):
         TrainingError
             When an epoch ends with a perplexity that is not finite, or had no token.
         """
-        self._began = time.perf_counter()
-        self._position = EpochPosition()
-        #: lowest validation perplexity so far, and copies of its weights by name
-        self._best = math.inf
-        self._best_weights = dict[str, Array]()
-        #: what the best epoch is kept of
-        self._weights = {**self.model.parameters(), **self.layer.parameters()}
-        #: all that the training changes in place, by names of a checkpoint
-        self._arrays = dict(self._weights)
+        began = time.perf_counter()
+
+        # The arrays that the training changes: parameters, and the states of layer and optimisers
+        weights = {**self.model.parameters(), **self.layer.parameters()}
+        arrays = dict(weights)
         for name, array in self.hooks.training_state.items():
-            self._arrays[f"layer {name}"] = array
+            arrays[f"layer {name}"] = array
         for parameter, optimiser in self.optimisers.items():
-            self._arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays.items()}
-        #: seconds of an epoch at which `_warn_of_hours` looks, and tokens and seconds at its first
-        self._look_at = WARN_AFTER if self.seconds is None else math.inf
-        self._warm: tuple[int, float] | None = None
-        restored = None if checkpoints is None else checkpoints.restore(self._restore)
-        history = History(preparation=self.preparation) if restored is None else restored
+            arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays.items()}
+
+        # Continue from the last checkpoint, or start
+        run = Progress(History(preparation=self.preparation), arrays, weights, began)
+        if self.seconds is None:
+            run.next_speed_check = WARN_AFTER
+        if checkpoints is not None:
+            checkpoints.restore(partial(self._restore, run))
+        history = run.history
+
+        # Train until a limit, the budget, convergence or Ctrl-C ends it
         try:
-            while self._position.epoch <= self.epochs and not (
+            while run.position.epoch <= self.epochs and not (
                 history.converged or history.out_of_time
             ):
                 # Overflows show in the perplexity, which is checked next.
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                    rate, share = self._train_epoch(train, history, checkpoints)
+                    rate, fraction = self._train_epoch(train, run, checkpoints)
                     after = None
                     if valid is not None:
                         after = score(self.model, self.layer, valid).perplexity
                 with held_back():
-                    self._end_epoch(train, history, rate, share, after)
+                    self._end_epoch(train, run, rate, fraction, after)
             if checkpoints is not None and not history.out_of_time:
-                checkpoints.save(self._state(history))
+                checkpoints.save(self._state(run))
         except KeyboardInterrupt:
-            if checkpoints is not None and self._position.is_whole:
-                checkpoints.save(self._state(history))
+            if checkpoints is not None and run.position.is_whole:
+                checkpoints.save(self._state(run))
             history.interrupted = True
-            history.unfinished = self._position.seconds
-        for name, best in self._best_weights.items():
-            self._weights[name][...] = best
+            history.unfinished = run.position.seconds
+
+        # Leave the best weights in place
+        for name, best in run.best_weights.items():
+            run.weights[name][...] = best
         return history
 
     def _train_epoch(
-        self, train: ContextBatches, history: History, checkpoints: Checkpoints | None
+        self, train: ContextBatches, run: Progress, checkpoints: Checkpoints | None
     ) -> tuple[float, float]:
         """Train from the position in an epoch to its end, or until the budget ends.
 
-        Returns the learning rate at its start, and the fraction of its targets that were trained
-        on.
+        Returns the learning rate at its start, and the fraction of its targets trained on.
         """
-        position = self._position
+        position = run.position
+
+        # Expected tokens of the epoch, and the seconds of the budget that are spent
         expected = float(train.training_counts.sum())
         limit = self.seconds or math.inf
-        spent = history.preparation + history.seconds
+        spent = run.history.preparation + run.history.seconds
         done = max(position.epoch - 1, self.epochs * min(1.0, spent / limit))
         rate_at_start = self.learning_rate(done)
-        figure_name = "perplexity" if self.layer.is_likelihood else "exp(loss)"
+        measure = "perplexity" if self.layer.is_likelihood else "exp(loss)"
+
+        # The progress line names the epochs or the budget
         title = f"epoch {position.epoch}/{self.epochs}"
         if self.seconds is not None:
             title = f"epoch {position.epoch}, {spent:.0f} of {limit:.0f} s"
+
         start = time.perf_counter()
         with progress.task(title, expected, "tokens") as task:
             batches = self.epoch_batches(train, position.epoch)
@@ -348,30 +390,36 @@ class Trainer(ABC, Generic[M]):
                     position.tokens += len(targets)
                     position.seconds = time.perf_counter() - start
                     task.advance(len(targets))
-                    task.note(f"{figure_name} {perplexity(position.nll, position.tokens):.1f}")
+                    task.note(f"{measure} {perplexity(position.nll, position.tokens):.1f}")
 
                     if spent + position.seconds >= limit:
                         break
-                    if position.seconds >= self._look_at:
-                        self._warn_of_hours(expected)
+                    if position.seconds >= run.next_speed_check:
+                        self._warn_of_hours(run, expected)
+                    # Saving is not part of the epoch's seconds
                     if checkpoints is not None and time.monotonic() >= checkpoints.due:
-                        checkpoints.save(self._state(history))
+                        checkpoints.save(self._state(run))
                         start = time.perf_counter() - position.seconds
+
+                # The end of the budget is saved here: no whole epoch follows it
                 is_last = spent + position.seconds >= limit
                 if is_last and checkpoints is not None:
-                    checkpoints.save(self._state(history))
+                    checkpoints.save(self._state(run))
         return rate_at_start, min(1.0, position.tokens / expected) if is_last else 1.0
 
     def _end_epoch(
         self,
         train: ContextBatches,
-        history: History,
+        run: Progress,
         rate: float,
-        share: float,
+        fraction: float,
         valid: float | None,
     ) -> None:
         """Record an epoch; decide about the schedule, the best weights and the end; report it."""
-        position = self._position
+        position = run.position
+        history = run.history
+
+        # Refuse an epoch without tokens, and perplexities that are not finite
         if position.tokens == 0:
             raise TrainingError(
                 f"sub-sampling left none of the {len(train):,} tokens of {train.corpus.name} to "
@@ -384,27 +432,32 @@ class Trainer(ABC, Generic[M]):
                     f"the training diverged: the {part} perplexity of epoch {position.epoch} is "
                     f"{value}; lower the learning rate, which is {rate:g}"
                 )
+
+        # Record it
         history.epochs.append(
             Epoch(
                 epoch=position.epoch,
                 train=running if self.layer.is_likelihood else None,
                 valid=valid,
                 seconds=position.seconds,
-                tokens_per_second=share * len(train) / position.seconds,
+                tokens_per_second=fraction * len(train) / position.seconds,
                 learning_rate=rate,
-                share=share,
+                share=fraction,
             )
         )
         spent = history.preparation + history.seconds
         history.out_of_time = self.seconds is not None and spent >= self.seconds
+
+        # Update the schedule, and keep the best weights
         if valid is not None:
             if not history.out_of_time:
-                history.converged = self.on_validation(valid, self._best)
-            if valid < self._best:
-                self._best = valid
-                self._best_weights = {name: a.copy() for name, a in self._weights.items()}
-        self._position = EpochPosition(position.epoch + 1)
-        # The seconds left are those of all epochs, by the last, or of the budget.
+                history.converged = self.on_validation(valid, run.best)
+            if valid < run.best:
+                run.best = valid
+                run.best_weights = {name: a.copy() for name, a in run.weights.items()}
+        run.position = EpochPosition(position.epoch + 1)
+
+        # Report the seconds left: of the other epochs, at the speed of this one, or of the budget
         left = (self.epochs - position.epoch) * position.seconds
         text = f"epoch {position.epoch} of {self.epochs}"
         if self.seconds is not None:
@@ -413,57 +466,63 @@ class Trainer(ABC, Generic[M]):
         text += "" if valid is None else f", validation {valid:.1f}"
         progress.report(text, 0.0 if history.converged else left)
 
-    def _warn_of_hours(self, expected: float) -> None:
+    def _warn_of_hours(self, run: Progress, expected: float) -> None:
         """Warn of a training that takes hours, by its speed between the first two calls."""
-        position = self._position
-        if self._warm is None:
-            self._warm = (position.tokens, position.seconds)
-            self._look_at = position.seconds + WARN_AFTER
+        position = run.position
+        if run.warm_tokens == 0:
+            run.warm_tokens = position.tokens
+            run.warm_seconds = position.seconds
+            run.next_speed_check = position.seconds + WARN_AFTER
             return
-        self._look_at = math.inf
-        tokens = position.tokens - self._warm[0]
-        seconds = position.seconds - self._warm[1]
+        run.next_speed_check = math.inf
+
+        # Both measurements must be of the same epoch; in another one, tokens start at 0 again
+        tokens = position.tokens - run.warm_tokens
+        seconds = position.seconds - run.warm_seconds
         if tokens > 0 and (hours := self.epochs * expected / tokens * seconds / 3600) > 1:
             warnings.warn(
                 f"training may take {hours:,.1f} hours: at most {plural(self.epochs, 'epoch')} of "
-                f"{expected:,.0f} tokens, {tokens / seconds:,.0f} of them a second; "
-                "--seconds 240 (stop=hstree.Seconds(240)) gives every row the same time",
+                f"{expected:,.0f} tokens, at {tokens / seconds:,.0f} tokens/s; "
+                "--seconds 240 (stop=hstree.Seconds(240)) gives every candidate the same time",
                 stacklevel=2,
             )
 
-    def _state(self, history: History) -> State:
+    def _state(self, run: Progress) -> State:
         """Return all that a training needs to continue from its position."""
-        before = history.before + time.perf_counter() - self._began
+        before = run.history.before + time.perf_counter() - run.began
         record = {
-            "history": asdict(replace(history, before=before)),
-            "place": asdict(self._position) | {"noise": self.noise.bit_generator.state},
-            "best": self._best,
+            "history": asdict(replace(run.history, before=before)),
+            "position": asdict(run.position) | {"noise": self.noise.bit_generator.state},
+            "best": run.best,
             "schedule": {name: getattr(self, name) for name in self.schedule},
         }
-        best = {f"best {name}": array for name, array in self._best_weights.items()}
-        return State({**self._arrays, **best}, record)
+        best = {f"best {name}": array for name, array in run.best_weights.items()}
+        return State({**run.arrays, **best}, record)
 
-    def _restore(self, state: State) -> History:
-        """Go to a position in a training; return its history. Raises before it changes anything."""
+    def _restore(self, run: Progress, state: State) -> None:
+        """Set a training to the state of a checkpoint. Raises before it changes anything."""
+        # Read all values, so that a damaged checkpoint raises here
         record = state.record
-        weights = self._weights
         history = msgspec.convert(record["history"], History)
-        position = msgspec.convert(record["place"], EpochPosition)
+        position = msgspec.convert(record["position"], EpochPosition)
         best = float(record["best"])
-        best_weights = dict[str, Array]()
+        best_weights: dict[str, Array] = {}
         if math.isfinite(best):
-            best_weights = {name: state.arrays[f"best {name}"] for name in weights}
+            best_weights = {name: state.arrays[f"best {name}"] for name in run.weights}
         schedule = {name: record["schedule"][name] for name in self.schedule}
         np.random.default_rng().bit_generator.state = position.noise
-        kept = [(array, state.arrays[name]) for name, array in self._arrays.items()]
-        for array, saved in [*kept, *((weights[name], a) for name, a in best_weights.items())]:
+        kept = [(array, state.arrays[name]) for name, array in run.arrays.items()]
+        best_pairs = [(run.weights[name], saved) for name, saved in best_weights.items()]
+        for array, saved in kept + best_pairs:
             if (array.shape, array.dtype) != (saved.shape, saved.dtype):
                 raise FileFormatError("its arrays are not those of this training")
+
+        # Take them over
         for array, saved in kept:
             array[...] = saved
         for name, value in schedule.items():
             setattr(self, name, value)
-        self._best = best
-        self._best_weights = best_weights
-        self._position = position
-        return history
+        run.history = history
+        run.position = position
+        run.best = best
+        run.best_weights = best_weights

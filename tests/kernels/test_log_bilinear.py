@@ -42,7 +42,7 @@ def tree(kind, corpus):
     vocabulary = corpus.vocabulary
     if kind in ("wide", "in pieces"):
         rng = np.random.default_rng(0)
-        drawn = wide_tree(rng) if kind == "wide" else wide_tree(rng, layout.LEAST_ROWS + 10)
+        drawn = wide_tree(rng) if kind == "wide" else wide_tree(rng, layout.MIN_ROWS + 10)
         assert drawn.n_labels >= len(vocabulary)
         labels = [*vocabulary.words, *(f"other{i}" for i in range(drawn.n_labels))]
         return Tree(labels[: drawn.n_labels], drawn.child_start, drawn.child)

@@ -83,7 +83,7 @@ def check_step(layer, hidden, targets):
             adagrad_rows(array, squares.copy(), slice(0, len(array)), by_name[name], 0.1)
 
     decisions, code_item = path_decisions(layer.codes, targets)
-    tree_layout = layer.compiled_layout(decisions, code_item, hidden, True)
+    tree_layout = layer.compiled_layout(decisions, code_item, hidden, with_gradients=True)
     rates = functions.Rates(np.float32(0.1), 0.0, 0.0, len(targets))
     forward = functions.log_bilinear_step(
         model,
@@ -160,8 +160,8 @@ with one_blas_thread():
 
 
 def test_work_at_wide_nodes_in_pieces_has_the_losses_and_gradients_of_numpy():
-    wide = wide_tree(np.random.default_rng(0), layout.LEAST_ROWS + NARROW)
-    check_tree(wide, 0, items=2 * layout.LEAST_VISITS + 5)
+    wide = wide_tree(np.random.default_rng(0), layout.MIN_ROWS + NARROW)
+    check_tree(wide, 0, items=2 * layout.MIN_VISITS + 5)
 
 
 @pytest.mark.parametrize("threads", [2, 3])

@@ -113,12 +113,12 @@ def test_a_logistic_decision_is_exact_at_both_ends(dtype, rtol):
 
 
 #: The search never gives way; it gives way at once; as it is.
-patiences = st.sampled_from([np.inf, -np.inf, search.LEAST_PATIENCE])
+patiences = st.sampled_from([np.inf, -np.inf, search.MIN_PATIENCE])
 
 
 def top_k_with(patience, layer, hidden, k):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "LEAST_PATIENCE", patience)
+        patch.setattr(search, "MIN_PATIENCE", patience)
         return layer.top_k(hidden, k)
 
 

@@ -206,7 +206,7 @@ def check_search(after, hidden):
 def test_a_search_that_gives_up_computes_all_words_with_their_features(text, monkeypatch):
     pytest.importorskip("numba", reason=NUMBA)
     search = importlib.import_module("hstree.kernels.search")
-    monkeypatch.setattr(search, "LEAST_PATIENCE", 1)
+    monkeypatch.setattr(search, "MIN_PATIENCE", 1)
     monkeypatch.setattr(search, "PATIENCE", 0)
     layer, windows = prepared(text, "binary", np.float32)
     hidden, _, contexts = batch_of(layer, windows, dtype=np.float32)

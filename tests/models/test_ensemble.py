@@ -109,5 +109,5 @@ def test_models_that_do_not_go_together_are_refused(models, text):
         hstree.Ensemble([models[0], SkipGram(models[0].tree)])
     with pytest.raises(OptionError, match="model 1 is Tree"):
         hstree.Ensemble([models[0].tree])
-    with pytest.raises(OptionError, match="one model or more"):
+    with pytest.raises(OptionError, match="at least one model"):
         hstree.Ensemble([])

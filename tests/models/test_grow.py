@@ -1,4 +1,4 @@
-"""Models that go on with a tree that grew or was pruned."""
+"""Models that continue with a tree that grew or was pruned."""
 
 import numpy as np
 import pytest

@@ -13,7 +13,7 @@ from hstree.errors import OptionError
 from hstree.layers.registry import LayerSpec
 from hstree.models.cbow import CBOW
 from hstree.models.skipgram import SkipGram
-from hstree.models.word2vec import LEAST_LOOKS
+from hstree.models.word2vec import MIN_STEPS
 from tests.needs import NUMBA
 from tests.texts import corpus_of, fitted, markov_lines
 
@@ -43,7 +43,7 @@ def one_epoch(model, corpus):
     edges = np.split(codes.edge, np.cumsum(layer.codes.length)[:-1])
     total = 0.0
     rng = np.random.default_rng([model.random_state, 1, 1])
-    for start, ids, _ in windows.training_batches(len(corpus) // LEAST_LOOKS, rng):
+    for start, ids, _ in windows.training_batches(len(corpus) // MIN_STEPS, rng):
         for a, b in pairwise(start):
             line = ids[a:b]
             for i, target in enumerate(line):

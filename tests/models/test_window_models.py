@@ -48,10 +48,10 @@ def test_a_window_without_words_leaves_the_biases_alone_to_predict():
 def test_the_figures_of_a_loss_say_how_much_it_is_made_of():
     model, layer = random_model(WindowModel, BINARY)
     loss = model.loss(layer, CONTEXTS, TARGETS, RNG)
-    assert (loss.items, loss.shares) == (4, pytest.approx(3 / 9 + 1 + 4 / 16))
+    assert (loss.items, loss.fractions) == (4, pytest.approx(3 / 9 + 1 + 4 / 16))
     assert loss.squares == pytest.approx((model.hidden(CONTEXTS) ** 2).sum())
     loss = random_model(EachOfWindow, BINARY)[0].loss(layer, CONTEXTS, TARGETS, RNG)
-    assert (loss.items, loss.shares) == (9, 8)
+    assert (loss.items, loss.fractions) == (9, 8)
 
 
 def test_vectors_are_drawn_as_by_word2vec_and_alike_for_every_order_of_words():

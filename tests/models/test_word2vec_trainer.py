@@ -48,7 +48,7 @@ def test_steps_are_damped_by_the_curvature_of_their_rows(optimisers, kind):
     touched = np.concatenate([g.rows for g in loss.output if g.name == "node_weight"])
     along = sum(rows[r] * training.layer.weight[r] @ training.layer.weight[r] for r in touched)
     n_pairs = 9 if kind is SkipGram else 4
-    scales = loss.shares * along, loss.squares, n_pairs
+    scales = loss.fractions * along, loss.squares, n_pairs
     for optimiser, scale in zip(optimisers, scales, strict=True):
         for _, _, *more in optimiser.steps:
             assert more == [0.25, pytest.approx(scale, rel=1e-6)]

@@ -1,4 +1,4 @@
-"""A training that was stopped and goes on ends in the bits of one that was never stopped."""
+"""A training that was stopped and continues ends in the bits of one that was never stopped."""
 
 import os
 import signal
@@ -284,7 +284,7 @@ def test_a_damaged_state_is_passed_over(tmp_path):
             kept.save(State({"a": np.arange(3.0) + number}, {"number": number}))
         newest = max(kept.folder.iterdir())
         newest.write_bytes(damaged(newest.read_bytes(), rng))
-        with pytest.warns(UserWarning, match=rf"cannot continue from {newest}; [^\n]*$"):
+        with pytest.warns(UserWarning, match=rf"cannot continue from {newest};[^\n]*$"):
             assert restored(kept).record["number"] == 0
         assert restored(kept).arrays["a"].tolist() == [0, 1, 2]
 
@@ -292,9 +292,9 @@ def test_a_damaged_state_is_passed_over(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda arrays, record: record.pop("place"),
-        lambda arrays, record: record["place"].update(batches="many"),
-        lambda arrays, record: record["place"]["noise"].update(state=0),
+        lambda arrays, record: record.pop("position"),
+        lambda arrays, record: record["position"].update(batches="many"),
+        lambda arrays, record: record["position"]["noise"].update(state=0),
         lambda arrays, record: record["history"]["epochs"].append({"epoch": 1}),
         lambda arrays, record: arrays.pop("node_weight"),
         lambda arrays, record: arrays.update(node_bias=np.zeros(1, np.float32)),
