@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -44,11 +45,22 @@ def cache_folder(tmp_path_factory):
 @pytest.fixture(autouse=True, scope="module")
 def backend(request):
     """Use compiled functions for short texts, too, in the tests of the folders `COMPILED`."""
-    with pytest.MonkeyPatch.context() as patch:
-        folder = request.path.relative_to(Path(__file__).parent).parts[0]
-        if folder in COMPILED and "HSTREE_FAST" not in os.environ:
-            patch.setenv("HSTREE_FAST", "1")
+    folder = request.path.relative_to(Path(__file__).parent).parts[0]
+    if folder not in COMPILED or "HSTREE_FAST" in os.environ:
         yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        end_workers()
+        patch.setenv("HSTREE_FAST", "1")
+        yield
+    end_workers()
+
+
+def end_workers():
+    """End the processes of joblib, which keep the environment in which they began."""
+    loky = sys.modules.get("joblib.externals.loky.reusable_executor")
+    if loky is not None and loky._executor is not None:
+        loky._executor.shutdown(wait=True)
 
 
 @pytest.fixture(scope="session")
