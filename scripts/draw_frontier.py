@@ -33,7 +33,7 @@ def picture() -> str:
         marks,
         front="left",
     )
-    styles = make_styles(SimpleNamespace(name=name, kind="tree", models=1) for name in names)
+    styles = make_styles(SimpleNamespace(name=name, is_trained=True, models=1) for name in names)
     full_names = [style._replace(short_name=style.name) for style in styles]
     return str(draw(plot, full_names, is_separate=True))
 

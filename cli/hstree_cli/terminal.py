@@ -4,7 +4,6 @@ Words of a corpus are never interpreted as markup, and control characters are es
 """
 
 import os
-import re
 import sys
 import traceback
 import warnings
@@ -42,12 +41,8 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def warn(message: str, kind: str = "warning: ") -> None:
-    """Print a message as one line on standard error, by default as a warning.
-
-    Names of functions of the library are replaced by commands.
-    """
-    with_commands = re.sub(r"`hstree\.(bootstrap|build|compare|evaluate)`", r"`hstree \1`", message)
-    sys.stderr.write(f"hstree: {kind}{printable(' '.join(with_commands.split()))}\n")
+    """Print a message as one line on standard error, by default as a warning."""
+    sys.stderr.write(f"hstree: {kind}{printable(' '.join(message.split()))}\n")
 
 
 def complain(message: str) -> None:

@@ -52,7 +52,7 @@ _LARGEST = 1e15
 # Readers split at ASCII white space, the C program's `scanf` at all of it.
 _STORABLE = re.compile(r"[^ \t\n\r\v\f\0\ud800-\udfff]+")
 _KINDS = "give .npy, word2vec text or binary, or GloVe text (a word and its numbers on each line)"
-_TEXT_HINT = "; of running text, `hstree.bootstrap` makes vectors and a tree"
+_TEXT_HINT = "; of running text, bootstrap makes vectors and a tree"
 
 #: Words and their vectors (n, d), a block of a file.
 _WordBlock = tuple[list[str], Float32]

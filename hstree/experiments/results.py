@@ -150,10 +150,10 @@ class NormaliserRecord(Record, frozen=True):
 
 
 class Timings(Record, frozen=True):
-    """Seconds of each stage from the text to a trained model.
+    """Seconds of each step from the text to a trained model.
 
-    The stages are the vectors of a tree, the tree, the preparation of the output layer (for
-    example, counting n-grams) and the training. None for a stage that was not timed.
+    The steps are the vectors of a tree, the tree, the preparation of the output layer (for
+    example, counting n-grams) and the training. None for a step that was not timed.
     """
 
     vectors: Amount | None = 0.0
@@ -163,9 +163,9 @@ class Timings(Record, frozen=True):
 
     @property
     def total(self) -> float | None:
-        """Sum of all stages; None if one was not timed."""
-        stages = [self.vectors, self.tree, self.preparation, self.training]
-        return None if None in stages else sum(stage for stage in stages if stage is not None)
+        """Sum of all steps; None if one was not timed."""
+        steps = [self.vectors, self.tree, self.preparation, self.training]
+        return None if None in steps else sum(step for step in steps if step is not None)
 
 
 class TokenCounts(Record, frozen=True):
@@ -364,6 +364,11 @@ class CandidateResult(Record, frozen=True):
     def is_trained(self) -> bool:
         """Whether it is an output layer, not an n-gram model."""
         return self.kind != "ngram"
+
+    @property
+    def has_tree(self) -> bool:
+        """Whether it is an output layer over a tree."""
+        return self.kind == "tree"
 
     @property
     def can_be_chosen(self) -> bool:
@@ -745,10 +750,10 @@ def load(path: str | os.PathLike[str]) -> Comparison:
     if file.is_dir():
         file /= JSON
     if not file.exists():
-        raise FileFormatError(f"there is no comparison in {path}; `hstree.compare` makes one")
-    header = read_json(file, _Header, "make it with `hstree.compare`")
+        raise FileFormatError(f"there is no comparison in {path}; make one with compare")
+    header = read_json(file, _Header, "make it with compare")
     if header.format != FORMAT:
-        raise FileFormatError(f"{file} is no file of results of `hstree.compare`")
+        raise FileFormatError(f"{file} is no file of results of compare")
     if header.version != VERSION:
         raise FileFormatError(
             f"{file}: version {repr(header.version)[:40]}; this hstree reads version {VERSION}; "
@@ -768,8 +773,8 @@ def _misfit(comparison: Comparison) -> str | None:
     if len(set(names)) < len(names):
         return "two candidates have the same name"
     for candidate in comparison.candidates:
-        has_tree = candidate.tree is not None and candidate.tree_file is not None
-        if has_tree != (candidate.kind == "tree"):
+        describes_tree = candidate.tree is not None and candidate.tree_file is not None
+        if describes_tree != candidate.has_tree:
             return f"the candidate {candidate.name!r} lacks a tree, or has one"
         if len(candidate.by_band) != len(comparison.bands):
             return "a candidate has perplexities for other bands"

@@ -143,7 +143,7 @@ class Schedule:
                 result = find_result(job, self.setting, self.store, budget)
                 if result is not None:
                     taken = msgspec.structs.astuple(result.timings)
-                    jobs[job] = PlannedJob(True, sum(stage or 0.0 for stage in taken))
+                    jobs[job] = PlannedJob(True, sum(step or 0.0 for step in taken))
                 elif not candidate.is_trained:
                     jobs[job] = PlannedJob(False, None)
                 elif rounds:

@@ -14,8 +14,8 @@ from hstree.report.recipe import Recipe
 
 def candidate_noun(comparison: Comparison) -> str:
     """Return the noun for the candidates of a comparison."""
-    has_layers = any(candidate.kind == "layer" for candidate in comparison.candidates)
-    return "output layer" if has_layers else "tree"
+    trained = [candidate for candidate in comparison.candidates if candidate.is_trained]
+    return "tree" if all(candidate.has_tree for candidate in trained) else "output layer"
 
 
 def answer_markup(comparison: Comparison, recipe: Recipe | None, folder: Path) -> Markup:

@@ -24,11 +24,18 @@ WIDTH = 430.0
 #: Smallest height of a plot that has a vertical axis.
 HEIGHT = 310.0
 #: Margins of a plot with a vertical axis; the names of the candidates are in the right one.
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 136.0, 26.0, 40.0
+_LEFT = 46.0
+_RIGHT = 136.0
+_TOP = 26.0
+_BOTTOM = 40.0
 #: Margins of a plot of strips.
-_STRIPS_LEFT, _STRIPS_RIGHT, _STRIPS_TOP = 12.0, 14.0, 6.0
+_STRIPS_LEFT = 12.0
+_STRIPS_RIGHT = 14.0
+_STRIPS_TOP = 6.0
 #: Heights of a candidate's name, of the strip below it, and of the space below the strip.
-_NAME, _STRIP, _BELOW = 17.0, 12.0, 5.0
+_NAME = 17.0
+_STRIP = 12.0
+_BELOW = 5.0
 #: Maximum number of characters of a name beside a plot.
 _LONGEST = 17
 #: Number of colours: the classes ``c0``, ``c1`` and so on in the style sheet.
@@ -63,7 +70,7 @@ def make_styles(
     styles = []
     for i, candidate in enumerate(candidates):
         line = "solid"
-        if candidate.kind == "ngram" or candidate.models > 1:  # no training curve
+        if not candidate.is_trained or candidate.models > 1:  # no training curve
             line = "dashed"
         elif i >= COLOURS:  # colours repeat
             line = "dotted"

@@ -149,7 +149,7 @@ def _plot_learning(candidates: Sequence[CandidateResult]) -> Plot:
         if not total or candidate.valid == math.inf:
             continue
         best.append(candidate.valid)
-        if candidate.models > 1 or candidate.kind == "ngram":
+        if candidate.models > 1 or not candidate.is_trained:
             values = [candidate.name, None, None, total, candidate.valid]
             points.append(Mark(i, "dot", [(total, candidate.valid)], values))
         else:

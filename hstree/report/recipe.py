@@ -63,7 +63,7 @@ def _python_code(result: CandidateResult, models: list[str], n_words: int) -> st
     if result.is_flat:
         layer = f"layer = torch.nn.Linear(d, {n_words:_})"
         return f"import torch\n{layer}  # with the cross-entropy loss"
-    if result.kind == "tree" and result.layer is None:
+    if result.has_tree and result.layer is None:
         return (
             "import hstree\n"
             "from hstree.interop.torch import HierarchicalSoftmax\n"

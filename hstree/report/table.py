@@ -76,7 +76,7 @@ def _format_cell(column: Column, candidate: CandidateResult) -> Cell:
             return Cell()
         case Spread() as test:
             spread = "" if test.sd is None else f"± {test.sd:.2f}\n"
-            note = f"{spread}n = {test.n}" if candidate.kind != "ngram" else ""
+            note = f"{spread}n = {test.n}" if candidate.is_trained else ""
             mark = "*" if candidate.at_epoch_limit else ""
             return Cell(column.format_value(test.mean) + mark, test.mean, note)
         case Speed() as speed:
@@ -98,7 +98,7 @@ def _format_cell(column: Column, candidate: CandidateResult) -> Cell:
             note = "" if codes in (None, 1) else f"{number(codes)} codes"
             return Cell() if mean is None else Cell(number(mean), mean, note)
         case parameters if column.path == "parameters":
-            return Cell() if candidate.kind == "ngram" else _format_memory(parameters)
+            return _format_memory(parameters) if candidate.is_trained else Cell()
         case value:
             return Cell(column.format_value(value), value, column.note(candidate))
 

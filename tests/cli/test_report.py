@@ -26,7 +26,7 @@ def test_the_file_of_the_results_stands_for_its_folder(hstree, refused, comparis
     hstree("report", "compared/results.json")
     assert (comparison / "report.html").exists()
     for nothing in ("compared/report.html", "."):
-        refused("report", nothing, saying="hstree compare")
+        refused("report", nothing, saying="with compare")
 
 
 def test_a_comparison_without_a_finished_candidate_has_a_page(hstree, comparison):
