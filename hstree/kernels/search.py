@@ -17,8 +17,10 @@ TIE = 1e-12
 #: Probability that rounding may hide in what the labels met so far leave over.
 MASS_MARGIN = 1e-9
 #: A search ends without an answer when it has scored this fraction of the edges and
-#: `MIN_PATIENCE` more: computing the log-probabilities of all labels then takes less time. It is
-#: twice that of NumPy's search (`hstree.layers.top_k`), since a score costs the compiled one less.
+#: `MIN_PATIENCE` more: the log-probabilities of all labels are computed then. It is twice that of
+#: NumPy's search (`hstree.layers.top_k`), whose rounds have a fixed cost. A compiled search of one
+#: context that ends at 1/4 takes 1.4 times as long as all log-probabilities (10,000 labels,
+#: d = 100).
 PATIENCE = 1 / 4
 #: Minimum number of edges that a search scores before it ends without an answer.
 MIN_PATIENCE = 96

@@ -35,8 +35,9 @@ MAX_TAILS = 4
 CANDIDATES = 30
 #: Minimum number of labels for which cut-offs are chosen.
 MIN_LABELS = 500
-#: Log-probabilities are equal within this distance, or where they agree to so many digits.
+#: Log-probabilities are equal within this distance.
 TIE = 1e-10
+#: They are also equal where they agree to this many digits.
 TIE_DIGITS = 11
 
 #: Softmax of some targets: its name in parameters, batch items, projection of their hidden vectors,

@@ -27,8 +27,8 @@ class NgramSoftmax(HierarchicalSoftmax):
     The score of weight row r is ``q_r . h + b_r + sum_n f(w_1..w_n, r)``, with a weight f for the
     last word, for the last two, and so on. There is one where the training text decides at the
     row's node after these words: for the row of a binary node, and for a child that was taken at
-    another node. What the hidden vector says in general, the features correct for what the text
-    often has in so many words. Any tree, the flat one too, can have them.
+    another node. The features correct the scores from the hidden vector for word sequences that are
+    frequent in the text. Any tree can have them, also the flat one.
 
     A target costs the scores of the tree, and a search for the features of its contexts at each
     node. Parameters: those of the tree, and a weight for each pair of words and a row.

@@ -25,8 +25,9 @@ PairLogits = Callable[[Int64, Int64], Array]
 ChildLogProb = Callable[[Int64, Int64], Float64]
 
 #: A search ends without an answer when it has scored this fraction of the edges and
-#: `MIN_PATIENCE` more: computing the log-probabilities of all labels then takes less time. It is
-#: half that of the compiled search, since a score costs NumPy's search more.
+#: `MIN_PATIENCE` more: the log-probabilities of all labels are computed then. It is half that of
+#: the compiled search, since each round has a fixed cost here: a search of one context that ends at
+#: 1/8 takes 3.5 times as long as all log-probabilities (10,000 labels, d = 100).
 PATIENCE = 1 / 8
 #: Minimum number of edges that a search scores before it ends without an answer.
 MIN_PATIENCE = 96

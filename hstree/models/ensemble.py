@@ -60,6 +60,8 @@ class Ensemble(Predictor):
         self.models = list(models)
         if not self.models:
             raise OptionError("an ensemble needs at least one model")
+
+        # Models may order their labels differently, but have the same words
         for number, model in enumerate(self.models, 1):
             if not isinstance(model, Model) or not model.is_language_model:
                 kind = model.name if isinstance(model, Model) else type(model).__name__
@@ -109,10 +111,13 @@ class Ensemble(Predictor):
         Contexts are lines, lists of words or of label ids, or an array (B, n) of them of any n.
         """
         words = self.spec.labels
+        # Contexts as words, since label ids are those of the first model
         lists = ids_or_words(contexts, self.vocabulary)
         if isinstance(lists, np.ndarray):
             check_ids(lists, len(words))
             lists = [[words[label] for label in context] for context in lists]
+
+        # (B, V) log of the summed probabilities, in the first model's order of labels
         total = np.full((len(lists), len(words)), -np.inf)
         for model, label in zip(self.models, self._labels, strict=True):
             total[:, label] = np.logaddexp(total[:, label], model.log_prob(lists))
@@ -139,11 +144,11 @@ class Ensemble(Predictor):
         length = checked_count("length", length, 0)
         rng = np.random.default_rng(RANDOM_STATE.checked(random_state))
         words = list(context)
-        most = max(model.context_ids([[]]).shape[1] for model in self.models)  # words of a context
+        n_context = max(model.context_ids([[]]).shape[1] for model in self.models)
         with progress.task("sampling", length, "words") as task:
             for _ in range(length):
                 model = self.models[rng.integers(len(self.models))]
-                ids = model.context_ids([words[-most:]])
+                ids = model.context_ids([words[-n_context:]])
                 hidden = model.context_model.hidden(ids)
                 label = training_hooks(model.layer).in_context(ids).sample(hidden, rng)[0]
                 words.append(model.spec.labels[label])

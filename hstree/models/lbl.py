@@ -118,7 +118,7 @@ class LanguageModel(Model["LogBilinear"]):
         return self.samples(length, [context], random_state=random_state)[0]
 
     def samples(self, length: int, contexts: Contexts, *, random_state: int = 0) -> list[list[str]]:
-        """Write `length` words after each context, all contexts a word at a time.
+        """Write `length` words after each context, one word at a time for all contexts.
 
         Contexts are lists of words, an empty one the beginning of a text, or label ids (B, n); an
         ``<eos>`` counts as a word. Raises OptionError when a number is out of range.

@@ -101,10 +101,10 @@ class TextStream:
             self._n_lines += sum(is_end)
             yield [EOS if end else word for word, end in zip(words, is_end, strict=True)], is_end
 
-    def lines(self, most: int) -> Iterator[list[list[str]]]:
-        """Yield the words of the lines that have arrived, at most so many lines at a time."""
-        waiting = list[list[str]]()
-        line = list[str]()
+    def lines(self, max_lines: int) -> Iterator[list[list[str]]]:
+        """Yield the words of the lines that have arrived, at most `max_lines` lines at a time."""
+        waiting: list[list[str]] = []
+        line: list[str] = []
         for words, is_end in self.tokens():
             for word, ends_line in zip(words, is_end, strict=True):
                 if not ends_line:
@@ -112,7 +112,7 @@ class TextStream:
                     continue
                 waiting.append(line)
                 line = []
-                if len(waiting) == most:
+                if len(waiting) == max_lines:
                     yield waiting
                     waiting = []
             if waiting:
@@ -121,40 +121,46 @@ class TextStream:
 
 
 def scored_stream(model: Predictor, text: TextStream) -> Iterator[ScoredTokens]:
-    """Yield the tokens of a stream with their scores, a batch at a time.
+    """Yield the tokens of a stream with their scores, one batch at a time.
 
     Raises InputError when the text is empty or not UTF-8, its first chunk has no word of the model,
     or a word is unknown and the labels hold no ``<unk>``.
     """
     vocabulary = model.vocabulary
-    words = list[str]()
-    is_end = list[bool]()
-    n_done = 0  # tokens at the beginning of `words` that are scored, and are context now
+    words: list[str] = []
+    is_end: list[bool] = []
+    n_done = 0  # tokens at the beginning of `words` that are scored and serve as context
     reach = 0  # tokens on either side that contexts reach, a multiple of the batch size
     is_first = True
     with progress.task(f"scoring {text.name}", unit="tokens") as task:
-        for new in chain(text.tokens(), [None]):
-            if new is not None:
-                words += new[0]
-                is_end += new[1]
+        for piece in chain(text.tokens(), [None]):
+            # Wait for a chunk of whole batches whose contexts have arrived; None is the end
+            if piece is not None:
+                words += piece[0]
+                is_end += piece[1]
                 n_ready = max(len(words) - max(reach, BATCH), 0) // BATCH * BATCH
                 if n_ready - n_done < CHUNK:
                     continue
+
+            # The reach of contexts is known from the first corpus
             corpus = _make_corpus(words, is_end, text.name, vocabulary)
             if is_first:
                 overlap(corpus)  # refuses a text without a known word
                 reach = -(-_reach(model, corpus) // BATCH) * BATCH
                 is_first = False
             n_ready = len(words)
-            if new is not None:
+            if piece is not None:
                 n_ready = max(len(words) - reach, 0) // BATCH * BATCH
             if n_ready <= n_done:
                 continue
+
             # The task of each chunk would hide the one of the stream.
             with progress.shown_by(progress.Silent()):
                 scored = list(model.scored(corpus))
             nll = np.concatenate([nll for nll, _ in scored])
             oov = np.concatenate([oov for _, oov in scored])
+
+            # Yield the new tokens, and keep those that the next ones have as context
             for start in range(n_done, n_ready, BATCH):
                 part = slice(start, min(start + BATCH, n_ready))
                 yield ScoredTokens(words[part], np.array(is_end[part]), nll[part], oov[part])

@@ -102,7 +102,7 @@ class Checkpoints:
         self.folder = Path(parent, key[:16])
         self.key = key
         self._lock: BinaryIO | None = None  # held from the first checkpoint on
-        # what the bits depend on beside the key
+        # What the bits depend on besides the key
         self._made_by: dict[str, Any] = {
             "hstree": __version__,
             "numpy": np.__version__,
@@ -115,26 +115,34 @@ class Checkpoints:
     def save(self, state: State) -> None:
         """Write a checkpoint; remove all but the newest two, and what others abandoned.
 
-        Warns where the folder cannot be written, and tries no more: the work is worth more.
+        Where the folder cannot be written, it warns and does not try again: training continues.
         """
         if self._seconds == math.inf:
             return
+
+        # A line of JSON and the arrays, with the checksum of both
         record = {"key": self.key, "made_by": self._made_by, **state.record}
         arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
         line = json.dumps(record).encode() + b"\n"
         tensors = tensors_to_bytes(arrays)
         digest = hashlib.sha256(line)
         digest.update(tensors)
+
         try:
+            # Other processes do not remove a folder that is locked
             if self._lock is None:
                 self._lock = acquire_lock(self.folder, shared=True)
                 weakref.finalize(self, self._lock.close)
+
+            # Write it, then remove the old ones, so that one is whole at any moment
             before = sorted(self.folder.glob(NAMES))
             number = int(before[-1].stem) + 1 if before else 0
             with replacing(self.folder / f"{number:09}.checkpoint") as file:
                 file.writelines([digest.hexdigest().encode(), b"\n", line, tensors])
             for old in before[: 1 - KEPT]:
                 old.unlink(missing_ok=True)
+
+            # Remove checkpoints of other trainings that were abandoned
             for other in self.folder.parent.glob("[0-9a-f]" * 16):
                 if time.time() - other.stat().st_mtime > ABANDONED:
                     remove_unused(other)
@@ -167,6 +175,7 @@ class Checkpoints:
         follows may differ.
         """
         for file in sorted(self.folder.glob(NAMES), reverse=True):
+            # Read and apply it; pass over one of another training whose folder has the same name
             try:
                 with open_regular(file) as content:
                     checksum = content.readline().strip()
@@ -185,11 +194,13 @@ class Checkpoints:
                 with suppress(OSError):
                     file.unlink()
                 warnings.warn(
-                    f"the training cannot continue from {file}; it continues from the one before "
-                    f"or starts over: {one_line(error)}",
+                    f"the training cannot continue from {file}; it continues from the checkpoint "
+                    f"before it or starts over: {one_line(error)}",
                     stacklevel=2,
                 )
                 continue
+
+            # Say which versions and settings have changed since it was written
             now = self._made_by.items()
             changed = [f"{k} {before.get(k)} -> {v}" for k, v in now if before.get(k) != v]
             if changed:
