@@ -136,8 +136,18 @@ LearningRate = Annotated[float | None, _training("--learning-rate", "Initial lea
 
 
 @dataclass(frozen=True)
-class CorpusOptions:
-    """Options of commands that read the words of one corpus."""
+class WordOptions:
+    """Options that choose the words of one corpus."""
+
+    min_count: MinCount = None
+    max_size: MaxSize = None
+    lower: Lower = False
+    text: AsText = False
+
+
+@dataclass(frozen=True)
+class CorpusOptions(WordOptions):
+    """Options of commands that read the words of one corpus, or of its training split."""
 
     train_split_only: Annotated[
         bool,
@@ -145,11 +155,7 @@ class CorpusOptions:
             "--train-split-only", "Read only the first 80%, on which `hstree evaluate` trains."
         ),
     ] = False
-    min_count: MinCount = None
-    max_size: MaxSize = None
     no_unk: Annotated[bool, _reading("--no-unk", "Do not add <unk> for unknown words.")] = False
-    lower: Lower = False
-    text: AsText = False
 
 
 @dataclass(frozen=True)
@@ -174,32 +180,42 @@ class SplitOptions:
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
-    """Options of commands that train language models."""
+class VectorTrainingOptions:
+    """Options of commands that train word vectors."""
 
     epochs: Epochs = None
     seconds: Seconds = None
     seed: Seed = 0
-    model: Model = "lbl"
+    model: Model = "cbow"
     dim: Dim = None
-    context: Annotated[
-        int | None, _training("--context", "Number of words before the target.", "N")
-    ] = None
     batch_size: BatchSize = None
     learning_rate: LearningRate = None
-    dropout: Annotated[float | None, _training("--dropout", "Dropout probability.", "P")] = None
 
-    def model_options(self) -> dict[str, Any]:
-        """Return the options of the model."""
+    def model_options(self, **more: Any) -> dict[str, Any]:
+        """Return the options of the model, and `more` of them that were typed."""
         return model_options(
             self.model,
             self.seed,
             dim=self.dim,
-            context=self.context,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
-            dropout=self.dropout,
+            **more,
         )
+
+
+@dataclass(frozen=True)
+class TrainingOptions(VectorTrainingOptions):
+    """Options of commands that train language models."""
+
+    model: Model = "lbl"
+    context: Annotated[
+        int | None, _training("--context", "Number of words before the target.", "N")
+    ] = None
+    dropout: Annotated[float | None, _training("--dropout", "Dropout probability.", "P")] = None
+
+    def model_options(self, **more: Any) -> dict[str, Any]:
+        """Return the options of the model, and `more` of them that were typed."""
+        return super().model_options(context=self.context, dropout=self.dropout, **more)
 
     def stopping_rule(self, minutes: float | None = None) -> "Stop | None":
         """Return the stopping rule, or None without one. Only one rule is accepted."""

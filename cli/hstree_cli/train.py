@@ -185,6 +185,7 @@ def bootstrap(
     print_comparison(comparison, page)
 
 
+@opt.spread_options
 def embed(
     corpus: opt.CorpusName,
     candidate: Annotated[
@@ -199,18 +200,9 @@ def embed(
     *,
     output: Annotated[Path, option("--output -o", "A .vec, .txt, .bin or .npy file.", "FILE")],
     force: opt.Force = False,
-    seed: opt.Seed = 0,
-    min_count: opt.MinCount = None,
-    max_size: opt.MaxSize = None,
-    lower: opt.Lower = False,
-    as_text: opt.AsText = False,
     vocabulary: opt.VocabularyFile = None,
-    model: opt.Model = "cbow",
-    dim: opt.Dim = None,
-    batch_size: opt.BatchSize = None,
-    learning_rate: opt.LearningRate = None,
-    epochs: opt.Epochs = None,
-    seconds: opt.Seconds = None,
+    reading: opt.WordOptions,
+    training: opt.VectorTrainingOptions,
 ) -> None:
     """Train word vectors on every line of a corpus, as word2vec does.
 
@@ -229,15 +221,7 @@ def embed(
     from hstree.models import kind_of, new_model
     from hstree.training.trainer import epoch_table
 
-    options = opt.model_options(
-        model,
-        seed,
-        dim=dim,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        epochs=epochs,
-        seconds=seconds,
-    )
+    options = training.model_options(epochs=training.epochs, seconds=training.seconds)
     kind = kind_of(options).model
     parsed = Candidate.parse(candidate)
     _check_embedding(options["model"], kind.is_language_model, parsed)
@@ -245,10 +229,8 @@ def embed(
     check_outputs(Output("-o", output, VECTOR_ENDINGS), reads=reads, force=force)
 
     with showing_progress():
-        text = _read_for_embedding(
-            corpus, parsed, vocabulary, min_count, max_size, lower=lower, text=as_text
-        )
-        tree = parsed.build(text, seed, None) if parsed.has_tree else None
+        text = _read_for_embedding(corpus, parsed, vocabulary, reading)
+        tree = parsed.build(text, training.seed, None) if parsed.has_tree else None
         spec = parsed.spec(text.counted_vocabulary(), tree)
         if output.suffix in (".vec", ".txt", ".bin"):
             check_words(str(output), spec.labels)
@@ -300,23 +282,24 @@ def _read_for_embedding(
     corpus: str,
     candidate: "Candidate",
     vocabulary: Path | None,
-    min_count: int | None,
-    max_size: int | None,
-    **reading: Any,
+    reading: opt.WordOptions,
 ) -> "Corpus":
     """Read a corpus over the labels of a tree file, or over the selected words."""
     from hstree.data.corpus import Corpus
     from hstree_cli.inputs import read_vocabulary, read_with_labels, refuse_options
 
-    selection = {"min_count": min_count, "max_size": max_size}
+    selection: dict[str, Any] = {"min_count": reading.min_count, "max_size": reading.max_size}
     if candidate.tree is not None:
         refuse_options(WORDS_OF_TREE, vocabulary=vocabulary, **selection)
-        return read_with_labels(candidate.tree.labels, corpus, **reading)
+        return read_with_labels(
+            candidate.tree.labels, corpus, lower=reading.lower, text=reading.text
+        )
     words = None
     if vocabulary is not None:
-        words = read_vocabulary(vocabulary, min_count=min_count, max_size=max_size)
-    options: dict[str, Any] = {**selection, **reading}
-    return Corpus.read(corpus, vocabulary=words, unk=None, **options)
+        words = read_vocabulary(vocabulary, **selection)
+    return Corpus.read(
+        corpus, vocabulary=words, unk=None, lower=reading.lower, text=reading.text, **selection
+    )
 
 
 def classify(
