@@ -41,18 +41,18 @@ def _x_log_x(x):
 
 
 def move_words(
-    words: Int64, pairs: WordPairs, counts: ClassCounts, least_gain: float, rows: int
+    words: Int64, pairs: WordPairs, counts: ClassCounts, min_gain: float, rows: int
 ) -> tuple[float, int]:
     """Move words to their best classes, one after the other; return the gain, and how many moved.
 
     Gains are summed over `rows` contexts at a time, in the order of NumPy.
     """
-    gain, n_moved = _move_words(words, pairs, counts, least_gain, rows)
+    gain, n_moved = _move_words(words, pairs, counts, min_gain, rows)
     return float(gain), int(n_moved)
 
 
 @exact_jit
-def _move_words(words, pairs, counts, least_gain, rows):
+def _move_words(words, pairs, counts, min_gain, rows):
     start, context, count, x_log_x = pairs
     table, class_total, word_total, word_class = counts
     n_classes = len(class_total)
@@ -94,7 +94,7 @@ def _move_words(words, pairs, counts, least_gain, rows):
             if gain[c] > gain[best]:
                 best = c
         gained = gain[best] - gain[present]
-        if gained > least_gain:
+        if gained > min_gain:
             total += gained
             moves += 1
         else:

@@ -151,11 +151,11 @@ def search(
     features = checked_features(features, len(hidden))
     n_edges = len(tree.child)
     patience = int(np.clip(MIN_PATIENCE + PATIENCE * n_edges, 0, n_edges))
-    most_codes = 1
+    max_codes = 1
     # room for a node's branches: a node that is wider than the patience is scored for labels alone
     n_scores = patience
     if codes is not None:
-        most_codes = int(np.diff(codes.label_start).max())
+        max_codes = int(np.diff(codes.label_start).max())
         n_scores = n_edges
     labels = np.empty((len(hidden), k), np.int64)
     log_prob = np.empty((len(hidden), k))
@@ -167,7 +167,7 @@ def search(
         features,
         tree,
         codes,
-        most_codes,
+        max_codes,
         patience,
         n_scores,
         (labels, log_prob, is_done),
@@ -292,7 +292,7 @@ def _label_cost(model, hidden, tree, codes, features, known, label):
 
 
 @jit
-def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_scores, out):
+def _search(model, hidden, k, features, tree, codes, max_codes, patience, n_scores, out):
     """Write the k most probable labels of hidden vectors, and for which patience sufficed.
 
     Where labels have several codes, one is scored when its first code leaves the heap; `codes` are
@@ -333,7 +333,7 @@ def _search(model, hidden, k, features, tree, codes, most_codes, patience, n_sco
                 while last < n_best and not _is_apart(best[last - 1], best[last]):
                     last += 1
                 by_mass = -np.log(max(left_over, 0.0) + MASS_MARGIN)
-                least = max(cost[0] - np.log(most_codes), by_mass)
+                least = max(cost[0] - np.log(max_codes), by_mass)
                 if _is_apart(best[k - 1], least) and _is_apart(best[last - 1], least):
                     break
 
