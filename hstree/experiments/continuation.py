@@ -13,7 +13,7 @@ from hstree.experiments.candidate import Candidate
 from hstree.experiments.differences import describe, differences
 from hstree.experiments.results import Comparison
 from hstree.experiments.setting import Setting
-from hstree.experiments.store import Store
+from hstree.experiments.store import Store, problem
 from hstree.tree import load
 from hstree.tree.files import ENDINGS
 
@@ -37,7 +37,7 @@ def with_kept_candidates(
     try:
         kept = store.load_comparison()
     except HstreeError as error:
-        warnings.warn(f"{error}; its candidates are left out", stacklevel=3)
+        warnings.warn(f"{problem(error)}; its candidates are left out", stacklevel=3)
         return list(candidates)
     if not kept.candidates:
         return list(candidates)

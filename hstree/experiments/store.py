@@ -284,8 +284,7 @@ class Store:
     def _warn_of_damage(self, error: Exception, consequence: str) -> None:
         """Warn of damaged work that is replaced, instead of the remedy that the error names."""
         if not self.is_read_only:
-            problem = one_line(error).rsplit("; ", 1)[0]
-            warnings.warn(f"{problem}; {consequence}", stacklevel=4)
+            warnings.warn(f"{problem(error)}; {consequence}", stacklevel=4)
 
     # Files of the whole comparison
 
@@ -322,6 +321,11 @@ class Store:
     def save_speeds(self, speeds: msgspec.Struct) -> None:
         """Write the measured speeds."""
         write_record(self.home / SPEEDS, speeds)
+
+
+def problem(error: Exception) -> str:
+    """Return the message of an error without its remedy, for work that is done again anyway."""
+    return one_line(error).rsplit("; ", 1)[0].rstrip(";")
 
 
 def folder_name(candidate: Candidate) -> str:

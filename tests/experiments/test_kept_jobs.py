@@ -185,6 +185,19 @@ def test_the_order_of_candidates_is_the_same_after_an_interruption(splits, tmp_p
 
 # Damage
 
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("trees/huffman/seed-0/tree.json", "build it again"), (results.JSON, "make it with")],
+)
+def test_a_warning_of_damage_has_one_remedy(splits, tmp_path, name, remedy):
+    compare(splits, ["huffman"], tmp_path)
+    (tmp_path / name).write_text("{")
+    with pytest.warns(UserWarning, match="again|left out") as caught:
+        compare(splits, ["huffman"], tmp_path)
+    assert not any(remedy in str(warning.message) for warning in caught)
+
+
 #: Candidates of which every kind of file is kept: vectors, trees, models, n-gram models.
 CANDIDATES = ["gmm", "flat", "sampled samples=3", "kn2"]
 
