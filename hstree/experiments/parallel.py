@@ -82,13 +82,13 @@ def run_stage(
         return
 
     stages = _ordered_stages(stage, jobs, unbuilt)
-    tasks = (_task(one_stage, job, setting, store) for one_stage, job in stages)
-    work = partial(_do, setting.address(), store.home.absolute(), budget)
+    tasks = (_task(work, job, setting, store) for work, job in stages)
+    do = partial(_do, setting.address(), store.home.absolute(), budget)
     n_done = 0
     with progress.task(title, len(jobs), "jobs") as bar:
-        for number, outcome in parallel(work, tasks, n_jobs):
-            one_stage, job = stages[number]
-            if one_stage is _make_vectors:
+        for number, outcome in parallel(do, tasks, n_jobs):
+            work, job = stages[number]
+            if work is _make_vectors:
                 progress.report(f"vectors for {job.candidate}, seed {job.seed}: done")
             if outcome is None:
                 continue
