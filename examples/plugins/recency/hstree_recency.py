@@ -50,7 +50,7 @@ class RecencyModel(Model["WeightedSum"]):
         return ContextBatches(self.reencode(corpus), self.context)
 
     def trainer(self, train: ContextBatches) -> "RecencyTrainer":
-        """Return a trainer that goes on from the present parameters."""
+        """Return a trainer that continues from the present parameters."""
         return RecencyTrainer(self)
 
     @classmethod
