@@ -103,7 +103,7 @@ def compare(
     Examples
     --------
     >>> candidates = ["huffman", "gmm epsilon=0.4", "flat", "kn5"]
-    >>> rule = hstree.Epochs(3)
+    >>> rule = hstree.Epochs(3)                                       # doctest: +SKIP
     >>> comparison = compare(corpus, candidates, "which", stop=rule)    # doctest: +SKIP
     >>> comparison.best.name                                           # doctest: +SKIP
     'gmm epsilon=0.4'
