@@ -34,6 +34,7 @@ from hstree.data.splits import Splits
 from hstree.experiments.candidate import Candidate
 from hstree.experiments.results import CandidateResult, Spread
 from hstree.experiments.statistics import best_weight, mixed_nll, paired_ratio
+from hstree.experiments.store import folder_name
 from hstree.models.lbl import TEXT_DECAY
 
 CANDIDATES = (
@@ -195,7 +196,7 @@ def read_scores(options: argparse.Namespace, jobs: list[Job]) -> Scores:
     """Read the scores of finished trainings."""
     scores = Scores([], [])
     for job in jobs:
-        run = folder(job, options) / "runs" / Candidate.parse(job.candidate).folder
+        run = folder(job, options) / "runs" / folder_name(Candidate.parse(job.candidate))
         scores.valid.extend(np.load(file) for file in sorted(run.rglob("valid_nll.npy")))
         scores.test.extend(np.load(file) for file in sorted(run.rglob("test_nll.npy")))
     return scores
