@@ -2,9 +2,9 @@
 
 A GRU or a small transformer predicts each token of a text. Heads are those of
 `benchmarks.torch_heads`, and trees with their options, such as "gmm short_list=250". All train for
-the same seconds, of CPU time on one thread or of wall time on a GPU. The seconds count from the
-text and include the vectors of a tree and its construction. Kernels should be compiled before, by
-a first run of a few seconds.
+the same seconds, of CPU time on one thread or of wall time on a GPU. They count from the text: the
+construction of a tree is a part of them, and so are its vectors, which take at most an eighth.
+Kernels should be compiled before, by a first run of a few seconds.
 
 All heads have the same body, trained by Adam, and batches of some streams of 32 tokens. Adagrad,
 which takes sparse gradients, trains the head and the embedding of the tokens. All learning rates
@@ -46,6 +46,7 @@ from hstree.data.splits import Splits
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.results import Spread
+from hstree.models.word2vec import SAMPLE
 
 LENGTH = 32
 #: Number of streams of a split that is scored.
@@ -135,7 +136,7 @@ def train(
     valid = streams(splits.valid, SCORED_STREAMS, options.scored).to(options.device)
     test = streams(splits.test, SCORED_STREAMS, options.scored).to(options.device)
     began = now(on_gpu)
-    tree = build_tree(name, splits.train, seed)
+    tree = build_tree(name, splits.train, seed, options.seconds / 8)
     built = now(on_gpu) - began
     if on_gpu:
         model = new_model(name, words, tree, seed, options)
@@ -208,10 +209,11 @@ def streams(corpus: Corpus, number: int, most: int | None = None) -> Tensor:
     return torch.from_numpy(ids[: len(ids) // number * number].reshape(number, -1))
 
 
-def build_tree(name: str, train: Corpus, seed: int) -> hstree.Tree | None:
+def build_tree(name: str, train: Corpus, seed: int, seconds: float) -> hstree.Tree | None:
     """Build the tree of a head from the text; None for a head without one.
 
-    Trees of vectors are built from those of two epochs of CBOW.
+    Vectors, where the builder takes them, are those of `hstree embed`: CBOW, trained word by word
+    for five epochs, or for so many seconds.
     """
     method, *pairs = name.split()
     if method not in BUILDERS.names():
@@ -219,7 +221,13 @@ def build_tree(name: str, train: Corpus, seed: int) -> hstree.Tree | None:
     builder = BUILDERS.get(method)
     options = parse_options(method, builder.options, pairs)
     if builder.takes is WordVectors:
-        model = hstree.CBOW(hstree.build("huffman", train), epochs=2, random_state=seed)
+        model = hstree.CBOW(
+            hstree.build("huffman", train),
+            online=True,
+            sample=SAMPLE,
+            seconds=seconds,
+            random_state=seed,
+        )
         tree = hstree.build(method, model.fit(train).vectors(train), **options)
     else:
         tree = hstree.build(method, train, **options)
