@@ -4,15 +4,14 @@ A command passes all that it reads and writes to one call of `check_outputs`. No
 input or another output, lie inside one, or contain one.
 """
 
-import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import typer
 
@@ -147,29 +146,3 @@ def _identities(path: Path) -> list[tuple[int, int] | str]:
         except OSError:
             identities.append(str(part))
     return identities
-
-
-@contextmanager
-def json_list(
-    path: str | os.PathLike[str], key: str, **header: Any
-) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Write a JSON object whose last value is a list: yield a function that adds an item to it.
-
-    The list is never in memory. The other keys and values are those of `header`. The file appears
-    when the body ends without an error. Raises FileFormatError when it cannot be written.
-    """
-    from hstree._files import replacing
-
-    before = "".join(f"  {json.dumps(name)}: {json.dumps(header[name])},\n" for name in header)
-    separator = "\n"
-
-    def append(document: Mapping[str, Any]) -> None:
-        nonlocal separator
-        text = json.dumps(document, ensure_ascii=False)
-        file.write(f"{separator}    {text}".encode("utf-8", "backslashreplace"))
-        separator = ",\n"
-
-    with replacing(path) as file:
-        file.write(f"{{\n{before}  {json.dumps(key)}: [".encode())
-        yield append
-        file.write(b"\n  ]\n}\n")

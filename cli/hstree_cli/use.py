@@ -5,7 +5,8 @@ import io
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from hstree_cli import options as opt
 from hstree_cli.options import argument, option
-from hstree_cli.outputs import Output, check_outputs, json_list, written
+from hstree_cli.outputs import Output, check_outputs, written
 from hstree_cli.tables import facts, shortened, table
 from hstree_cli.terminal import printable, say, showing_progress, warn
 
@@ -56,20 +57,29 @@ def predict(
     from hstree_cli.inputs import load_models, split_words, warn_of_unknown
 
     check_outputs(Output("--json", json), reads=[model, *(also or ())])
+    answers: list[dict[str, Any]] = []
+    failure = None
     # Compiling would take longer than one search.
     with showing_progress(), numpy_only():
         loaded = load_models(model, also)
         if context == "-":
-            _predict_lines(loaded, k, json)
+            failure = _print_parts(
+                _answer_lines(loaded, k, answers, is_kept=json is not None),
+                is_only_output=json is None,
+            )
+        else:
+            words = split_words(context)
+            unknown = warn_of_unknown(words, loaded.vocabulary)
+            (predicted,) = loaded.predict([words], k)
+            answers.append(_answer(words, unknown, predicted))
+    with written((json, lambda path: write_json(path, {"k": k, "predictions": answers}))):
+        if failure is not None:
+            raise failure
+        if context == "-":
             return
-        words = split_words(context)
-        unknown = warn_of_unknown(words, loaded.vocabulary)
-        (predicted,) = loaded.predict([words], k)
-    answer = _answer(words, unknown, predicted)
-    title = "next word" if loaded.is_language_model else "word"
-    lines = [(shortened(word), f"{probability:.6f}") for word, probability in predicted]
-    before = Text(" ".join(map(shortened, words)) or "(no word)", style="bold")
-    with written((json, lambda path: write_json(path, {"k": k, "predictions": [answer]}))):
+        title = "next word" if loaded.is_language_model else "word"
+        lines = [(shortened(word), f"{probability:.6f}") for word, probability in predicted]
+        before = Text(" ".join(map(shortened, words)) or "(no word)", style="bold")
         say(Group(before, table((title, "probability"), lines, (title,))))
 
 
@@ -81,8 +91,13 @@ def _answer(
     return {"context": words, "unknown": unknown, "words": answers}
 
 
-def _predict_lines(model: "Model[Any] | Ensemble", k: int, json: Path | None) -> None:
-    """Answer the lines of standard input as they arrive, without keeping them."""
+def _answer_lines(
+    model: "Model[Any] | Ensemble", k: int, answers: list[dict[str, Any]], *, is_kept: bool
+) -> Iterator[str]:
+    """Answer the lines of standard input as they arrive: yield lines of tab-separated values.
+
+    The answers are appended to `answers` if they are to be kept.
+    """
     from hstree._text import plural
     from hstree.data.sources import STANDARD_INPUT, standard_input_blocks
     from hstree.data.vocabulary import UNK
@@ -92,54 +107,42 @@ def _predict_lines(model: "Model[Any] | Ensemble", k: int, json: Path | None) ->
     # Some layers compute the scores of all words for each context of a batch.
     batch_size = max(1, min(MAX_CONTEXTS, MAX_SCORES // len(vocabulary)))
     stream = TextStream(STANDARD_INPUT, standard_input_blocks(text=True))
-    printed = _StandardOutput(is_only_output=json is None)
-    printed.write("line\trank\tword\tprobability\n")
+    yield "line\trank\tword\tprobability\n"
     number = 0
     n_unknown = 0
-    with nullcontext() if json is None else json_list(json, "predictions", k=k) as append:
-        for contexts in stream.lines(batch_size):
-            rows: list[tuple[object, ...]] = []
-            for words, predicted in zip(contexts, model.predict(contexts, k), strict=True):
-                number += 1
-                unknown = list(dict.fromkeys(word for word in words if word not in vocabulary))
-                n_unknown += len(unknown)
-                for rank, (word, probability) in enumerate(predicted, 1):
-                    rows.append((number, rank, word, f"{probability:.6f}"))
-                if append is not None:
-                    append(_answer(words, unknown, predicted))
-            printed.write(_tsv(rows))
+    for contexts in stream.lines(batch_size):
+        rows: list[tuple[object, ...]] = []
+        for words, predicted in zip(contexts, model.predict(contexts, k), strict=True):
+            number += 1
+            unknown = list(dict.fromkeys(word for word in words if word not in vocabulary))
+            n_unknown += len(unknown)
+            for rank, (word, probability) in enumerate(predicted, 1):
+                rows.append((number, rank, word, f"{probability:.6f}"))
+            if is_kept:
+                answers.append(_answer(words, unknown, predicted))
+        yield _tsv(rows)
     if n_unknown:
         counted = plural(n_unknown, "word")
         warn(f"not among the model's words, read as {UNK}: {counted} of the lines")
-    printed.finish()
 
 
-class _StandardOutput:
-    """Text that is printed immediately, with errors that may wait for other outputs.
+def _print_parts(parts: Iterable[str], *, is_only_output: bool) -> OSError | None:
+    """Print parts of a text as they come, with control characters escaped.
 
-    An error is raised by `write` if there is no other output, and else by `finish`.
+    An error of standard output is raised if there is no other output. Otherwise the other parts
+    are still computed, and the error is returned.
     """
-
-    def __init__(self, *, is_only_output: bool) -> None:
-        self._is_only_output = is_only_output
-        self._failure: OSError | None = None
-
-    def write(self, text: str) -> None:
-        """Print text with its control characters escaped; print nothing after an error."""
-        if self._failure is not None:
-            return
+    failure = None
+    for part in parts:
         try:
-            sys.stdout.write(printable(text, keep="\t\n"))
-            sys.stdout.flush()
+            if failure is None:
+                sys.stdout.write(printable(part, keep="\t\n"))
+                sys.stdout.flush()
         except OSError as error:
-            if self._is_only_output:
+            if is_only_output:
                 raise
-            self._failure = error
-
-    def finish(self) -> None:
-        """Raise the error of `write`, if there was one."""
-        if self._failure is not None:
-            raise self._failure
+            failure = error
+    return failure
 
 
 def _tsv(rows: Iterable[Sequence[object]]) -> str:
@@ -213,7 +216,7 @@ def score(
     from hstree._files import replacing, write_json
     from hstree.data.sources import STANDARD_INPUT, standard_input_blocks
     from hstree.data.splits import MANY_OOV
-    from hstree.errors import HstreeError
+    from hstree.errors import FileFormatError
     from hstree.kernels import numpy_for_short_runs
     from hstree.models.streams import TextStream, scored_corpus, scored_stream
     from hstree_cli.inputs import load_models, read_with_labels
@@ -232,22 +235,21 @@ def score(
             n_tokens = len(text)
             tokens = scored_corpus(loaded, text)
             _warn_of_seen(text, loaded)
-        total = _ScoreSum(text.name, tokens)
-        lines = (_word_lines if per_word else _text_lines)(iter(total))
-        printed = _StandardOutput(is_only_output=json is None)
+        total = _ScoreSum()
+        lines = (_word_lines if per_word else _text_lines)(total.add_up(tokens, text.name))
         failure: Exception | None = None
         with numpy_for_short_runs(n_tokens):
             try:
                 if output is None:
-                    deque(map(printed.write, lines), maxlen=0)
+                    failure = _print_parts(lines, is_only_output=json is None)
                 else:
                     with replacing(output) as opened:
                         opened.writelines(part.encode() for part in lines)
-            except (HstreeError, OSError, MemoryError) as error:
-                if output is None or not total.is_readable:
+            except FileFormatError as error:
+                if json is None:
                     raise
-                failure = error  # reported below; the other outputs are written all the same
-            total.finish()
+                failure = error  # raised below, when the other output is written
+                deque(total.add_up(tokens, text.name), maxlen=0)
         if file == "-":
             _warn_of_seen(text, loaded)
         results = {"predicts": loaded.predicts, **total.results(loaded.vocabulary, text.source)}
@@ -258,12 +260,9 @@ def score(
             )
         _warn_of_unk(results, loaded)
 
-        def check_lines(_: Path) -> None:
+        with written((json, lambda path: write_json(path, results))):
             if failure is not None:
                 raise failure
-
-        with written((output, check_lines), (json, lambda path: write_json(path, results))):
-            printed.finish()
             if per_word and output is None:  # a program reads the table
                 for line in _summary(results).splitlines():
                     progress.say(line)
@@ -299,53 +298,41 @@ def _warn_of_unk(scores: Mapping[str, Any], model: "Model[Any] | Ensemble") -> N
     )
 
 
+@dataclass
 class _ScoreSum:
-    """The scored tokens of a text, which are added up while they are iterated over."""
+    """The sums of the scored tokens of a text."""
 
-    def __init__(self, name: str, tokens: "Iterator[ScoredTokens]") -> None:
-        self.is_readable = True  #: False while the text is read; an error is then that of reading
-        self._name = name
-        self._tokens = tokens
-        self._nll = 0.0
-        self._nll_of_oov = 0.0
-        self._n_lines = 0
-        self._n_tokens = 0
-        self._n_oov = 0
+    nll: float = 0.0
+    nll_of_oov: float = 0.0
+    lines: int = 0
+    tokens: int = 0
+    oov: int = 0
 
-    def __iter__(self) -> "Iterator[ScoredTokens]":
+    def add_up(self, parts: "Iterator[ScoredTokens]", name: str) -> "Iterator[ScoredTokens]":
+        """Yield the scored tokens of the text `name`, which are added to the sums."""
         from hstree.errors import explained
 
-        while True:
-            self.is_readable = False
-            with explained(f"read {self._name}"):
-                part = next(self._tokens, None)
-            self.is_readable = True
-            if part is None:
-                return
-            self._nll += float(part.nll.sum())
-            self._nll_of_oov += float(part.nll[part.oov].sum())
-            self._n_lines += int(part.is_end.sum())
-            self._n_tokens += len(part.words)
-            self._n_oov += int(part.oov.sum())
-            yield part
-
-    def finish(self) -> None:
-        """Score the rest of the text."""
-        for _ in self:
-            pass
+        with explained(f"read {name}"):
+            for part in parts:
+                self.nll += float(part.nll.sum())
+                self.nll_of_oov += float(part.nll[part.oov].sum())
+                self.lines += int(part.is_end.sum())
+                self.tokens += len(part.words)
+                self.oov += int(part.oov.sum())
+                yield part
 
     def results(self, vocabulary: "Vocabulary", source: dict[str, Any]) -> dict[str, Any]:
         """Return the score of the text as JSON values, with the text and the vocabulary."""
         from hstree.data.text_score import TextScore
 
-        score = TextScore(self._nll, self._n_tokens, self._nll_of_oov, self._n_oov)
+        score = TextScore(self.nll, self.tokens, self.nll_of_oov, self.oov)
         return {
             "log_prob": -score.nll,
             "log_prob_of_oov": -score.nll_of_oov,
             "base": "e",
             "perplexity": score.perplexity,
             "perplexity_without_oov": score.perplexity_without_oov,
-            "lines": self._n_lines,
+            "lines": self.lines,
             "tokens": score.tokens,
             "oov": score.oov,
             "vocabulary": {"size": len(vocabulary), "sha256": vocabulary.sha256},
@@ -372,25 +359,21 @@ def _word_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
 
 def _text_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
     """Yield a line for each line of a text, several at a time; each line has an <eos>."""
-    import numpy as np
-
     # Words, costs and number of OOV tokens of the unfinished line.
     words: list[str] = []
     cost = 0.0
     unknown = 0
     for part in parts:
-        stops = np.flatnonzero(part.is_end) + 1
-        starts = np.concatenate([[0], stops])
-        starts = starts[starts < len(part.words)]
-        costs = np.add.reduceat(part.nll, starts).tolist()
-        unknowns = np.add.reduceat(part.oov.astype(np.int64), starts).tolist()
+        nll = part.nll.tolist()
+        oov = part.oov.tolist()
+        stops = (part.is_end.nonzero()[0] + 1).tolist()
         lines: list[str] = []
-        for i, start in enumerate(starts.tolist()):
-            stop = int(stops[i]) if i < len(stops) else len(part.words)
+        # The last segment is unfinished, or empty.
+        for start, stop in pairwise([0, *stops, len(nll)]):
             words += part.words[start:stop]
-            cost += costs[i]
-            unknown += unknowns[i]
-            if i < len(stops):
+            cost += sum(nll[start:stop])
+            unknown += sum(oov[start:stop])
+            if len(lines) < len(stops):
                 lines.append(f"{-cost:.6f}\t{len(words)}\t{unknown}\t{' '.join(words[:-1])}\n")
                 words = []
                 cost = 0.0
