@@ -4,7 +4,8 @@ A GRU or a small transformer predicts each token of a text. Heads are those of
 `benchmarks.torch_heads`, and trees with their options, such as "gmm short_list=250". All train for
 the same seconds, of CPU time on one thread or of wall time on a GPU. They count from the text: the
 construction of a tree is a part of them, and so are its vectors, which take at most an eighth.
-Kernels should be compiled before, by a first run of a few seconds.
+Kernels should be compiled before, by a first run of a few seconds. Heads train in turns of a
+second in one process, so that other work on the machine affects all of them alike.
 
 All heads have the same body, trained by Adam, and batches of some streams of 32 tokens. Adagrad,
 which takes sparse gradients, trains the head and the embedding of the tokens. All learning rates
@@ -15,8 +16,8 @@ first seed. The other seeds train with it. Results are means over seeds with the
 deviation. Each run is kept in the folder, so that a repeated command continues.
 
     python -m benchmarks.torch_perplexity [--model transformer] [--heads classes] [--seconds 20]
-                                          [--text FILE --words 50000] [--device cuda --streams 128]
-                                          [--json FILE]
+                                          [--corpus brown | --text FILE --words 50000]
+                                          [--device cuda --streams 128] [--json FILE]
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from argparse import Namespace
-from collections.abc import Iterator
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from torch import Tensor, nn
 import hstree
 from benchmarks import common
 from benchmarks.comparisons import write_spread
-from benchmarks.texts import add_ptb, ptb_splits
+from benchmarks.texts import TEXTS, add_texts
 from benchmarks.torch_heads import HEADS, by_tree, now
 from hstree._files import json_hash, write_json
 from hstree._options import parse_options
@@ -49,6 +50,8 @@ from hstree.experiments.results import Spread
 from hstree.models.word2vec import SAMPLE
 
 LENGTH = 32
+#: Seconds for which a head trains before the next one does.
+TURN = 1.0
 #: Number of streams of a split that is scored.
 SCORED_STREAMS = 16
 #: Learning rate of the body at the start.
@@ -59,10 +62,19 @@ CHOSEN = ["Linear", "linear_cross_entropy", "adaptive", "sampled", "huffman", "g
 
 def main() -> None:
     parser = common.parser(__doc__)
-    parser.add_argument("--model", choices=BODIES, default="gru")
     parser.add_argument("--heads", nargs="+", default=[h for h in CHOSEN if h in HEADS])
-    add_ptb(parser)
-    parser.add_argument("--text", type=Path, help="another text than the Penn Treebank")
+    options = parse(parser)
+    for head in options.heads:
+        if head not in HEADS and head.split()[0] not in BUILDERS.names():
+            parser.error(f"there is no head {head!r}; there are {', '.join(HEADS)} and builders")
+    common.report("torch_perplexity", rows(read(options), options.heads, options), options.json)
+
+
+def parse(parser: ArgumentParser) -> Namespace:
+    """Parse a command line with the options of a text, a model and its training."""
+    parser.add_argument("--model", choices=BODIES, default="gru")
+    add_texts(parser)
+    parser.add_argument("--text", type=Path, help="a file in place of a corpus")
     parser.add_argument("--words", type=int, help="its most frequent; others are <unk>")
     parser.add_argument("--scored", type=int, default=40_000, help="at most, of each split")
     parser.add_argument("--streams", type=int, default=16, help="in a batch")
@@ -74,38 +86,38 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("runs/torch_perplexity"))
     options = parser.parse_args()
     options.tokens = options.streams * LENGTH  # which the heads ask for
-    for head in options.heads:
-        if head not in HEADS and head.split()[0] not in BUILDERS.names():
-            parser.error(f"there is no head {head!r}; there are {', '.join(HEADS)} and builders")
     torch.set_num_threads(1)
     torch.sparse.check_sparse_tensor_invariants.disable()
-    splits = read(options)
-    common.report("torch_perplexity", rows(splits, options), options.json)
+    return options
 
 
 def read(options: Namespace) -> Splits:
     """Read the text; all splits have the vocabulary of the training split, by frequency."""
     if options.text is None:
-        parts = ptb_splits(options.ptb)
+        parts = TEXTS[options.corpus](options.ptb)
     else:
         parts = Splits(*Corpus.read(options.text).splits())
     words = parts.train.select_vocabulary(min_count=1, max_size=options.words, unk=True)
     return Splits(*(part.with_vocabulary(words) for part in parts))
 
 
-def rows(splits: Splits, options: Namespace) -> Iterator[dict[str, Any]]:
-    """Train each head by all rates from the first seed, then by the best rate from the others."""
-    for head in options.heads:
-        first = {rate: run(splits, head, rate, 0, options) for rate in options.rates}
-        best = min(first, key=lambda rate: first[rate]["valid"])
-        others = [run(splits, head, best, seed, options) for seed in range(1, options.seeds)]
-        runs = [first[best], *others]
+def rows(splits: Splits, heads: Sequence[str], options: Namespace) -> Iterator[dict[str, Any]]:
+    """Train the heads by all rates from the first seed, then by the best rate from the others."""
+    first = {}
+    for rate in options.rates:
+        results = run(splits, dict.fromkeys(heads, rate), 0, options)
+        first |= {(head, rate): results[head] for head in heads}
+    best = {head: min(options.rates, key=lambda rate: first[head, rate]["valid"]) for head in heads}
+    others = [run(splits, best, seed, options) for seed in range(1, options.seeds)]
+    for head, rate in best.items():
+        runs = [first[head, rate], *(results[head] for results in others)]
         mean = {key: statistics.mean(each[key] for each in runs) for key in runs[0]}
         yield {
             "model": options.model,
             "head": head,
-            "rate": f"{best:g}",
+            "rate": f"{rate:g}",
             "tree s": mean["tree s"],
+            "at the root": mean.get("at the root"),
             "tokens/s": mean["tokens/s"],
             "epochs": mean["epochs"],
             "valid": write_spread(Spread.of([run["valid"] for run in runs])),
@@ -113,28 +125,43 @@ def rows(splits: Splits, options: Namespace) -> Iterator[dict[str, Any]]:
         }
 
 
-def run(splits: Splits, head: str, rate: float, seed: int, options: Namespace) -> dict[str, float]:
-    """Return the results of a run, from its file where it is finished."""
+def run(
+    splits: Splits, rates: Mapping[str, float], seed: int, options: Namespace
+) -> dict[str, dict[str, float]]:
+    """Return the results of heads with their rates; those without a file train in turns."""
     text = [split.sha256 for split in splits], len(splits.train.vocabulary)
     text_hash = json_hash({"text": text, "read": [options.streams, options.scored]})[:8]
-    name = f"{options.model}-{head}-{options.dim}-{options.seconds:g}-{rate:g}-{seed}.json"
-    file: Path = options.folder / options.device / f"{splits.train.name}-{text_hash}" / name
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_json(file, train(splits, head, rate, seed, options))
-    results: dict[str, float] = json.loads(file.read_text())
-    return results
+    folder = options.folder / options.device / f"{splits.train.name}-{text_hash}"
+    folder.mkdir(parents=True, exist_ok=True)
+    files: dict[str, Path] = {}
+    for head, rate in rates.items():
+        name = f"{options.model}-{head}-{options.dim}-{options.seconds:g}-{rate:g}-{seed}.json"
+        files[head] = folder / name
+
+    trainings = {
+        head: train(splits, head, rate, seed, options)
+        for head, rate in rates.items()
+        if not files[head].exists()
+    }
+    while trainings:
+        for head, training in list(trainings.items()):
+            results = next(training)
+            if results is not None:
+                write_json(files[head], results)
+                del trainings[head]
+    return {head: json.loads(file.read_text()) for head, file in files.items()}
 
 
 def train(
     splits: Splits, name: str, rate: float, seed: int, options: Namespace
-) -> dict[str, float]:
-    """Train a model for some seconds, building included; return its results."""
+) -> Iterator[dict[str, float] | None]:
+    """Train a model for some seconds, building included; yield None every second, then results."""
     words = splits.train.vocabulary
     on_gpu = options.device != "cpu"
     train = streams(splits.train, options.streams).to(options.device)
     valid = streams(splits.valid, SCORED_STREAMS, options.scored).to(options.device)
     test = streams(splits.test, SCORED_STREAMS, options.scored).to(options.device)
+
     began = now(on_gpu)
     tree = build_tree(name, splits.train, seed, options.seconds / 8)
     built = now(on_gpu) - began
@@ -148,24 +175,32 @@ def train(
         torch.optim.Adam(model.body.parameters()): BODY_RATE,
         torch.optim.Adagrad(sparse): rate,
     }
-    began = now(on_gpu) - built
+
     state = None
     tokens = 0
     at = 0
-    while (used := now(on_gpu) - began) < options.seconds:
-        if at + LENGTH >= train.shape[1]:
-            state = None
-            at = 0
-        loss, state = model(train[:, at : at + LENGTH + 1], state)
-        state = None if state is None else state.detach()
-        model.zero_grad()
-        loss.backward()
-        for optimiser, start in optimisers.items():
-            optimiser.param_groups[0]["lr"] = start * (1 - used / options.seconds)
-            optimiser.step()
-        tokens += options.tokens
-        at += LENGTH
-    return {
+    used = built
+    while used < options.seconds:
+        yield None
+        began = now(on_gpu) - used
+        end_of_turn = min(used + TURN, options.seconds)
+        while used < end_of_turn:
+            if at + LENGTH >= train.shape[1]:
+                state = None
+                at = 0
+            loss, state = model(train[:, at : at + LENGTH + 1], state)
+            state = None if state is None else state.detach()
+            model.zero_grad()
+            loss.backward()
+            for optimiser, start in optimisers.items():
+                optimiser.param_groups[0]["lr"] = start * (1 - used / options.seconds)
+                optimiser.step()
+            tokens += options.tokens
+            at += LENGTH
+            used = now(on_gpu) - began
+
+    tree_results = {} if tree is None else {"at the root": tree.stats().root_fraction or 0.0}
+    yield tree_results | {
         "tree s": built,
         "tokens/s": tokens / used,
         "epochs": tokens / train.numel(),

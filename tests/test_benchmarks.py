@@ -249,7 +249,7 @@ def test_torch_perplexity_encodes_all_splits_alike(tmp_path):
 
     for part, line in (("train", "a a b"), ("valid", "b b a"), ("test", "c b a")):
         write_lines(tmp_path / f"ptb.{part}.txt", [line] * 8 + ["<unk>"])
-    splits = read(Namespace(text=None, ptb=tmp_path, words=None))
+    splits = read(Namespace(text=None, corpus="ptb", ptb=tmp_path, words=None))
     words = splits.train.vocabulary.words
     valid, test = ([words[i] for i in streams(part, 16).flatten()[:4]] for part in splits[1:])
     assert valid == ["b", "b", "a", "<eos>"]

@@ -23,6 +23,7 @@ CONFIGURATIONS = {
     "flat": {"builder": "flat"},
     "huffman, 3 branches": {"builder": "huffman", "builder_options": {"arity": 3}},
     "linkage": {"builder": "linkage"},
+    "short list": {"builder": "semantic", "builder_options": {"short_list": 2}},
     "adagrad": {"builder": "gmm", "solver": "adagrad", "epochs": 20, "learning_rate": 0.5},
 }
 LIBLINEAR = {"builder": "kmeans", "builder_options": {"arity": 5}, "solver": "liblinear"}

@@ -5,6 +5,8 @@ from random import Random
 import numpy as np
 import pytest
 
+import hstree
+from hstree.data.vocabulary import Vocabulary
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
 from hstree.tree import Tree
 from tests import needs
@@ -43,6 +45,16 @@ def classes(n_classes, size):
     return Tree.from_children(labels(first), children)
 
 
+def short_list(method, n_labels, **options):
+    """The most frequent labels under a wide root, beside a tree of the others."""
+    words = Vocabulary(labels(n_labels), np.arange(n_labels, 0, -1))
+    if method == "huffman":
+        return hstree.build(method, words, **options)
+    vectors = np.random.default_rng(0).standard_normal((n_labels, 4))
+    more = {"labels": words.words, "counts": words.counts}
+    return hstree.build(method, vectors, **more, **options)
+
+
 TREES = {
     "binary": random_tree(40, 0, wide=False),
     "several codes": random_tree(40, 1, wide=False, extra_codes=60),
@@ -51,6 +63,8 @@ TREES = {
     "flat": flat(40),
     "flat, narrow": flat(20),
     "classes, several codes": classes(40, 34),
+    "short list": short_list("huffman", 60, short_list=40),
+    "short list, several codes": short_list("gmm", 200, short_list=40, epsilon=0.4, trees=2),
     "two labels": flat(2),
     "three labels": flat(3),
     "one label": Tree.from_children(["a"], []),

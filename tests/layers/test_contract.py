@@ -42,6 +42,7 @@ SOURCES = {
         ),
         "balanced": hstree.build("balanced", Vocabulary(WORDS, COUNTS)),
         "flat": hstree.build("flat", Vocabulary(WORDS, COUNTS)),
+        "short list": hstree.build("huffman", Vocabulary(WORDS, COUNTS), short_list=3),
         "one label": Tree([EOS], [0], []),
     },
     Vocabulary: {"words": Vocabulary(WORDS, COUNTS), "one word": Vocabulary([EOS], [3])},
