@@ -72,7 +72,7 @@ def evaluate(
     from hstree.experiments import results
     from hstree.experiments.candidate import Candidate
     from hstree.experiments.compare import evaluate as train
-    from hstree.models.files import TREE_FILES
+    from hstree.layers.saved import TREE_FILES
     from hstree_cli.inputs import read_splits, refuse_options
     from hstree_cli.results import print_evaluation
 

@@ -2,7 +2,7 @@
 
 A subclass is a dataclass whose fields are the options; its constructor, the command line and the
 key of a kept run are made from them. `hstree.models.registry` lists the models by name, and
-`hstree.models.files` saves them.
+`hstree.layers.saved` reads their folders.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError, OptionError
 from hstree.kernels import backend_name, numpy_for_short_runs, numpy_only
+from hstree.layers import saved as saved_models
 from hstree.layers.arithmetic import slot_sums, touched_rows
 from hstree.layers.base import OutputLayer
 from hstree.layers.hooks import training_hooks
 from hstree.layers.registry import LayerSpec
-from hstree.models import files
 from hstree.models.warm_start import copy_context_model
 from hstree.training.checkpoints import Checkpoints, checkpoint_key
 from hstree.training.scoring import ContextModel, score, scored_batches
@@ -507,7 +507,7 @@ class Model(Predictor, Generic[M]):
         return config
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model as a folder (`hstree.models.files`); FileFormatError if it cannot be.
+        """Write the model as a folder (`hstree.layers.saved`); FileFormatError if it cannot be.
 
         Files of these names are replaced together: a process that is killed here leaves the old
         model or the new one.
@@ -515,8 +515,8 @@ class Model(Predictor, Generic[M]):
         # Arrays, then the options with the hash of these arrays
         weights = tensors_to_bytes({**self.parameters(), **training_hooks(self.layer).tables})
         content = {
-            "format": files.FORMAT,
-            "version": files.VERSION,
+            "format": saved_models.FORMAT,
+            "version": saved_models.VERSION,
             **self.spec.config(),
             "weights_sha256": sha256(weights).hexdigest(),
             "texts": self.texts,
@@ -524,16 +524,16 @@ class Model(Predictor, Generic[M]):
         }
         with replacing_together(folder) as new:
             self.spec.source.save(new / self.spec.file)
-            (new / files.WEIGHTS).write_bytes(weights)
-            (new / files.CONFIG).write_bytes((json.dumps(content, indent=2) + "\n").encode())
+            (new / saved_models.WEIGHTS).write_bytes(weights)
+            (new / saved_models.CONFIG).write_bytes((json.dumps(content, indent=2) + "\n").encode())
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read a model of this class from its folder; FileFormatError if there is none."""
-        return cls.from_saved(files.read(folder))
+        return cls.from_saved(saved_models.read(folder))
 
     @classmethod
-    def from_saved(cls, saved: files.Saved) -> Self:
+    def from_saved(cls, saved: saved_models.Saved) -> Self:
         """Make a model of what a folder holds.
 
         Raises FileFormatError when it is of another class, or the weights do not fit the options.

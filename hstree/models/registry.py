@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from hstree._files import current_file
 from hstree._options import Option, effective, read_options
 from hstree._plugins import PACKAGE, Registry, read_summary, unusable
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, OptionError, PluginError
+from hstree.layers import saved
 from hstree.layers.registry import LayerSpec
-from hstree.models import files
 from hstree.models.base import DEFAULT_MODEL, Model
 from hstree.tree import Tree
 
@@ -95,15 +94,9 @@ def load_model(folder: str | os.PathLike[str]) -> Model[Any]:
     FileFormatError
         When a file is missing, damaged, of another version or does not fit the others.
     """
-    if not current_file(folder, files.CONFIG).exists():
-        problem = f"there is no folder {folder}"
-        if os.path.exists(folder):
-            problem = f"{folder} holds no model"
-        remedy = "give one that model.save or `hstree evaluate --save` wrote"
-        raise FileFormatError(f"{problem}; {remedy}")
-    saved = files.read(folder)
+    model_folder = saved.read(folder)
     try:
-        kind = kind_of(saved.config)
+        kind = kind_of(model_folder.config)
     except (TypeError, OptionError, PluginError) as error:
         raise FileFormatError(f"{folder}: no model can be made of it: {error}") from error
-    return kind.model.from_saved(saved)
+    return kind.model.from_saved(model_folder)

@@ -25,7 +25,7 @@ from hstree._files import PREFIX, current_file
 from hstree.errors import HstreeError
 from hstree.experiments import results
 from hstree.experiments.store import CHECKPOINTS
-from hstree.models.files import TREE_FILES
+from hstree.layers.saved import TREE_FILES
 from tests.texts import markov_lines, write_lines
 
 QUICK = "--epochs 1 --dim 4 --context 2 --force"

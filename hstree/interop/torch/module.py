@@ -5,14 +5,15 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor, nn
 
-from hstree._arrays import Int64, Integer
+from hstree._arrays import Array, Int64, Integer
 from hstree._options import checked_count
 from hstree.builders.carried_rows import carried_rows
+from hstree.data.arrays import check_tensor
 from hstree.errors import InputError
 from hstree.interop.torch.functions import Inputs, without_autocast
 from hstree.interop.torch.gpu import can_search, search
@@ -28,9 +29,9 @@ from hstree.interop.torch.index import (
     split_rows,
 )
 from hstree.interop.torch.probabilities import AllLabels, sample, target_log_prob
-from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
+from hstree.layers import saved
+from hstree.layers.registry import LayerSpec
 from hstree.layers.top_k import search as search_arrays
-from hstree.models import Model, load_model
 from hstree.tree import Tree, as_tree
 from hstree.tree.codes import Codes
 from hstree.tree.hierarchy import Hierarchy
@@ -42,6 +43,16 @@ TABLE_LIMIT = 1 << 26
 NUMPY_DTYPES = (torch.float32, torch.float64)
 #: Key of the tree's hash in the metadata of a `state_dict`.
 TREE_KEY = "hstree_tree"
+
+
+class TrainedModel(Protocol):
+    """What a layer takes over from a model: its output layer, and its arrays by name."""
+
+    spec: LayerSpec
+
+    def parameters(self) -> dict[str, Array]:
+        """Return the trained arrays."""
+        ...
 
 
 class TargetLogProb(NamedTuple):
@@ -288,7 +299,7 @@ class HierarchicalSoftmax(TreeLayer):
     @classmethod
     def from_model(
         cls,
-        model: Model[Any] | str | os.PathLike[str],
+        model: TrainedModel | str | os.PathLike[str],
         *,
         sparse: bool = False,
         device: torch.device | str | None = None,
@@ -300,18 +311,20 @@ class HierarchicalSoftmax(TreeLayer):
         FileFormatError when the folder holds no model, InputError when its output layer is not the
         hierarchical softmax alone.
         """
-        if not isinstance(model, Model):
-            model = load_model(model)
-        output = model.layer
-        if type(output) is not NumPyLayer:
+        trained = saved.read(model) if isinstance(model, str | os.PathLike) else model
+        spec = trained.spec
+        if spec.tree is None or not spec.is_plain_tree:
             raise InputError(
-                f"the model's output layer is {model.spec.kind.name!r}, not the hierarchical "
-                "softmax of a tree alone"
+                f"the model's output layer is {spec.kind.name!r}, not the hierarchical softmax of "
+                "a tree alone"
             )
-        layer = cls(output.tree, model.dim, sparse=sparse, device=device, dtype=dtype)
+        arrays = trained.parameters()
+        dim = arrays["node_weight"].shape[-1] if "node_weight" in arrays else 1
+        layer = cls(spec.tree, dim, sparse=sparse, device=device, dtype=dtype)
         with torch.no_grad():
-            layer.weight.copy_(torch.from_numpy(output.weight))
-            layer.bias.copy_(torch.from_numpy(output.bias))
+            for name, parameter in (("node_weight", layer.weight), ("node_bias", layer.bias)):
+                check_tensor(arrays.get(name), tuple(parameter.shape), f"{name} of the model")
+                parameter.copy_(torch.from_numpy(arrays[name]))
         return layer
 
     @torch.no_grad()

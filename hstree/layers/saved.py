@@ -1,4 +1,4 @@
-"""A trained model as a folder: ``config.json``, the source of its layer, ``weights.safetensors``.
+"""The folder of a trained model: ``config.json``, source of its layer, ``weights.safetensors``.
 
 The source is ``tree.json`` for a tree, ``vocabulary.tsv`` otherwise. Nothing is unpickled or run.
 The tensors are those of the context model, ``embedding`` (V, d) among them, and those of the output
@@ -43,11 +43,19 @@ class Saved(NamedTuple):
     tensors: dict[str, Array]
     texts: list[Text]
 
+    def parameters(self) -> dict[str, Array]:
+        """Return the tensors, as a model does."""
+        return self.tensors
+
 
 def read(folder: str | os.PathLike[str]) -> Saved:
     """Read a model's folder; raises FileFormatError as `hstree.load_model` does."""
     home = Path(folder)
     path = current_file(home, CONFIG)
+    if not path.exists():
+        problem = f"{folder} holds no model" if home.exists() else f"there is no folder {folder}"
+        remedy = "give one that model.save or `hstree evaluate --save` wrote"
+        raise FileFormatError(f"{problem}; {remedy}")
     config = read_json(path, dict[str, Any], "give the folder of a saved model")
     if config.pop("format", None) != FORMAT:
         raise FileFormatError(f"{path} is not the config of a model that hstree saved")
