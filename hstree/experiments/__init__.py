@@ -4,6 +4,6 @@
 finished work in a folder, `job` trains and scores one model, and `schedule` decides which jobs run
 when, with `halving` and `parallel`. `speed` measures trained models. `summary` makes the structs of
 `results`, with the intervals of `statistics` and the choice of `recommendation`, and `writer` keeps
-them current. `continuation` joins candidates to those in a folder, which `differences` compares
-with a setting. `compare` and `bootstrap` are called by users.
+them current. `continuation` joins candidates to those in a folder. `compare` and `bootstrap` are
+called by users.
 """

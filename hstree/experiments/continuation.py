@@ -1,4 +1,7 @@
-"""Continuation of the comparison that a folder holds, with its candidates and with new ones."""
+"""Continuation of the comparison that a folder holds, with its candidates and with new ones.
+
+A comparison continues only with the same texts, words, model and stopping rule.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from hstree.data.splits import SPLITS
 from hstree.errors import HstreeError, InputError
+from hstree.experiments import results
 from hstree.experiments.candidate import Candidate
-from hstree.experiments.differences import describe, differences
 from hstree.experiments.results import Comparison
 from hstree.experiments.setting import Setting
 from hstree.experiments.store import Store, problem
+from hstree.models import kind_of
 from hstree.tree import load
 from hstree.tree.files import ENDINGS
 
@@ -32,33 +37,26 @@ def with_kept_candidates(
 
     Raises InputError when the folder holds a comparison of something else, unless `force`.
     """
-    if not store.has_comparison:
+    if not (store.home / results.JSON).exists():
         return list(candidates)
     try:
-        kept = store.load_comparison()
+        kept = results.load(store.home)
     except HstreeError as error:
         warnings.warn(f"{problem(error)}; its candidates are left out", stacklevel=3)
         return list(candidates)
     if not kept.candidates:
         return list(candidates)
-    differing = differences(kept, store.home, setting.splits, setting.options, setting.stop)
-    if differing:
+    if differing := _differences(kept, setting):
         if force:
             return list(candidates)
         raise InputError(
             f"{store.home} holds a comparison that cannot share a table with this one: "
-            f"{describe(differing)}, choose another folder, or force its replacement"
+            f"{'; '.join(differing)}; choose another folder, or force its replacement"
         )
-    return list(candidates) if only else _merged(candidates, kept, setting, store)
 
-
-def _merged(
-    candidates: Sequence[Candidate], kept: Comparison, setting: Setting, store: Store
-) -> list[Candidate]:
-    """Return the candidates of a kept comparison in their order, and then the others."""
     named = {candidate.name: candidate for candidate in candidates}
     # the order of the same comparison is its own, also where another one finished first
-    if named.keys() >= {result.name for result in kept.candidates} | set(kept.pending):
+    if only or named.keys() >= {result.name for result in kept.candidates} | set(kept.pending):
         return list(candidates)
 
     pending = [name for name in kept.pending if name not in named]
@@ -82,3 +80,38 @@ def _merged(
             if store.has_results(setting.jobs(candidate)):
                 merged.append(candidate)
     return [*merged, *named.values()]
+
+
+def _differences(comparison: Comparison, setting: Setting) -> list[str]:
+    """Return in words what a setting has otherwise than the comparison in a folder."""
+    # what differs: how it is in the folder, and how it is here
+    differing: dict[str, tuple[object, object]] = {}
+    for split, part in zip(SPLITS, setting.splits, strict=True):
+        source = comparison.corpus[split]
+        if any(source.get(key) != part.source.get(key) for key in ("sha256", "lines", "lower")):
+            differing[f"{split} split"] = _describe_text(source), _describe_text(part.source)
+
+    # another text has other words, which need no mention
+    vocabulary = setting.splits.train.vocabulary
+    if not differing and comparison.vocabulary.sha256 != vocabulary.sha256:
+        here = f"{len(vocabulary):,} words; give the same --min-count or --vocabulary"
+        differing["vocabulary"] = f"{comparison.vocabulary.size:,} words", here
+
+    models = kind_of(comparison.options).name, kind_of(setting.options).name
+    if models[0] != models[1]:
+        differing["model"] = models
+    else:
+        for name in {**comparison.options, **setting.options}:
+            values = comparison.options.get(name), setting.options.get(name)
+            if values[0] != values[1]:
+                differing[name] = values
+    if comparison.stop != setting.stop:
+        differing["rule"] = comparison.stop, setting.stop
+    return [f"its {name} is {kept}, this one's {here}" for name, (kept, here) in differing.items()]
+
+
+def _describe_text(source: dict[str, object]) -> str:
+    """Return which text this is."""
+    case = "in lower case, " if source.get("lower") else ""
+    sha256 = str(source.get("sha256"))[:8]
+    return f"lines {source.get('lines')} of {source.get('name')} ({case}sha256 {sha256})"

@@ -209,32 +209,17 @@ def test_the_plan_has_every_job_and_the_seconds_of_finished_ones(compared, split
     assert all(p.seconds > 0 for p in planned.jobs.values() if p.is_finished)
 
 
-@pytest.mark.parametrize(
-    ("options", "saying"),
-    [
-        ({"dim": 4}, "its dim is 8, this one's 4; give --dim 8, choose another folder, or force"),
-        ({"stop": hstree.Epochs(3)}, "its rule is at most 1 epoch"),
-    ],
-)
-def test_another_model_or_rule_needs_force(splits, tmp_path, options, saying):
+def test_another_model_text_or_rule_needs_force(splits, tmp_path):
     compare(splits, ["huffman"], tmp_path)
-    with pytest.raises(InputError, match=saying):
-        compare(splits, ["huffman"], tmp_path, **options)
-    assert len(compare(splits, ["random"], tmp_path, force=True, **options).candidates) == 1
-
-
-def test_another_model_is_named(splits, tmp_path):
-    options = {"stop": ONE, "speed_rounds": 0, "dim": 8, "batch_size": 64}
-    hstree.compare(splits, ["huffman"], tmp_path, model="cbow", **options)
-    with pytest.raises(InputError, match=r"its model is cbow, this one's lbl; give --model .cbow"):
-        hstree.compare(splits, ["huffman"], tmp_path, **options)
-
-
-def test_another_text_needs_force(splits, tmp_path):
-    compare(splits, ["huffman"], tmp_path)
-    other = hstree.data.splits.Splits(splits.train, splits.test, splits.valid)
-    with pytest.raises(InputError, match=r"its valid split is of text\.txt"):
-        compare(other, ["huffman"], tmp_path)
+    other = Splits(splits.train, splits.test, splits.valid)
+    for text, options, saying in [
+        (splits, {"dim": 4}, "its dim is 8, this one's 4; choose another folder, or force"),
+        (splits, {"stop": hstree.Epochs(3)}, "its rule is at most 1 epoch"),
+        (other, {}, r"its valid split is lines .* of text\.txt"),
+    ]:
+        with pytest.raises(InputError, match=saying):
+            compare(text, ["huffman"], tmp_path, **options)
+    assert len(compare(splits, ["random"], tmp_path, force=True, dim=4).candidates) == 1
 
 
 def test_a_folder_at_work_is_refused(splits, tmp_path):
