@@ -30,7 +30,6 @@ from hstree.data.vectors import WordVectors
 from hstree.experiments.candidate import Candidate
 from hstree.kernels import backend_name, numpy_only
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.hooks import training_hooks
 from hstree.models import new_model
 from hstree.tree import Tree
 
@@ -142,7 +141,7 @@ def scoring(trees: Mapping[str, Tree], corpus: hstree.Corpus, tokens: int) -> di
         def nll(batch: Any) -> Any:
             return model.context_model.nll(model.layer, *batch[:2])
 
-        scored = in_threads(nll, iter(batches), when=training_hooks(model.layer).scores_in_threads)
+        scored = in_threads(nll, iter(batches), when=model.layer.scores_in_threads)
         return sum(len(nll) for _, nll in scored)
 
     work: dict[str, Work] = {}

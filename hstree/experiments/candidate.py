@@ -31,7 +31,6 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError, OptionError
-from hstree.layers.hooks import training_hooks
 from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec
 from hstree.models import kind_of
 from hstree.tree import Tree, load
@@ -282,7 +281,7 @@ class Candidate:
         over other words, so that perplexities cannot be compared.
         """
         layer = self.spec(words, _SMALL_TREE).new(model_options.get("dim", 1))
-        if training_hooks(layer).needs_contexts:
+        if layer.needs_contexts:
             _require_language_model(
                 model_options,
                 f"{self} needs the words before each target",

@@ -25,7 +25,6 @@ from hstree.data.splits import Splits
 from hstree.experiments.results import Machine, Positive, Record
 from hstree.experiments.store import Store
 from hstree.kernels import backend_name
-from hstree.layers.hooks import training_hooks
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, load_model, new_model
 from hstree.tree import Tree
@@ -133,8 +132,7 @@ def training_turn(
     """
     model = load_model(output) if isinstance(output, Path) else new_model(output, **options)
     windows = model.windows(corpus)
-    if (prepare := training_hooks(model.layer).prepare) is not None:
-        prepare(windows)
+    model.layer.prepare(windows)
     trainer = model.trainer(windows)
     # Parameters are written once, as they are, so that the first batches do not wait for the pages
     # of new arrays: with millions of rows, a hundred times as long as they compute.
@@ -152,7 +150,7 @@ def training_turn(
             continue
         seconds = clock() - began
         tokens += len(targets)
-        if seconds >= TURN and number > 1 and number % trainer.hooks.period == 0:
+        if seconds >= TURN and number > 1 and number % trainer.layer.period == 0:
             break
     # Tokens of the text: sub-sampling leaves some of them out of the batches.
     return tokens / seconds * len(windows) / float(windows.training_counts.sum())
@@ -168,18 +166,17 @@ def scoring_turn(model: Model[Any], corpus: Corpus) -> dict[str, float]:
     n_top_k = min(len(targets), max(1, TABLE_LIMIT // model.layer.n_labels))
     hidden = model.context_model.hidden
     layer = model.layer
-    hooks = training_hooks(layer)
     speeds = {
         "nll": _per_second(
             lambda n: model.context_model.nll(layer, contexts[:n], targets[:n]), len(targets)
         ),
         "top_k": _per_second(
-            lambda n: hooks.in_context(contexts[:n]).top_k(hidden(contexts[:n]), TOP), n_top_k
+            lambda n: layer.in_context(contexts[:n]).top_k(hidden(contexts[:n]), TOP), n_top_k
         ),
     }
     if layer.log_normaliser(hidden(contexts[:1])) is not None:
         speeds["unnormalised"] = _per_second(
-            lambda n: hooks.in_context(contexts[:n]).unnormalised_nll(
+            lambda n: layer.in_context(contexts[:n]).unnormalised_nll(
                 hidden(contexts[:n]), targets[:n]
             ),
             len(targets),

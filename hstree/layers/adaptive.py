@@ -13,7 +13,6 @@ from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
 from hstree.layers.base import Gradients, OutputLayer, first_columns
 from hstree.layers.dense import log_sum_exp, log_unigram, softmax_loss
-from hstree.layers.hooks import TrainingHooks
 
 #: Items of the batch for which cut-offs are chosen.
 BATCH = 1024
@@ -45,7 +44,7 @@ TIE_DIGITS = 11
 _Softmax = tuple[str, Int64 | slice, Array | None, Array, Array, Int64]
 
 
-class AdaptiveSoftmax(OutputLayer, TrainingHooks):
+class AdaptiveSoftmax(OutputLayer):
     """Softmax in two steps: frequent words at once, rare ones by cluster with shorter vectors.
 
     A softmax over the short list and one entry per cluster gives ``P(w | h)`` of a frequent word;

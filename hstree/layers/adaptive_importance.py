@@ -14,7 +14,6 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import ContextBatches, SymmetricWindows
 from hstree.errors import InputError
 from hstree.layers.base import Gradients
-from hstree.layers.hooks import TrainingHooks
 from hstree.layers.importance import ImportanceSampling
 from hstree.layers.noise import Count, Rng, Samples, Unigram
 from hstree.ngrams.kneser_ney import KneserNey
@@ -27,7 +26,7 @@ MIN_UNIGRAM = 0.02
 MEMORY = 0.99
 
 
-class AdaptiveImportanceSampling(ImportanceSampling, TrainingHooks):
+class AdaptiveImportanceSampling(ImportanceSampling):
     """Importance sampling from n-grams whose mixture follows the model.
 
     `importance` with the proposal ``Q(w | h) = sum_i a_i Q_i(w | h)``: Q_1 are the unigrams, Q_2

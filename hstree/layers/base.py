@@ -12,6 +12,7 @@ import numpy as np
 
 from hstree._arrays import Array, Float64, Int64, Integer
 from hstree._options import checked_count
+from hstree.layers.hooks import TrainingHooks
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def draw_columns(logits: Array, uniform: Float64) -> Int64:
     return column
 
 
-class OutputLayer(ABC):
+class OutputLayer(TrainingHooks, ABC):
     """Distribution over V labels for hidden vectors of length d.
 
     A subclass defines `parameters`, `loss` and `log_prob`; all else has a default that uses these.

@@ -16,14 +16,13 @@ from hstree.data.windows import ContextBatches
 from hstree.layers.arithmetic import slot_sums
 from hstree.layers.base import Gradients, OutputLayer
 from hstree.layers.dense import DenseLayer, log_unigram, softmax_loss
-from hstree.layers.hooks import TrainingHooks
 
 #: Characters before and after every word.
 BEGIN = 0
 END = 1
 
 
-class CnnSoftmax(DenseLayer, TrainingHooks):
+class CnnSoftmax(DenseLayer):
     """Softmax whose output vectors are made from characters, by a convolutional network.
 
     A word is its characters with a mark before and after it; each character has a vector. A filter

@@ -24,7 +24,6 @@ from hstree.kernels import NARROW, compiled
 from hstree.layers import arithmetic
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, draw_columns
 from hstree.layers.dense import batch_blocks, log_sum_exp
-from hstree.layers.hooks import TrainingHooks
 from hstree.layers.ngram_features import ContextFeatures
 from hstree.layers.top_k import search_top_k
 from hstree.tree import Tree
@@ -269,7 +268,7 @@ def feature_gradient(errors: list[FeatureErrors]) -> ParameterGradient:
 # The layer.
 
 
-class HierarchicalSoftmax(OutputLayer, TrainingHooks):
+class HierarchicalSoftmax(OutputLayer):
     """Hierarchical softmax over a tree.
 
     Attributes
@@ -317,7 +316,7 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         rows = int(source.row_start[-1])
         return {"node_weight": (rows, dim), "node_bias": (rows,)}
 
-    def carry(self, old: OutputLayer, rows: CarriedRows) -> None:
+    def carry(self, old: Self, rows: CarriedRows) -> None:
         """Take over the weight rows that the trees share."""
         for name, array in HierarchicalSoftmax.parameters(self).items():
             rows.carry(old.parameters()[name], array)

@@ -11,10 +11,9 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Batch, ContextBatches
 from hstree.layers.base import Gradients
 from hstree.layers.dense import DenseLayer, row_gradients, softmax_loss
-from hstree.layers.hooks import TrainingHooks
 
 
-class TargetSampling(DenseLayer, TrainingHooks):
+class TargetSampling(DenseLayer):
     """Softmax over the targets of a partition of the training text, in training.
 
     The text is divided into partitions. While one is trained on, the softmax is taken over its

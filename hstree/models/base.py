@@ -40,7 +40,6 @@ from hstree.kernels import backend_name, numpy_for_short_runs, numpy_only
 from hstree.layers import saved as saved_models
 from hstree.layers.arithmetic import slot_sums, touched_rows
 from hstree.layers.base import OutputLayer
-from hstree.layers.hooks import training_hooks
 from hstree.layers.registry import LayerSpec
 from hstree.models.warm_start import copy_context_model
 from hstree.training.checkpoints import Checkpoints, checkpoint_key
@@ -330,8 +329,7 @@ class Model(Predictor, Generic[M]):
         if warm_start is not self:
             self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
         began = time.perf_counter()
-        if (prepare := training_hooks(self.layer).prepare) is not None:
-            prepare(windows)
+        self.layer.prepare(windows)
         preparation = time.perf_counter() - began
 
         # Train; only compiled functions train word by word, which `online` asks for
@@ -411,7 +409,7 @@ class Model(Predictor, Generic[M]):
 
         # Copy word vectors by their words and weight rows by their nodes
         copy_context_model(self, new, new.context_model)
-        training_hooks(new.layer).carry(self.layer, rows)
+        new.layer.carry(self.layer, rows)
         new.texts = self.texts
         return new
 
@@ -444,12 +442,12 @@ class Model(Predictor, Generic[M]):
     def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
         ids = self.context_ids(contexts)
-        return training_hooks(self.layer).in_context(ids).log_prob(self.context_model.hidden(ids))
+        return self.layer.in_context(ids).log_prob(self.context_model.hidden(ids))
 
     def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each context and their log-probabilities (B, k)."""
         ids = self.context_ids(contexts)
-        return training_hooks(self.layer).in_context(ids).top_k(self.context_model.hidden(ids), k)
+        return self.layer.in_context(ids).top_k(self.context_model.hidden(ids), k)
 
     def vectors(self, corpus: Any) -> WordVectors:
         """Return the word vectors by count in a text, largest first, ties by word."""
@@ -513,7 +511,7 @@ class Model(Predictor, Generic[M]):
         model or the new one.
         """
         # Arrays, then the options with the hash of these arrays
-        weights = tensors_to_bytes({**self.parameters(), **training_hooks(self.layer).tables})
+        weights = tensors_to_bytes({**self.parameters(), **self.layer.tables})
         content = {
             "format": saved_models.FORMAT,
             "version": saved_models.VERSION,
@@ -555,9 +553,9 @@ class Model(Predictor, Generic[M]):
                     check_tensor(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
 
             # Tables from the training text, which set the lengths of the other arrays
-            if (hooks := training_hooks(model.layer)).tables:
+            if model.layer.tables:
                 try:
-                    hooks.restore(saved.tensors)
+                    model.layer.restore(saved.tensors)
                 except FileFormatError as error:
                     raise FileFormatError(f"{saved.folder}: {error}") from error
 

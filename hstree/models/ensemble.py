@@ -14,7 +14,6 @@ from hstree.data.corpus import Corpus
 from hstree.data.text_score import TextScore
 from hstree.errors import OptionError
 from hstree.layers.base import first_columns
-from hstree.layers.hooks import training_hooks
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import Model, Predictor
 from hstree.training.scoring import scored_batches
@@ -150,7 +149,7 @@ class Ensemble(Predictor):
                 model = self.models[rng.integers(len(self.models))]
                 ids = model.context_ids([words[-n_context:]])
                 hidden = model.context_model.hidden(ids)
-                label = training_hooks(model.layer).in_context(ids).sample(hidden, rng)[0]
+                label = model.layer.in_context(ids).sample(hidden, rng)[0]
                 words.append(model.spec.labels[label])
                 task.advance()
         return words[len(context) :]

@@ -26,7 +26,6 @@ from hstree.kernels import compiled
 from hstree.layers.arithmetic import slot_sums, touched_rows
 from hstree.layers.base import ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.hooks import training_hooks
 from hstree.layers.ngrams import NgramSoftmax
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
@@ -130,7 +129,7 @@ class LanguageModel(Model["LogBilinear"]):
         with progress.task("sampling", length, "words") as task:
             for number in range(length):
                 hidden = self.context_model.hidden(ids)
-                drawn[:, number] = training_hooks(self.layer).in_context(ids).sample(hidden, rng)
+                drawn[:, number] = self.layer.in_context(ids).sample(hidden, rng)
                 ids = np.column_stack([ids[:, 1:], drawn[:, number]])
                 task.advance()
         words = self.spec.labels
@@ -251,7 +250,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             "embedding": RowAdagrad(self.model.embedding, weight_decay),
             "position": RowAdagrad(self.model.position),
         }
-        options = self.hooks.adagrad
+        options = self.layer.adagrad
         for name, array in self.layer.parameters().items():
             decay = weight_decay if array.ndim > 1 else 0.0  # biases do not decay
             self.optimisers[name] = RowAdagrad(array, decay, **options.get(name, {}))
@@ -299,7 +298,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             return keep, None
 
         # The layout for the compiled step
-        layer: Any = self.hooks.in_context(contexts)
+        layer: Any = self.layer.in_context(contexts)
         decisions, code_item = path_decisions(layer.codes, targets)
         layout = layer.compiled_layout(decisions, code_item, keep, with_gradients=True)
         if layout is None:  # too many scores
@@ -329,7 +328,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         # Forward: hidden vectors, losses and gradients
         model = self.model
         hidden = model.hidden(contexts)
-        layer = self.hooks.in_context(contexts)
+        layer = self.layer.in_context(contexts)
         nll, gradients = layer.loss(hidden * keep, targets, self.noise)
 
         # Backward: words and positions

@@ -12,7 +12,6 @@ from hstree.data.text_score import LogNormaliser, TextScore
 from hstree.data.windows import Batch, ContextBatches
 from hstree.kernels import compiled
 from hstree.layers.base import OutputLayer
-from hstree.layers.hooks import training_hooks
 
 #: Positions scored at a time.
 BATCH = 1024
@@ -39,11 +38,11 @@ class ContextModel(ABC):
 
     def nll(self, layer: OutputLayer, contexts: Integer, targets: Integer) -> Float64:
         """Return the negative log-likelihood in nats of each target in its context, (B,)."""
-        return training_hooks(layer).in_context(contexts).nll(self.hidden(contexts), targets)
+        return layer.in_context(contexts).nll(self.hidden(contexts), targets)
 
     def log_normaliser(self, layer: OutputLayer, contexts: Integer) -> Float64 | None:
         """Return ln Z of the layer in each context, (B,); None where it has none."""
-        return training_hooks(layer).in_context(contexts).log_normaliser(self.hidden(contexts))
+        return layer.in_context(contexts).log_normaliser(self.hidden(contexts))
 
 
 def score(
@@ -75,8 +74,6 @@ def scored_batches(
     model: ContextModel, layer: OutputLayer, windows: ContextBatches
 ) -> Iterator[tuple[Batch, Float64]]:
     """Yield the batches of a text in order, and the nll of their tokens."""
-    uses_threads = (
-        compiled() is not None and n_threads() > 1 and training_hooks(layer).scores_in_threads
-    )
+    uses_threads = compiled() is not None and n_threads() > 1 and layer.scores_in_threads
     batches = windows.batches(BATCH)
     return in_threads(lambda batch: model.nll(layer, *batch[:2]), batches, when=uses_threads)

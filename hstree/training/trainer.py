@@ -25,7 +25,6 @@ from hstree.data.text_score import perplexity
 from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError, TrainingError
 from hstree.layers.base import OutputLayer
-from hstree.layers.hooks import training_hooks
 from hstree.training.ahead import ahead
 from hstree.training.checkpoints import Checkpoints, State
 from hstree.training.interrupts import held_back
@@ -205,8 +204,6 @@ class Trainer(ABC, Generic[M]):
         The context model and the output layer.
     rate : float
         The learning rate, at first that of the model's options.
-    hooks : TrainingHooks
-        What the layer needs of the training beside its loss.
     rng, noise : numpy.random.Generator
         Random generators for batches and for losses, seeded again at each epoch.
     optimisers : mapping
@@ -227,7 +224,6 @@ class Trainer(ABC, Generic[M]):
         self.seconds: float | None = model.seconds
         self.batch_size: int = model.batch_size
         self.rate: float = model.learning_rate
-        self.hooks = training_hooks(self.layer)
         self.optimisers: Mapping[str, Any] = {}
         self._random_state: int = model.random_state
         self.rng, self.noise = (np.random.default_rng([model.random_state, n, 1]) for n in (1, 2))
@@ -278,7 +274,7 @@ class Trainer(ABC, Generic[M]):
         )
         # Some thousand positions are handed over together: each batch alone would cost more.
         batches = ahead(prepared, max(1, TOGETHER // self.batch_size))
-        return batches if self.hooks.arrange is None else self.hooks.arrange(batches)
+        return self.layer.arrange(batches)
 
     def fit(
         self,
@@ -301,7 +297,7 @@ class Trainer(ABC, Generic[M]):
         # The arrays that the training changes: parameters, and the states of layer and optimisers
         weights = {**self.model.parameters(), **self.layer.parameters()}
         arrays = dict(weights)
-        for name, array in self.hooks.training_state.items():
+        for name, array in self.layer.training_state.items():
             arrays[f"layer {name}"] = array
         for parameter, optimiser in self.optimisers.items():
             arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays.items()}

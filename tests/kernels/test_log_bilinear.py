@@ -10,7 +10,6 @@ from hstree.builders import build
 from hstree.builders.shared.join import join_under_root
 from hstree.data.vocabulary import Vocabulary
 from hstree.kernels import numpy_only
-from hstree.layers.hooks import training_hooks
 from hstree.layers.registry import TREE_LAYER, LayerSpec
 from hstree.models.cbow import CBOW
 from hstree.models.lbl import LanguageModel
@@ -80,8 +79,7 @@ def trained(
         spec = LayerSpec(tree(kind, corpus), layer)
         model = LanguageModel(spec, dim=13, **{"batch_size": 50, **options})
         windows = model.windows(corpus)
-        if (prepare := training_hooks(model.layer).prepare) is not None:
-            prepare(windows)
+        model.layer.prepare(windows)
         for parameter in model.layer.parameters().values():
             parameter += np.random.default_rng(0).normal(0, 0.1, parameter.shape)
         trainer = model.trainer(windows)

@@ -11,6 +11,7 @@ import pytest
 
 from hstree import progress
 from hstree.errors import TrainingError
+from hstree.layers import TrainingHooks
 from hstree.training.trainer import Trainer
 
 SIZES = [3, 4, 1]
@@ -31,6 +32,10 @@ class Text:
             yield np.zeros((n, 1), int), np.zeros(n, int), np.zeros(n, bool)
 
 
+class Layer(TrainingHooks, SimpleNamespace):
+    """A layer with the hooks of any."""
+
+
 class Counting(Trainer):
     """A training that adds one to every weight in every batch, at a loss of two nats a token."""
 
@@ -38,10 +43,7 @@ class Counting(Trainer):
         self.weights = [np.zeros(1) for _ in range(4)]
         words, positions, weight, bias = self.weights
         model = SimpleNamespace(parameters=lambda: {"embedding": words, "position": positions})
-        layer = SimpleNamespace(
-            parameters=lambda: {"weight": weight, "bias": bias},
-            is_likelihood=True,
-        )
+        layer = Layer(parameters=lambda: {"weight": weight, "bias": bias}, is_likelihood=True)
         options = {"epochs": epochs, "seconds": seconds, "batch_size": 4, "random_state": 0}
         super().__init__(
             SimpleNamespace(context_model=model, layer=layer, learning_rate=1.0, **options)

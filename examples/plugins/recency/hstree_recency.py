@@ -94,7 +94,7 @@ class RecencyTrainer(Trainer[WeightedSum]):
     ) -> float:
         """Train on one batch; return its summed loss in nats."""
         hidden = self.model.hidden(contexts)
-        losses, gradients = self.hooks.in_context(contexts).loss(hidden, targets, self.noise)
+        losses, gradients = self.layer.in_context(contexts).loss(hidden, targets, self.noise)
         # (r,) distinct words of the batch, and (B, n) which of them each position holds
         words, slot = touched_rows(contexts, len(self.model.embedding))
         # (B, r) weight of each word in each hidden vector
