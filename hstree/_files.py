@@ -60,6 +60,8 @@ SUFFIX = ".tmp"
 _COMPLETE = ".hstree-new"
 #: File of a folder that is locked while the folder is used.
 LOCK = ".lock"
+#: Consecutive times that a folder which others remove is made before its lock is given up.
+MOST_ATTEMPTS = 100
 
 
 # Reading
@@ -306,28 +308,21 @@ def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> B
     """Return the lock file of a folder, locked until it is closed; see `locked`.
 
     Nothing is locked where the system or the disk has no `flock`. Raises BlockingIOError where
-    another process holds the lock, OSError where the folder cannot be written, and FileFormatError
-    where something else than a file is in the place of the lock.
+    another process holds the lock, and OSError where the folder cannot be written.
     """
     path = folder / LOCK
-    wrong = f"{path} is not a regular file; remove it, or choose another folder"
-    # Again where another process removes the folder at the same time
+    attempts = 0
     while True:
-        with suppress(FileExistsError):
-            folder.mkdir(parents=True)
         try:
+            folder.mkdir(parents=True, exist_ok=True)
             file = path.open("a+b")  # NFS locks only what is read and written
-        except FileNotFoundError:
-            if any(step.is_symlink() and not step.exists() for step in (path, *path.parents)):
-                raise  # a link leads nowhere
+        except (FileExistsError, FileNotFoundError):
+            # Another process removes the folder at the same time, or a link leads nowhere
+            attempts += 1
+            if attempts == MOST_ATTEMPTS:
+                raise
             continue
-        except OSError as error:
-            if os.path.lexists(path) and not path.is_file():
-                raise FileFormatError(wrong) from error
-            raise
         try:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise FileFormatError(wrong)
             _lock(file, wait=wait or shared, shared=shared)
             if _is_at(file, path):
                 return file

@@ -136,28 +136,9 @@ def in_threads(
             pool.shutdown(cancel_futures=True)
 
 
-class _BlasLimit:
-    """Holds BLAS to one thread while any thread of this process asks for it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._n_inside = 0
-        self._limiter: Any = None
-
-    def enter(self) -> None:
-        with self._lock:
-            if self._n_inside == 0:
-                self._limiter = _blas_libraries().limit(limits=1, user_api="blas")
-            self._n_inside += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._n_inside -= 1
-            if self._n_inside == 0:
-                self._limiter.restore_original_limits()
-
-
-_blas_limit = _BlasLimit()
+_blas_lock = threading.Lock()
+_n_blas_limits = 0
+_blas_limit: Any = None
 
 
 @contextmanager
@@ -165,12 +146,20 @@ def one_blas_thread() -> Iterator[None]:
     """Hold the products of compiled code to one BLAS thread each while the body runs.
 
     The rounding of a product depends on the number of its threads. Takes about 10 microseconds.
+    The limit ends when no thread of this process asks for it any more.
     """
-    _blas_limit.enter()
+    global _blas_limit, _n_blas_limits
+    with _blas_lock:
+        if _n_blas_limits == 0:
+            _blas_limit = _blas_libraries().limit(limits=1, user_api="blas")
+        _n_blas_limits += 1
     try:
         yield
     finally:
-        _blas_limit.leave()
+        with _blas_lock:
+            _n_blas_limits -= 1
+            if _n_blas_limits == 0:
+                _blas_limit.restore_original_limits()
 
 
 @functools.cache
@@ -191,11 +180,8 @@ PARENT_POLL = 0.5
 
 def n_parallel(n_jobs: int | None = None) -> int:
     """Return the number of jobs at a time."""
-    if n_jobs is not None and not as_integer(n_jobs):
-        reason = f"is {brief(n_jobs)}; it must be 1 or more, or -1 for all cores"
-        raise OptionError.about("n_jobs", reason)
-    if n_jobs is not None and abs(n_jobs) > MOST_JOBS:
-        limits = f"it must be {MOST_JOBS:,} or less, or -1 for all cores"
+    if n_jobs is not None and not 0 < abs(as_integer(n_jobs) or 0) <= MOST_JOBS:
+        limits = f"it must be from 1 to {MOST_JOBS:,}, or -1 for all cores"
         raise OptionError.about("n_jobs", f"is {brief(n_jobs)}; {limits}")
     if "joblib" not in sys.modules and (n_jobs is None or n_jobs > 0):  # nothing is ambient
         return n_jobs or 1
@@ -255,8 +241,6 @@ def parallel(
     # loky replaces workers whose memory grew, as by compiling kernels; an error ends the others
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
     warnings.filterwarnings("ignore", r"\d+ tasks which were still being processed")
-    warnings.filterwarnings("ignore", "resource_tracker: process died unexpectedly")
-    _silence_tracker()
     killed = _report_killed_workers()
     dead: tuple[type[Exception], ...] = (BrokenProcessPool, *killed)
     while True:
@@ -347,25 +331,6 @@ def _exit_with_parent(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, name="hstree parent", daemon=True).start()
-
-
-@functools.cache
-def _silence_tracker() -> None:
-    """Have the process in which joblib tracks temporary files print nothing.
-
-    If it is killed together with the workers, its successor does not know the names of these files
-    and prints a traceback for each one that it should forget.
-    """
-    from joblib.externals.loky.backend import resource_tracker
-
-    spawn = resource_tracker.spawnv_passfds
-
-    def quiet(path: Any, arguments: list[str], files: Any) -> Any:
-        *options, code = arguments
-        silence = "import os, sys; sys.stderr = open(os.devnull, 'w')"
-        return spawn(path, [*options, f"{silence}; {code}"], files)
-
-    resource_tracker.spawnv_passfds = quiet
 
 
 @contextmanager

@@ -127,10 +127,10 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
         locked(tmp_path / "file" / "folder").__enter__()
 
 
-@pytest.mark.parametrize("kind", ["folder", "pipe", "socket", "device", "circle"])
-def test_a_lock_that_is_no_file_is_named(tmp_path, kind):
+@pytest.mark.parametrize("kind", ["folder", "pipe", "socket", "circle"])
+def test_a_lock_that_is_no_file_is_one_line(tmp_path, kind):
     IN_THE_PLACE[kind](tmp_path / LOCK)
-    with pytest.raises(FileFormatError, match=f"{LOCK} is not a regular file; remove it"):
+    with pytest.raises(FileFormatError, match=r"^cannot write in .*$"):
         locked(tmp_path).__enter__()
 
 

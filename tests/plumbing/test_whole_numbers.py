@@ -153,7 +153,7 @@ def test_a_k_above_the_number_of_labels_is_accepted(name):
 
 @pytest.mark.parametrize("value", [0, 2.0, True, "2", [2]])
 def test_a_number_of_jobs_is_refused_in_one_line(value):
-    with pytest.raises(OptionError, match=r"^n_jobs is .*; it must be 1 or more, or -1 for all"):
+    with pytest.raises(OptionError, match=r"^n_jobs is .*; it must be from 1 to 65,536"):
         n_parallel(value)
 
 
