@@ -1,35 +1,31 @@
 """Text form of extreme classification: samples with features and labels.
 
 The first line is ``N D L``: the numbers of samples, features and labels. A line for each sample
-follows, ``label,label feature:value ...``, with labels and features numbered from 0. The line of a
-sample without labels begins with a blank. Files of napkinXC and LIBSVM have no line ``N D L``: a
-first line with a feature is a sample.
+follows, ``label,label feature:value ...``, with labels and features numbered from 0, the features
+of a sample in ascending order. Files of napkinXC and LIBSVM have no line ``N D L``. scikit-learn
+parses and formats the lines.
 """
 
+import io
 import os
 import re
-from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from hstree._arrays import Array, Int64, canonical_csr, offsets, segment_ids
+from hstree._arrays import canonical_csr, offsets
 from hstree._files import read_unpacked, replacing
-from hstree._text import plural, quoted, strict_text
+from hstree._text import one_line, plural
 from hstree.data.arrays import as_table
 from hstree.errors import InputError, naming
 
-#: Bytes of a file that are read at a time.
-AT_ONCE = 1 << 20
-_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-#: Most features or labels, which int32 numbers.
-_MOST = 2**31 - 1
-#: Numbers of samples, features and labels, of at most as many digits as an int64 has.
-_SIZES = re.compile(r"\s*(\d{1,19})\s+(\d{1,19})\s+(\d{1,19})\s*", re.ASCII)
-#: Labels and features of a line.
-_LINE = re.compile(rf"(\d+(?:,\d+)*)?((?:(?:\s+|^)\d+:{_NUMBER})*)\s*", re.ASCII)
-_WANTED = 'the numbers of samples, features and labels, as in "4880 1836 159"'
+#: Maximum number of features or labels, which int32 numbers.
+MAX_COLUMNS = 2**31 - 1
+_SIZES = re.compile(rb"\s*(\d{1,10})\s+(\d{1,10})\s+(\d{1,10})\s*")
+#: Lines of samples without labels and features, which scikit-learn skips.
+_EMPTY_LINE = re.compile(rb"^[ \t\r]*\n", re.MULTILINE)
 
 
 class MultilabelData(NamedTuple):
@@ -37,18 +33,6 @@ class MultilabelData(NamedTuple):
 
     X: Any  #: CSR array of float32 (N, D), the features
     Y: Any  #: CSR array of int8 (N, L), 1 for each label of a sample
-
-
-class _File(NamedTuple):
-    """Content of a file."""
-
-    data: MultilabelData
-    has_sizes: bool  #: whether its first line has the numbers of features and labels
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Numbers of features and labels."""
-        return self.data.X.shape[1], self.data.Y.shape[1]
 
 
 def read_multilabel(path: str | os.PathLike[str]) -> MultilabelData:
@@ -60,7 +44,7 @@ def read_multilabel(path: str | os.PathLike[str]) -> MultilabelData:
     Raises InputError when the file cannot be read, a line is not of the form, or the numbers of the
     first line are not those of the others.
     """
-    return _read(path).data
+    return _read(path)[0]
 
 
 def read_train_and_test(
@@ -71,138 +55,105 @@ def read_train_and_test(
     A file without a first line of sizes has the sizes of the other file. Where both have none, the
     larger numbers hold for both. Also raises InputError when the sizes differ.
     """
-    train_file = _read(train)
-    test_file = _read(test)
-    n_features, n_labels = map(max, train_file.sizes, test_file.sizes)
-    for file in (train_file, test_file):
-        if file.has_sizes and file.sizes != (n_features, n_labels):
-            d, v = test_file.sizes
-            d_train, v_train = train_file.sizes
+    files = [_read(train), _read(test)]
+    sizes = [(data.X.shape[1], data.Y.shape[1]) for data, _ in files]
+    n_features, n_labels = map(max, *sizes)
+    for (data, has_sizes), file_sizes in zip(files, sizes, strict=True):
+        if has_sizes and file_sizes != (n_features, n_labels):
+            (d_train, v_train), (d, v) = sizes
             raise InputError(
                 f"{test} has {plural(d, 'feature')} and {plural(v, 'label')}, {train} has "
                 f"{d_train:,} and {v_train:,}; both need the same"
             )
-    for file in (train_file, test_file):
-        file.data.X.resize((file.data.X.shape[0], n_features))
-        file.data.Y.resize((file.data.Y.shape[0], n_labels))
-    return train_file.data, test_file.data
+        data.X.resize((data.X.shape[0], n_features))
+        data.Y.resize((data.Y.shape[0], n_labels))
+    return files[0][0], files[1][0]
 
 
-class _Header(NamedTuple):
-    """Sizes that the first line of a file states, None without such a line."""
+def _read(path: str | os.PathLike[str]) -> tuple[MultilabelData, bool]:
+    """Read a file of the text form; also return whether its first line has sizes."""
+    from sklearn.datasets import load_svmlight_file  # which metrics and label trees do not need
 
-    end: int  #: first byte of the samples
-    line: int  #: line of the first sample
-    n_features: int | None = None
-    n_labels: int | None = None
-
-
-def _read(path: str | os.PathLike[str]) -> _File:
-    """Read a file of the text form."""
-    data = read_unpacked(path)
+    text = read_unpacked(path)
+    first_line, _, samples = text.partition(b"\n")
+    sizes = _SIZES.fullmatch(first_line)
+    text = samples if sizes else text
+    if text and not text.endswith(b"\n"):
+        text += b"\n"
     with naming(path):
-        header = _header(data, os.fspath(path))
-    labels = []
-    features = []
-    start = header.end
-    line = header.line
-    # Some lines at a time, so that little is in memory as text
-    while start < len(data):
-        stop = data.find(b"\n", start + AT_ONCE) + 1 or len(data)
-        text = strict_text(data[start:stop], os.fspath(path), line=line, offset=start)
-        lines = text.removesuffix("\n").split("\n")
-        with naming(path):
-            matches = [_match_line(text, number) for number, text in enumerate(lines, start=line)]
-            labels.append(_labels([match[1] or "" for match in matches], line, header.n_labels))
-            features.append(_features([match[2] for match in matches], line, header.n_features))
-        line += len(lines)
-        start = stop
-    data_set = MultilabelData(_stacked(features), _stacked(labels))
-    return _File(data_set, has_sizes=header.n_features is not None)
+        try:
+            file = io.BytesIO(_EMPTY_LINE.sub(b"0:0\n", text))
+            matrix, labels = load_svmlight_file(
+                file, dtype=np.float32, multilabel=True, zero_based=True
+            )
+        except (ValueError, OverflowError) as error:
+            raise InputError(
+                f"{one_line(error)}; expected lines 'label,label feature:value ...', after a first "
+                'line of the numbers of samples, features and labels, as in "4880 1836 159"'
+            ) from error
+        if not labels:
+            raise InputError("no sample; give lines 'label,label feature:value ...'")
+        X: Any = scipy.sparse.csr_array(matrix)
+        X.eliminate_zeros()
+        if not np.isfinite(X.data).all():
+            raise InputError("a value of a feature is too large for float32, or not a number")
 
+        # (pairs,) labels of all samples, one sample after the other
+        label = np.array(list(chain.from_iterable(labels)), np.float64)
+        is_wrong = ~((label >= 0) & (label < MAX_COLUMNS) & (label == np.floor(label)))
+        if is_wrong.any():
+            raise InputError(f"the label {label[is_wrong][0]:g}; labels are whole numbers from 0")
+        n_samples = len(labels)
+        n_features = int(X.indices.max(initial=-1)) + 1
+        n_labels = int(label.max(initial=-1)) + 1
 
-def _header(data: bytes, path: str) -> _Header:
-    """Return what the first line of a file says."""
-    end = data.find(b"\n") + 1 or len(data)
-    first = strict_text(data[:end], path).rstrip("\r\n")
-    if match := _SIZES.fullmatch(first):
-        n, n_features, n_labels = map(int, match.groups())
-        if max(n_features, n_labels) > _MOST:
-            raise InputError(f"line 1 is {quoted(first)}; at most {_MOST:,} of each are read")
-        n_lines = data.count(b"\n", end) + (end < len(data) and not data.endswith(b"\n"))
-        if n_lines != n or n == 0:
-            raise InputError(f"line 1 says {plural(n, 'sample')}, and {n_lines} lines follow")
-        return _Header(end, 2, n_features, n_labels)
-    if (match := _LINE.fullmatch(first)) and match[2]:
-        return _Header(0, 1)
-    raise InputError(f"line 1 is {quoted(first)}; expected {_WANTED}, or a sample")
-
-
-def _stacked(parts: Sequence[Any]) -> Any:
-    """Return the rows of CSR arrays as one array, as wide as the widest of them."""
-    width = max(part.shape[1] for part in parts)
-    for part in parts:
-        part.resize((part.shape[0], width))
-    return scipy.sparse.vstack(parts, format="csr")
-
-
-def _match_line(text: str, number: int) -> re.Match[str]:
-    """Return the match of a line, whose groups are its labels and its features."""
-    if (match := _LINE.fullmatch(text)) is None:
-        wanted = "label,label feature:value ..."
-        raise InputError(f"line {number} is {quoted(text)}; expected {wanted}")
-    return match
-
-
-def _labels(texts: Sequence[str], line: int, n_labels: int | None) -> Any:
-    """Return the labels (n, L) of texts such as "3,23"; the first text is on line `line`."""
-    count = np.array([text.count(",") + 1 if text else 0 for text in texts])
-    label = _numbers(",".join(filter(None, texts)), ",")
-    return _rows(np.ones(len(label), np.int8), label, count, n_labels, "label", line)
-
-
-def _features(texts: Sequence[str], line: int, n_features: int | None) -> Any:
-    """Return the features (n, D) of texts such as "0:1 5:0.5"."""
-    count = np.array([text.count(":") for text in texts])
-    # (pairs, 2) number and value of each feature
-    pairs = _numbers(" ".join(texts).replace(":", " "), " ").reshape(-1, 2)
-    with np.errstate(over="ignore"):  # refused as it is not finite
-        values = pairs[:, 1].astype(np.float32)
-    return _rows(values, pairs[:, 0], count, n_features, "feature", line)
+        if sizes:
+            stated = [int(number) for number in sizes.groups()]
+            counted = (n_samples, n_features, n_labels)
+            if stated[0] != n_samples or stated[1] < n_features or stated[2] < n_labels:
+                raise InputError(
+                    "line 1 says {:,} samples, {:,} features and {:,} labels; ".format(*stated)
+                    + "the lines after it have {:,}, {:,} and {:,}".format(*counted)
+                )
+            _, n_features, n_labels = stated
+        if max(n_features, n_labels) > MAX_COLUMNS:
+            raise InputError(f"more than {MAX_COLUMNS:,} features or labels")
+    X.resize((n_samples, n_features))
+    start = offsets(np.fromiter(map(len, labels), np.int64, n_samples))
+    ones = np.ones(len(label), np.int8)
+    Y = scipy.sparse.csr_array((ones, label.astype(np.int32), start), (n_samples, n_labels))
+    Y.sum_duplicates()
+    Y.data[:] = 1
+    return MultilabelData(X, Y), sizes is not None
 
 
 def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
     """Write features X (N, D) and labels Y (N, L), arrays or sparse, in the text form.
 
-    Values are rounded to float32, as `read_multilabel` reads them; stored zeros are kept.
+    Values are rounded to float32, as `read_multilabel` reads them.
 
-    Raises InputError when there is no sample, X has a number that is not finite, or that float32
-    cannot hold, Y one that is not 0 or 1, or one of them has too many columns to be read.
+    Raises InputError when there is no sample, X has a number that is not finite in float32, or Y
+    one that is not 0 or 1.
     """
-    X = canonical_csr(as_table(X, "X"), keep_zeros=True)
+    X = canonical_csr(as_table(X, "X"))
     Y = indicator(as_table(Y, "Y"), "Y")
-    if X.shape[0] != Y.shape[0]:
-        raise InputError(f"X has {X.shape[0]} samples and Y {Y.shape[0]}; give labels for each")
-    if X.shape[0] == 0:
-        raise InputError("X has no sample, and the text form one or more; give samples")
-    for name, columns in (("X", X.shape[1]), ("Y", Y.shape[1])):
-        if columns > _MOST:
-            raise InputError(f"{name} has {columns:,} columns; the text form has at most {_MOST:,}")
-    with np.errstate(over="ignore", under="ignore"):  # refused below
-        values = X.data.astype(np.float32)
-    is_wrong = ~np.isfinite(values) | ((values == 0) & (X.data != 0))
-    if is_wrong.any():
+    if not X.shape[0] == Y.shape[0] > 0:
         raise InputError(
-            f"X has the value {X.data[is_wrong][0]}; the text form has finite numbers of float32, "
-            "up to 3.4e38 and from 1.4e-45 on: replace or rescale the others"
+            f"X has {X.shape[0]} samples and Y {Y.shape[0]}; give labels for each, and one or more"
         )
+    with np.errstate(over="ignore"):  # refused below
+        values = X.data.astype(np.float32)
+    if not np.isfinite(values).all():
+        wrong = X.data[~np.isfinite(values)][0]
+        raise InputError(f"X has the value {wrong}; give finite numbers of float32, up to 3.4e38")
     with replacing(path) as file:
         file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode())
         for i in range(X.shape[0]):
             here = slice(X.indptr[i], X.indptr[i + 1])
             pairs = zip(X.indices[here].tolist(), values[here].tolist(), strict=True)
+            features = " ".join(f"{feature}:{value:.9g}" for feature, value in pairs)
             labels = ",".join(map(str, Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()))
-            file.write(f"{labels} {' '.join(f'{j}:{value:.9g}' for j, value in pairs)}\n".encode())
+            file.write(f"{labels} {features}\n".encode())
 
 
 def indicator(y: Any, name: str) -> Any:
@@ -218,41 +169,3 @@ def indicator(y: Any, name: str) -> Any:
             f"{name} has the value {wrong}; it must be 1 for each label of a sample, else 0"
         )
     return Y
-
-
-def _numbers(text: str, sep: str) -> Array:
-    return np.fromstring(text, np.float64, sep=sep) if text.strip() else np.empty(0)
-
-
-def _rows(data: Array, column: Array, count: Int64, width: int | None, noun: str, line: int) -> Any:
-    """Return a CSR array of rows with `count` stored numbers, by default as wide as they need.
-
-    Messages call a column by `noun`, and a row by its line; the first row is on line `line`.
-    """
-    start = offsets(count)
-    limit = _MOST
-    reason = f"there are at most {_MOST:,}"
-    if width is not None:
-        limit = width
-        reason = f"line 1 says {plural(width, noun)}"
-    for is_wrong, message in (
-        (column >= limit, f"the {noun} {{}}, and {reason}, from 0 on"),
-        (~np.isfinite(data), f"a value of the {noun} {{}} that is too large"),
-    ):
-        if is_wrong.any():
-            first = int(np.argmax(is_wrong))
-            row = int(segment_ids(start)[first])
-            raise InputError(f"line {line + row} has {message.format(f'{column[first]:.0f}')}")
-
-    if width is None:
-        width = 1 + int(column.max(initial=-1))
-    rows = scipy.sparse.csr_array((data, column.astype(np.int32), start), shape=(len(count), width))
-    rows.sort_indices()
-    is_repeated = (np.diff(rows.indices) == 0) & (np.diff(segment_ids(start)) == 0)
-    if is_repeated.any():
-        first = int(np.argmax(is_repeated))
-        row = int(segment_ids(start)[first])
-        raise InputError(
-            f"line {line + row} has the {noun} {rows.indices[first]} twice; leave one out"
-        )
-    return rows

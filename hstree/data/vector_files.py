@@ -25,8 +25,8 @@ from hstree import progress
 from hstree._arrays import Array, Bool, Float32, Int64, offsets
 from hstree._files import BYTE_ORDER_MARK, cache_folder, open_regular, replacing, unpacking_reader
 from hstree._text import quoted
-from hstree.errors import FileFormatError, InputError, explained
-from hstree.tree.npy import read_array
+from hstree.errors import InputError, explained
+from hstree.tree.npy import read_npy
 
 #: Rows above which vectors stay in their files, and upper nodes of trees are split by samples.
 LARGE = 2_000_000
@@ -129,22 +129,6 @@ def compute_dask(rows: Any) -> Array:
                 file.write(np.ascontiguousarray(computed, computed.dtype).data)
             shape = file.tell() // (computed.dtype.itemsize * rows.shape[1]), rows.shape[1]
             return np.memmap(file, computed.dtype, "r", 0, shape)
-
-
-def read_npy(name: str, what: str = "vectors", *, mapped_above: float = math.inf) -> Array:
-    """Read a ``.npy`` file of real numbers, of any type and shape; nothing is unpickled.
-
-    An array of more than `mapped_above` rows stays in the file, as a `numpy.memmap`.
-
-    `what` says for messages what it should hold. Raises InputError when it is empty, cut off or not
-    such a file, or holds anything but real numbers.
-    """
-    try:
-        with explained(f"read the {what} {name}"), open_regular(name) as file:
-            size = os.fstat(file.fileno()).st_size
-            return read_array(file, size, mapped_above=mapped_above)
-    except FileFormatError as error:
-        raise InputError(f"cannot read the {what} {name}: {error}") from error
 
 
 def numbers_per_word(head: bytes) -> int:

@@ -24,7 +24,6 @@ from hstree.data.vector_files import (
     MappedRows,
     compute_dask,
     is_dask,
-    read_npy,
     read_shards,
     read_text_or_binary,
     write_word2vec,
@@ -33,7 +32,7 @@ from hstree.data.vocabulary import checked_counts
 from hstree.data.word_files import read_labels, replacing_with_labels
 from hstree.errors import FileFormatError, InputError, OptionError, explained, naming
 from hstree.tree.names import is_missing
-from hstree.tree.npy import write_array
+from hstree.tree.npy import read_npy, write_array
 from hstree.tree.row_numbers import RowNumbers
 
 #: Number of words from which counts of V, V - 1, ..., 1 are taken for made up by gensim.

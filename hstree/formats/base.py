@@ -1,7 +1,7 @@
 """The record of a format, and checks and labels files that several formats share."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from hstree.data.provenance import collect_sources
 from hstree.data.word_files import LABELS, read_labels, replacing_with_labels
 from hstree.errors import InputError
 from hstree.tree import Tree
+from hstree.tree.row_numbers import RowNumbers
 
 #: Reader of a file; the second argument is the labels file that was named, if any.
 Read = Callable[[Path, Path | None], Tree]
@@ -89,14 +90,14 @@ def write_lines(make_lines: Callable[[Tree], Iterable[str]], tree: Tree, path: P
 
 def read_labels_or_numbers(
     path: Path, labels: Path | None, n_labels: int
-) -> tuple[list[str], Int64 | None]:
+) -> tuple[Sequence[str], Int64 | None]:
     """Return the labels and counts for a file that numbers its labels, as `read_labels`.
 
     Without a labels file, the labels are their numbers.
     """
     content = read_labels(path, labels)
     if content is None:
-        return [str(label) for label in range(n_labels)], None
+        return RowNumbers(n_labels), None
     return content.words, content.counts
 
 

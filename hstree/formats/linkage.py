@@ -11,12 +11,11 @@ import numpy as np
 
 from hstree._arrays import Float64
 from hstree.builders.linkage import tree_from_linkage
-from hstree.data.vector_files import read_npy
 from hstree.errors import naming
 from hstree.formats.base import Format, read_labels_or_numbers, replacing_labelled
 from hstree.tree import Tree
 from hstree.tree.bit_paths import check_binary
-from hstree.tree.npy import write_array
+from hstree.tree.npy import read_npy, write_array
 
 
 def to_linkage(tree: Tree) -> Float64:

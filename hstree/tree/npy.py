@@ -1,13 +1,14 @@
-"""Arrays in ``.npy`` files and as members of ``.npz``, strictly, without pickles."""
+"""Arrays in ``.npy`` files, without pickles."""
 
 import math
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from hstree._arrays import Array
-from hstree._text import brief
-from hstree.errors import FileFormatError
+from hstree._files import open_regular
+from hstree._text import one_line
+from hstree.errors import InputError, explained
 
 
 def write_array(file: IO[bytes], array: Array) -> None:
@@ -16,39 +17,28 @@ def write_array(file: IO[bytes], array: Array) -> None:
     file.write(array.data)
 
 
-def read_array(file: IO[bytes], size: int, *, mapped_above: float = math.inf) -> Array:
-    """Read a ``.npy`` of real numbers from a file of `size` bytes, open at its beginning.
+def read_npy(name: str, what: str = "vectors", *, mapped_above: float = math.inf) -> Array:
+    """Read a ``.npy`` file of real numbers, of any type and shape; nothing is unpickled.
 
     An array of more than `mapped_above` rows stays in the file, as a `numpy.memmap`.
 
-    Memory is allocated only after the announced size has been checked. FileFormatError does not
-    name the file.
+    `what` says for messages what it should hold. Raises InputError when it is cut off or not such a
+    file, or holds anything but real numbers.
     """
-    try:
-        first = np.lib.format.read_array_header_1_0
-        later = np.lib.format.read_array_header_2_0
-        readers = {(1, 0): first, (2, 0): later, (3, 0): later}
-        shape, is_fortran, dtype = readers[np.lib.format.read_magic(file)](file)
-        if len(shape) > 32 or min(shape, default=0) < 0:
-            raise ValueError("a shape that no array has")
-    except Exception as error:  # a damaged header raises errors of many kinds
-        remedy = "it is not a readable .npy file; write one with numpy.save"
-        raise FileFormatError(remedy) from error
-    if dtype.hasobject:
-        raise FileFormatError(
-            "it holds Python objects, which are never loaded; save numbers (float32)"
+    with explained(f"read the {what} {name}"), open_regular(name) as file:
+        try:
+            with np.errstate(over="ignore"):  # a shape that is too large does not fit the file
+                mapped = np.lib.format.open_memmap(name, mode="r")
+            is_mapped = mapped.ndim > 0 and len(mapped) > mapped_above
+            array = mapped if is_mapped else np.lib.format.read_array(file)
+        except Exception as error:  # a damaged header raises errors of many kinds
+            raise InputError(
+                f"cannot read the {what} {name}: it is not a readable .npy file of numbers "
+                f"({one_line(error)}); write one with numpy.save"
+            ) from error
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        raise InputError(
+            f"cannot read the {what} {name}: it holds {array.dtype.str!r}, not real numbers of up "
+            "to 64 bits"
         )
-    if dtype.kind not in "iuf" or dtype.itemsize > 8:
-        raise FileFormatError(f"it holds {dtype.str!r}, not real numbers of up to 64 bits")
-    expected = math.prod(shape) * dtype.itemsize
-    available = size - file.tell()
-    # An axis may be longer than the file where another one is 0
-    if expected != available or max(shape, default=0) > size:
-        raise FileFormatError(
-            f"its header announces an array {brief(shape)} of {brief(expected)} bytes and "
-            f"{available} follow; make or fetch it again"
-        )
-    order: Any = "F" if is_fortran else "C"
-    if shape and shape[0] > mapped_above:
-        return np.memmap(file, dtype, "r", file.tell(), shape, order)
-    return np.frombuffer(file.read(expected), dtype).reshape(shape, order=order)
+    return array

@@ -1,4 +1,4 @@
-"""Strict reader of .npy: reads what NumPy writes, refuses every other header."""
+"""Files of .npy: what NumPy writes comes back, and every other header is refused."""
 
 import io
 
@@ -6,24 +6,18 @@ import numpy as np
 import pytest
 
 from hstree import WordVectors, formats
-from hstree.errors import FileFormatError, InputError
-from hstree.tree.npy import read_array
+from hstree.errors import InputError
+from hstree.tree.npy import read_npy
 
 
-def npy(header, data=b"", version=(1, 0), magic=b"\x93NUMPY"):
-    length = len(header).to_bytes(2 if version == (1, 0) else 4, "little")
-    return magic + bytes(version) + length + header.encode("latin-1") + data
+def npy(descr="<f4", order=False, shape=(2, 3), n_bytes=24):
+    file = io.BytesIO()
+    header = {"descr": descr, "fortran_order": order, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue() + bytes(n_bytes)
 
 
-def dictionary(descr="'<f4'", order="False", shape="(2, 3)"):
-    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"
-
-
-def read(content):
-    return read_array(io.BytesIO(content), len(content))
-
-
-@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+@pytest.mark.parametrize("mapped_above", [0, 10])
 @pytest.mark.parametrize(
     "array",
     [
@@ -34,55 +28,40 @@ def read(content):
         np.ones(3, np.uint8),
         np.zeros((0, 4)),
         np.array(3.0),
-        np.ones((1,) * 32),
     ],
-    ids=lambda value: f"{value.dtype}{value.shape}" if isinstance(value, np.ndarray) else None,
+    ids=lambda array: f"{array.dtype}{array.shape}",
 )
-def test_what_numpy_writes_comes_back(array, version):
-    file = io.BytesIO()
-    np.lib.format.write_array(file, array, version)
-    result = read(file.getvalue())
-    assert result.dtype == array.dtype
-    assert result.shape == array.shape
-    assert np.array_equal(result, array)
-
-
-def test_other_programs_headers_are_read():
-    """Another order, no blanks, double quotes, no last comma, no padding."""
-    header = '{"shape":(2,3),"fortran_order":False,"descr":"<f4"}'
-    assert read(npy(header, bytes(24))).shape == (2, 3)
+def test_what_numpy_writes_comes_back(tmp_path, array, mapped_above):
+    path = tmp_path / "v.npy"
+    np.save(path, array)
+    result = read_npy(str(path), mapped_above=mapped_above)
+    np.testing.assert_array_equal(result, array, strict=True)
+    assert isinstance(result, np.memmap) == (array.shape[:1] > (mapped_above,))
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    "content",
     [
-        (npy(dictionary(shape="(1099511627776, 0)")), "announces an array (1099511627776, 0)"),
-        (npy(dictionary(shape="(9999999999999999999, 9999999999999999999)")), "and 0 follow"),
-        (npy(dictionary(descr="'<f8'"), bytes(24)), "of 48 bytes and 24 follow"),
-        (npy(dictionary(), bytes(23)), "and 23 follow"),
-        (npy(dictionary(), bytes(25)), "announces an array (2, 3) of 24 bytes and 25 follow"),
-        (npy(dictionary(descr="'|O'"), bytes(24)), "Python objects"),
-        (npy(dictionary(descr="[('a', '<f4')]"), bytes(24)), "not real numbers"),
-        (npy(dictionary(descr="'<c8'"), bytes(48)), "holds '<c8', not real numbers"),
-        (npy(dictionary(descr="'<f3'"), bytes(24)), "not a readable"),
-        (npy(dictionary(order="0"), bytes(24)), "not a readable"),
-        (npy(dictionary(shape="(-2, -3)"), bytes(24)), "not a readable"),
-        (npy(dictionary(shape="(6)"), bytes(24)), "not a readable"),
-        (npy(dictionary(shape=f"({'1, ' * 33})"), bytes(4)), "not a readable"),
-        (npy(dictionary()[:-1], bytes(24)), "not a readable"),
-        (npy(dictionary(), bytes(24), version=(4, 0)), "not a readable"),
-        (npy(dictionary())[:40], "not a readable"),
-        (b"", "not a readable"),
+        npy(shape=(1 << 40, 0), n_bytes=0),
+        npy(shape=(10**19, 10**19)),
+        npy(shape=(-2, -3)),
+        npy(order=0),
+        npy("<f8"),
+        npy(n_bytes=23),
+        npy("|O"),
+        npy([("a", "<f4")]),
+        npy("<c8", n_bytes=48),
+        npy("<f3"),
+        npy()[:40],
+        npy().replace(b"NUMPY\1", b"NUMPY\4"),
+        b"",
     ],
 )
-def test_any_other_header_is_refused(content, says, tmp_path):
-    with pytest.raises(FileFormatError) as caught:
-        read(content)
-    assert says in str(caught.value)
+def test_any_other_file_is_refused_in_one_line(content, tmp_path):
     path = tmp_path / "v.npy"
     path.write_bytes(content)
     for read_file in (WordVectors.read, formats.read):
         with pytest.raises(InputError) as caught:
             read_file(path)
-        assert says in str(caught.value)
         assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
