@@ -18,7 +18,7 @@ from hstree_cli.terminal import warn
 if TYPE_CHECKING:
     from hstree.data.splits import Splits
     from hstree.experiments.candidate import Candidate
-    from hstree.models import Ensemble, Model
+    from hstree.models import BaseModel, Ensemble
     from hstree.tree import Tree
 
 #: Maximum number of unknown words in a warning.
@@ -145,7 +145,7 @@ def refuse_options(reason: str, **values: Any) -> None:
 # Models
 
 
-def load_models(model: Path, others: Sequence[Path] | None) -> Model[Any] | Ensemble:
+def load_models(model: Path, others: Sequence[Path] | None) -> BaseModel | Ensemble:
     """Read a model, or several models whose probabilities are averaged."""
     from hstree.models import Ensemble, load_model
 

@@ -234,7 +234,7 @@ def embed(
         spec = parsed.spec(text.counted_vocabulary(), tree)
         if output.suffix in (".vec", ".txt", ".bin"):
             check_words(str(output), spec.labels)
-        untrained = new_model(spec, **kind.for_vectors(spec, options))
+        untrained: Any = new_model(spec, **kind.for_vectors(spec, options))
         trained = untrained.fit(text, checkpoints=cache_folder() / "checkpoints")
         if trained.history_.interrupted:
             warn(

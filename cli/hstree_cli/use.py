@@ -22,7 +22,7 @@ from hstree_cli.terminal import printable, say, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree.data.vocabulary import Vocabulary
-    from hstree.models import Ensemble, Model
+    from hstree.models import BaseModel, Ensemble
     from hstree.models.streams import ScoredTokens
 
 #: Maximum number of contexts in a batch.
@@ -92,7 +92,7 @@ def _answer(
 
 
 def _answer_lines(
-    model: "Model[Any] | Ensemble", k: int, answers: list[dict[str, Any]], *, is_kept: bool
+    model: "BaseModel | Ensemble", k: int, answers: list[dict[str, Any]], *, is_kept: bool
 ) -> Iterator[str]:
     """Answer the lines of standard input as they arrive: yield lines of tab-separated values.
 
@@ -270,7 +270,7 @@ def score(
                 say(_summary(results))
 
 
-def _warn_of_seen(text: Any, model: "Model[Any] | Ensemble") -> None:
+def _warn_of_seen(text: Any, model: "BaseModel | Ensemble") -> None:
     """Warn of lines of a text that a model was trained on, or that its tree was built from."""
     from hstree.data.splits import read_before
 
@@ -282,7 +282,7 @@ def _warn_of_seen(text: Any, model: "Model[Any] | Ensemble") -> None:
             return
 
 
-def _warn_of_unk(scores: Mapping[str, Any], model: "Model[Any] | Ensemble") -> None:
+def _warn_of_unk(scores: Mapping[str, Any], model: "BaseModel | Ensemble") -> None:
     """Warn if unknown words were scored as an ``<unk>`` that has no training tokens."""
     from hstree.data.vocabulary import UNK, unk_min_count
 

@@ -28,7 +28,7 @@ from hstree.experiments.schedule import Finished, Schedule
 from hstree.experiments.setting import Setting, read_setting
 from hstree.experiments.store import Store
 from hstree.experiments.writer import ResultsWriter
-from hstree.models import Model, load_model
+from hstree.models import BaseModel, load_model
 from hstree.tree import Tree
 
 
@@ -177,7 +177,7 @@ class Evaluation:
 
     Attributes
     ----------
-    model : Model
+    model : BaseModel
     comparison : Comparison
     train : float or None
         Perplexity of the first 50,000 training tokens.
@@ -185,7 +185,7 @@ class Evaluation:
         Whether Ctrl-C ended the training; the results are of the best weights until then.
     """
 
-    model: Model[Any]
+    model: BaseModel
     comparison: Comparison
     train: float | None
     interrupted: bool
@@ -207,7 +207,7 @@ def evaluate(
     *,
     stop: Stop | None = None,
     folder: str | os.PathLike[str] | None = None,
-    trained: Callable[[Model[Any]], object] | None = None,
+    trained: Callable[[BaseModel], object] | None = None,
     **options: Any,
 ) -> Evaluation:
     """Train and score a model with one output layer: a comparison of one candidate.
@@ -249,7 +249,7 @@ def evaluate(
     setting, _ = read_setting(splits, [parsed], stop or Epochs(), 1, options)
 
     store = Store(folder)
-    models: list[Model[Any]] = []
+    models: list[BaseModel] = []
     calls = [models.append, *([] if trained is None else [trained])]
     with store.lock(), setting.backend():
         job = setting.jobs(parsed)[0]

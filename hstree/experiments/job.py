@@ -36,7 +36,7 @@ from hstree.experiments.store import (
     tree_key,
 )
 from hstree.layers.registry import LayerSpec
-from hstree.models import Model, load_model, new_model
+from hstree.models import BaseModel, load_model, new_model
 from hstree.tree import Tree
 
 #: Fractions of the seconds of a candidate's first round: the maximum for the vectors of its tree,
@@ -66,7 +66,7 @@ def run_job(
     budget: Budget | None = None,
     *,
     kind: ArtifactKind = "runs",
-    on_trained: Sequence[Callable[[Model[Any]], object]] = (),
+    on_trained: Sequence[Callable[[BaseModel], object]] = (),
     scores_training_text: bool = False,
 ) -> JobResult:
     """Train one model and score it, or load it; return its result.
@@ -289,7 +289,7 @@ def _train(
     timings: Timings,
     budget: Budget | None,
     home: Path,
-) -> Model[Any]:
+) -> BaseModel:
     """Return the trained model of a job whose vectors and tree took some seconds.
 
     If they took the time of the first round, the training takes a fraction of it. If either is
@@ -311,7 +311,7 @@ def _train(
     return model
 
 
-def _score(model: Model[Any], splits: Splits) -> tuple[dict[str, Any], dict[HeldOut, Float64]]:
+def _score(model: BaseModel, splits: Splits) -> tuple[dict[str, Any], dict[HeldOut, Float64]]:
     """Score the held-out splits under a model.
 
     Return the fields of a `JobResult` that depend on the scores, and the nll (T,) of every token.

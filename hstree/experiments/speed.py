@@ -8,13 +8,11 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import count
 from pathlib import Path
 from timeit import timeit
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 from msgspec import Meta
 
 from hstree import progress
@@ -26,7 +24,7 @@ from hstree.experiments.results import Machine, Positive, Record
 from hstree.experiments.store import Store
 from hstree.kernels import backend_name
 from hstree.layers.registry import LayerSpec
-from hstree.models import Model, load_model, new_model
+from hstree.models import BaseModel, load_model, new_model
 from hstree.tree import Tree
 
 #: Number of turns of each candidate.
@@ -131,57 +129,28 @@ def training_turn(
     options of `hstree.models.new_model`.
     """
     model = load_model(output) if isinstance(output, Path) else new_model(output, **options)
-    windows = model.windows(corpus)
-    model.layer.prepare(windows)
-    trainer = model.trainer(windows)
-    # Parameters are written once, as they are, so that the first batches do not wait for the pages
-    # of new arrays: with millions of rows, a hundred times as long as they compute.
-    for array in model.parameters().values():
-        np.multiply(array, 1, out=array)
-    tokens = 0
+    tokens = 0.0
     seconds = 0.0
     began = 0.0
-    # one shuffled epoch after the other
-    batches = (batch for epoch in count(1) for batch in trainer.epoch_batches(windows, epoch))
-    for number, (contexts, targets, prepared) in enumerate(batches):
-        trainer.step(contexts, targets, trainer.learning_rate(0), prepared)
+    for number, (n_trained, is_whole) in enumerate(model.training_steps(corpus)):
         if number == 0:
             began = clock()
             continue
         seconds = clock() - began
-        tokens += len(targets)
-        if seconds >= TURN and number > 1 and number % trainer.layer.period == 0:
+        tokens += n_trained
+        if seconds >= TURN and number > 1 and is_whole:
             break
-    # Tokens of the text: sub-sampling leaves some of them out of the batches.
-    return tokens / seconds * len(windows) / float(windows.training_counts.sum())
+    return tokens / seconds
 
 
-def scoring_turn(model: Model[Any], corpus: Corpus) -> dict[str, float]:
-    """Return the tokens per second of a trained model in testing, hidden vectors included.
+def scoring_turn(model: BaseModel, corpus: Corpus) -> dict[str, float]:
+    """Return the tokens per second of a trained model in testing, by what it computes.
 
     ``nll`` is the probability of one word, ``top_k`` the 10 most probable words and
     ``unnormalised`` one word's score, of layers that report ln Z.
     """
-    contexts, targets, _ = next(iter(model.windows(corpus).batches(BATCH)))
-    n_top_k = min(len(targets), max(1, TABLE_LIMIT // model.layer.n_labels))
-    hidden = model.context_model.hidden
-    layer = model.layer
-    speeds = {
-        "nll": _per_second(
-            lambda n: model.context_model.nll(layer, contexts[:n], targets[:n]), len(targets)
-        ),
-        "top_k": _per_second(
-            lambda n: layer.in_context(contexts[:n]).top_k(hidden(contexts[:n]), TOP), n_top_k
-        ),
-    }
-    if layer.log_normaliser(hidden(contexts[:1])) is not None:
-        speeds["unnormalised"] = _per_second(
-            lambda n: layer.in_context(contexts[:n]).unnormalised_nll(
-                hidden(contexts[:n]), targets[:n]
-            ),
-            len(targets),
-        )
-    return speeds
+    calls = model.timed_calls(corpus, BATCH, TABLE_LIMIT, TOP)
+    return {name: _per_second(call, most) for name, (call, most) in calls.items()}
 
 
 def _per_second(function: Callable[[int], object], most: int) -> float:

@@ -47,7 +47,7 @@ from hstree.experiments.results import Comparison, JobResult
 from hstree.experiments.setting import Setting
 from hstree.kernels import backend_name
 from hstree.layers.registry import LayerSpec
-from hstree.models import Model, load_model
+from hstree.models import BaseModel, load_model
 from hstree.tree import Tree, load
 
 HeldOut = Literal["valid", "test"]
@@ -260,7 +260,7 @@ class Store:
         write_record(folder / RESULT, result)
         return result
 
-    def save_model(self, folder: Path, model: Model[Any]) -> None:
+    def save_model(self, folder: Path, model: BaseModel) -> None:
         """Write a trained model in the place of an earlier one and its scores."""
         # the result first: without it, the rest counts as absent
         _make_room(folder, RESULT, ALL_TOKENS, MODEL, *NLL.values())

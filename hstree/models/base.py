@@ -1,22 +1,20 @@
-"""Models: a context model with an output layer, its options, scores, predictions and vectors.
+"""Base of all models: options, scores, predictions, mean vectors and saved folders.
 
 A subclass is a dataclass whose fields are the options; its constructor, the command line and the
 key of a kept run are made from them. `hstree.models.registry` lists the models by name, and
-`hstree.layers.saved` reads their folders.
+`hstree.layers.saved` reads their folders. `hstree.models.model` has the base of the models over
+context windows, in NumPy.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
-from functools import cached_property
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from msgspec import Meta
@@ -27,27 +25,19 @@ from hstree._arrays import Array, Bool, Float64, Int64, Integer
 from hstree._files import replacing_together
 from hstree._options import read_options
 from hstree._text import one_line
-from hstree.data.arrays import check_tensor
 from hstree.data.contexts import Contexts
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, collect_sources
 from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
-from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError, OptionError
-from hstree.kernels import backend_name, numpy_for_short_runs, numpy_only
 from hstree.layers import saved as saved_models
 from hstree.layers.arithmetic import slot_sums, touched_rows
-from hstree.layers.base import OutputLayer
 from hstree.layers.registry import LayerSpec
-from hstree.models.warm_start import copy_context_model
 from hstree.training.checkpoints import Checkpoints, checkpoint_key
-from hstree.training.scoring import ContextModel, score, scored_batches
-from hstree.training.trainer import History, Trainer
+from hstree.training.trainer import History
 from hstree.tree import Tree
-
-M = TypeVar("M", bound=ContextModel)
 
 #: Model of a config that does not name one.
 DEFAULT_MODEL = "lbl"
@@ -62,23 +52,32 @@ LearningRate = Annotated[float, Meta(gt=0)]
 Seconds = Annotated[float, Meta(gt=0)] | None
 
 
-#: Attributes for subclasses and trainers, which `dir` leaves out.
+#: Attributes for subclasses, trainers and experiments, which `dir` leaves out.
 _AUTHOR_NAMES = {
+    "check_layer",
     "config",
     "context_ids",
     "context_model",
     "converges",
     "describe",
+    "draw",
     "for_vectors",
     "from_saved",
+    "hidden_batches",
     "is_language_model",
     "name",
     "new_context_model",
     "predicts",
+    "reach",
     "reencode",
     "scored",
+    "scored_batches",
     "shapes",
+    "tables",
+    "take_over",
+    "timed_calls",
     "trainer",
+    "training_steps",
     "windows",
 }
 
@@ -145,43 +144,17 @@ class Predictor(ABC):
         ]
 
 
-class Model(Predictor, Generic[M]):
-    """A context model and an output layer.
+class BaseModel(Predictor):
+    """Base of all models: what they share, whatever computes the hidden vectors.
 
-    A subclass is a dataclass: first ``output: InitVar[Tree | LayerSpec]``, then its options as
-    keyword-only fields, among them `dim`, `epochs` and `random_state`. Options have annotations and
-    ranges as `hstree._options` reads them.
-
-    Parameters
-    ----------
-    output : Tree or LayerSpec
-        The output layer; a tree means the hierarchical softmax over it. Its labels are the
-        vocabulary, ``<eos>`` among them.
-    dim : int
-        Length of the word vectors.
-    epochs : int
-        Maximum number of epochs; 0 leaves the model untrained.
-    batch_size : int
-        Positions in a minibatch.
-    learning_rate : float
-        Learning rate at the start.
-    seconds : float, optional
-        Budget of training in seconds, validations not counted; no limit by default. It ends the
-        training inside an epoch, which a validation follows. See `hstree.training.trainer.Trainer`.
-    random_state : int
-        Random seed of the starting vectors and of the training. The same seed gives the same
-        weights, byte for byte, on the same number of BLAS threads. With another number, weights
-        differ in the last digits where BLAS uses all of them: for other layers than trees and the
-        flat softmax, for full matrices, and for wide nodes where no compiled kernels are.
+    Experiments, commands and ensembles use a model through these methods alone.
 
     Attributes
     ----------
     spec : LayerSpec
+        The output layer, whose labels are the vocabulary.
     tree : Tree or None
         That of the output layer.
-    context_model : ContextModel
-    layer : OutputLayer
-        Both are untrained before `fit`.
     history_ : History
         Epochs of the last `fit`.
     texts : list of dict
@@ -200,9 +173,8 @@ class Model(Predictor, Generic[M]):
     dim: int
     epochs: int
     random_state: int
-    # Options that not all models have
+    # An option that not all models have
     seconds: float | None = None
-    online: bool = False
 
     def __post_init__(self, output: Tree | LayerSpec) -> None:
         # Check the options, which convert numbers of NumPy to those of Python
@@ -217,14 +189,6 @@ class Model(Predictor, Generic[M]):
     def __dir__(self) -> list[str]:
         return sorted(set(super().__dir__()) - _AUTHOR_NAMES)
 
-    @abstractmethod
-    def windows(self, corpus: Corpus) -> ContextBatches:
-        """Return the contexts and targets of a corpus, as label ids."""
-
-    @abstractmethod
-    def trainer(self, train: ContextBatches) -> Trainer[M]:
-        """Return a trainer that continues from the present parameters."""
-
     @classmethod
     @abstractmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
@@ -235,33 +199,16 @@ class Model(Predictor, Generic[M]):
         """Return options with the defaults of a training that is for its word vectors alone."""
         return dict(options)
 
-    @abstractmethod
-    def new_context_model(self, rng: np.random.Generator) -> M:
-        """Return an untrained context model."""
+    @classmethod
+    def check_layer(cls, spec: LayerSpec) -> None:
+        """Raise OptionError where models of this kind cannot train an output layer."""
 
     @abstractmethod
-    def context_ids(self, contexts: Contexts) -> Integer:
-        """Return contexts as the label ids that the context model takes (B, n)."""
-
-    # Allocated when they are first used; `fit` replaces them.
-
-    @cached_property
-    def context_model(self) -> M:
-        """The context model."""
-        return self.new_context_model(np.random.default_rng([self.random_state, 0]))
-
-    @cached_property
-    def layer(self) -> OutputLayer:
-        """The output layer."""
-        return self.spec.new(self.dim, random_state=self.random_state)
-
     def fit(
         self,
         train: Any,
         valid: Any = None,
         *,
-        warm_start: Model[Any] | None = None,
-        fast: bool | None = None,
         checkpoints: str | os.PathLike[str] | None = None,
         pauses: bool = False,
     ) -> Self:
@@ -272,95 +219,87 @@ class Model(Predictor, Generic[M]):
         train : Corpus, str, path, iterable or array
             A corpus, the name of a file, lines, lists of tokens or label ids (`Corpus.of`).
         valid : likewise, optional
-            Decides which weights are kept, and for some models the learning rate and when to stop.
-        warm_start : Model, optional
-            Trained model of the same kind and sizes, whose context model the training begins with;
-            word vectors follow their words, and words that it lacks begin with random ones. The
-            output layer and the sums of the optimiser start over. With the model itself as
-            `warm_start`, its own output layer is kept, as after `load` and `grow`.
-        fast : bool, optional
-            Whether to train by compiled kernels, where numba is installed; by NumPy otherwise. By
-            default they train unless the tokens of all epochs are fewer than a million, or the
-            seconds than 60: compiling would take longer than the training. Their sums are rounded
-            differently, so that weights differ in the last digits.
+            Decides which weights are kept.
         checkpoints : path, optional
-            Folder for states of trainings, one of every five minutes and those at Ctrl-C and the
-            end. The same training, this model fitted to these texts, continues from the last one,
-            also from its end, to the same bits. When the model is saved, `remove_checkpoints`
-            removes them.
+            Folder for states of trainings, from which the same training continues.
         pauses : bool, default False
-            Whether the same model with more `epochs` or `seconds` continues from the checkpoints,
-            too: to the same bits as one that never paused, unless its learning rate falls until its
-            end, as those of CBOW and skip-gram do.
-
-        Raises
-        ------
-        OptionError
-            When `warm_start` is no model, or of another kind or other sizes.
-        InputError
-            When a word is not among the labels and these hold no ``<unk>``.
-        TrainingError
-            When the perplexity is not finite any more, or sub-sampling leaves no token.
+            Whether the same model with more `epochs` or `seconds` continues from them, too.
         """
-        # Texts in memory and files are read with the labels as vocabulary
-        if not isinstance(train, Corpus):
-            train = Corpus.of(train, self.spec.vocabulary)
-        if not isinstance(valid, Corpus | None):
-            valid = Corpus.of(valid, self.spec.vocabulary)
 
-        # The context model, new or from another model
-        windows = self.windows(train)
-        valid_windows = None if valid is None else self.windows(valid)
-        context_model = self.new_context_model(np.random.default_rng([self.random_state, 0]))
-        records: list[object] = [part.record for part in (train, valid) if part is not None]
-        if warm_start is not None:
-            if not isinstance(warm_start, Model):
-                raise OptionError(
-                    f"warm_start takes a trained model, not {type(warm_start).__name__}; read a "
-                    "saved one with hstree.load_model"
-                )
-            copy_context_model(warm_start, self, context_model)
-            records = [[warm_start.spec.provenance, warm_start.texts], records]
-        self.context_model = context_model
-        self.texts = collect_sources(records)
+    @abstractmethod
+    def scored_batches(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
+        """Yield the nll in nats of every token of a corpus over the labels, and whether it is OOV.
 
-        # The output layer, and what it reads from the training text
-        counts = windows.corpus.counts
-        if warm_start is not self:
-            self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
-        began = time.perf_counter()
-        self.layer.prepare(windows)
-        preparation = time.perf_counter() - began
+        `hstree.training.scoring.BATCH` tokens at a time, in the order of the text.
+        """
 
-        # Train; only compiled functions train word by word, which `online` asks for
-        needs_compiled = self.online if fast is None else fast
-        n_tokens = len(train) * self.epochs
-        short_runs = numpy_for_short_runs(n_tokens, self.seconds, always=needs_compiled)
-        with numpy_only() if fast is False else short_runs:
-            self._checkpoints = None
-            trainer = self.trainer(windows)
+    def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
+        """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
+        text = self.reencode(corpus)
+        with progress.task(f"scoring {text.name}", len(text), "tokens") as task:
+            for nll, oov in self.scored_batches(text):
+                yield nll, oov
+                task.advance(len(nll))
 
-            # Checkpoints, by the hash of all that the training depends on
-            if checkpoints is not None:
-                start = None
-                if warm_start is not None:
-                    start = self.parameters() if warm_start is self else context_model.parameters()
-                # A training that pauses may continue with other limits.
-                limits = {"epochs", "seconds"} if pauses else set()
-                config = {name: v for name, v in self.config().items() if name not in limits}
-                texts = (train, valid)
-                key = checkpoint_key(self.spec.config(), config, trainer.batch_size, texts, start)
-                self._checkpoints = Checkpoints(checkpoints, key)
-            trainer.preparation = preparation
+    @abstractmethod
+    def score(self, corpus: Any, *, details: bool = False) -> TextScore:
+        """Score every position of a text; `details` add ln Z and the nll of each token."""
 
-            # A training that fails lets other processes remove its checkpoints, too
-            try:
-                self.history_ = trainer.fit(windows, valid_windows, self._checkpoints)
-            finally:
-                if self._checkpoints is not None:
-                    self._checkpoints.release()
-            self.history_.kernels = backend_name()
-        return self
+    @abstractmethod
+    def log_prob(self, contexts: Contexts) -> Float64:
+        """Return the log-probabilities of all labels, a float64 array (B, V)."""
+
+    @abstractmethod
+    def draw(self, contexts: Contexts, rng: np.random.Generator) -> Int64:
+        """Draw a label after each context, (B,)."""
+
+    @abstractmethod
+    def reach(self, corpus: Corpus) -> int:
+        """Return the number of tokens on either side of a token on which its score depends."""
+
+    @abstractmethod
+    def hidden_batches(self, corpus: Corpus) -> Iterator[tuple[Array, Integer]]:
+        """Yield the hidden vectors (B, d) and the targets (B,) of a text, some at a time."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Array]:
+        """Return all trained arrays by their names in a file."""
+
+    @property
+    def tables(self) -> Mapping[str, Array]:
+        """Other arrays of a saved model."""
+        return {}
+
+    @abstractmethod
+    def take_over(self, saved: saved_models.Saved) -> None:
+        """Take over the arrays of a folder; FileFormatError when they do not fit the options."""
+
+    @abstractmethod
+    def training_steps(self, corpus: Corpus) -> Iterator[tuple[float, bool]]:
+        """Continue to train, one batch after the other, so that the speed can be measured.
+
+        Yields after each batch its number of tokens of the text, and whether the costs of batches
+        repeat from here.
+        """
+
+    @abstractmethod
+    def timed_calls(
+        self, corpus: Corpus, batch_size: int, max_scores: int, k: int
+    ) -> dict[str, tuple[Callable[[int], object], int]]:
+        """Return what is measured in testing: functions of a number of positions, and the maximum.
+
+        ``nll`` is the probability of one word, ``top_k`` the k most probable words and
+        ``unnormalised`` one word's score, of layers that report ln Z.
+
+        Parameters
+        ----------
+        corpus : Corpus
+        batch_size : int
+            Maximum number of positions.
+        max_scores : int
+            Maximum number of positions times words, where all words have a score.
+        k : int
+        """
 
     def remove_checkpoints(self) -> None:
         """Remove the checkpoints of the last `fit`, when its result is in a safe place."""
@@ -369,49 +308,33 @@ class Model(Predictor, Generic[M]):
             with suppress(OSError):  # others may be in the folder of all
                 self._checkpoints.folder.parent.rmdir()
 
-    def grow(self, tree: Tree, **options: Any) -> Self:
-        """Return a model over a tree grown or pruned from its own, with what this one learned.
+    def _open_checkpoints(
+        self,
+        folder: str | os.PathLike[str] | None,
+        texts: Sequence[Corpus | None],
+        batch_size: int,
+        *,
+        pauses: bool,
+        start: Mapping[str, Array] | None = None,
+    ) -> None:
+        """Open the checkpoints of a training, by the hash of all that it depends on.
 
-        Word vectors follow their words, and weight rows their nodes (`hstree.carried_rows`); new
-        words begin with random vectors, and new nodes with the unigram distribution of the tree's
-        counts, as in an untrained model. The models share no array. To continue the training::
-
-            grown = model.grow(hstree.grow(model.tree, text))
-            grown.fit(text, warm_start=grown)
-
-        Parameters
-        ----------
-        tree : Tree
-            From `hstree.grow`, `hstree.prune`, both, or ``from=`` of a builder.
-        **options
-            Options of the model to change, such as `epochs`.
-
-        Raises
-        ------
-        OptionError
-            When the output layer is not over a tree, or an option changes the sizes of the context
-            model.
-        InputError
-            When the tree is not grown or pruned from the model's.
+        A training that pauses may continue with other limits.
         """
-        if self.tree is None:
-            raise OptionError(
-                f"the output layer {self.spec.kind.name!r} is over words, which no tree grows by; "
-                "train a model over a tree"
-            )
-        from hstree.builders.carried_rows import carried_rows  # other models do not wait for it
+        self._checkpoints = None
+        if folder is not None:
+            limits = {"epochs", "seconds"} if pauses else set()
+            config = {name: v for name, v in self.config().items() if name not in limits}
+            key = checkpoint_key(self.spec.config(), config, batch_size, texts, start)
+            self._checkpoints = Checkpoints(folder, key)
 
-        # A new model over the tree, with the same options but those given
-        rows = carried_rows(self.tree, tree)
-        spec = LayerSpec(tree, self.spec.kind.name, **self.spec.options)
-        make: Callable[..., Self] = type(self)
-        new = make(spec, **{f.name: getattr(self, f.name) for f in fields(self)} | options)  # type: ignore[arg-type]
-
-        # Copy word vectors by their words and weight rows by their nodes
-        copy_context_model(self, new, new.context_model)
-        new.layer.carry(self.layer, rows)
-        new.texts = self.texts
-        return new
+    def _read_texts(self, train: Any, valid: Any) -> tuple[Corpus, Corpus | None]:
+        """Return texts as corpora; those in memory and files get the labels as vocabulary."""
+        if not isinstance(train, Corpus):
+            train = Corpus.of(train, self.spec.vocabulary)
+        if not isinstance(valid, Corpus | None):
+            valid = Corpus.of(valid, self.spec.vocabulary)
+        return train, valid
 
     def reencode(self, text: Any) -> Corpus:
         """Return a corpus, or what `Corpus.of` makes one of, with label ids as token ids."""
@@ -420,48 +343,6 @@ class Model(Predictor, Generic[M]):
         if corpus.vocabulary.words == self.spec.labels:
             return corpus
         return corpus.with_vocabulary(self.spec.vocabulary)
-
-    def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
-        """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
-        windows = self.windows(self.reencode(corpus))
-        with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
-            for batch, nll in scored_batches(self.context_model, self.layer, windows):
-                yield nll, batch[2]
-                task.advance(len(nll))
-
-    def score(self, corpus: Any, *, details: bool = False) -> TextScore:
-        """Score every position of a text; `details` add ln Z and the nll of each token."""
-        windows = self.windows(self.reencode(corpus))
-        with numpy_for_short_runs(len(windows)):
-            return score(self.context_model, self.layer, windows, details=details)
-
-    def hidden(self, contexts: Contexts) -> Array:
-        """Return the hidden vectors of contexts, a float32 array (B, d)."""
-        return self.context_model.hidden(self.context_ids(contexts))
-
-    def log_prob(self, contexts: Contexts) -> Float64:
-        """Return the log-probabilities of all labels, a float64 array (B, V)."""
-        ids = self.context_ids(contexts)
-        return self.layer.in_context(ids).log_prob(self.context_model.hidden(ids))
-
-    def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
-        """Return the k most probable labels of each context and their log-probabilities (B, k)."""
-        ids = self.context_ids(contexts)
-        return self.layer.in_context(ids).top_k(self.context_model.hidden(ids), k)
-
-    def vectors(self, corpus: Any) -> WordVectors:
-        """Return the word vectors by count in a text, largest first, ties by word."""
-        corpus = Corpus.of(corpus, self.spec.vocabulary)
-        counts = self.reencode(corpus).counts
-        labels = self.spec.labels
-
-        # Labels by falling count, ties by word
-        order = sorted(range(len(labels)), key=lambda label: (-counts[label], labels[label]))
-        words = [labels[label] for label in order]
-
-        vectors = self.context_model.embedding[order]
-        source = self._source("word vectors", corpus)
-        return WordVectors(words, vectors, counts=counts[order], source=source)
 
     def mean_predicted_vectors(self, corpus: Any) -> WordVectors:
         """Return each label's mean hidden vector over the positions where it is the target.
@@ -474,10 +355,9 @@ class Model(Predictor, Generic[M]):
         occurrences = np.zeros(len(total), np.int64)
 
         # (V, d) sums of the hidden vectors before each label, in float64
-        for contexts, targets, _ in self.windows(corpus).batches(1 << 14):
-            hidden = self.context_model.hidden(contexts).astype(np.float64)
+        for hidden, targets in self.hidden_batches(corpus):
             labels, slot = touched_rows(targets, len(total))
-            total[labels] += slot_sums(hidden, slot, len(labels))
+            total[labels] += slot_sums(hidden.astype(np.float64), slot, len(labels))
             occurrences[labels] += np.bincount(slot)
 
         # Means; labels that are never a target get the mean of the others
@@ -511,7 +391,7 @@ class Model(Predictor, Generic[M]):
         model or the new one.
         """
         # Arrays, then the options with the hash of these arrays
-        weights = tensors_to_bytes({**self.parameters(), **self.layer.tables})
+        weights = tensors_to_bytes({**self.parameters(), **self.tables})
         content = {
             "format": saved_models.FORMAT,
             "version": saved_models.VERSION,
@@ -543,46 +423,17 @@ class Model(Predictor, Generic[M]):
                 "load it with hstree.load_model"
             )
 
-        # Check the shapes before arrays are allocated: their claimed size may be far beyond the
-        # file's. The lengths of those that have a 0 are set by `restore`.
         try:
             new: Callable[..., Self] = cls
             model = new(saved.spec, **options)
-            for tensor, shape in model.shapes().items():
-                if 0 not in shape:
-                    check_tensor(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
-
-            # Tables from the training text, which set the lengths of the other arrays
-            if model.layer.tables:
-                try:
-                    model.layer.restore(saved.tensors)
-                except FileFormatError as error:
-                    raise FileFormatError(f"{saved.folder}: {error}") from error
-
-            # The layer's arrays have their lengths now
-            for tensor, parameter in model.layer.parameters().items():
-                name = f"{saved.folder}: {tensor}"
-                check_tensor(saved.tensors.get(tensor), parameter.shape, name)
+            model.take_over(saved)
         except (TypeError, ValueError, OverflowError, OptionError) as error:
             raise FileFormatError(
                 f"{saved.folder}: no model can be made of it: {one_line(error)}"
             ) from error
 
-        # All fit: copy them
-        for tensor, parameter in model.parameters().items():
-            parameter[...] = saved.tensors[tensor]
         model.texts = saved.texts
         return model
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of `parameters` from the options and the layer's source alone."""
-        spec = self.spec
-        layer_shapes = spec.kind.layer.shapes(spec.source, self.dim, **spec.options)
-        return {"embedding": (len(spec.labels), self.dim), **layer_shapes}
-
-    def parameters(self) -> dict[str, Array]:
-        """Return all trained arrays by their names in a file."""
-        return {**self.context_model.parameters(), **self.layer.parameters()}
 
 
 def in_sorted_order(words: Sequence[str], drawn: Array) -> Array:

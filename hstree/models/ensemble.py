@@ -15,8 +15,10 @@ from hstree.data.text_score import TextScore
 from hstree.errors import OptionError
 from hstree.layers.base import first_columns
 from hstree.layers.registry import LayerSpec
-from hstree.models.base import Model, Predictor
-from hstree.training.scoring import scored_batches
+from hstree.models.base import BaseModel, Predictor
+
+#: Maximum number of words before a sampled one that a model gets.
+MAX_CONTEXT = 1 << 12
 
 
 def mean_probability(nlls: Sequence[Float64]) -> Float64:
@@ -55,15 +57,15 @@ class Ensemble(Predictor):
 
     is_language_model = True
 
-    def __init__(self, models: Sequence[Model[Any]]) -> None:
+    def __init__(self, models: Sequence[BaseModel]) -> None:
         self.models = list(models)
         if not self.models:
             raise OptionError("an ensemble needs at least one model")
 
         # Models may order their labels differently, but have the same words
         for number, model in enumerate(self.models, 1):
-            if not isinstance(model, Model) or not model.is_language_model:
-                kind = model.name if isinstance(model, Model) else type(model).__name__
+            if not isinstance(model, BaseModel) or not model.is_language_model:
+                kind = model.name if isinstance(model, BaseModel) else type(model).__name__
                 raise OptionError(f"model {number} is {kind}; ensembles are of language models")
         first = self.models[0]
         first_label = {word: label for label, word in enumerate(first.spec.labels)}
@@ -86,16 +88,12 @@ class Ensemble(Predictor):
     def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
         text = Corpus.of(corpus, self.vocabulary)
-        windows = [model.windows(text) for model in self.models]
-        scores = [
-            scored_batches(model.context_model, model.layer, model_windows)
-            for model, model_windows in zip(self.models, windows, strict=True)
-        ]
-        with progress.task(f"scoring {windows[0].corpus.name}", len(windows[0]), "tokens") as task:
+        scores = [model.scored_batches(model.reencode(text)) for model in self.models]
+        with progress.task(f"scoring {text.name}", len(text), "tokens") as task:
             for batches in zip(*scores, strict=True):
-                (_, targets, oov), _ = batches[0]
-                yield mean_probability([nll for _, nll in batches]), oov
-                task.advance(len(targets))
+                nlls = [nll for nll, _ in batches]
+                yield mean_probability(nlls), batches[0][1]
+                task.advance(len(nlls[0]))
 
     def score(self, corpus: Any) -> TextScore:
         """Score every position of a text, a corpus or what `Corpus.of` makes one of."""
@@ -143,13 +141,9 @@ class Ensemble(Predictor):
         length = checked_count("length", length, 0)
         rng = np.random.default_rng(RANDOM_STATE.checked(random_state))
         words = list(context)
-        n_context = max(model.context_ids([[]]).shape[1] for model in self.models)
         with progress.task("sampling", length, "words") as task:
             for _ in range(length):
                 model = self.models[rng.integers(len(self.models))]
-                ids = model.context_ids([words[-n_context:]])
-                hidden = model.context_model.hidden(ids)
-                label = model.layer.in_context(ids).sample(hidden, rng)[0]
-                words.append(model.spec.labels[label])
+                words.append(model.spec.labels[model.draw([words[-MAX_CONTEXT:]], rng)[0]])
                 task.advance()
         return words[len(context) :]

@@ -32,12 +32,12 @@ from hstree.models.base import (
     BatchSize,
     Epochs,
     LearningRate,
-    Model,
     Seconds,
     Size,
     Width,
     in_sorted_order,
 )
+from hstree.models.model import Model
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.scoring import ContextModel
 from hstree.training.trainer import Trainer

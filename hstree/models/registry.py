@@ -18,7 +18,7 @@ from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, OptionError, PluginError
 from hstree.layers import saved
 from hstree.layers.registry import LayerSpec
-from hstree.models.base import DEFAULT_MODEL, Model
+from hstree.models.base import DEFAULT_MODEL, BaseModel
 from hstree.tree import Tree
 
 #: A tree of two words.
@@ -33,7 +33,7 @@ class ModelKind:
     """
 
     name: str
-    model: type[Model[Any]]
+    model: type[BaseModel]
     summary: str
     options: tuple[Option, ...]
     package: str
@@ -41,8 +41,8 @@ class ModelKind:
     @classmethod
     def of(cls, name: str, model: Any, package: str = PACKAGE) -> Self:
         """Return the record of a class; PluginError when it is not a class of models."""
-        if not (isinstance(model, type) and issubclass(model, Model)):
-            raise unusable("model", name, package, "it is not a subclass of Model")
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            raise unusable("model", name, package, "it is not a subclass of BaseModel")
         if getattr(model, "name", None) != name or not dataclasses.is_dataclass(model):
             raise unusable("model", name, package, "it is not a dataclass with that `name`")
         try:
@@ -64,15 +64,13 @@ MODELS = Registry(
 )
 
 
-def new_model(
-    output: Tree | LayerSpec, *, model: str = DEFAULT_MODEL, **options: Any
-) -> Model[Any]:
+def new_model(output: Tree | LayerSpec, *, model: str = DEFAULT_MODEL, **options: Any) -> BaseModel:
     """Return an untrained model of a registered name: "lbl", "cbow", "skipgram".
 
     Raises OptionError when there is no such model or option, or an option cannot have its value.
     """
     kind = MODELS.get(model)
-    new: Callable[..., Model[Any]] = kind.model
+    new: Callable[..., BaseModel] = kind.model
     return new(output, **effective(kind.options, options, kind.name))
 
 
@@ -86,7 +84,7 @@ def kind_of(config: Mapping[str, Any]) -> ModelKind:
     return MODELS.get(config.get("model", DEFAULT_MODEL))
 
 
-def load_model(folder: str | os.PathLike[str]) -> Model[Any]:
+def load_model(folder: str | os.PathLike[str]) -> BaseModel:
     """Read a saved model of any class from its folder.
 
     Raises

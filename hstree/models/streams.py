@@ -22,7 +22,7 @@ from hstree.data.splits import overlap
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError
 from hstree.kernels.backend import WORTH_TOKENS
-from hstree.models.base import Model, Predictor
+from hstree.models.base import BaseModel, Predictor
 from hstree.training.scoring import BATCH
 
 #: Fewest tokens of a chunk that is not the last.
@@ -172,8 +172,8 @@ def scored_stream(model: Predictor, text: TextStream) -> Iterator[ScoredTokens]:
 
 def _reach(model: Predictor, corpus: Corpus) -> int:
     """Return the number of tokens on either side of a token that its context may have."""
-    models: list[Model[Any]] = getattr(model, "models", [model])
-    return max(single.windows(single.reencode(corpus)).context for single in models)
+    models: list[BaseModel] = getattr(model, "models", [model])
+    return max(single.reach(corpus) for single in models)
 
 
 def _make_corpus(words: list[str], is_end: list[bool], name: str, vocabulary: Vocabulary) -> Corpus:

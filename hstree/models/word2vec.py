@@ -30,13 +30,13 @@ from hstree.models.base import (
     BatchSize,
     Epochs,
     LearningRate,
-    Model,
     Seconds,
     Size,
     Width,
     in_sorted_order,
     is_binary,
 )
+from hstree.models.model import Model
 from hstree.training.checkpoints import State
 from hstree.training.interrupts import held_back
 from hstree.training.scoring import ContextModel

@@ -34,7 +34,7 @@ LogBilinearTrainer.step = interrupted
 
 #: Sends the program a signal in a finaliser, where Python discards what is raised.
 IN_A_FINALISER = """
-from hstree.models.base import Model
+from hstree.models import Model
 number, fit = getattr(signal, sys.argv.pop(1)), Model.fit
 class Finalised:
     def __del__(self):
