@@ -1,8 +1,8 @@
 """Loop over epochs that all trainings share.
 
 The weights with the best validation perplexity are kept, the last ones without a validation text.
-Ctrl-C and the end leave a checkpoint where these are kept. Subclasses of `Trainer` define batches,
-steps and learning rates.
+Ctrl-C and the end leave a checkpoint where these are kept. Subclasses of `EpochLoop` define what is
+trained, `Trainer` context models in NumPy; its subclasses define batches, steps and learning rates.
 """
 
 import math
@@ -153,7 +153,7 @@ class EpochPosition:
 
 @dataclass
 class Progress:
-    """What one call of `Trainer.fit` has done so far.
+    """What one call of `EpochLoop.fit` has done so far.
 
     Attributes
     ----------
@@ -174,8 +174,8 @@ class Progress:
     """
 
     history: History
-    arrays: dict[str, Array]
-    weights: dict[str, Array]
+    arrays: dict[str, Any]
+    weights: dict[str, Any]
     began: float
     position: EpochPosition = field(default_factory=EpochPosition)
     best: float = math.inf
@@ -185,65 +185,86 @@ class Progress:
     warm_seconds: float = 0.0
 
 
-class Trainer(ABC, Generic[M]):
-    """Trains a context model and an output layer together, in place.
+class EpochLoop(ABC):
+    """The loop over epochs of a training that changes arrays in place.
+
+    Subclasses define what is trained: the batches, a step, the validation and the arrays.
 
     Parameters
     ----------
-    model : hstree.models.Model
-        Its `context_model` and `layer` are trained. Its `seconds`, if they are not None, are a
-        budget of wall-clock time, the preparation of the output layer counted, validations not.
-        The batch in which it runs out is the last, also inside an epoch; a validation follows as
-        after every epoch. Schedules that fall until the last epoch (`learning_rate`) fall until the
-        budget's end instead if that comes first; those that change after an epoch (`on_validation`)
-        do not change inside one.
+    model : hstree.models.BaseModel
+        Its `seconds`, if they are not None, are a budget of wall-clock time, the preparation of the
+        output layer counted, validations not. The batch in which it runs out is the last, also
+        inside an epoch; a validation follows as after every epoch. Schedules that fall until the
+        last epoch (`learning_rate`) fall until the budget's end instead if that comes first; those
+        that change after an epoch (`on_validation`) do not change inside one.
 
     Attributes
     ----------
-    model, layer
-        The context model and the output layer.
     rate : float
         The learning rate, at first that of the model's options.
-    rng, noise : numpy.random.Generator
-        Random generators for batches and for losses, seeded again at each epoch.
-    optimisers : mapping
-        By the names of their parameters; checkpoints keep their `arrays`.
     schedule : tuple of str
         Names of the attributes that steps and validations change; checkpoints keep these, too.
     preparation : float
         Seconds of the budget that are spent before the first batch of a new training.
+    is_likelihood : bool
+        Whether losses are negative log-likelihoods.
     """
 
     schedule: ClassVar[tuple[str, ...]] = ()
     preparation: float = 0.0
+    is_likelihood: bool = True
 
     def __init__(self, model: Any) -> None:
-        self.model: M = model.context_model
-        self.layer: OutputLayer = model.layer
         self.epochs: int = model.epochs
         self.seconds: float | None = model.seconds
         self.batch_size: int = model.batch_size
         self.rate: float = model.learning_rate
-        self.optimisers: Mapping[str, Any] = {}
         self._random_state: int = model.random_state
-        self.rng, self.noise = (np.random.default_rng([model.random_state, n, 1]) for n in (1, 2))
 
     @abstractmethod
     def step(
-        self, contexts: Integer, targets: Integer, learning_rate: float, prepared: Any = None
+        self, contexts: Any, targets: Any, learning_rate: float, prepared: Any = None
     ) -> float:
-        """Train on one batch; return its summed loss in nats.
+        """Train on one batch of `epoch_batches`; return its summed loss in nats."""
 
-        `prepared` is what `prepare` returned for it; None for a batch that is none of
-        `epoch_batches`, or where there is nothing to prepare.
+    @abstractmethod
+    def epoch_batches(
+        self, train: ContextBatches, epoch: int = 1
+    ) -> Iterator[tuple[Any, Any, Any]]:
+        """Yield the contexts and targets of each batch of an epoch, and what else a step needs.
+
+        Batches and what is drawn for them depend on the random seed and the epoch alone.
         """
 
-    def prepare(self, contexts: Integer, targets: Integer) -> Any:
-        """Return what a step needs of a batch beside parameters: what it draws, how it is laid out.
+    @abstractmethod
+    def validate(self, valid: ContextBatches) -> float:
+        """Return the perplexity of a text."""
 
-        It is called in the order of the batches, maybe in another thread and ahead of `step`.
-        """
-        return None
+    @abstractmethod
+    def weights(self) -> dict[str, Any]:
+        """Return the arrays of which those of the best epoch are kept, by their names."""
+
+    @abstractmethod
+    def other_arrays(self) -> dict[str, Any]:
+        """Return what else training changes in place, such as the states of optimisers."""
+
+    @abstractmethod
+    def noise_state(self) -> dict[str, Any]:
+        """Return the state of the generator that steps draw from, as JSON values."""
+
+    @abstractmethod
+    def set_noise_state(self, state: dict[str, Any]) -> None:
+        """Set the state of the generator that steps draw from; raise if it is not one."""
+
+    def as_array(self, values: Any) -> Array:
+        """Return one of the arrays as one of NumPy, which may share its memory."""
+        array: Array = values
+        return array
+
+    def assign(self, values: Any, saved: Array) -> None:
+        """Set one of the arrays to saved values."""
+        values[...] = saved
 
     def learning_rate(self, done: float) -> float:
         """Return the learning rate after `done` epochs, a fraction in the middle of one.
@@ -258,23 +279,6 @@ class Trainer(ABC, Generic[M]):
         `valid` is the validation perplexity, `best` the lowest one before it, infinity at first.
         """
         return False
-
-    def epoch_batches(
-        self, train: ContextBatches, epoch: int = 1
-    ) -> Iterator[tuple[Integer, Integer, Any]]:
-        """Yield the contexts and targets of each batch of an epoch, and what `prepare` returned.
-
-        Batches and what is drawn for them depend on the random seed and the epoch alone.
-        """
-        seeds = ([self._random_state, n, epoch] for n in (1, 2))
-        self.rng, self.noise = map(np.random.default_rng, seeds)
-        prepared = (
-            (contexts, targets, self.prepare(contexts, targets))
-            for contexts, targets, _ in train.training_batches(self.batch_size, self.rng)
-        )
-        # Some thousand positions are handed over together: each batch alone would cost more.
-        batches = ahead(prepared, max(1, TOGETHER // self.batch_size))
-        return self.layer.arrange(batches)
 
     def fit(
         self,
@@ -295,12 +299,8 @@ class Trainer(ABC, Generic[M]):
         began = time.perf_counter()
 
         # The arrays that the training changes: parameters, and the states of layer and optimisers
-        weights = {**self.model.parameters(), **self.layer.parameters()}
-        arrays = dict(weights)
-        for name, array in self.layer.training_state.items():
-            arrays[f"layer {name}"] = array
-        for parameter, optimiser in self.optimisers.items():
-            arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays.items()}
+        weights = self.weights()
+        arrays = {**weights, **self.other_arrays()}
 
         # Continue from the last checkpoint, or start
         run = Progress(History(preparation=self.preparation), arrays, weights, began)
@@ -320,7 +320,7 @@ class Trainer(ABC, Generic[M]):
                     rate, fraction = self._train_epoch(train, run, checkpoints)
                     after = None
                     if valid is not None:
-                        after = score(self.model, self.layer, valid).perplexity
+                        after = self.validate(valid)
                 with held_back():
                     self._end_epoch(train, run, rate, fraction, after)
             if checkpoints is not None and not history.out_of_time:
@@ -333,7 +333,7 @@ class Trainer(ABC, Generic[M]):
 
         # Leave the best weights in place
         for name, best in run.best_weights.items():
-            run.weights[name][...] = best
+            self.assign(run.weights[name], best)
         return history
 
     def _train_epoch(
@@ -351,7 +351,7 @@ class Trainer(ABC, Generic[M]):
         spent = run.history.preparation + run.history.seconds
         done = max(position.epoch - 1, self.epochs * min(1.0, spent / limit))
         rate_at_start = self.learning_rate(done)
-        measure = "perplexity" if self.layer.is_likelihood else "exp(loss)"
+        measure = "perplexity" if self.is_likelihood else "exp(loss)"
 
         # The progress line names the epochs or the budget
         title = f"epoch {position.epoch}/{self.epochs}"
@@ -366,7 +366,7 @@ class Trainer(ABC, Generic[M]):
                 position.is_whole = False
                 for _, targets, _ in islice(batches, position.batches):
                     task.advance(len(targets))
-                self.noise.bit_generator.state = position.noise
+                self.set_noise_state(position.noise)
                 position.is_whole = True
                 start = time.perf_counter() - position.seconds
             with held_back() as is_stopped:
@@ -433,7 +433,7 @@ class Trainer(ABC, Generic[M]):
         history.epochs.append(
             Epoch(
                 epoch=position.epoch,
-                train=running if self.layer.is_likelihood else None,
+                train=running if self.is_likelihood else None,
                 valid=valid,
                 seconds=position.seconds,
                 tokens_per_second=fraction * len(train) / position.seconds,
@@ -450,7 +450,9 @@ class Trainer(ABC, Generic[M]):
                 history.converged = self.on_validation(valid, run.best)
             if valid < run.best:
                 run.best = valid
-                run.best_weights = {name: a.copy() for name, a in run.weights.items()}
+                run.best_weights = {
+                    name: self.as_array(values).copy() for name, values in run.weights.items()
+                }
         run.position = EpochPosition(position.epoch + 1)
 
         # Report the seconds left: of the other epochs, at the speed of this one, or of the budget
@@ -488,12 +490,13 @@ class Trainer(ABC, Generic[M]):
         before = run.history.before + time.perf_counter() - run.began
         record = {
             "history": asdict(replace(run.history, before=before)),
-            "position": asdict(run.position) | {"noise": self.noise.bit_generator.state},
+            "position": asdict(run.position) | {"noise": self.noise_state()},
             "best": run.best,
             "schedule": {name: getattr(self, name) for name in self.schedule},
         }
         best = {f"best {name}": array for name, array in run.best_weights.items()}
-        return State({**run.arrays, **best}, record)
+        arrays = {name: self.as_array(values) for name, values in run.arrays.items()}
+        return State({**arrays, **best}, record)
 
     def _restore(self, run: Progress, state: State) -> None:
         """Set a training to the state of a checkpoint. Raises before it changes anything."""
@@ -506,19 +509,104 @@ class Trainer(ABC, Generic[M]):
         if math.isfinite(best):
             best_weights = {name: state.arrays[f"best {name}"] for name in run.weights}
         schedule = {name: record["schedule"][name] for name in self.schedule}
-        np.random.default_rng().bit_generator.state = position.noise
+        self.set_noise_state(position.noise)
         kept = [(array, state.arrays[name]) for name, array in run.arrays.items()]
         best_pairs = [(run.weights[name], saved) for name, saved in best_weights.items()]
-        for array, saved in kept + best_pairs:
+        for values, saved in kept + best_pairs:
+            array = self.as_array(values)
             if (array.shape, array.dtype) != (saved.shape, saved.dtype):
                 raise FileFormatError("its arrays are not those of this training")
 
         # Take them over
-        for array, saved in kept:
-            array[...] = saved
+        for values, saved in kept:
+            self.assign(values, saved)
         for name, value in schedule.items():
             setattr(self, name, value)
         run.history = history
         run.position = position
         run.best = best
         run.best_weights = best_weights
+
+
+class Trainer(EpochLoop, Generic[M]):
+    """Trains a context model and an output layer together, in place.
+
+    Parameters
+    ----------
+    model : hstree.models.Model
+        Its `context_model` and `layer` are trained.
+
+    Attributes
+    ----------
+    model, layer
+        The context model and the output layer.
+    rng, noise : numpy.random.Generator
+        Random generators for batches and for losses, seeded again at each epoch.
+    optimisers : mapping
+        By the names of their parameters; checkpoints keep their `arrays`.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.model: M = model.context_model
+        self.layer: OutputLayer = model.layer
+        self.is_likelihood = self.layer.is_likelihood
+        self.optimisers: Mapping[str, Any] = {}
+        self.rng, self.noise = (np.random.default_rng([model.random_state, n, 1]) for n in (1, 2))
+
+    @abstractmethod
+    def step(
+        self, contexts: Integer, targets: Integer, learning_rate: float, prepared: Any = None
+    ) -> float:
+        """Train on one batch; return its summed loss in nats.
+
+        `prepared` is what `prepare` returned for it; None for a batch that is none of
+        `epoch_batches`, or where there is nothing to prepare.
+        """
+
+    def prepare(self, contexts: Integer, targets: Integer) -> Any:
+        """Return what a step needs of a batch beside parameters: what it draws, how it is laid out.
+
+        It is called in the order of the batches, maybe in another thread and ahead of `step`.
+        """
+        return None
+
+    def epoch_batches(
+        self, train: ContextBatches, epoch: int = 1
+    ) -> Iterator[tuple[Integer, Integer, Any]]:
+        """Yield the contexts and targets of each batch of an epoch, and what `prepare` returned.
+
+        Batches and what is drawn for them depend on the random seed and the epoch alone.
+        """
+        seeds = ([self._random_state, n, epoch] for n in (1, 2))
+        self.rng, self.noise = map(np.random.default_rng, seeds)
+        prepared = (
+            (contexts, targets, self.prepare(contexts, targets))
+            for contexts, targets, _ in train.training_batches(self.batch_size, self.rng)
+        )
+        # Some thousand positions are handed over together: each batch alone would cost more.
+        batches = ahead(prepared, max(1, TOGETHER // self.batch_size))
+        return self.layer.arrange(batches)
+
+    def validate(self, valid: ContextBatches) -> float:
+        """Return the perplexity of a text."""
+        return score(self.model, self.layer, valid).perplexity
+
+    def weights(self) -> dict[str, Array]:
+        """Return the parameters of the context model and of the output layer."""
+        return {**self.model.parameters(), **self.layer.parameters()}
+
+    def other_arrays(self) -> dict[str, Array]:
+        """Return the states of the layer and of the optimisers."""
+        arrays = {f"layer {name}": array for name, array in self.layer.training_state.items()}
+        for parameter, optimiser in self.optimisers.items():
+            arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays.items()}
+        return arrays
+
+    def noise_state(self) -> dict[str, Any]:
+        """Return the state of the generator that losses draw from."""
+        return dict(self.noise.bit_generator.state)
+
+    def set_noise_state(self, state: dict[str, Any]) -> None:
+        """Set the state of the generator that losses draw from."""
+        self.noise.bit_generator.state = state
