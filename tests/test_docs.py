@@ -54,13 +54,14 @@ def test_links_lead_to_files_and_headings(page):
 
 def test_the_reference_has_all_rooms_in_order():
     plumbing = ("hstree", "hstree.errors", "hstree.progress")
-    public = [f"hstree.{room}" for room in ROOMS if room != "kernels"]
+    public = [f"hstree.{room}" for room in ROOMS if room not in ("kernels", "interop.torch")]
     assert entries("api.md") == [*plumbing, *public]
 
 
 def test_the_architecture_has_all_rooms_in_order():
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    assert tuple(re.findall(r"^\| `(\w+)/` \|", text, re.M)) == ROOMS
+    rooms = re.findall(r"^\| `([\w/]+)/` \|", text, re.M)
+    assert tuple(room.replace("/", ".") for room in rooms) == ROOMS
 
 
 def test_the_changes_of_the_architecture_apply():
