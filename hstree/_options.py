@@ -77,35 +77,27 @@ class Option:
     def of(cls, name: str, annotation: Any, default: Any = None, help: str = "") -> Option:
         """Return the option of an annotation; TypeError where it is not that of an option."""
         info = types.type_info(annotation)
-        members = list(info.types) if isinstance(info, types.UnionType) else [info]
-        values = [member for member in members if not isinstance(member, types.NoneType)]
+        members = info.types if isinstance(info, types.UnionType) else (info,)
+        plain = [m for m in members if not isinstance(m, types.NoneType | types.LiteralType)]
+        numbers = [m for m in plain if isinstance(m, types.IntType | types.FloatType)]
+        choices = _literal_values(annotation)
         word = ""
-        # A number, or one word beside numbers
-        for member in values if len(values) == 2 else ():
-            if isinstance(member, types.LiteralType) and len(member.values) == 1:
-                word = str(member.values[0])
-        if word:
-            values = [m for m in values if isinstance(m, types.IntType | types.FloatType)]
-
-        value = values[0] if len(values) == 1 else None
-        choices = _literal_values(annotation) if isinstance(value, types.LiteralType) else ()
-        choice_types: set[Any] = {type(choice) for choice in choices}
-        value_type: Any = _BUILTIN.get(type(value))
-        if choice_types in ({str}, {int}):
-            value_type = choice_types.pop()
-        elif isinstance(value, types.CustomType):
-            value_type = value.cls
-        if value_type not in _TYPES:
+        if numbers and len(choices) == 1:  # one word beside numbers
+            word = str(choices[0])
+            choices = ()
+        value_types: set[Any] = {type(choice) for choice in choices}
+        value_types |= {_BUILTIN.get(type(m)) or getattr(m, "cls", None) for m in plain}
+        if len(value_types) != 1 or not value_types <= _TYPES.keys():
             known = "bool, int, float, str, Path or Literal, perhaps with None"
             raise TypeError(f"the option {name!r} must be annotated {known}")
         return cls(
             name,
             annotation,
-            value_type,
+            value_types.pop(),
             default,
             choices,
-            optional=len(members) > len(values) + bool(word),
-            range=_range_text(value) if isinstance(value, types.IntType | types.FloatType) else "",
+            optional=any(isinstance(member, types.NoneType) for member in members),
+            range=_range_text(numbers[0]) if numbers else "",
             word=word,
             help=help,
         )

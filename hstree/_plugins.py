@@ -3,9 +3,10 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -40,53 +41,58 @@ class Registry(Generic[R]):
             self._described[name] = self.describe(name, named, PACKAGE)
         if name in self._described:
             return self._described[name]
-        plugins = self._plugins()
-        if name not in plugins:
-            known = [*self.native, *plugins]
-            listed = f"{suggestion(name, known)}there are {', '.join(known)}"
-            raise OptionError(f"there is no {self.called or self.noun} {name!r}; {listed}")
-        if isinstance(record := plugins[name], HstreeError):
-            raise record
-        return record
+        if (entry := self._plugins().get(name)) is not None:
+            return self._load(entry)
+        known = self.names()
+        listed = f"{suggestion(name, known)}there are {', '.join(known)}"
+        raise OptionError(f"there is no {self.called or self.noun} {name!r}; {listed}")
 
     def all(self) -> dict[str, R]:
         """Return every record that can be used: hstree's own, then other packages' by name."""
-        native = {name: self.get(name) for name in self.native}
-        plugins = self._plugins().items()
-        return native | {n: r for n, r in plugins if not isinstance(r, HstreeError)}
+        records = {name: self.get(name) for name in self.native}
+        for name, entry in self._plugins().items():
+            with suppress(HstreeError):
+                records[name] = self._load(entry)
+        return records
 
     def __contains__(self, name: str) -> bool:
         """Return whether there is an object of that name; plugins are looked for last."""
-        return name in self.native or name in self.names()
+        return name in self.native or name in self._plugins()
 
     def names(self) -> list[str]:
         """Return all names, hstree's own first, without importing what they name."""
-        return [*self.native, *(entry.name for entry in entry_points(group=self.group))]
+        return list(dict.fromkeys([*self.native, *self._plugins()]))
 
     def broken(self) -> dict[str, str]:
         """Return what is wrong with the objects of other packages that cannot be used."""
-        return {n: str(r) for n, r in self._plugins().items() if isinstance(r, HstreeError)}
-
-    def _plugins(self) -> dict[str, R | HstreeError]:
-        """Return the record, or the error, of each object of another package."""
-        records: dict[str, R | HstreeError] = {}
-        offered = entry_points(group=self.group)
-        for entry in sorted(offered, key=lambda entry: (entry.name, entry.value)):
-            package = (entry.dist and entry.dist.name) or entry.module
+        reasons = {}
+        for name, entry in self._plugins().items():
             try:
-                if entry.name in self.native:
-                    reason = "hstree has one of that name"
-                    raise unusable(self.noun, entry.name, package, reason)
-                records[entry.name] = self.describe(entry.name, entry.load(), package)
+                self._load(entry)
             except HstreeError as error:
-                records[entry.name] = error
-            except (Exception, SystemExit) as error:  # whatever a foreign module does when imported
-                wrong = f"{titled(self.noun, entry.name, package)} cannot be loaded"
-                remedy = f"update or uninstall {package}"
-                failure = PluginError(f"{wrong}: {named_error(error)}; {remedy}")
-                failure.__cause__ = error
-                records[entry.name] = failure
-        return records
+                reasons[name] = str(error)
+        return reasons
+
+    def _plugins(self) -> dict[str, EntryPoint]:
+        """Return the entry point of each object of another package."""
+        offered = sorted(
+            entry_points(group=self.group), key=lambda entry: (entry.name, entry.value)
+        )
+        return {entry.name: entry for entry in offered}
+
+    def _load(self, entry: EntryPoint) -> R:
+        """Return the record of an object of another package; PluginError if it cannot be used."""
+        package = (entry.dist and entry.dist.name) or entry.module
+        if entry.name in self.native:
+            raise unusable(self.noun, entry.name, package, "hstree has one of that name")
+        try:
+            return self.describe(entry.name, entry.load(), package)
+        except HstreeError:
+            raise
+        except (Exception, SystemExit) as error:  # whatever a foreign module does when imported
+            wrong = f"{titled(self.noun, entry.name, package)} cannot be loaded"
+            remedy = f"update or uninstall {package}"
+            raise PluginError(f"{wrong}: {named_error(error)}; {remedy}") from error
 
 
 def titled(noun: str, name: str, package: str) -> str:

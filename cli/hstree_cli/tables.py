@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -63,18 +63,12 @@ def table(
     is_wrapped = sys.stdout.isatty() or "COLUMNS" in os.environ
     width = shutil.get_terminal_size().columns if is_wrapped else 1 << 16
 
-    # Pieces that are not broken: words of titles and names, and lines of cells. An interval may be
-    # printed below its number.
-    pieces = [re.split(r"\s", title) for title in columns]
-    for line in lines:
-        pieces[0] += line[0].split()
-        for i, cell in enumerate(line[1:], start=1):
-            pieces[i] += cell.replace(" [", "\n[").split("\n")
-    min_widths = [max(cell_len(printable(piece)) for piece in column) for column in pieces]
-    full_widths = [
-        max(cell_len(printable(line)) for cell in column for line in cell.split("\n"))
-        for column in zip(columns, *lines, strict=True)
-    ]
+    full_widths = [max(map(_width, cells)) for cells in zip(columns, *lines, strict=True)]
+    # Titles and names may be broken at white space, and intervals are below their numbers.
+    broken = [[re.sub(r"\s", "\n", title) for title in columns]]
+    for name, *cells in lines:
+        broken.append([re.sub(r"\s", "\n", name), *(c.replace(" [", "\n[") for c in cells)])
+    min_widths = [max(map(_width, cells)) for cells in zip(*broken, strict=True)]
     full_width = sum(full_widths) + _GAP * len(columns)
 
     shown = list(range(len(columns)))
@@ -104,6 +98,11 @@ def table(
     hidden = [" ".join(columns[i].split()) for i in range(len(columns)) if i not in shown]
     note = [Text(f"Columns that do not fit: {'; '.join(hidden)}.")] if hidden else []
     return Group(result, *note)
+
+
+def _width(text: str) -> int:
+    """Return the width of the longest line of a text."""
+    return max(cell_len(printable(line)) for line in text.split("\n"))
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
@@ -165,16 +164,18 @@ def input_facts(tree: Tree) -> Facts:
     return rows
 
 
-def _recorded(value: object, depth: int = 0) -> str:
+def _recorded(value: object) -> str:
     """Return a recorded value on one line, such as "number=4, by=exchange"; of lists, the ends."""
-    if isinstance(value, Mapping) and depth < 3:
-        parts = [(key, _recorded(part, depth + 1)) for key, part in value.items()]
-        return ", ".join(f"{key}={text}" for key, text in parts if text)
-    if isinstance(value, list) and value and depth:
-        ends = value[:1] if len(value) == 1 else [value[0], value[-1]]
-        return " to ".join(_recorded(end, 3) for end in ends)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.4g}"
-    return str(value) if isinstance(value, str | bool) else ""
+    match value:
+        case dict():
+            parts = {key: _recorded(part) for key, part in value.items()}
+            return ", ".join(f"{key}={text}" for key, text in parts.items() if text)
+        case [first, *_, last]:
+            return f"{_recorded(first)} to {_recorded(last)}"
+        case bool() | str():
+            return str(value)
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:,.4g}"
+    return ""

@@ -1,7 +1,6 @@
 """Commands that train: evaluate, bootstrap, embed and classify."""
 
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,6 @@ from hstree_cli.terminal import INTERRUPTED, say, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
-    from hstree.data.multilabel import MultilabelData
     from hstree.experiments.candidate import Candidate
 
 ROUNDS_HELP = (
@@ -68,7 +66,6 @@ def evaluate(
     model.
     """
     from hstree._files import cache_folder, json_hash, remove_unused
-    from hstree.errors import HstreeError
     from hstree.experiments import results
     from hstree.experiments.candidate import Candidate
     from hstree.experiments.compare import evaluate as train
@@ -78,21 +75,15 @@ def evaluate(
 
     options = training.model_options()
     stop = training.stopping_rule()
-    unsaved = save
 
-    def save_early(trained: Any) -> None:
-        """Save the model before it is scored. A failed attempt is repeated at the end."""
-        nonlocal unsaved
+    def warn_if_interrupted(trained: Any) -> None:
+        """Say what follows; the scoring of the model takes a moment."""
         if trained.history_.interrupted:
             hint = " with --force" if save or json or vectors_out else ""
             warn(
                 "interrupted: the results will be those of the best weights so far, which takes a "
                 f"moment (Ctrl-C again ends at once); the same command{hint} continues"
             )
-        if save is not None:
-            with suppress(HstreeError, OSError, MemoryError):
-                trained.save(save)
-                unsaved = None
 
     with showing_progress():
         parsed = Candidate.parse(candidate)
@@ -111,16 +102,17 @@ def evaluate(
         texts = [part.record for part in splits]
         key = json_hash({"candidate": parsed.name, "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
-        evaluation = train(parsed, splits, stop=stop, folder=work, trained=save_early, **options)
+        evaluation = train(
+            parsed, splits, stop=stop, folder=work, trained=warn_if_interrupted, **options
+        )
 
-    saved = [save] if save is not None and unsaved is None else []
     head = {"format": results.FORMAT, "version": results.VERSION}
     with written(
-        (unsaved, evaluation.model.save),
+        (save, evaluation.model.save),
         (json, lambda path: results.write_struct(path, evaluation.comparison, **head)),
         (vectors_out, lambda path: _save_mean_vectors(evaluation.model, splits.train, path)),
     ) as files:
-        print_evaluation(evaluation, [*saved, *files])
+        print_evaluation(evaluation, files)
     if evaluation.interrupted:
         raise typer.Exit(INTERRUPTED)
     remove_unused(work)  # an interrupted training would continue from there
@@ -322,6 +314,7 @@ def classify(
     labels' feature sums or frequencies, with a linear model for each child. In Python,
     `ProbabilisticLabelTreeClassifier.load("labels")` reads it.
     """
+    from hstree import metrics
     from hstree._files import write_json
     from hstree._text import format_number, plural
     from hstree.data.memory import peak_memory
@@ -350,7 +343,17 @@ def classify(
         scores = model.predict_proba(test_data.X, k=max(KS))
         predict_seconds = time.perf_counter() - start
 
-    precisions = _precisions(train_data, test_data, scores)
+    weight = metrics.inverse_propensity(train_data.Y)
+    precisions = [
+        {
+            "k": k,
+            "P@k": 100 * metrics.precision_at_k(test_data.Y, scores, k),
+            "propensity-scored": 100
+            * metrics.propensity_scored_precision_at_k(test_data.Y, scores, weight, k),
+            "nDCG@k": 100 * metrics.ndcg_at_k(test_data.Y, scores, k),
+        }
+        for k in KS
+    ]
     results = {
         "method": method,
         "figures": precisions,
@@ -358,42 +361,21 @@ def classify(
         "predict_seconds": predict_seconds,
         "peak_bytes": peak_memory(),
     }
-    n_test = test_data.X.shape[0]
-    milliseconds = 1000 * predict_seconds / n_test
     with written((output, model.save), (json, lambda path: write_json(path, results))) as files:
-        lines = []
-        for row in precisions:
-            k, *percentages = row.values()
-            lines.append([str(k), *map(format_number, percentages)])
+        lines = [
+            [f"{k}", *map(format_number, values)] for k, *values in map(dict.values, precisions)
+        ]
         say(table(list(precisions[0]), lines))
+        n_train, n_features = train_data.X.shape
+        n_test, n_labels = test_data.Y.shape
         rows = [
-            ("training", f"{train_data.X.shape[0]:,} samples with {train_data.Y.nnz:,} labels"),
+            ("training", f"{n_train:,} samples with {train_data.Y.nnz:,} labels"),
             ("test", f"{n_test:,} samples with {test_data.Y.nnz:,} labels"),
-            ("sizes", f"{train_data.X.shape[1]:,} features, {train_data.Y.shape[1]:,} labels"),
+            ("sizes", f"{n_features:,} features, {n_labels:,} labels"),
             ("tree", f"{model.tree_.meta['method']}, {plural(model.tree_.n_nodes, 'node')}"),
-            ("weights", f"{model.weight_.nnz:,}"),
             ("fitting", f"{format_number(fit_seconds)} s, including the tree"),
-            ("predicting", f"{format_number(predict_seconds)} s, {milliseconds:.3f} ms per sample"),
+            ("predicting", f"{format_number(predict_seconds)} s"),
             ("peak memory", f"{peak_memory() / 2**20:,.0f} MiB"),
             *(("written", str(file)) for file in files),
         ]
         say(facts(rows))
-
-
-def _precisions(
-    train: "MultilabelData", test: "MultilabelData", scores: Any
-) -> list[dict[str, float]]:
-    """Return the precisions of the k most probable labels, in percent, for each k."""
-    from hstree import metrics
-
-    weight = metrics.inverse_propensity(train.Y)
-    return [
-        {
-            "k": k,
-            "P@k": 100 * metrics.precision_at_k(test.Y, scores, k),
-            "propensity-scored": 100
-            * metrics.propensity_scored_precision_at_k(test.Y, scores, weight, k),
-            "nDCG@k": 100 * metrics.ndcg_at_k(test.Y, scores, k),
-        }
-        for k in KS
-    ]

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -179,13 +180,9 @@ def sample(
         before = split_words(context)
         warn_of_unknown(before, loaded.vocabulary)
         sampled = loaded.sample(words, before, random_state=seed)
-    lines: list[list[str]] = [[]]
-    for word in sampled:
-        if word == EOS:
-            lines.append([])
-        else:
-            lines[-1].append(word)
-    typer.echo(printable("\n".join(map(" ".join, lines)), keep="\n"), nl=bool(lines[-1]))
+    # Words contain no white space.
+    text = re.sub(" ?\n ?", "\n", " ".join("\n" if word == EOS else word for word in sampled))
+    typer.echo(printable(text, keep="\n"), nl=bool(text) and not text.endswith("\n"))
 
 
 def score(

@@ -148,14 +148,3 @@ def test_places_are_refused_before_the_training(
     os.mkfifo(pipe)
     refused("evaluate", tree, corpus, "--json", pipe, "--force", saying="not a regular file")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
-
-
-def test_an_interrupt_while_the_trained_model_is_scored_leaves_it_saved(
-    hstree, tree, corpus, tmp_path, monkeypatch
-):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("hstree.experiments.summary.unigram_score", interrupted)
-    hstree("evaluate", tree, corpus, *QUICK, "--save", "m", status=130)
-    assert library.LanguageModel.load(tmp_path / "m").dim == 8
