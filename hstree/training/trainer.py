@@ -242,7 +242,7 @@ class EpochLoop(ABC):
         """Return the perplexity of a text."""
 
     @abstractmethod
-    def weights(self) -> dict[str, Any]:
+    def trained_arrays(self) -> dict[str, Any]:
         """Return the arrays of which those of the best epoch are kept, by their names."""
 
     @abstractmethod
@@ -299,7 +299,7 @@ class EpochLoop(ABC):
         began = time.perf_counter()
 
         # The arrays that the training changes: parameters, and the states of layer and optimisers
-        weights = self.weights()
+        weights = self.trained_arrays()
         arrays = {**weights, **self.other_arrays()}
 
         # Continue from the last checkpoint, or start
@@ -592,7 +592,7 @@ class Trainer(EpochLoop, Generic[M]):
         """Return the perplexity of a text."""
         return score(self.model, self.layer, valid).perplexity
 
-    def weights(self) -> dict[str, Array]:
+    def trained_arrays(self) -> dict[str, Array]:
         """Return the parameters of the context model and of the output layer."""
         return {**self.model.parameters(), **self.layer.parameters()}
 
