@@ -207,13 +207,10 @@ class EpochLoop(ABC):
         Names of the attributes that steps and validations change; checkpoints keep these, too.
     preparation : float
         Seconds of the budget that are spent before the first batch of a new training.
-    is_likelihood : bool
-        Whether losses are negative log-likelihoods.
     """
 
     schedule: ClassVar[tuple[str, ...]] = ()
     preparation: float = 0.0
-    is_likelihood: bool = True
 
     def __init__(self, model: Any) -> None:
         self.epochs: int = model.epochs
@@ -256,6 +253,11 @@ class EpochLoop(ABC):
     @abstractmethod
     def set_noise_state(self, state: dict[str, Any]) -> None:
         """Set the state of the generator that steps draw from; raise if it is not one."""
+
+    @property
+    def is_likelihood(self) -> bool:
+        """Whether losses are negative log-likelihoods."""
+        return True
 
     def as_array(self, values: Any) -> Array:
         """Return one of the arrays as one of NumPy, which may share its memory."""
@@ -550,7 +552,6 @@ class Trainer(EpochLoop, Generic[M]):
         super().__init__(model)
         self.model: M = model.context_model
         self.layer: OutputLayer = model.layer
-        self.is_likelihood = self.layer.is_likelihood
         self.optimisers: Mapping[str, Any] = {}
         self.rng, self.noise = (np.random.default_rng([model.random_state, n, 1]) for n in (1, 2))
 
@@ -602,6 +603,11 @@ class Trainer(EpochLoop, Generic[M]):
         for parameter, optimiser in self.optimisers.items():
             arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays.items()}
         return arrays
+
+    @property
+    def is_likelihood(self) -> bool:
+        """Whether losses are negative log-likelihoods."""
+        return self.layer.is_likelihood
 
     def noise_state(self) -> dict[str, Any]:
         """Return the state of the generator that losses draw from."""
