@@ -93,7 +93,9 @@ def bootstrap(
                 build_tree(setting.jobs(candidate)[0], setting, store, setting.budget)
             writer.collect(jobs.train_all())
             if number == len(templates) - 1:
-                _score_all(done, setting, store, writer)
+                # as far as the time allows it
+                jobs = Schedule(done, setting, store, n_jobs=1)
+                writer.collect(jobs.score_all(jobs.candidates_to_rescore(writer.finished)))
             comparison = writer.save()
     return comparison
 
@@ -124,18 +126,9 @@ def _from_best_vectors(
     writer: ResultsWriter,
 ) -> Candidate:
     """Return a candidate that is built from the vectors of the best model so far."""
-    results = [writer.finished[candidate].results[0] for candidate in done]
+    results = [writer.finished[candidate][0] for candidate in done]
     best = min(range(len(done)), key=lambda number: results[number].valid)
     model_folder = store.model_folder(setting.jobs(done[best])[0])
     folder = store.round_folder(best)
     file, _ = mean_vectors(model_folder, results[best], setting, store, folder)
     return template.from_vectors(file.relative_to(store.home))
-
-
-def _score_all(
-    done: Sequence[Candidate], setting: Setting, store: Store, writer: ResultsWriter
-) -> None:
-    """Score all rounds on all held-out tokens, as far as the time allows it."""
-    jobs = Schedule(done, setting, store, n_jobs=1)
-    rescored = jobs.candidates_to_rescore(writer.finished)
-    writer.collect(jobs.score_all(rescored, writer.finished))

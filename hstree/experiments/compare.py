@@ -24,7 +24,7 @@ from hstree.experiments.continuation import with_kept_candidates
 from hstree.experiments.halving import affordable_speed_rounds
 from hstree.experiments.job import run_job
 from hstree.experiments.results import CandidateResult, Comparison, Epochs, Halving, Stop
-from hstree.experiments.schedule import Finished, Schedule
+from hstree.experiments.schedule import Schedule
 from hstree.experiments.setting import Setting, read_setting
 from hstree.experiments.store import Store
 from hstree.experiments.writer import ResultsWriter
@@ -121,12 +121,12 @@ def compare(
             with limited_threads(threads_of_job(n_jobs)):
                 writer.collect(jobs.train_all())
                 keys = {
-                    candidate.single.name: writer.finished[candidate].results[0].key
+                    candidate.single.name: writer.finished[candidate][0].key
                     for candidate in jobs.trained
                 }
                 if rescored := jobs.candidates_to_rescore(writer.finished):
-                    writer.write_new()
-                    writer.collect(jobs.score_all(rescored, writer.finished))
+                    writer.save_new()
+                    writer.collect(jobs.score_all(rescored))
             models = {
                 candidate.single.name: store.model_folder(setting.jobs(candidate)[0])
                 for candidate in jobs.trained
@@ -257,10 +257,9 @@ def evaluate(
             job, setting, store, setting.budget, on_trained=calls, scores_training_text=True
         )
         writer = ResultsWriter([parsed], setting, store)
-        writer.add(Finished(parsed, [result], setting.budget))
+        writer.finished[parsed] = [result]
         if not result.interrupted:
             jobs = Schedule([parsed], setting, store, n_jobs=1)
-            rescored = jobs.candidates_to_rescore(writer.finished)
-            writer.collect(jobs.score_all(rescored, writer.finished))
+            writer.collect(jobs.score_all(jobs.candidates_to_rescore(writer.finished)))
         model = models[0] if models else load_model(store.model_folder(job))
         return Evaluation(model, writer.comparison(), result.train, result.interrupted)

@@ -20,7 +20,7 @@ from hstree.errors import OptionError
 from hstree.experiments.candidate import Candidate
 from hstree.experiments.results import Count, Positive, Record
 from hstree.experiments.setting import Setting
-from hstree.experiments.store import Store, rounds_key
+from hstree.experiments.store import ROUNDS, Store, rounds_key
 
 #: Fraction of the time that training may take in the first round's reckoning. Scoring, speeds and
 #: n-gram models take the rest.
@@ -74,11 +74,6 @@ def better_half(ranked: Sequence[Candidate]) -> list[Candidate]:
     models = distinct_models(ranked)
     better = models[: math.ceil(len(models) / 2)]
     return [candidate for candidate in ranked if candidate.single in better]
-
-
-def is_last(active: Sequence[Candidate]) -> bool:
-    """Return whether candidates are few enough for the last round."""
-    return len(distinct_models(active)) <= LAST_MODELS
 
 
 def n_rounds(active: Sequence[Candidate]) -> int:
@@ -150,7 +145,7 @@ class RoundTimes:
                 n_turns = math.ceil(len(self.setting.jobs(*active)) / self.n_jobs)
                 left = max(left - n_turns * (target - seconds), 0.0)
             rounds.append(PlannedRound(len(active), target))
-            if target == seconds or is_last(active):
+            if target == seconds or n_rounds(active) == 1:
                 break
             seconds = target
             # which candidates continue is not known yet
@@ -185,7 +180,7 @@ def load_rounds(times: RoundTimes, store: Store) -> Rounds:
     """
     key = rounds_key(times.setting)
     valid_tokens = times.setting.sample_tokens.valid
-    kept = store.load_rounds(Rounds)
+    kept = store.load(ROUNDS, Rounds)
     before = kept.rounds if kept is not None and kept.key == key else []
     differing: list[str] = []
     if before:

@@ -25,6 +25,8 @@ from hstree.experiments.candidate import Job
 from hstree.experiments.results import JobResult, NormaliserRecord, Scored, Timings, TokenCounts
 from hstree.experiments.setting import SAMPLE, Budget, Setting
 from hstree.experiments.store import (
+    ALL_TOKENS,
+    RESULT,
     ArtifactKind,
     BuildRecord,
     HeldOut,
@@ -33,6 +35,7 @@ from hstree.experiments.store import (
     all_tokens_key,
     job_key,
     ngram_key,
+    read_record,
     tree_key,
 )
 from hstree.layers.registry import LayerSpec
@@ -156,15 +159,14 @@ def score_all_tokens(
 
     The scores are kept beside those of the sample, which remain.
     """
-    result = run_job(job, setting, store, budget)
     home = store.folder(job)
-    folder = store.all_tokens_folder(job)
     model_folder = store.model_folder(job)
-    key = all_tokens_key(result, setting.splits)
     with store.lock_folder(home):
+        result = read_record(home / RESULT, JobResult)
+        folder = home / ALL_TOKENS
+        key = all_tokens_key(result, setting.splits)
         if (kept := store.load_result(folder, key, model_folder)) is not None:
             return kept
-        store.require_writable()
         model = load_model(model_folder)
         fields, nlls = _score(model, setting.splits)
         result = msgspec.structs.replace(result, key=key, **fields)

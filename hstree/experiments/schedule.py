@@ -6,11 +6,9 @@ Results are not written here, and speeds not measured.
 from __future__ import annotations
 
 import itertools
-import math
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,23 +23,22 @@ from hstree.experiments.halving import (
     Round,
     RoundTimes,
     better_half,
-    is_last,
     load_rounds,
     n_rounds,
 )
 from hstree.experiments.job import continue_job, find_result, run_job, score_all_tokens
 from hstree.experiments.parallel import Stage, run_stage
-from hstree.experiments.results import Halving, JobResult, Seconds
+from hstree.experiments.results import Halving, JobResult
 from hstree.experiments.setting import Budget, Setting
-from hstree.experiments.store import Store
+from hstree.experiments.store import ROUNDS, Store
 
 
 class Finished(NamedTuple):
-    """A candidate whose jobs are finished, with their results and the budget of each."""
+    """A candidate whose jobs are finished, with their results, and whether the folder kept them."""
 
     candidate: Candidate
     results: list[JobResult]
-    budget: Budget | None
+    is_kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,21 +101,18 @@ class Schedule:
         self.setting = setting
         self.store = store
         self.n_jobs = n_jobs
-        self.speed_rounds = speed_rounds
         self.trained = [candidate for candidate in candidates if candidate.is_trained]
         self.finalists = self.trained
+        self._times = RoundTimes(setting, self.trained, n_parallel(n_jobs), speed_rounds)
         self._began = time.perf_counter()
 
-    def train_all(self) -> Iterator[Finished | None]:
-        """Yield each candidate when its jobs are finished; those that the folder keeps come first.
-
-        None is yielded before a training begins.
-        """
+    def train_all(self) -> Iterator[Finished]:
+        """Yield each candidate when its jobs are finished; those that the folder keeps first."""
         if isinstance(self.setting.stop, Halving):
             with progress.task("all candidates", self.setting.stop.total_seconds, "seconds"):
                 yield from self._halve()
-            return
-        yield from self._finish(self.candidates, self.setting.budget, "candidates")
+        else:
+            yield from self._finish(self.candidates, self.setting.budget, "candidates")
 
     def plan(self) -> Plan:
         """Return the jobs, those that are finished and those that are to do, and the rounds."""
@@ -126,15 +120,14 @@ class Schedule:
         budgets: dict[str, Budget] = {}
         rounds: list[PlannedRound] = []
         if isinstance(self.setting.stop, Halving):
-            times = self._round_times()
-            kept = load_rounds(times, self.store).rounds
+            kept = load_rounds(self._times, self.store).rounds
             budgets = {
                 name: Budget(kept_round.seconds, kept[0].seconds)
                 for kept_round in kept
                 for name in kept_round.candidates
             }
             first_budget = None
-            rounds = times.planned_rounds(kept)
+            rounds = self._times.planned_rounds(kept)
 
         jobs: dict[Job, PlannedJob] = {}
         for candidate in self.candidates:
@@ -154,7 +147,9 @@ class Schedule:
 
     # All held-out tokens, where jobs score a sample
 
-    def candidates_to_rescore(self, finished: Mapping[Candidate, Finished]) -> list[Candidate]:
+    def candidates_to_rescore(
+        self, finished: Mapping[Candidate, Sequence[JobResult]]
+    ) -> list[Candidate]:
         """Return the candidates whose scoring on all tokens takes at most a tenth of the time.
 
         All of the finalists come first, or none do; then other trained candidates, the cheapest
@@ -169,79 +164,50 @@ class Schedule:
         cost: dict[Job, float] = {}
         for candidate in self.trained:
             jobs = self.setting.jobs(candidate)
-            for job, result in zip(jobs, finished[candidate].results, strict=True):
+            for job, result in zip(jobs, finished[candidate], strict=True):
                 n_scored = max(result.scored.valid + result.scored.test, 1)
                 cost[job] = result.scoring_seconds / n_scored * n_all
 
-        def cost_of(candidates: Sequence[Candidate]) -> float:
+        def cost_of(*candidates: Candidate) -> float:
             """Return the seconds of candidates, which may share jobs."""
             return sum(cost[job] for job in self.setting.jobs(*candidates))
 
         n_budgets = 1 if isinstance(self.setting.stop, Halving) else len(cost)
         left = SCORING_FRACTION * n_budgets * (self.setting.stop.total_seconds or 0.0)
         others = [candidate for candidate in self.trained if candidate not in self.finalists]
-        others.sort(key=lambda candidate: cost_of([candidate]))
         chosen: list[Candidate] = []
-        for group in [self.finalists, *([candidate] for candidate in others)]:
-            if cost_of([*chosen, *group]) > left:
+        for group in [self.finalists, *([other] for other in sorted(others, key=cost_of))]:
+            if cost_of(*chosen, *group) > left:
                 break
             chosen += group
         return chosen
 
-    def score_all(
-        self, candidates: Iterable[Candidate], finished: Mapping[Candidate, Finished]
-    ) -> Iterator[Finished]:
+    def score_all(self, candidates: Sequence[Candidate]) -> Iterator[Finished]:
         """Score finished candidates on all held-out tokens; yield each with its new results."""
-        by_budget: dict[Budget | None, list[Candidate]] = {}
-        for candidate in candidates:
-            by_budget.setdefault(finished[candidate].budget, []).append(candidate)
         title = "scoring all held-out tokens"
-        for budget, group in by_budget.items():
-            for candidate, done in self._together(score_all_tokens, group, budget, title):
-                yield Finished(candidate, done, budget)
+        for candidate, done in self._together(score_all_tokens, candidates, None, title):
+            yield Finished(candidate, done)
 
     # Groups of candidates
 
     def _finish(
         self, candidates: Sequence[Candidate], budget: Budget | None, title: str
-    ) -> Iterator[Finished | None]:
-        """Yield candidates of one budget when they are finished, and None before a training."""
+    ) -> Iterator[Finished]:
+        """Yield candidates of one budget when they are finished."""
         waiting: list[Candidate] = []
         with progress.task("reading finished jobs", len(candidates), "candidates") as bar:
             for candidate in candidates:
                 bar.advance()
-                kept = self._find_results(candidate, budget)
-                if kept is None:
-                    waiting.append(candidate)
+                jobs = self.setting.jobs(candidate)
+                found = (find_result(job, self.setting, self.store, budget) for job in jobs)
+                kept = [result for result in found if result is not None]
+                if len(kept) == len(jobs):
+                    yield Finished(candidate, kept, is_kept=True)
                 else:
-                    yield Finished(candidate, kept, budget)
-        if not waiting:
-            return
-        yield None
-        with self._time_left(waiting, budget):
-            finished = self._together(run_job, waiting, budget, title, builds_trees_first=True)
-            for candidate, done in finished:
-                yield Finished(candidate, done, budget)
-
-    def _find_results(self, candidate: Candidate, budget: Budget | None) -> list[JobResult] | None:
-        """Return the results of all jobs of a candidate, or None if one is not finished."""
-        results: list[JobResult] = []
-        for job in self.setting.jobs(candidate):
-            result = find_result(job, self.setting, self.store, budget)
-            if result is None:
-                return None
-            results.append(result)
-        return results
-
-    def _time_left(
-        self, candidates: Sequence[Candidate], budget: Budget | None
-    ) -> AbstractContextManager[object]:
-        """Show the time left of all jobs, where each has its own seconds."""
-        if budget is None or not isinstance(self.setting.stop, Seconds):
-            return nullcontext()
-        jobs = [job for job in self.setting.jobs(*candidates) if job.candidate.is_trained]
-        n_turns = math.ceil(len(jobs) / n_parallel(self.n_jobs))
-        return progress.task("all candidates", n_turns * budget.seconds, "seconds")
+                    waiting.append(candidate)
+        finished = self._together(run_job, waiting, budget, title, builds_trees_first=True)
+        for candidate, done in finished:
+            yield Finished(candidate, done)
 
     def _together(
         self,
@@ -253,16 +219,13 @@ class Schedule:
         builds_trees_first: bool = False,
     ) -> Iterator[tuple[Candidate, list[Any]]]:
         """Do a stage of the jobs of candidates; yield each candidate with what its jobs return."""
-        jobs_by_candidate = {candidate: self.setting.jobs(candidate) for candidate in candidates}
-        candidates_by_job: dict[Job, list[Candidate]] = {}
-        for candidate, jobs in jobs_by_candidate.items():
-            for job in jobs:
-                candidates_by_job.setdefault(job, []).append(candidate)
-        n_left = {candidate: len(jobs) for candidate, jobs in jobs_by_candidate.items()}
+        if not candidates:
+            return
+        waiting = {candidate: self.setting.jobs(candidate) for candidate in candidates}
         done: dict[Job, JobResult | float] = {}
         finished_jobs = run_stage(
             stage,
-            candidates_by_job,
+            self.setting.jobs(*candidates),
             self.setting,
             self.store,
             budget,
@@ -270,25 +233,22 @@ class Schedule:
             n_jobs=self.n_jobs,
             builds_trees_first=builds_trees_first,
         )
-        for job, result in finished_jobs:
-            done[job] = result
-            for candidate in candidates_by_job[job]:
-                n_left[candidate] -= 1
-                if n_left[candidate] == 0:
-                    yield candidate, [done[job] for job in jobs_by_candidate[candidate]]
+        for finished_job, result in finished_jobs:
+            done[finished_job] = result
+            for candidate, jobs in list(waiting.items()):
+                if all(job in done for job in jobs):
+                    del waiting[candidate]
+                    yield candidate, [done[job] for job in jobs]
 
     # Halving
 
-    def _round_times(self) -> RoundTimes:
-        return RoundTimes(self.setting, self.trained, n_parallel(self.n_jobs), self.speed_rounds)
-
-    def _halve(self) -> Iterator[Finished | None]:
+    def _halve(self) -> Iterator[Finished]:
         """Train all candidates equally long, then the better half, until two models are left.
 
         It ends earlier where scoring leaves no time for another round. Rounds are kept in the
         folder, so that the same comparison continues with the same seconds.
         """
-        times = self._round_times()
+        times = self._times
         rounds = load_rounds(times, self.store)
         untrained = [candidate for candidate in self.candidates if not candidate.is_trained]
         yield from self._finish(untrained, None, "candidates")
@@ -305,14 +265,14 @@ class Schedule:
                 left = max(times.total - elapsed - reserve, 0.0)
                 target = times.next_seconds(active, seconds, left)
                 rounds.rounds.append(Round(target, [candidate.name for candidate in active]))
-                self.store.save_rounds(rounds)
+                self.store.save(ROUNDS, rounds)
             current = rounds.rounds[number]
-            ends_here = current.seconds == seconds or is_last(active)
+            left_rounds = 1 if current.seconds == seconds else n_rounds(active)
             seconds = current.seconds
             budget = Budget(seconds, rounds.rounds[0].seconds)
-            total_rounds = number + (1 if ends_here else n_rounds(active))
-            title = f"round {number + 1} of {total_rounds}, {seconds:,.0f} s per candidate"
-            if ends_here:
+            position = f"round {number + 1} of {number + left_rounds}"
+            title = f"{position}, {seconds:,.0f} s per candidate"
+            if left_rounds == 1:
                 break
 
             # training, and the validation perplexity of each candidate
@@ -321,7 +281,7 @@ class Schedule:
             n_trained = 0
             for candidate, scores in self._together(continue_job, waiting, budget, title):
                 current.valid[candidate.name] = statistics.fmean(scores)
-                self.store.save_rounds(rounds)
+                self.store.save(ROUNDS, rounds)
                 n_trained += len(scores)
             if number == 0:
                 # whatever is not training, above all validation, comes again at the end
@@ -332,7 +292,6 @@ class Schedule:
             ranked = sorted(active, key=lambda candidate: current.valid[candidate.name])
             active = better_half(ranked)
             worse = [candidate for candidate in ranked if candidate not in active]
-            scoring_title = f"scoring after round {number + 1} of {total_rounds}"
-            yield from self._finish(worse, budget, scoring_title)
+            yield from self._finish(worse, budget, f"scoring after {position}")
         self.finalists = active
         yield from self._finish(active, budget, title)

@@ -15,7 +15,6 @@ import msgspec
 from hstree._files import json_hash
 from hstree._options import RANDOM_STATE, checked_count
 from hstree._text import brief, one_line
-from hstree.data.corpus import corpus_address, open_corpus
 from hstree.data.splits import Splits, overlap, untrained_unk
 from hstree.errors import OptionError
 from hstree.experiments.candidate import Candidate, Job, parse_candidates
@@ -67,11 +66,6 @@ class Setting:
     stop: Stop
     seeds: range
     sample_size: int | None
-
-    def address(self) -> SettingAddress:
-        """Return what another process can open as the same setting."""
-        texts = [corpus_address(part) for part in self.splits]
-        return SettingAddress(texts, self.options, self.stop, self.seeds, self.sample_size)
 
     @cached_property
     def sample(self) -> Splits:
@@ -139,21 +133,6 @@ class Setting:
             for seed_jobs in self.jobs_by_seed(candidate):
                 jobs |= dict.fromkeys(seed_jobs)
         return list(jobs)
-
-
-class SettingAddress(NamedTuple):
-    """A setting as it is sent to other processes, without the arrays of its texts."""
-
-    texts: list[tuple[Any, ...]]
-    options: dict[str, Any]
-    stop: Stop
-    seeds: range
-    sample_size: int | None
-
-    def open(self) -> Setting:
-        """Return the setting; InputError where this process finds another text."""
-        splits = Splits(*map(open_corpus, self.texts))
-        return Setting(splits, self.options, self.stop, self.seeds, self.sample_size)
 
 
 def read_setting(

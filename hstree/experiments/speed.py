@@ -21,7 +21,7 @@ from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.experiments.results import Machine, Positive, Record
-from hstree.experiments.store import Store
+from hstree.experiments.store import SPEEDS, Store
 from hstree.kernels import backend_name
 from hstree.layers.registry import LayerSpec
 from hstree.models import BaseModel, load_model, new_model
@@ -80,7 +80,7 @@ def kept_speeds(
         "kernels": backend_name(),
         "hstree": __version__,
     }
-    kept = store.load_speeds(_Kept)
+    kept = store.load(SPEEDS, _Kept)
     if kept is None or kept.conditions != conditions:
         kept = _Kept(conditions, {}, {})
     measured = kept.speeds.get("training", {})
@@ -93,7 +93,7 @@ def kept_speeds(
             for measure in kept.speeds | new
         }
         kept = _Kept(conditions, {**kept.keys, **keys}, merged)
-        store.save_speeds(kept)
+        store.save(SPEEDS, kept)
         known += list(waiting)
     return {
         measure: {name: by_name[name] for name in known if name in by_name}

@@ -38,7 +38,8 @@ def paired_ratio(nlls: Sequence[Float64], others: Sequence[Float64]) -> Ratio | 
     ----------
     nlls, others : sequence of float64 array (T,)
         Negative log-likelihood in nats of every token, in the order of the text; an array per
-        random state, over which they are averaged first.
+        random state, over which they are averaged first. One model may have scored fewer tokens:
+        then the first ones of the text, on which both are compared.
 
     Notes
     -----
@@ -52,7 +53,8 @@ def paired_ratio(nlls: Sequence[Float64], others: Sequence[Float64]) -> Ratio | 
     token. The interval and p are those of a paired t-test over the blocks.
     """
     # (T,) difference in nll of each token
-    difference = np.mean(nlls, axis=0) - np.mean(others, axis=0)
+    n_tokens = min(len(nlls[0]), len(others[0]))
+    difference = np.mean(nlls, axis=0)[:n_tokens] - np.mean(others, axis=0)[:n_tokens]
     n_long = len(difference) // LONG_BLOCK
     n_blocks = n_long if n_long >= FEWEST else len(difference) // BLOCK
     if not difference.size:
@@ -79,21 +81,19 @@ def spread_of_perplexities(nlls: Sequence[Float64], tokens: Any = slice(None)) -
     return Spread.of([perplexity(float(nll.sum()), len(nll)) for nll in selected])
 
 
-def common_tokens(
-    nlls: Sequence[Float64], others: Sequence[Float64]
-) -> tuple[list[Float64], list[Float64]]:
-    """Return the nll of the first tokens, which two candidates both scored."""
-    n = min(len(nlls[0]), len(others[0]))
-    return [nll[:n] for nll in nlls], [nll[:n] for nll in others]
-
-
 # Mixtures
 
 
 def mixed_nll(weight: float, nll: Float64, other: Float64) -> Float64:
-    """Return the nll (T,) of the mixture of two models' probabilities, the first by `weight`."""
+    """Return the nll (T,) of the mixture of two models' probabilities, the first by `weight`.
+
+    It has the first tokens, which both models scored.
+    """
+    n_tokens = min(len(nll), len(other))
     with np.errstate(divide="ignore"):
-        mixed: Float64 = -np.logaddexp(np.log(weight) - nll, np.log1p(-weight) - other)
+        mixed: Float64 = -np.logaddexp(
+            np.log(weight) - nll[:n_tokens], np.log1p(-weight) - other[:n_tokens]
+        )
     return mixed
 
 
@@ -102,7 +102,7 @@ def best_weight(nll: Float64, other: Float64) -> float:
 
     The total is convex in the weight.
     """
-    if not len(nll):
+    if not min(len(nll), len(other)):
         return 1.0
     from scipy.optimize import minimize_scalar  # takes a third of a second to import
 

@@ -43,7 +43,7 @@ from hstree.data.word_files import LABELS
 from hstree.errors import FileFormatError, HstreeError, explained
 from hstree.experiments import results
 from hstree.experiments.candidate import Candidate, Job
-from hstree.experiments.results import Comparison, JobResult
+from hstree.experiments.results import JobResult
 from hstree.experiments.setting import Setting
 from hstree.kernels import backend_name
 from hstree.layers.registry import LayerSpec
@@ -123,10 +123,6 @@ class Store:
         """Return the folder of a job's trained model, or of the source of its vectors."""
         return self.folder(job, kind) / MODEL
 
-    def all_tokens_folder(self, job: Job) -> Path:
-        """Return the folder of the scores of all held-out tokens, where the job scored a sample."""
-        return self.folder(job) / ALL_TOKENS
-
     def round_folder(self, number: int) -> Path:
         """Return the folder with the vectors that round `number` of a bootstrap has learned."""
         return self.home / f"round-{number}"
@@ -192,7 +188,7 @@ class Store:
 
     def learning_seconds(self, file: Path) -> float:
         """Return the seconds from the text to a file of vectors of this comparison."""
-        record = read_if_valid(self.home / file.parent / BUILD, BuildRecord)
+        record = self.load(str(file.parent / BUILD), BuildRecord)
         return 0.0 if record is None or record.seconds is None else record.seconds
 
     def _load_artifact(
@@ -266,9 +262,11 @@ class Store:
         _make_room(folder, RESULT, ALL_TOKENS, MODEL, *NLL.values())
         model.save(folder / MODEL)
 
-    def load_nll(self, job: Job, split: HeldOut, *, all_tokens: bool) -> Float64:
+    def load_nll(self, job: Job, result: JobResult, split: HeldOut) -> Float64:
         """Return the negative log-likelihood (T,) of every token that a finished job scored."""
-        folder = self.all_tokens_folder(job) if all_tokens else self.folder(job)
+        folder = self.folder(job)
+        if result.key != read_record(folder / RESULT, JobResult).key:
+            folder /= ALL_TOKENS
         nll: Float64 = np.load(folder / NLL[split], allow_pickle=False)
         return nll
 
@@ -288,39 +286,24 @@ class Store:
 
     # Files of the whole comparison
 
-    @property
-    def has_comparison(self) -> bool:
-        """Whether the folder holds results of a comparison."""
-        return (self.home / results.JSON).exists()
-
-    def load_comparison(self) -> Comparison:
-        """Read the results in the folder; FileFormatError if they are damaged."""
-        return results.load(self.home)
-
-    def save_comparison(self, comparison: Comparison) -> Comparison:
-        """Write ``results.json`` and ``results.csv``; return the comparison with its folder."""
-        results.save(comparison, self.home)
-        return comparison.in_folder(self.home)
-
     def save_words(self, vocabulary: Vocabulary) -> None:
         """Write the words with their training counts, from which trees can be built again."""
         vocabulary.save(self.home / results.WORDS)
 
-    def load_rounds(self, kind: type[T]) -> T | None:
-        """Return the rounds of halving, or None."""
-        return read_if_valid(self.home / ROUNDS, kind)
+    def load(self, name: str, kind: type[T]) -> T | None:
+        """Return the record of a name, `ROUNDS` or `SPEEDS`; None if it is missing or damaged."""
+        path = self.home / name
+        if not os.path.lexists(path):
+            return None
+        try:
+            return read_record(path, kind)
+        except FileFormatError as error:
+            warnings.warn(f"{error}; its content is computed again", stacklevel=3)
+            return None
 
-    def save_rounds(self, rounds: msgspec.Struct) -> None:
-        """Write the rounds of halving."""
-        write_record(self.home / ROUNDS, rounds)
-
-    def load_speeds(self, kind: type[T]) -> T | None:
-        """Return the measured speeds, or None."""
-        return read_if_valid(self.home / SPEEDS, kind)
-
-    def save_speeds(self, speeds: msgspec.Struct) -> None:
-        """Write the measured speeds."""
-        write_record(self.home / SPEEDS, speeds)
+    def save(self, name: str, record: msgspec.Struct) -> None:
+        """Write the record of a name."""
+        write_record(self.home / name, record)
 
 
 def problem(error: Exception) -> str:
@@ -473,14 +456,3 @@ def read_record(path: Path, kind: type[T]) -> T:
         return msgspec.convert(document, kind)
     except (msgspec.ValidationError, RecursionError) as error:
         raise FileFormatError(f"{path} is damaged: {one_line(error)}") from error
-
-
-def read_if_valid(path: Path, kind: type[T]) -> T | None:
-    """Read a record; None when it is missing or, with a warning, damaged."""
-    if not os.path.lexists(path):
-        return None
-    try:
-        return read_record(path, kind)
-    except FileFormatError as error:
-        warnings.warn(f"{error}; its content is computed again", stacklevel=4)
-        return None

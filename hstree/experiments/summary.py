@@ -19,12 +19,10 @@ from hstree.data.text_score import unigram_score
 from hstree.experiments import results, speed
 from hstree.experiments.candidate import Candidate
 from hstree.experiments.recommendation import choose, recommendation_sentences
-from hstree.experiments.results import CandidateResult, Comparison, JobResult, Ratio, Timings
-from hstree.experiments.schedule import Finished
+from hstree.experiments.results import CandidateResult, Comparison, JobResult, Timings
 from hstree.experiments.setting import Setting
 from hstree.experiments.statistics import (
     best_weight,
-    common_tokens,
     frequency_bands,
     mixed_nll,
     paired_ratio,
@@ -44,12 +42,12 @@ class Summary:
     Parameters
     ----------
     setting, store
-    finished : dict of Candidate to Finished
+    finished : dict of Candidate to list of JobResult
         It grows while candidates finish, and has new results where they are scored again.
     """
 
     def __init__(
-        self, setting: Setting, store: Store, finished: Mapping[Candidate, Finished]
+        self, setting: Setting, store: Store, finished: Mapping[Candidate, list[JobResult]]
     ) -> None:
         self.setting = setting
         self.store = store
@@ -57,16 +55,12 @@ class Summary:
         #: Tokens per second by measure and candidate.
         self.speeds: speed.Speeds = {}
         self._bands, self._band_of_token = frequency_bands(setting.splits)
-        self._nlls: dict[tuple[Candidate, HeldOut], list[Float64]] = {}
+        self._nlls: dict[tuple[str, HeldOut], list[Float64]] = {}
         self._tree_fields: dict[Candidate, dict[str, Any]] = {}
 
-    def forget(self, candidate: Candidate) -> None:
-        """Read the scores of a candidate again, because it was scored again."""
-        self._nlls.pop((candidate, "valid"), None)
-        self._nlls.pop((candidate, "test"), None)
-
-    def comparison(self, candidates: Sequence[Candidate]) -> Comparison:
+    def comparison(self, candidates: Sequence[Candidate], speeds: speed.Speeds) -> Comparison:
         """Return all results of the candidates that are finished, and the names of the others."""
+        self.speeds = speeds
         setting = self.setting
         splits = setting.splits
         vocabulary = splits.train.vocabulary
@@ -77,7 +71,8 @@ class Summary:
         summaries = [self._summary(candidate, done) for candidate in done]
         choice = choose(summaries)
         if choice is not None and choice.rival is not None:
-            ratio = self._ratio(by_name[choice.chosen], by_name[choice.rival])
+            chosen, rival = by_name[choice.chosen], by_name[choice.rival]
+            ratio = paired_ratio(self.nlls(chosen), self.nlls(rival))
             choice = msgspec.structs.replace(choice, to_rival=ratio)
 
         test = splits.test.with_vocabulary(vocabulary)
@@ -109,37 +104,31 @@ class Summary:
 
     def nlls(self, candidate: Candidate, split: HeldOut = "test") -> list[Float64]:
         """Return the nll (T,) of every scored token for each seed, of the mean of its models."""
-        key = candidate, split
+        job_results = self.finished[candidate]
+        # the scores of all tokens have another key than those of a sample
+        key = f"{candidate} {job_results[0].key}", split
         if key not in self._nlls:
-            nlls_of_jobs = []
             jobs = self.setting.jobs(candidate)
-            for job, result in zip(jobs, self.finished[candidate].results, strict=True):
-                rescored = (
-                    self.setting.is_sampling
-                    and candidate.is_trained
-                    and result.scored == self.setting.all_tokens
-                )
-                nlls_of_jobs.append(self.store.load_nll(job, split, all_tokens=rescored))
-            if candidate.models == 1:
-                self._nlls[key] = nlls_of_jobs
-            else:
+            nlls = [
+                self.store.load_nll(job, result, split)
+                for job, result in zip(jobs, job_results, strict=True)
+            ]
+            if candidate.models > 1:
                 first_models = range(0, len(jobs), candidate.models)
-                self._nlls[key] = [
-                    mean_probability(nlls_of_jobs[first : first + candidate.models])
-                    for first in first_models
-                ]
+                nlls = [mean_probability(nlls[i : i + candidate.models]) for i in first_models]
+            self._nlls[key] = nlls
         return self._nlls[key]
-
-    def _ratio(self, candidate: Candidate, other: Candidate) -> Ratio | None:
-        """Return the ratio of the perplexities on the test tokens that both scored."""
-        return paired_ratio(*common_tokens(self.nlls(candidate), self.nlls(other)))
 
     def _summary(self, candidate: Candidate, done: Sequence[Candidate]) -> CandidateResult:
         """Return the results of a candidate beside all finished ones."""
+        setting = self.setting
+        job_results = self.finished[candidate]
         nlls = self.nlls(candidate)
         band_of_token = self._band_of_token[: len(nlls[0])]
-        scores_all = len(nlls[0]) == len(self.setting.splits.test)
-        scored = self.setting.splits.test if scores_all else self.setting.sample.test
+        bands = range(len(self._bands))
+        is_oov = np.array([band.least is None for band in self._bands])[band_of_token]
+        normalisers = [result.log_normaliser for result in job_results if result.log_normaliser]
+        has_normaliser = len(normalisers) == len(job_results) and candidate.models == 1
         return CandidateResult(
             name=candidate.name,
             kind=candidate.kind,
@@ -150,12 +139,28 @@ class Summary:
             is_flat=candidate.is_flat,
             models=candidate.models,
             **self._tree_summary(candidate),
-            **self._job_summary(candidate),
-            test_oov=scored.n_oov / len(scored),
-            by_band=[
-                spread_of_perplexities(nlls, band_of_token == band).mean
-                for band in range(len(self._bands))
+            parameters=sum(result.parameters for result in job_results[: candidate.models]),
+            jobs=[
+                results.JobRecord(
+                    seed=result.seed,
+                    folder=self.store.relative(self.store.folder(job)),
+                    perplexity=result.perplexity,
+                    epochs=result.epochs,
+                )
+                for job, result in zip(setting.jobs(candidate), job_results, strict=True)
             ],
+            perplexity={
+                "valid": spread_of_perplexities(self.nlls(candidate, "valid")),
+                "test": spread_of_perplexities(nlls),
+                "test_without_oov": spread_of_perplexities(nlls, ~is_oov),
+            },
+            at_epoch_limit=self._n_at_epoch_limit(job_results),
+            timings=self._mean_timings(candidate),
+            by_band=[spread_of_perplexities(nlls, band_of_token == band).mean for band in bands],
+            test_oov=float(is_oov.mean()),
+            sample=None if job_results[0].scored == setting.all_tokens else job_results[0].scored,
+            seen=next((result.seen for result in job_results if result.seen), None),
+            log_normaliser=results.mean_record(normalisers) if has_normaliser else None,
             **self._ratios_to_flat(candidate, done),
             **self._speeds_beside_flat(candidate, done),
             mixture=self._mixture(candidate, done),
@@ -164,17 +169,17 @@ class Summary:
     def _ratios_to_flat(self, candidate: Candidate, done: Sequence[Candidate]) -> dict[str, Any]:
         """Return the ratios to flat, and to flat with the same layer, where these are finished."""
         fields: dict[str, Any] = {}
-        flat = next((other for other in done if other.is_flat), None)
-        if flat is not None:
-            fields["to_flat"] = self._ratio(candidate, flat)
-            flat_seconds = self._mean_timings(flat).total
-            seconds = self._mean_timings(candidate).total
-            if flat_seconds and seconds:
-                fields["from_text_times_flat"] = flat_seconds / seconds
+        nlls = self.nlls(candidate)
         for other in done:
+            if other.is_flat and "to_flat" not in fields:
+                fields["to_flat"] = paired_ratio(nlls, self.nlls(other))
+                flat_seconds = self._mean_timings(other).total
+                seconds = self._mean_timings(candidate).total
+                if flat_seconds and seconds:
+                    fields["from_text_times_flat"] = flat_seconds / seconds
             if other.name == f"flat + {candidate.layer}" != candidate.name:
                 fields["like"] = other.name
-                fields["to_like"] = self._ratio(candidate, other)
+                fields["to_like"] = paired_ratio(nlls, self.nlls(other))
         return fields
 
     def _speeds_beside_flat(
@@ -200,14 +205,12 @@ class Summary:
         ngrams = next((other for other in done if not other.is_trained), candidate)
         if ngrams is candidate:
             return None
-        valid, ngrams_valid = common_tokens(
-            self.nlls(candidate, "valid"), self.nlls(ngrams, "valid")
-        )
-        test, ngrams_test = common_tokens(self.nlls(candidate), self.nlls(ngrams))
-        weights = [best_weight(nll, ngrams_valid[0]) for nll in valid]
+        (ngrams_valid,) = self.nlls(ngrams, "valid")
+        (ngrams_test,) = self.nlls(ngrams)
+        weights = [best_weight(nll, ngrams_valid) for nll in self.nlls(candidate, "valid")]
         mixed = [
-            mixed_nll(weight, nll, ngrams_test[0])
-            for weight, nll in zip(weights, test, strict=True)
+            mixed_nll(weight, nll, ngrams_test)
+            for weight, nll in zip(weights, self.nlls(candidate), strict=True)
         ]
         return results.Mixture(
             ngram=ngrams.name,
@@ -222,7 +225,7 @@ class Summary:
         """
         rounds = self.speeds.get("training", {}).get(candidate.single.name)
         timings = []
-        for result in self.finished[candidate].results:
+        for result in self.finished[candidate]:
             training = result.timings.training
             if rounds and self.setting.stop.total_seconds is None:
                 n_epochs = sum(epoch.share for epoch in result.epochs)
@@ -231,54 +234,17 @@ class Summary:
             timings.append(msgspec.structs.replace(result.timings, training=training))
         return results.mean_record(timings, candidate.models)
 
-    def _job_summary(self, candidate: Candidate) -> dict[str, Any]:
-        """Return the fields of a candidate that its finished jobs have by themselves."""
-        setting = self.setting
-        done = self.finished[candidate].results
-        perplexities = {
-            name: results.Spread.of([result.perplexity[name] for result in done])
-            for name in results.SCORED
-        }
-        if candidate.models > 1:
-            nlls = self.nlls(candidate)
-            train_words = setting.splits.train.vocabulary
-            known = setting.splits.test.with_vocabulary(train_words).ids(slice(None)) >= 0
-            perplexities = {
-                "valid": spread_of_perplexities(self.nlls(candidate, "valid")),
-                "test": spread_of_perplexities(nlls),
-                "test_without_oov": spread_of_perplexities(nlls, known[: len(nlls[0])]),
-            }
-        normalisers = [result.log_normaliser for result in done if result.log_normaliser]
-        has_normaliser = len(normalisers) == len(done) and candidate.models == 1
-        return {
-            "parameters": sum(result.parameters for result in done[: candidate.models]),
-            "jobs": [
-                results.JobRecord(
-                    seed=result.seed,
-                    folder=self.store.relative(self.store.folder(job)),
-                    perplexity=result.perplexity,
-                    epochs=result.epochs,
-                )
-                for job, result in zip(setting.jobs(candidate), done, strict=True)
-            ],
-            "perplexity": perplexities,
-            "at_epoch_limit": sum(map(self._is_at_epoch_limit, done)),
-            "sample": None if done[0].scored == setting.all_tokens else done[0].scored,
-            "timings": self._mean_timings(candidate),
-            "seen": next((result.seen for result in done if result.seen), None),
-            "log_normaliser": results.mean_record(normalisers) if has_normaliser else None,
-        }
-
-    def _is_at_epoch_limit(self, result: JobResult) -> bool:
-        """Return whether a training stopped at the limit of epochs, before it converged.
+    def _n_at_epoch_limit(self, job_results: Sequence[JobResult]) -> int:
+        """Return how many trainings stopped at the limit of epochs, before they converged.
 
         Trainings whose schedule ends with their epochs, as word2vec's do, never converge.
         """
-        return (
-            kind_of(self.setting.options).model.converges
-            and not result.converged
-            and not result.out_of_time
-            and 0 < self.setting.max_epochs == len(result.epochs)
+        limit = self.setting.max_epochs
+        if limit == 0 or not kind_of(self.setting.options).model.converges:
+            return 0
+        return sum(
+            len(result.epochs) == limit and not result.converged and not result.out_of_time
+            for result in job_results
         )
 
     def _tree_summary(self, candidate: Candidate) -> dict[str, Any]:
@@ -291,7 +257,8 @@ class Summary:
             return {"tree": None, "tree_file": None}
         if candidate in self._tree_fields:
             return self._tree_fields[candidate]
-        files = [self.store.tree_file(job) for job in self.setting.jobs_by_seed(candidate)[0]]
+        jobs = self.setting.jobs(candidate)[: candidate.models]
+        files = [self.store.tree_file(job) for job in jobs]
         train = self.setting.splits.train
         trees = []
         for file in files:

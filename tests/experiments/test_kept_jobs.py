@@ -57,7 +57,7 @@ def test_results_are_not_written_once_per_kept_candidate(splits, tmp_path, writt
     compare(splits, candidates, tmp_path)
     written.clear()
     compare(splits, ["flat"], tmp_path)
-    assert written == [candidates, [*candidates, "flat"]]
+    assert written == [[*candidates, "flat"]]
     written.clear()
     compare(splits, candidates, tmp_path)
     assert written == [[*candidates, "flat"]]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 import hstree
 from hstree.experiments import results
 from hstree.experiments.results import JobResult, Timings, TokenCounts
-from hstree.experiments.schedule import Finished, Schedule
+from hstree.experiments.schedule import Schedule
 from hstree.experiments.setting import read_setting
 from hstree.experiments.statistics import paired_ratio
 from hstree.experiments.store import ALL_TOKENS, Store
@@ -177,7 +177,7 @@ def test_finalists_are_scored_first_then_the_cheapest(splits, tmp_path, stop, co
     finished = {}
     for candidate in candidates:
         seconds = costs.get(candidate.name, 0.0) * share
-        finished[candidate] = Finished(candidate, [replace(result, scoring_seconds=seconds)], None)
+        finished[candidate] = [replace(result, scoring_seconds=seconds)]
     schedule = Schedule(candidates, setting, Store(tmp_path))
     if isinstance(stop, hstree.Halving):
         schedule.finalists = schedule.trained[:2]
