@@ -8,11 +8,15 @@ import pytest
 from hstree._text import printable
 
 TOO_LARGE = 10**29
+#: More digits than Python converts to an integer.
+DIGITS = "7" * 5000
 #: Command lines with wrong usage, and parts of the message.
 WRONG_USAGE = [
     ("--frob", "--frob", "`hstree --help`"),
+    (f"--threads {DIGITS} methods", "--threads"),
     ("--threads 0 methods", "--threads", "1"),
     ("bild corpus.txt", "bild", "`hstree --help`"),
+    (f"methods kn{DIGITS}", "kn2 to kn7"),
     ("methods hufman", "did you mean 'huffman'?"),
     ("vocab corpus.txt -q", "`hstree -q vocab ...`"),
     ("vocab corpus.txt --min-cuont 3", "--min-cuont", "--min-count)"),
@@ -47,6 +51,8 @@ WRONG_USAGE = [
     ("compare corpus.txt flat -o c --jobs 0", "--jobs is 0"),
     ("compare corpus.txt flat -o c --dropout 1", "dropout"),
     ("compare corpus.txt flat -o c --epochs 1 --minutes 1", "--epochs", "--minutes"),
+    (f"compare corpus.txt '{DIGITS} x flat' -o c", "77777"),
+    (f"compare corpus.txt flat -o c --seconds {DIGITS}", "--seconds is inf"),
     ("compare corpus.txt flat -o c --seconds 0", "--seconds is 0"),
     ("compare corpus.txt flat -o c --vocabulary v.tsv --min-count 2", "--min-count"),
     ("compare corpus.txt 'huffman + ngrams' --model cbow -o c", "huffman + ngrams needs"),
