@@ -362,9 +362,8 @@ def convert(
     Formats and their extensions: tree (.json, .json.gz, .npz), dot (.dot, .gv),
     graphml (.graphml), newick (.nwk, .newick), brown (.paths), napkinxc
     (.napkinxc), linkage (.npy), taxonomy (.csv, .tsv: columns parent and child,
-    or one column per level), darknet (.tree: lines of a name and the line of its parent).
-    dot can only be written; taxonomy and darknet can only be read. Trees that OUT cannot
-    represent are refused. Other losses are printed.
+    or one column per level). dot can only be written; taxonomy can only be read. Trees
+    that OUT cannot represent are refused. Other losses are printed.
     """
     from hstree import formats
 

@@ -21,15 +21,18 @@ from hstree._arrays import Int32, Int64, Integer
 from hstree._options import checked_count
 from hstree._text import plural
 from hstree.data.arrays import count_axes
-from hstree.data.encoding import EncodedText, encode, encoded_again, return_freed_memory
+from hstree.data.encoding import (
+    EncodedText,
+    count_ids,
+    encode,
+    encoded_again,
+    return_freed_memory,
+)
 from hstree.data.in_memory import encode_ids, encode_lines, encode_tokens, is_no_list
 from hstree.data.provenance import collect_sources
 from hstree.data.sources import open_source
 from hstree.data.vocabulary import EOS, UNK, Vocabulary, automatic_count, ranked
 from hstree.errors import InputError, OptionError
-
-#: Number of tokens that are counted at a time.
-_BLOCK_TOKENS = 1 << 20
 
 
 class Corpus:
@@ -127,7 +130,8 @@ class Corpus:
         # (types,) vocabulary id of each type of the text, -1 for OOV types
         self._type_ids = vocabulary.ids(text.types)
         if type_counts is None:
-            type_counts = self._count_types()
+            is_whole = self.n_tokens == len(text.ids)
+            type_counts = text.counts if is_whole else count_ids(self._types, len(text.types))
         self._type_counts = type_counts
         is_known = self._type_ids >= 0
         self.n_oov = int(type_counts[~is_known].sum())
@@ -139,16 +143,6 @@ class Corpus:
         self.n_known_words = int(np.count_nonzero(np.delete(self.counts, eos + unk)))
         self.counts[unk] += self.n_oov
         self.counts.setflags(write=False)
-
-    def _count_types(self) -> Int64:
-        """Count the types of the text in these lines: int64 (types,)."""
-        if len(self) == len(self._text.ids):
-            return self._text.counts
-        counts = np.zeros(len(self._text.types), np.int64)
-        for first in range(0, len(self), _BLOCK_TOKENS):
-            block = self._types[first : first + _BLOCK_TOKENS]
-            counts += np.bincount(block, minlength=len(counts))
-        return counts
 
     @classmethod
     def read(

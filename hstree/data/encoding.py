@@ -2,7 +2,7 @@ r"""Texts as type ids, encoded in one pass and kept in the cache folder.
 
 A type is a distinct word. Types are numbered in order of first occurrence, independently of any
 vocabulary (`hstree.data.corpus`). An encoded text is three files of the cache folder, named by the
-hash of its source: ``KEY.ids.npy``, ``KEY.line_start.npy`` and ``KEY.json``. The arrays are
+hash of its source: the arrays ``KEY.ids`` and ``KEY.line_start``, and ``KEY.json``. The arrays are
 memory-mapped, so that a corpus may be larger than memory and opens in constant time.
 
 Words are separated by ASCII white space (space, tab, carriage return, vertical tab, form feed), as
@@ -11,11 +11,9 @@ Every line, an empty one too, ends with ``<eos>``; a last line without ``\n`` is
 line follows a last ``\n``.
 """
 
-import base64
 import ctypes
 import functools
 import hashlib
-import json
 import os
 import tempfile
 from collections import defaultdict
@@ -24,29 +22,34 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
 from hstree._arrays import Int32, Int64, Integer
-from hstree._files import CACHE_VARIABLE, cache_folder, is_writable, replacing
+from hstree._files import CACHE_VARIABLE, cache_folder, is_writable, read_json, replacing
 from hstree._text import strict_text
 from hstree.data.sources import BLOCK_BYTES, Source, open_source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError
 
-_FORMAT = 5
 _ID = np.dtype("<i4")
 _START = np.dtype("<i8")
 _EOS_TYPE = 0
-#: Numbers of a file that are read at a time, or more where there are more types.
+#: Numbers that are counted at a time, or more where there are more types.
 _BLOCK = 1 << 18
-_ENDINGS = (".ids.npy", ".line_start.npy", ".json")
 # NUL marks line ends among the words of a block; no text contains it (`strict_text`).
 _LINE_END = b"\0"
 
-#: Ids of tokens, and the offsets behind the ends of their lines.
-_Piece = tuple[Int32, Int64]
+
+class _Description(msgspec.Struct):
+    """The JSON file of an encoded text."""
+
+    sha256: str
+    types: str  #: with spaces between them; one string takes a fraction of the memory of a list
+    counts: bytes  #: int64 array (types,), little-endian
+    format: Literal[6]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,19 +83,19 @@ def encode(
     """
     name = f"{source.key()}{'-lower' if lower else ''}"
     entry = cache_folder(cache) / name
-    if text := _open_entry(entry, source.name, lower):
-        return text
-    if not is_writable(entry.parent):
+    text = _open_entry(entry, source.name, lower)
+    if text is None and not is_writable(entry.parent):
         entry = Path(_temporary_folder().name) / name
-        if text := _open_entry(entry, source.name, lower):
-            return text
-    _write(entry, source, lower)
-    if text := _open_entry(entry, source.name, lower):
+        text = _open_entry(entry, source.name, lower)
+    if text is None:
+        _write(entry, source, lower)
+        text = _open_entry(entry, source.name, lower)
         return_freed_memory()
-        return text
-    raise FileFormatError(
-        f"cannot read back {entry}.json; set {CACHE_VARIABLE} to a folder on another disk"
-    )
+    if text is None:
+        raise FileFormatError(
+            f"cannot read back {entry}.json; set {CACHE_VARIABLE} to a folder on another disk"
+        )
+    return text
 
 
 def encoded_again(
@@ -117,45 +120,39 @@ def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="hstree-", ignore_cleanup_errors=True)
 
 
-class _WordNumbers:
-    """Numbers of words in the order of their first occurrences; the line end is 0."""
+class Encoder:
+    """Numbers of words in the order of their first occurrences, ``<eos>`` first."""
 
-    def __init__(self) -> None:
-        # An unknown word gets the next number.
+    def __init__(self, name: str, *, lower: bool = False) -> None:
+        self.n_tokens = 0
+        self._name = name
+        self._lower = lower
+        self._digest = hashlib.sha256()
+        # An unknown word gets the next number
         known = {_LINE_END: -1, EOS.encode(): _EOS_TYPE}
         self._numbers = defaultdict(count(_EOS_TYPE + 1).__next__, known)
 
-    def ids(self, data: bytes) -> tuple[Int32, Int64]:
-        """Return the ids of the words of `data`, and the offsets behind the ends of its lines."""
-        words = data.replace(b"\n", b" " + _LINE_END + b" ").split()
-        # (T,) type of each word, -1 for a line end
-        ids = np.fromiter(map(self._numbers.__getitem__, words), _ID, len(words))
-        ends = np.flatnonzero(ids < 0)
-        ids[ends] = _EOS_TYPE
-        return ids, ends + 1
+    def encode(self, blocks: Iterator[bytes]) -> Iterator[tuple[Int32, Int64]]:
+        """Yield the ids of whole words, and the offsets behind the ends of their lines."""
+        for block, text in whole_words(self._name, blocks, self._digest):
+            data = text.lower().encode() if self._lower else block
+            words = data.replace(b"\n", b" " + _LINE_END + b" ").split()
+            # (T,) type of each word, -1 for a line end
+            ids = np.fromiter(map(self._numbers.__getitem__, words), _ID, len(words))
+            ends = np.flatnonzero(ids < 0)
+            ids[ends] = _EOS_TYPE
+            yield ids, ends + (self.n_tokens + 1)
+            self.n_tokens += len(ids)
 
-    def words(self) -> bytes:
-        """Return all words so far, by number, with spaces between them."""
-        return b" ".join(word for word in self._numbers if word != _LINE_END)
+    @property
+    def sha256(self) -> str:
+        """Hash of the text so far."""
+        return self._digest.hexdigest()
 
-
-def encode_pieces(
-    name: str, blocks: Iterator[bytes], lower: bool, about: dict[str, Any]
-) -> Iterator[_Piece]:
-    """Yield the ids of whole words, and the offsets behind the ends of their lines.
-
-    At the end, `about` gets the hash of the text, and its words.
-    """
-    numbers = _WordNumbers()
-    digest = hashlib.sha256()
-    n_tokens = 0
-    for block, text in whole_words(name, blocks, digest):
-        ids, ends = numbers.ids(text.lower().encode() if lower else block)
-        ends += n_tokens
-        n_tokens += len(ids)
-        yield ids, ends
-    about["sha256"] = digest.hexdigest()
-    about["words"] = numbers.words()
+    @property
+    def types(self) -> str:
+        """All words so far, by number, with spaces between them."""
+        return b" ".join(word for word in self._numbers if word != _LINE_END).decode()
 
 
 def whole_words(name: str, blocks: Iterator[bytes], digest: Any) -> Iterator[tuple[bytes, str]]:
@@ -194,94 +191,68 @@ def whole_words(name: str, blocks: Iterator[bytes], digest: Any) -> Iterator[tup
         yield piece, text
 
 
-def _blocks(path: Path, dtype: np.dtype[Any], offset: int = 0, size: int = _BLOCK) -> Iterator[Any]:
-    """Yield the numbers of a file from a byte on, some at a time."""
-    with path.open("rb") as file:
-        file.seek(offset)
-        while len(block := np.fromfile(file, dtype, size)):
-            yield block
-
-
-def _count_ids(path: Path, offset: int, n_types: int) -> Int64:
-    """Count the ids of a file from a byte on: int64 (types,)."""
+def count_ids(ids: Integer, n_types: int) -> Int64:
+    """Count the ids of a text, some of them at a time: int64 (types,)."""
     counts = np.zeros(n_types, np.int64)
-    for block in _blocks(path, _ID, offset, max(_BLOCK, n_types)):
-        counts += np.bincount(block, minlength=n_types)
+    size = max(_BLOCK, n_types)
+    for first in range(0, len(ids), size):
+        counts += np.bincount(ids[first : first + size], minlength=n_types)
     return counts
+
+
+def _paths(entry: Path) -> list[Path]:
+    """Return the files of an encoded text: ids, offsets of lines, description."""
+    return [Path(f"{entry}{ending}") for ending in (".ids", ".line_start", ".json")]
 
 
 def _write(entry: Path, source: Source, lower: bool) -> None:
     """Encode `source` in one pass; the files are put in place when complete."""
-    about: dict[str, Any] = {}
-    n_tokens = 0
-    n_lines = 0
-    ids_path, start_path, about_path = (Path(f"{entry}{ending}") for ending in _ENDINGS)
+    encoder = Encoder(source.name, lower=lower)
+    ids_path, start_path, description_path = _paths(entry)
     try:
         # Renamed in reverse order: the description appears after the arrays
         with (
-            replacing(about_path) as about_file,
+            replacing(description_path) as description_file,
             replacing(start_path) as start_file,
             replacing(ids_path) as ids_file,
         ):
-            # Headers, written again when the lengths are known
-            _write_header(ids_file, _ID, 0)
-            _write_header(start_file, _START, 0)
-            header_size = ids_file.tell()
             start_file.write(np.zeros(1, _START).data)
-            for ids, ends in encode_pieces(source.name, source.blocks(), lower, about):
-                ids_file.write(ids.astype(_ID, copy=False).data)
+            for ids, ends in encoder.encode(source.blocks()):
+                ids_file.write(ids.data)
                 start_file.write(ends.astype(_START, copy=False).data)
-                n_tokens += len(ids)
-                n_lines += len(ends)
-            if n_tokens == 0:
+            if encoder.n_tokens == 0:
                 raise InputError(f"{source.name} is empty; give a text with at least one word")
-            _write_header(start_file, _START, n_lines + 1)
-            _write_header(ids_file, _ID, n_tokens)
+
             ids_file.flush()
-            n_types = 1 + about["words"].count(b" ")
-            counts = _count_ids(Path(ids_file.name), header_size, n_types)
-            about = {
-                "format": _FORMAT,
-                "sha256": about["sha256"],
-                # One string takes a fraction of the memory of a list.
-                "types": about["words"].decode(),
-                "counts": base64.b64encode(counts.astype(_START, copy=False).data).decode(),
-            }
-            about_file.write(json.dumps(about, ensure_ascii=False).encode())
+            types = encoder.types
+            counts = count_ids(np.memmap(ids_file.name, _ID, "r"), 1 + types.count(" "))
+            description = _Description(
+                sha256=encoder.sha256,
+                types=types,
+                counts=counts.astype(_START, copy=False).tobytes(),
+                format=6,
+            )
+            description_file.write(msgspec.json.encode(description))
     except FileFormatError as error:
-        reason = getattr(error.__cause__, "strerror", None) or str(error.__cause__)
         raise FileFormatError(
-            f"cannot write the encoded text {entry}.*: {reason}; "
-            f"set {CACHE_VARIABLE} to a folder with more room"
+            f"{error}, or set {CACHE_VARIABLE} to a folder with more room"
         ) from error
-
-
-def _write_header(file: BinaryIO, dtype: np.dtype[Any], length: int) -> None:
-    """Write an array's header at the beginning; its size does not depend on the length."""
-    header = {"descr": dtype.str, "fortran_order": False, "shape": (length,)}
-    file.seek(0)
-    np.lib.format.write_array_header_1_0(file, header)
 
 
 def _open_entry(entry: Path, name: str, lower: bool) -> EncodedText | None:
     """Open an encoded text; None where there is none, or its files do not fit each other."""
-    ids_path, start_path, about_path = (Path(f"{entry}{ending}") for ending in _ENDINGS)
+    ids_path, start_path, description_path = _paths(entry)
     try:
-        about = json.loads(about_path.read_bytes())
-        ids = np.asarray(np.load(ids_path, mmap_mode="r"))
-        line_start = np.asarray(np.load(start_path, mmap_mode="r"))
-        counts = np.frombuffer(base64.b64decode(about["counts"]), _START).astype(np.int64)
-        types = about["types"].split(" ")
-        has_format = (about["format"], ids.dtype, line_start.dtype) == (_FORMAT, _ID, _START)
-        has_lengths = len(counts) == len(types) and ids.shape == (counts.sum(),) == (
-            line_start[-1],
-        )
-        sha256 = about["sha256"]
-    except Exception:  # damaged files raise many kinds; the text is encoded again
+        description = read_json(description_path, _Description)
+        counts = np.frombuffer(description.counts, _START).astype(np.int64)
+        ids = np.asarray(np.memmap(ids_path, _ID, "r"))
+        line_start = np.asarray(np.memmap(start_path, _START, "r"))
+    except (FileFormatError, OSError, ValueError):
         return None
-    if not (has_format and has_lengths):
+    types = description.types.split(" ")
+    if len(types) != len(counts) or not len(ids) == counts.sum() == line_start[-1]:
         return None
-    return EncodedText(name, sha256, lower, types, counts, ids, line_start, entry)
+    return EncodedText(name, description.sha256, lower, types, counts, ids, line_start, entry)
 
 
 def return_freed_memory() -> None:

@@ -5,7 +5,7 @@ They are not kept in the cache folder. An array of ids stays as it is, memory-ma
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count, islice
 from numbers import Integral
 from typing import Any, TypeVar
@@ -14,9 +14,9 @@ import numpy as np
 
 from hstree import progress
 from hstree._arrays import Array, Int32, Int64, offsets
-from hstree._text import plural, quoted
+from hstree._text import plural
 from hstree.data.arrays import as_array, as_words, count_axes
-from hstree.data.encoding import EncodedText, encode_pieces
+from hstree.data.encoding import EncodedText, Encoder, count_ids
 from hstree.data.vocabulary import EOS
 from hstree.errors import InputError
 
@@ -50,12 +50,11 @@ def iterated(lines: Iterable[T], name: str) -> Iterator[T]:
 
 def encode_lines(lines: Iterable[str], name: str, *, lower: bool = False) -> EncodedText:
     """Encode lines of text; the hash is that of a file of them."""
-    about: dict[str, Any] = {}
-    pieces = list(encode_pieces(name, _blocks(lines, name), lower, about))
+    encoder = Encoder(name, lower=lower)
+    pieces = list(encoder.encode(_blocks(lines, name)))
     ids = np.concatenate([np.empty(0, np.int32), *(ids for ids, _ in pieces)])
     start = np.concatenate([[0], *(ends for _, ends in pieces)])
-    types = about["words"].decode().split(" ")
-    return _encoded(name, about["sha256"], types, ids, start, lower)
+    return _encoded(name, encoder.sha256, encoder.types.split(" "), ids, start, lower)
 
 
 def _blocks(lines: Iterable[str], name: str) -> Iterator[bytes]:
@@ -101,8 +100,6 @@ def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedTex
 
         # (t,) numbers of the tokens; TypeError for values that cannot be keys of a dict
         try:
-            if any(issubclass(kind, tuple) for kind in set(map(type, tokens))):
-                raise TypeError("tuple")  # whose hash may recurse too deep for Python
             ids = np.fromiter(map(numbers.__getitem__, tokens), np.int32, len(tokens))
         except TypeError as error:
             raise InputError(f"{name}: tokens must be text or whole numbers ({error})") from error
@@ -114,13 +111,10 @@ def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedTex
         text = "".join(f"{' '.join(list(islice(words, len(line)))[:-1])}\n" for line in ended_lines)
         digest.update(text.encode("utf-8", "surrogatepass"))
 
-    are_text = [isinstance(token, str) for token in numbers][1:]
-    if any(are_text) and not all(are_text):
-        word = quoted(types[1 + are_text.index(True)])
-        digits = quoted(types[1 + are_text.index(False)])
+    if len({isinstance(token, str) for token in islice(numbers, 1, None)}) > 1:
         raise InputError(
-            f"{name}: tokens are text ({word}) and numbers ({digits}); give all as one of them, "
-            "and (word, count) pairs as a dict of counts"
+            f"{name}: tokens are text and numbers; give all as one of them, and (word, count) "
+            "pairs as a dict of counts"
         )
     all_ids = np.concatenate(blocks)
     if any(word.split() != [word] for word in types):
@@ -145,15 +139,32 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
         raise _no_ids(name, wrong if array.size else "no ids")
     if array.dtype == np.uint64:
         array = array.view(np.int64)
-    counts, ends, digest = _count(array, eos, types, name)
+    lowest = int(array.min())
+    largest = int(array.max())
+    n_ids = max(_MOST_UNNAMED, 10 * len(array)) if types is None else len(types)
+    if lowest < 0 or largest >= n_ids:
+        raise InputError(
+            f"{name} has ids from {lowest} to {largest}; they are from 0 to {n_ids - 1:,}, padding "
+            "is left out; number others from 0 (`numpy.unique` does), give labels, or give them as "
+            "tokens to `Corpus.from_tokens`"
+        )
 
     # The names of the ids; without an end among them, the next id ends lines
     if types is None:
-        types = list(map(str, range(max(len(counts), -1 if eos is None else eos + 1))))
+        n_types = max(largest, -1 if eos is None else eos) + 1
+        types = [str(number) for number in range(n_types)]
     if eos is None:
         eos = len(types)
     types[eos : eos + 1] = [EOS]
-    counts = np.pad(counts, (0, len(types) - len(counts)))
+    counts = count_ids(array, len(types))
+
+    # The hash of the ids, and the offsets behind those that end lines
+    digest = hashlib.sha256()
+    ends = list[Int64]()
+    for first in range(0, len(array), _IDS):
+        block = array[first : first + _IDS].astype("<i8")
+        digest.update(block.data)
+        ends.append(first + 1 + np.flatnonzero(block == eos))
 
     # (L + 1,) offsets of the lines
     if is_flat:
@@ -174,17 +185,18 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
 
 def _end_id(eos: int | str | None, types: list[str] | None) -> int | None:
     """Return the id that ends lines: a given one, that of a given label, or that of ``<eos>``."""
-    name = EOS if eos is None else eos
-    if isinstance(name, str) and name in (types or ()):
-        return (types or []).index(name)
+    label = EOS if eos is None else eos
+    if types is not None and isinstance(label, str) and label in types:
+        return types.index(label)
     if eos is None:
         return None
     n_ids = _MOST_EOS if types is None else len(types)
-    if not (isinstance(eos, Integral) and 0 <= eos < n_ids):
-        condition = ", without labels" if types is None else ", or its label"
-        known = f"from 0 to {n_ids - 1:,}{condition}"
-        raise InputError(f"eos is {eos!r}; it is the id that ends a line, {known}")
-    return int(eos)
+    if isinstance(eos, Integral) and 0 <= eos < n_ids:
+        return int(eos)
+    raise InputError(
+        f"eos is {eos!r}; it is the id that ends a line, from 0 to {n_ids - 1:,}, or one of the "
+        "labels"
+    )
 
 
 def _encoded(
@@ -216,36 +228,3 @@ def _no_ids(name: str, wrong: str) -> InputError:
         f"{name}: {wrong}; give an array of whole numbers, or a list of such arrays; "
         "`Corpus.from_tokens` takes words"
     )
-
-
-def _count(
-    ids: Array, eos: int | None, labels: Sized | None, name: str
-) -> tuple[Int64, list[Int64], Any]:
-    """Return the counts of ids, the offsets behind those that end lines, and a hash of the ids.
-
-    Raises InputError for ids outside the labels.
-    """
-    n_ids = max(_MOST_UNNAMED, 10 * len(ids)) if labels is None else len(labels)
-    counts = np.zeros(0, np.int64)
-    ends = list[Int64]()
-    digest = hashlib.sha256()
-    for first in range(0, len(ids), _IDS):
-        block = ids[first : first + _IDS].astype("<i8")
-        if block.min() < 0 or block.max() >= n_ids:
-            at = int(np.argmax((block < 0) | (block >= n_ids)))
-            wrong = f"{name}: token {first + at} has the id {block[at]}"
-            if labels is not None or block[at] < 0:
-                known = "from 0" if labels is None else f"from 0 to {n_ids - 1}"
-                raise InputError(f"{wrong}; ids are {known}, and padding is left out")
-            raise InputError(
-                f"{wrong}, far above the number of tokens; give labels, number the ids from 0 "
-                "(`numpy.unique` does), or give them as tokens to `Corpus.from_tokens`"
-            )
-        # Larger ids than those before may occur
-        block_counts = np.bincount(block, minlength=len(counts))
-        block_counts[: len(counts)] += counts
-        counts = block_counts
-        digest.update(block.data)
-        if eos is not None:
-            ends.append(first + 1 + np.flatnonzero(block == eos))
-    return counts, ends, digest

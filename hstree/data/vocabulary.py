@@ -140,22 +140,17 @@ class Vocabulary:
         n = checked_counts(counts, words)
         if min_count is None:
             min_count = automatic_count(words, n, unk)
-        n_tokens = int(n.sum())
-        is_kept = n >= min_count
-        special_counts = {EOS: 0, UNK: 0}
-        special_ids = [i for i, word in enumerate(words) if word in special_counts]
-        # The constructor refuses words that occur twice, unless some are left out before
-        is_complete = is_kept.all() and max_size is None and len(special_ids) < 2
-        if len(words) == 0 or not (is_complete or len(set(words)) == len(words)):
-            cls(words, n)
+        if len(words) == 0 or len(set(words)) < len(words):
+            cls(words, n)  # which refuses them
 
         # The special words are added again at the end
-        for i in special_ids:
-            special_counts[words[i]] = int(n[i])
-            is_kept[i] = False
+        n_tokens = int(n.sum())
+        special_ids = {word: i for i, word in enumerate(words) if word in (EOS, UNK)}
+        n_eos = int(n[special_ids[EOS]]) if EOS in special_ids else 0
+        is_kept = n >= min_count
+        is_kept[list(special_ids.values())] = False
         chosen = list(compress(words, is_kept.tolist()))
         n = n[is_kept]
-        n_eos = special_counts[EOS]
         if unk is None:
             is_too_large = max_size is not None and len(chosen) + 1 > max_size
             unk = is_too_large or n_eos + int(n.sum()) < n_tokens

@@ -19,7 +19,6 @@ from hstree.tree import Tree
 from hstree.tree import load as load_tree
 from hstree.tree.files import ENDINGS, save
 from hstree.tree.taxonomy import read_file
-from hstree.tree.taxonomy.darknet import read_darknet
 from hstree.tree.taxonomy.tables import read_csv
 
 __all__ = ["FORMATS", "Format", "find_format", "losses", "read", "write"]
@@ -34,14 +33,6 @@ _TAXONOMY = Format(
     None,
     lambda path, _: Tree(**vars(read_file(path, read_csv))),
 )
-#: Lines of a name and its parent's line.
-_DARKNET = Format(
-    "darknet",
-    (".tree",),
-    ("names",),
-    None,
-    lambda path, _: Tree(**vars(read_file(path, read_darknet))),
-)
 
 #: All formats by name.
 FORMATS = {
@@ -53,7 +44,6 @@ FORMATS = {
     "napkinxc": napkinxc.FORMAT,
     "linkage": linkage.FORMAT,
     "taxonomy": _TAXONOMY,
-    "darknet": _DARKNET,
 }
 
 

@@ -185,7 +185,7 @@ class Tree(TreeArrays):
             - a mapping of each node to the list of its children, of which one is a key, too;
             - edges, pairs (parent, child); rows of other lengths are levels, from the top down;
             - a ``.csv`` or ``.tsv`` file or a DataFrame of parents and children or of columns of
-              levels, a ``.nwk`` file, or a ``.tree`` file of darknet;
+              levels, or a ``.nwk`` file;
             - Newick text, which ends in a semicolon;
             - a ``networkx.DiGraph`` of edges from parents to children.
 

@@ -16,7 +16,6 @@ from hstree._text import brief, quoted
 from hstree.errors import InputError, naming
 from hstree.tree.content import Content
 from hstree.tree.taxonomy.collapse import tree_content
-from hstree.tree.taxonomy.darknet import read_darknet
 from hstree.tree.taxonomy.graphs import read_graph
 from hstree.tree.taxonomy.mappings import read_mapping
 from hstree.tree.taxonomy.newick import read_newick
@@ -29,11 +28,10 @@ READERS: dict[str, Callable[[str], Outline]] = {
     ".tsv": read_csv,
     ".nwk": read_newick,
     ".newick": read_newick,
-    ".tree": read_darknet,
 }
 _SHAPES = (
-    "a nested dict, {child: parent}, {node: its children}, edges, a DataFrame, a .csv, .nwk or "
-    ".tree file, Newick text, or a networkx.DiGraph"
+    "a nested dict, {child: parent}, {node: its children}, edges, a DataFrame, a .csv or .nwk "
+    "file, Newick text, or a networkx.DiGraph"
 )
 
 
@@ -77,8 +75,6 @@ def _read_outline(source: Any) -> Outline:
         return read_frame(source)
     if isinstance(source, set | frozenset):
         raise InputError("a set of edges has no order; give a list, such as sorted(edges)")
-    if hasattr(source, "to_dict") and not hasattr(source, "columns"):
-        raise InputError("a Series; give its to_dict(), if its values are parents of its index")
     if hasattr(source, "__array__"):
         return read_array(source)
     if isinstance(source, Iterable):

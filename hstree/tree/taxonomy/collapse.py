@@ -14,12 +14,7 @@ from hstree._version import __version__
 from hstree.errors import InputError
 from hstree.tree.content import COLLAPSED, Content
 from hstree.tree.order import from_edges, sum_to_root
-from hstree.tree.taxonomy.outline import MISSING_AS_TEXT, Outline
-
-#: Number of names that two paths are compared by, where their last names are the same.
-COMPARED_NAMES = 64
-#: Missing parents as pandas, NumPy, Python, R, spreadsheets and databases write them.
-_MISSING_PARENTS = (*MISSING_AS_TEXT, "None", "NULL", "null", "NA", "N/A", "#N/A", r"\N")
+from hstree.tree.taxonomy.outline import Outline
 
 
 def tree_content(outline: Outline, origin: Mapping[str, str] | None = None) -> Content:
@@ -31,7 +26,6 @@ def tree_content(outline: Outline, origin: Mapping[str, str] | None = None) -> C
     parent = np.array(outline.parents, np.int64)
     n_items = len(names)
     _check_root(outline, parent)
-    _refuse_cycles(names, parent)
     n_children = np.bincount(parent[parent >= 0], minlength=n_items)
     _check_leaves(outline, n_children == 0)
 
@@ -81,7 +75,7 @@ def tree_content(outline: Outline, origin: Mapping[str, str] | None = None) -> C
 
 
 def _check_root(outline: Outline, parent: Int64) -> None:
-    """Refuse an outline without items, with several roots, or with a missing value as its root."""
+    """Refuse an outline without items, with several roots, or with items that are under no root."""
     names = outline.names
     if names in ([], [None]):
         raise InputError("the taxonomy is empty; it has at least one class")
@@ -89,29 +83,13 @@ def _check_root(outline: Outline, parent: Int64) -> None:
     if len(roots) > 1:
         first = ", ".join(repr(names[item]) for item in roots[:3])
         more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
-        raise InputError(
-            f"{first}{more} have no parent; a taxonomy has one root, put one above{outline.hint}"
-        )
-    if roots and names[roots[0]] in _MISSING_PARENTS:
-        raise InputError(
-            f"the root is called {names[roots[0]]!r}, as a missing value is written; leave the "
-            "cell of the parent empty"
-        )
-
-
-def _refuse_cycles(names: Sequence[str | None], parent: Int64) -> None:
-    """Refuse items whose path upwards does not end at a root."""
+        raise outline.error(f"{first}{more} have no parent; a taxonomy has one root, put one above")
     top = _follow(np.where(parent < 0, np.arange(len(parent)), parent))
     in_cycle = top[parent[top] >= 0]
-    if not in_cycle.size:
-        return
-    item = int(in_cycle[0])
-    cycle = list[int]()
-    while item not in cycle[:100]:
-        cycle.append(item)
-        item = int(parent[item])
-    path = " under ".join(repr(names[i]) for i in [*cycle[:4], *cycle[:1]])
-    raise InputError(f"the taxonomy has a cycle: {path}; a taxonomy has none")
+    if in_cycle.size:
+        raise InputError(
+            f"the taxonomy has a cycle through {names[in_cycle[0]]!r}; it may have none"
+        )
 
 
 def _follow(step: Int64) -> Int64:
@@ -128,19 +106,14 @@ def _check_leaves(outline: Outline, is_leaf: Bool) -> None:
         name = outline.names[item]
         if name is None:
             raise InputError("a leaf of the taxonomy has no name; leaves are labels")
-        first = leaves.setdefault(name, item)
-        if first == item:
-            continue
-        parents = [outline.parents[leaf] for leaf in (first, item)]
-        paths = [outline.path(parent) for parent in parents]
-        if paths[0] == paths[1]:
-            # They may differ further up
-            paths = [outline.path(parent, COMPARED_NAMES) for parent in parents]
-        first_path, second_path = (path or "the root" for path in paths)
-        raise InputError(
-            f"duplicate leaf {name!r} under {first_path!r} and {second_path!r}; rename one, since "
-            "labels are unique"
-        )
+        if leaves.setdefault(name, item) != item:
+            first, second = (
+                outline.path(outline.parents[leaf]) or "the root" for leaf in (leaves[name], item)
+            )
+            raise InputError(
+                f"duplicate leaf {name!r} under {first!r} and {second!r}; rename one, since labels "
+                "are unique"
+            )
 
 
 def _collapsed_names(

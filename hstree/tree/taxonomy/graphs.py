@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from hstree._text import brief
 from hstree.errors import InputError
 from hstree.tree.names import class_name, is_missing, whole_number
@@ -25,19 +23,14 @@ def read_graph(graph: Any) -> Outline:
         name = node_name(node, graph.nodes[node], is_leaf=graph.out_degree(node) == 0)
         outline.add(item_name(name), -1)
 
-    second_parents: dict[int, int] = {}
     for above, below in edges:
         item = items[below]
         if outline.parents[item] >= 0:
-            second_parents.setdefault(item, items[above])
-        else:
-            outline.parents[item] = items[above]
-    for item, second in second_parents.items():
-        first = outline.path(outline.parents[item])
-        raise InputError(
-            f"{outline.names[item]!r} is below {first!r} and below {outline.path(second)!r}; for a "
-            "label with several codes, hstree.formats.networkx.from_networkx"
-        )
+            raise InputError(
+                f"{outline.names[item]!r} has several parents; for a label with several codes, "
+                "hstree.formats.networkx.from_networkx"
+            )
+        outline.parents[item] = items[above]
     return outline
 
 
@@ -67,27 +60,19 @@ def node_name(node: Any, attributes: Mapping[str, Any], *, is_leaf: bool) -> str
 def ordered_edges(graph: Any) -> list[tuple[Any, Any]]:
     """Return the parent and the child of each edge of a networkx graph, children in their order.
 
-    That is the order of ``branch``, a different whole number for each child of a node, else that of
-    the edges. Raises InputError where some edges have such a number and others do not.
+    That is the order of ``branch``, a whole number, else that of the edges. Raises InputError where
+    some edges have such a number and others do not.
     """
     if not graph.is_directed() or graph.is_multigraph():
         raise InputError("the graph is not a networkx.DiGraph; edges lead from parent to child")
     edges = list(graph.edges(data="branch"))
-    if all(branch is None for *_, branch in edges):
-        return [(above, below) for above, below, _ in edges]
-    taken = set[tuple[Any, int]]()
-    numbered = []
-    for above, below, branch in edges:
-        number = int(branch) if isinstance(branch, bool | np.bool_) else whole_number(branch)
-        if number is None or (above, number) in taken:
-            remedy = "give all edges a whole number, 0 for a first child, or none a branch"
-            if number is not None:
-                remedy = "another child has it, too; give each child its own number"
-            raise InputError(
-                f"the edge from {brief(above)} to {brief(below)} has the branch {brief(branch)}; "
-                f"{remedy}"
-            )
-        taken.add((above, number))
-        numbered.append((number, above, below))
-    numbered.sort(key=lambda edge: edge[0])
-    return [(above, below) for _, above, below in numbered]
+    if any(branch is not None for *_, branch in edges):
+        for above, below, branch in edges:
+            if whole_number(branch) is None:
+                raise InputError(
+                    f"the edge from {brief(above)} to {brief(below)} has the branch "
+                    f"{brief(branch)}; give all edges a whole number, 0 for a first child, or none "
+                    "a branch"
+                )
+        edges.sort(key=lambda edge: int(edge[2]))
+    return [(above, below) for above, below, _ in edges]

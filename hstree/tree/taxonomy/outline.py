@@ -4,14 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hstree._text import brief
 from hstree.errors import InputError
 from hstree.tree.names import class_name, is_missing
 
 #: Number of names of a path that messages show.
 SHOWN_NAMES = 8
-#: Missing values of pandas and NumPy as text.
-MISSING_AS_TEXT = ("nan", "NaN", "<NA>", "NaT")
 
 
 @dataclass
@@ -25,7 +22,6 @@ class Outline:
     #: Items with a parent, siblings in order; None where that is the order of the items.
     children: list[int] | None = None
     read_as: str = ""  #: rule by which the shape was decided, where several were possible
-    hint: str = ""  #: the other shapes that the input could have, for error messages
 
     def add(self, name: str | None, parent: int) -> int:
         """Add an item and return its number."""
@@ -33,25 +29,22 @@ class Outline:
         self.parents.append(parent)
         return len(self.names) - 1
 
-    def path(self, item: int, n_names: int = SHOWN_NAMES) -> str:
-        """Return the names from the root down to an item, "shoes/Other", the last `n_names` only.
+    def path(self, item: int) -> str:
+        """Return the names from the root down to an item, "shoes/Other"; of a long path the end.
 
-        An item without a name is called by its number among its siblings, "#1"; such a root is left
-        out.
+        Items without a name are left out.
         """
         names = list[str]()
-        while item >= 0 and len(names) <= n_names:
-            name = self.names[item]
-            parent = self.parents[item]
-            if name is None and parent >= 0:
-                siblings = [i for i, above in enumerate(self.parents) if above == parent]
-                name = f"#{siblings.index(item) + 1}"
-            if name is not None:
+        while item >= 0 and len(names) < SHOWN_NAMES:
+            if (name := self.names[item]) is not None:
                 names.append(name)
-            item = parent
-        if len(names) > n_names:
-            names[n_names:] = ["..."]
+            item = self.parents[item]
         return "/".join(reversed(names))
+
+    def error(self, message: str) -> InputError:
+        """Return an error that also says how the taxonomy was read."""
+        rule = f" (the taxonomy is read as {self.read_as})" if self.read_as else ""
+        return InputError(f"{message}{rule}")
 
 
 def item_name(value: Any) -> str:
@@ -70,37 +63,29 @@ def is_collection(value: Any) -> bool:
     )
 
 
-def read_edges(
-    edges: Iterable[tuple[Any, Any]], kind: str, *, read_as: str, hint: str = ""
-) -> Outline:
+def read_edges(edges: Iterable[tuple[Any, Any]], kind: str, read_as: str) -> Outline:
     """Read pairs of a parent and a child; a child of a missing parent is a root."""
-    outline = Outline(kind, read_as=read_as, hint=hint)
+    outline = Outline(kind, read_as=read_as)
     items: dict[str, int] = {}
     with_parent: set[int] = set()
-
-    def find_or_add(value: Any) -> int:
-        if is_collection(value):
-            raise InputError(
-                f"{brief(value)} is in the place of a name; give a pair (parent, child) for each "
-                "child, or a mapping of each parent to its list of children"
-            )
-        name = item_name(value)
-        if name not in items:
-            items[name] = outline.add(name, -1)
-        return items[name]
-
     # Items are numbered when they are first met, above or below an edge
     for above, below in edges:
-        parent = -1 if is_missing(above) else find_or_add(above)
-        child = find_or_add(below)
+        parent = -1
+        if not is_missing(above):
+            name = item_name(above)
+            parent = items[name] if name in items else outline.add(name, -1)
+            items[name] = parent
+        name = item_name(below)
+        child = items[name] if name in items else outline.add(name, -1)
+        items[name] = child
         if child in with_parent:
             first, second = (
                 "no parent" if item < 0 else repr(outline.names[item])
                 for item in (outline.parents[child], parent)
             )
-            raise InputError(
-                f"{outline.names[child]!r} is listed twice, under {first} and under {second}; list "
-                f"an item once, under its only parent{hint}"
+            raise outline.error(
+                f"{name!r} is listed twice, under {first} and under {second}; list an item once, "
+                "under its only parent"
             )
         with_parent.add(child)
         outline.parents[child] = parent

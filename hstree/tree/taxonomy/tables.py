@@ -15,49 +15,25 @@ import numpy as np
 from hstree._text import brief, quoted
 from hstree.errors import InputError
 from hstree.tree.names import class_name, is_missing
-from hstree.tree.taxonomy.outline import MISSING_AS_TEXT, Outline, read_edges
+from hstree.tree.taxonomy.outline import Outline, read_edges
 
 #: Titles of a column of parents, beside those that contain "parent"; of two columns the other one
 #: then has the children.
 PARENT_TITLES = ("source", "from", "broader")
-#: Titles of a column that numbers the rows, such as the index that pandas writes.
-_ID_TITLE = re.compile(r"|index|(?i:(.*[_ -])?id)|.*[a-z]I[Dd]|Unnamed: 0")
-#: The other shape of a list of pairs, for messages.
-_PAIRS_HINT = (
-    "; rows of two are pairs (parent, child): if they are two levels, put the name of the root "
-    "before them"
-)
 
 #: Rows of a table below its titles, each with its number in messages.
 Rows = Sequence[tuple[int, Sequence[Any]]]
 
 
 def read_frame(frame: Any) -> Outline:
-    """Read a DataFrame of parents and children, or of levels."""
+    """Read a DataFrame of parents and children, or of levels; its index is not read."""
     titles = [str(title) for title in frame.columns]
-    _refuse_index(frame.index)
     return read_rows(frame.astype(object).itertuples(index=False, name=None), titles)
-
-
-def _refuse_index(index: Any) -> None:
-    """Refuse the index of a DataFrame that may hold a level, since it has a name or holds text."""
-    names = [name for name in index.names if name is not None]
-    if names or not all(isinstance(value, int) for value in index[:1].tolist()):
-        title = f", {str(names[0])!r}," if names else ""
-        raise InputError(
-            f"the DataFrame has an index{title} beside its columns; make it a column by "
-            "reset_index(), or drop it by reset_index(drop=True)"
-        )
 
 
 def read_array(values: Any) -> Outline:
     """Read an array of pairs or of levels, whose columns or fields, if it has some, are titles."""
     array = np.ma.asarray(values) if np.ma.isMaskedArray(values) else np.asarray(values)
-    if array.dtype.kind == "U" and np.any(array == "nan"):
-        raise InputError(
-            "the array of text holds 'nan', as NumPy writes a missing value beside text; give "
-            "numpy.array(..., object), or a list of rows"
-        )
     titles = [str(title) for title in getattr(values, "columns", array.dtype.names or ())]
     # Masked values become None
     rows: list[Any] = array.tolist()
@@ -77,7 +53,7 @@ def read_rows(source: Iterable[Any], titles: Sequence[str] = ()) -> Outline:
         return _read_table(rows, titles)
     if all(len(row) == 2 for _, row in rows):
         edges = [(row[0], row[1]) for _, row in rows]
-        return read_edges(edges, "edges", read_as="pairs (parent, child)", hint=_PAIRS_HINT)
+        return read_edges(edges, "edges", "pairs (parent, child)")
     outline = _read_levels(rows, "levels")
     outline.read_as = "levels from the top down; the last name of a row is its class"
     return outline
@@ -123,7 +99,7 @@ def read_csv(text: str) -> Outline:
     return outline
 
 
-def is_parent_title(title: str) -> bool:
+def _is_parent_title(title: str) -> bool:
     """Return whether a column with this title holds parents."""
     plain = title.strip().lower()
     return "parent" in plain or plain in PARENT_TITLES
@@ -138,7 +114,7 @@ def _read_table(rows: Rows, titles: Sequence[str]) -> Outline:
     width = max((len(row) for _, row in rows), default=0)
     if width == 0:
         raise InputError("the table has no row; give parents and children, or columns of levels")
-    parent_titles = [title for title in titles if is_parent_title(title)]
+    parent_titles = [title for title in titles if _is_parent_title(title)]
     if parent_titles and (width != 2 or len(parent_titles) > 1):
         raise InputError(
             f"the table has a column {parent_titles[0]!r} and {width} columns; keep the columns of "
@@ -148,20 +124,15 @@ def _read_table(rows: Rows, titles: Sequence[str]) -> Outline:
     if width == 2:
         pairs = [(row[0], row[1] if len(row) == 2 else None) for _, row in rows]
         if parent_titles:
-            if is_parent_title(titles[1]):
+            if _is_parent_title(titles[1]):
                 pairs = [(below, above) for above, below in pairs]
             rule = f"parents and children, by the title {parent_titles[0]!r}"
-            return read_edges(pairs, "table", read_as=rule)
+            return read_edges(pairs, "table", rule)
         if (shared := _find_shared_name(pairs)) is not None:
             rule = f"parents and children, since {shared!r} is in both columns"
-            hint = (
-                f"; {shared!r} in both columns makes them parents and children: if they are "
-                "reversed, title them child and parent, if they are levels, put a column with the "
-                "name of the root before them"
-            )
-            return read_edges(pairs, "table", read_as=rule, hint=hint)
+            return read_edges(pairs, "table", rule)
     # Levels in all other cases
-    outline = _read_levels(rows, "table", titles)
+    outline = _read_levels(rows, "table")
     columns = " > ".join(titles) if titles else f"{width} columns"
     outline.read_as = f"levels from the top down, {columns}; the last name of a row is its class"
     return outline
@@ -176,7 +147,7 @@ def _find_shared_name(pairs: Sequence[tuple[Any, Any]]) -> str | None:
     return next((above for above, _ in names if above is not None and above in children), None)
 
 
-def _read_levels(rows: Rows, kind: str, titles: Sequence[str] = ()) -> Outline:
+def _read_levels(rows: Rows, kind: str) -> Outline:
     """Read rows of names from the top down under one root; empty cells at the end are left out.
 
     Rows may repeat, as those of samples do.
@@ -194,7 +165,14 @@ def _read_levels(rows: Rows, kind: str, titles: Sequence[str] = ()) -> Outline:
             if key not in items:
                 items[key] = outline.add(name, item)
             item = items[key]
-    _refuse_ids([path for path in paths if len(path) > 1], titles)
+    # A column of ids above the classes would be levels of one child each
+    long_paths = [path for path in paths if len(path) > 1]
+    if len(long_paths) > 2 and len({path[0] for path in long_paths}) == len(long_paths):
+        raise InputError(
+            f"the first column has another value in each row ({quoted(long_paths[0][0])}, "
+            f"{quoted(long_paths[1][0])}, ...), as ids and classes have; give levels from the top "
+            "down, leave ids out, and for a tree without levels use the builder flat"
+        )
     return outline
 
 
@@ -212,35 +190,4 @@ def _row_path(number: int, row: Sequence[Any]) -> tuple[str, ...]:
             f"row {number} has an empty cell before its last name; fill it, or leave out the "
             "levels below"
         )
-    if missing := set(MISSING_AS_TEXT).intersection(path):
-        raise InputError(
-            f"row {number} has the cell {min(missing)!r}, as a missing value is written; leave the "
-            "cell empty, or give a class of this name another one"
-        )
     return path
-
-
-def _refuse_ids(paths: Sequence[tuple[str, ...]], titles: Sequence[str]) -> None:
-    """Refuse a first column of ids, which is not a level above classes.
-
-    A column of ids has another value in each row; where there are only two rows, it is taken as a
-    level unless its title or its digits say otherwise. A column that is titled as an id may have a
-    value in several rows, as a product in two categories; it is refused where it has more values
-    than the next one.
-    """
-    first = {path[0] for path in paths}
-    second = {path[1] for path in paths}
-    has_id_title = bool(titles) and _ID_TITLE.fullmatch(titles[0].strip()) is not None
-    looks_like_id = has_id_title or all(re.search("[0-9]", name) for name in first)
-    is_different = len(first) == len(paths) > 1
-    if is_different and (looks_like_id or len(paths) > 2):
-        values = f"another value in each row ({quoted(paths[0][0])}, {quoted(paths[1][0])}, ...)"
-    elif has_id_title and len(first) > len(second):
-        values = f"{len(first):,} values, and the next one {len(second):,}"
-    else:
-        return
-    title = f", {titles[0]!r}," if titles else ""
-    raise InputError(
-        f"the first column{title} has {values}, as ids and classes have; give levels from the top "
-        "down, leave ids out, and for a tree without levels use the builder flat"
-    )
