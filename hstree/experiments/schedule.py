@@ -6,9 +6,11 @@ Results are not written here, and speeds not measured.
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,7 +30,7 @@ from hstree.experiments.halving import (
 )
 from hstree.experiments.job import continue_job, find_result, run_job, score_all_tokens
 from hstree.experiments.parallel import Stage, run_stage
-from hstree.experiments.results import Halving, JobResult
+from hstree.experiments.results import Halving, JobResult, Seconds
 from hstree.experiments.setting import Budget, Setting
 from hstree.experiments.store import ROUNDS, Store
 
@@ -205,9 +207,15 @@ class Schedule:
                     yield Finished(candidate, kept, is_kept=True)
                 else:
                     waiting.append(candidate)
-        finished = self._together(run_job, waiting, budget, title, builds_trees_first=True)
-        for candidate, done in finished:
-            yield Finished(candidate, done)
+        time_left: AbstractContextManager[object] = nullcontext()
+        if waiting and budget is not None and isinstance(self.setting.stop, Seconds):
+            trained = [candidate for candidate in waiting if candidate.is_trained]
+            n_turns = math.ceil(len(self.setting.jobs(*trained)) / n_parallel(self.n_jobs))
+            time_left = progress.task("all candidates", n_turns * budget.seconds, "seconds")
+        with time_left:
+            finished = self._together(run_job, waiting, budget, title, builds_trees_first=True)
+            for candidate, done in finished:
+                yield Finished(candidate, done)
 
     def _together(
         self,
