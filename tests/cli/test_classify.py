@@ -43,18 +43,6 @@ def test_the_saved_model_predicts_what_was_scored(hstree, files, tmp_path):
     assert tree.fan_out.max() <= 4
 
 
-def test_files_without_sizes_are_those_with_them(hstree, files, tmp_path):
-    hstree("classify", *files, "--json", "sized.json")
-    for name in files:
-        sizes, _, samples = (tmp_path / name).read_text().partition("\n")
-        assert sizes.endswith(" 30 12")
-        (tmp_path / f"plain-{name}").write_text(samples)
-    plain = [f"plain-{name}" for name in files]
-    hstree("classify", *plain, "-o", "plain", "--json", "plain.json")
-    sized, plain = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("sized", "plain"))
-    assert plain["figures"] == sized["figures"]
-
-
 def test_a_model_is_replaced_with_force_alone(hstree, refused, files, tmp_path):
     hstree("classify", *files)
     refused("classify", *files, saying="labels/config.json exists; add --force")

@@ -1,11 +1,9 @@
 """`hstree evaluate`: figures, warnings, outputs, and what it refuses before it trains."""
 
 import json
-import math
 import os
 import re
 import stat
-from collections import Counter
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -37,28 +35,6 @@ def test_the_json_has_every_key(hstree, tree, corpus, tmp_path):
     assert "<eos>" in ran.out
 
 
-def test_a_sample_says_of_how_many_tokens_it_is_one(hstree, tree, corpus, tmp_path):
-    (tmp_path / "long.txt").write_text("w0 w1 w2 w3\n" * 12_000)
-    ran = hstree("evaluate", tree, corpus, "--test", "long.txt", "--seconds", "0.1", "--dim", "4")
-    told = " ".join(ran.out.split())
-    assert "and the first 50,000 of the test split: " in told
-    assert "test 60,000" in told
-
-
-def test_the_untrained_model_is_the_unigram(hstree, tree, corpus, tmp_path):
-    """Against a perplexity computed from the text alone."""
-    hstree("evaluate", tree, corpus, "--epochs", "0", "--json", "result.json")
-    lines = [[*line.split(), "<eos>"] for line in corpus.read_text().splitlines()]
-    counts = Counter(word for line in lines[:160] for word in line)
-    mass = {label: max(counts[label], 0.5) for label in library.load(tree).labels}
-    total = sum(mass.values())
-    test = [word for line in lines[180:] for word in line]
-    nll = -sum(math.log(mass[word] / total) for word in test)
-    found = figures(tmp_path / "result.json")
-    assert found["perplexity"]["test"] == pytest.approx(math.exp(nll / len(test)), rel=1e-4)
-    assert found["unigram"] == pytest.approx(math.exp(nll / len(test)), rel=1e-9)
-
-
 @pytest.mark.parametrize("candidate", ["sampled samples=5", "gmm epsilon=0.4", "huffman + ngrams"])
 def test_any_candidate_is_evaluated(hstree, corpus, tmp_path, candidate):
     hstree("evaluate", candidate, corpus, *QUICK, "--json", "r.json", "--save", "m")
@@ -66,17 +42,6 @@ def test_any_candidate_is_evaluated(hstree, corpus, tmp_path, candidate):
     assert found["name"] == candidate
     test = model.perplexity(library.Corpus.read(corpus).splits()[2])
     assert test == pytest.approx(found["perplexity"]["test"], rel=1e-6)
-
-
-def test_few_shared_words_are_counted(hstree, tree, tmp_path):
-    (tmp_path / "far.txt").write_text("w0 x1 x2 x3\n" * 50)
-    ran = hstree("evaluate", tree, "far.txt", "--epochs", "0", "--json", "r.json", warns=True)
-    assert len(ran.warnings) == 3
-    assert "1 of the 4 words of far.txt" in ran.warnings[0]
-    assert "120 of its 200 tokens" in ran.warnings[0]
-    found = figures(tmp_path / "r.json")
-    assert found["oov"] == {"train": 120, "valid": 15, "test": 15}
-    assert found["perplexity"]["test_without_oov"] < found["perplexity"]["test"] * 1e9
 
 
 def test_few_shared_words_without_unk_are_refused(refused, hstree, corpus, tmp_path):

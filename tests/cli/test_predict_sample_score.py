@@ -83,23 +83,6 @@ def test_lines_and_words_are_scored_alike(hstree, model, other, tmp_path):
     assert "natural" in ran.out
 
 
-def test_a_text_of_many_batches_is_scored_as_by_the_library(hstree, model, corpus, tmp_path):
-    ran = hstree("score", model, corpus, "--json", "score.json", warns=True)
-    score = json.loads((tmp_path / "score.json").read_text())
-    expected = library.load_model(model).perplexity(library.Corpus.read(corpus))
-    assert score["perplexity"] == pytest.approx(expected, rel=1e-9)
-    printed = [line.split("\t") for line in ran.out.splitlines()[: score["lines"]]]
-    assert [line[3] for line in printed] == corpus.read_text().splitlines()
-    assert sum(float(line[0]) for line in printed) == pytest.approx(score["log_prob"], abs=1e-3)
-
-
-def test_standard_input_is_scored(hstree, model, other, typed):
-    expected = hstree("score", model, other, warns=True)
-    typed(other.read_bytes())
-    found = hstree("score", model, "-", warns=True)
-    assert (found.out, found.err) == (expected.out, expected.err)
-
-
 @pytest.mark.parametrize("output", [[], ["-o", "lines.tsv"]])
 def test_a_text_that_cannot_be_read_to_its_end_is_no_error_of_writing(
     refused, model, other, monkeypatch, output
@@ -119,23 +102,16 @@ def test_a_long_context_fits_80_columns(hstree, model):
     hstree("predict", model, " ".join(["w1"] * 60))
 
 
-@pytest.fixture
-def two(hstree, tree, corpus, model):
-    """The folder of another model over the same words."""
+def test_several_models_are_averaged(hstree, tree, corpus, model, tmp_path):
     given = ("--epochs", "1", "--dim", "4", "--seed", "1", "--save", "other-model")
     hstree("evaluate", tree, corpus, *given)
-    return model, "other-model"
-
-
-def test_several_models_are_averaged(hstree, two, corpus, tmp_path):
-    one, another = two
-    ensemble = library.Ensemble([library.load_model(folder) for folder in two])
-    hstree("score", one, corpus, "--with", another, "--json", "s.json", warns=True)
+    ensemble = library.Ensemble([library.load_model(folder) for folder in (model, "other-model")])
+    hstree("score", model, corpus, "--with", "other-model", "--json", "s.json", warns=True)
     found = json.loads((tmp_path / "s.json").read_text())["perplexity"]
     assert found == pytest.approx(ensemble.perplexity(library.Corpus.read(corpus)), rel=1e-6)
     ((word, _),) = ensemble.predict([["w1"]], 1)[0]
-    assert f" {word} " in hstree("predict", one, "w1", "--with", another, "-k", "1").out
-    hstree("sample", one, "--with", another, "--words", "5")
+    assert f" {word} " in hstree("predict", model, "w1", "--with", "other-model", "-k", "1").out
+    hstree("sample", model, "--with", "other-model", "--words", "5")
 
 
 def test_models_over_other_words_are_not_averaged(refused, hstree, model, corpus):

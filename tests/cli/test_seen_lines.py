@@ -58,13 +58,6 @@ def test_a_model_remembers_its_training_and_so_do_vectors_of_it(done, tree, corp
     assert done("evaluate", "g.json", corpus, "--epochs", "0") == []
 
 
-def test_a_model_of_a_tree_that_saw_the_text_is_called_out(done, corpus, tmp_path):
-    (tmp_path / "other.txt").write_text("w1 w2 w3 w0\n" * 20)
-    done("build", "-m", "huffman", corpus)
-    done("evaluate", "tree.json", "other.txt", "--epochs", "0", "--save", "m")
-    one(done("score", "m", corpus, "-o", "s.txt"), "the tree's builder read lines 1 to 200")
-
-
 def test_parts_that_share_lines_are_called_out_everywhere(done, corpus, tmp_path):
     same = ("--valid", corpus, "--test", corpus)
     said = [
@@ -101,14 +94,6 @@ def test_a_candidate_of_a_comparison_knows_what_its_tree_has_read(done, tree, co
     assert results.load(tmp_path / "c").read_before() == [f"clean.json: {candidates[0].seen}"]
 
 
-def test_vectors_that_a_method_names_are_called_out_below_the_table(hstree, done, tree, corpus):
-    done("evaluate", tree, corpus, "--test", corpus, "--vectors-out", "v.npy", *QUICK)
-    vocabulary = ("--vocabulary", "v.labels.tsv")
-    compared = hstree("compare", corpus, CLASSES, *vocabulary, "-o", "c", *QUICK, warns=True)
-    assert f"read before {CLASSES}: {BY_FILES}" in " ".join(compared.out.split())
-    assert "each has read lines of the test part" in " ".join(compared.out.split())
-
-
 def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, corpus, tmp_path):
     choice = ("vocab", corpus, "--max-size", "20", "--force", "-o", "v.tsv")
     done(*choice)
@@ -120,18 +105,3 @@ def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, corpus, tmp_p
     one(done(*evaluate), chosen)
     done(*choice, "--train-split-only")
     assert done(*evaluate) == []
-
-
-def test_a_bootstrap_records_the_lines_of_all_its_rounds(done, corpus, tmp_path):
-    rounds = ("gmm epsilon=0.4", "--rounds", "2")
-    assert done("bootstrap", corpus, *rounds, "-o", "b", *QUICK) == []
-    candidates = results.load(tmp_path / "b").candidates
-    assert [candidate.options.get("epsilon") for candidate in candidates] == [None, 0.4, 0.4]
-    done("report", "b")
-    tree = tmp_path / "b" / candidates[-1].tree_file
-    read = library.load(tree).meta["input"]
-    assert [text["lines"] for text in read["texts"]] == [[0, 180]]
-    one(
-        done("evaluate", tree, corpus, "--test", corpus, "--epochs", "0")[2:],
-        f"{BY_FILES} lines 1 to 180",
-    )
