@@ -7,8 +7,8 @@ Candidates are written as for ``hstree compare``.
 
 frontier      README's table: perplexity and seconds from the text, until validation stops.
 mnih_hinton   Mnih & Hinton (2008): trees learned from vectors, on the Penn Treebank.
-goodman       Goodman (2001): class trees, on the Penn Treebank, with speeds of the layer alone.
-morin_bengio  Morin & Bengio (2005): is-a trees, on Brown's corpus, likewise.
+goodman       Goodman (2001): class trees, on the Penn Treebank.
+morin_bengio  Morin & Bengio (2005): is-a trees, on Brown's corpus.
 
     python -m benchmarks.comparisons frontier [--corpus brown] [--candidates CANDIDATE ...]
 """
@@ -16,35 +16,26 @@ morin_bengio  Morin & Bengio (2005): is-a trees, on Brown's corpus, likewise.
 from __future__ import annotations
 
 import argparse
-import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 import hstree
 from benchmarks import common
-from benchmarks.common import Step, take_turns, tree_step
 from benchmarks.texts import TEXTS, add_texts
 from hstree import progress
-from hstree.data.splits import Splits
-from hstree.experiments.results import CandidateResult, Comparison, Ratio, Scored, Spread
-from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.experiments.results import CandidateResult, Ratio, Scored, Spread
 
-#: Targets of one call where more than one word is scored.
-MANY = 1024
 SPLITS: tuple[Scored, ...] = ("valid", "test")
 
 
 class Table(NamedTuple):
-    """Defaults of a table: candidates, text, epochs, seeds, and whether layers are timed alone."""
+    """Defaults of a table: candidates, text, epochs and seeds."""
 
     candidates: tuple[str, ...]
     corpus: str = "ptb"
     epochs: int = 12
     seeds: int = 1
-    has_layer_speeds: bool = False
 
 
 TABLES = {
@@ -89,7 +80,6 @@ TABLES = {
             "classes cluster_by=brown",
             "flat",
         ),
-        has_layer_speeds=True,
     ),
     "morin_bengio": Table(
         (
@@ -109,7 +99,6 @@ TABLES = {
             "kn3",
         ),
         corpus="brown",
-        has_layer_speeds=True,
     ),
 }
 
@@ -128,10 +117,10 @@ def main() -> None:
         if getattr(options, name) is None:
             setattr(options, name, getattr(table, name))
     options.folder = options.folder or Path("runs", options.table)
-    common.report("comparisons", rows(options, table.has_layer_speeds), options.json)
+    common.report("comparisons", rows(options), options.json)
 
 
-def rows(options: argparse.Namespace, has_layer_speeds: bool) -> Iterator[dict[str, Any]]:
+def rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Train the candidates, and lay out the table."""
     progress.enable()
     splits = TEXTS[options.corpus](options.ptb)
@@ -143,9 +132,8 @@ def rows(options: argparse.Namespace, has_layer_speeds: bool) -> Iterator[dict[s
         seeds=options.seeds,
         only=True,
     )
-    speeds = layer_speeds(comparison, splits, options.folder) if has_layer_speeds else {}
     for result in comparison.candidates:
-        yield costs(result) | speeds.get(result.name, {}) | seconds_from_text(result)
+        yield costs(result) | seconds_from_text(result)
 
 
 def costs(result: CandidateResult) -> dict[str, Any]:
@@ -192,69 +180,6 @@ def write_ratio(ratio: Ratio | None) -> str | None:
     if ratio is None or ratio.low is None:
         return ratio and f"{ratio.ratio:.3f}"
     return f"{ratio.ratio:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
-
-
-def layer_speeds(
-    comparison: Comparison, splits: Splits, folder: Path
-) -> dict[str, dict[str, float]]:
-    """Measure the layer of every tree against that of the tree called "flat".
-
-    Each trains on the same batch of the text's targets, and scores the same words, one at a time
-    and `MANY` at a time; all take turns.
-
-    Returns
-    -------
-    dict
-        Candidate -> column -> how many times as fast as flat; the median of ratios round by round.
-    """
-    trees = {
-        result.name: hstree.load(folder / result.tree_file)
-        for result in comparison.candidates
-        if result.tree_file is not None
-    }
-    if "flat" not in trees:
-        return {}
-    targets = {name: drawn_targets(tree, splits) for name, tree in trees.items()}
-    hidden = np.random.default_rng(0).standard_normal((4 * MANY, 100), np.float32)
-    layers = {name: HierarchicalSoftmax(tree, 100) for name, tree in trees.items()}
-    training = {name: tree_step(tree, hidden, targets[name]) for name, tree in trees.items()}
-    tasks: Mapping[str, Mapping[str, Step]] = {
-        "training, times flat": training,
-        "one word, times flat": {
-            name: scoring_step(layer, hidden, targets[name], 1) for name, layer in layers.items()
-        },
-        f"{MANY:,} words, times flat": {
-            name: scoring_step(layer, hidden, targets[name], MANY) for name, layer in layers.items()
-        },
-    }
-    columns: dict[str, dict[str, float]] = {name: {} for name in trees}
-    for column, steps in tasks.items():
-        seconds = take_turns(steps, rounds=5)
-        for name, taken in seconds.items():
-            ratios = [a / b for a, b in zip(seconds["flat"], taken, strict=True)]
-            columns[name][column] = statistics.median(ratios)
-    return columns
-
-
-def drawn_targets(tree: hstree.Tree, splits: Splits) -> Any:
-    """Return the label ids of the same words of the text for every tree."""
-    label = {word: i for i, word in enumerate(tree.labels)}
-    label_of_word = np.array([label[word] for word in splits.train.vocabulary.words])
-    ids = splits.train.ids(slice(0, 1 << 20))
-    ids = ids[ids >= 0]
-    return label_of_word[ids[np.random.default_rng(0).integers(0, len(ids), 4 * MANY)]]
-
-
-def scoring_step(layer: HierarchicalSoftmax, hidden: Any, targets: Any, n: int) -> Step:
-    """Return a step that scores n words after n others, from the start again at the end."""
-    start = 0
-
-    def step() -> None:
-        nonlocal start
-        layer.nll(hidden[start : start + n], targets[start : start + n])
-        start = (start + n) % (len(targets) - n + 1)
-
-    return step
 
 
 if __name__ == "__main__":

@@ -6,23 +6,19 @@ seed, and kept in a folder (``--folder``).
 
     python -m benchmarks.scale --what texts --tokens 100000000
     python -m benchmarks.scale --what jobs --corpus ptb.train.txt --jobs 1 2
-    python -m benchmarks.scale --what vectors --labels 3000000 --dim 16 --jobs 2
+    python -m benchmarks.scale --what trees --labels 1000000 --jobs 2
 """
 
 from __future__ import annotations
 
-import math
 import multiprocessing
-import os
 import resource
 import shutil
-import signal
 import statistics
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -158,7 +154,7 @@ def trees(options: Namespace) -> Iterator[common.Row]:
             ("read and check .npz", 1, read_tree, (tree,)),
             ("targets/s of its layer", 1, layer_speed, (labels,)),
             *(
-                (method, jobs, build_divided, (method, {}, "float32", vectors, jobs))
+                (method, jobs, build_divided, (method, vectors, jobs))
                 for method, jobs in product(("gmm", "kmeans"), options.jobs)
             ),
         ]
@@ -172,27 +168,6 @@ def trees(options: Namespace) -> Iterator[common.Row]:
                 "CPU s": measured["CPU s"],
                 "peak MiB": measured["peak MiB"],
                 "disk MiB": tree.stat().st_size / 2**20,
-            }
-
-
-def vectors(options: Namespace) -> Iterator[common.Row]:
-    """Build trees of vectors in several kinds of files; then kill a build, and start it again."""
-    for labels, jobs in product(options.labels, options.jobs):
-        path = normal_vectors(options.folder, labels, options.dim)
-        builds = [(method, values, kind, in_kind(kind, path)) for method, values, kind in BUILDS]
-        measured = [cost(build_divided, *build, jobs) for build in builds]
-        half = measured[0]["CPU s"] / 2
-        measured.append(cost(build_divided, *builds[0], jobs, kill_after=half))
-        measured.append(cost(build_divided, *builds[0], jobs))
-        names = [" ".join([method, *values, kind]) for method, values, kind in BUILDS]
-        for step, figures in zip([*names, "the first, killed", "and again"], measured, strict=True):
-            columns = {name: figures[name] for name in ("seconds", "CPU s", "peak MiB")}
-            yield {
-                "labels": labels,
-                "step": step,
-                "jobs": jobs,
-                **columns,
-                "tree": figures["result"],
             }
 
 
@@ -212,33 +187,6 @@ def normal_vectors(folder: Path, labels: int, dim: int) -> Path:
                 )
                 file.write(rows.data)
     return path
-
-
-def in_kind(kind: str, path: Path) -> Path:
-    """Write vectors as float16, or as a folder of four files; return the path of this kind."""
-    if kind not in ("float16", "shards"):
-        return path
-    rows, other = np.load(path, mmap_mode="r"), path.with_name(f"{path.stem}-{kind}.npy")
-    if kind == "float16":
-        np.save(other, rows.astype(np.float16))
-        return other
-    other = other.with_suffix("")
-    other.mkdir(exist_ok=True)
-    for number, part in enumerate(np.array_split(rows, 4)):
-        np.save(other / f"part-{number:03}.npy", part)
-    return other
-
-
-def opened(kind: str, path: Path) -> Any:
-    """Return the input of a builder: a file or a folder, a Dask array, or vectors with counts."""
-    if kind not in ("Dask array", "with counts"):
-        return path
-    rows = np.load(path, mmap_mode="r")
-    if kind == "with counts":
-        return hstree.WordVectors(None, rows, counts=common.zipf_counts(len(rows)))
-    import dask.array
-
-    return dask.array.from_array(rows, chunks=(DRAWN, -1))
 
 
 def time_call(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -267,9 +215,9 @@ def read_tree(path: Path) -> float:
     return time_call(lambda: hstree.load(path))[0]
 
 
-def build_divided(method: str, values: dict[str, Any], kind: str, path: Path, jobs: int) -> str:
-    """Build a tree of vectors, read from their file; return the begin of its hash."""
-    return hstree.build(method, opened(kind, path), n_jobs=jobs, **values).sha256[:8]
+def build_divided(method: str, path: Path, jobs: int) -> None:
+    """Build a tree from the vectors of a file."""
+    hstree.build(method, path, n_jobs=jobs)
 
 
 def layer_speed(labels: int, batch: int = 4096, rounds: int = 7) -> float:
@@ -284,10 +232,8 @@ def layer_speed(labels: int, batch: int = 4096, rounds: int = 7) -> float:
     return batch / statistics.median(time_call(step)[0] for _ in range(rounds))
 
 
-def cost(work: Callable[..., Any], *arguments: Any, kill_after: float = math.inf) -> dict[str, Any]:
+def cost(work: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
     """Run ``work(*arguments)``, a function of a module, in a process of its own.
-
-    All are killed after some CPU seconds of theirs, if it has not ended.
 
     Returns its "result", its "seconds", its "CPU s" with those of all threads and ended children,
     and "peak MiB": the largest sum of what this process and those that it starts hold at one time,
@@ -298,20 +244,11 @@ def cost(work: Callable[..., Any], *arguments: Any, kill_after: float = math.inf
     process = context.Process(target=_answer, args=(question, work, arguments))
     process.start()
     question.close()
-    peak, began = 0, time.perf_counter()
+    peak = 0
     while not answer.poll(LOOK):
-        peak = max(peak, sum(map(_resident, family := _family(process.pid or 0))))
-        if sum(map(_cpu_seconds, family)) > kill_after:
-            for pid in family:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        peak = max(peak, sum(map(_resident, _family(process.pid or 0))))
     try:
         return {**answer.recv(), "peak MiB": peak / 2**10}
-    except EOFError:
-        return dict.fromkeys(("result", "CPU s")) | {
-            "seconds": time.perf_counter() - began,
-            "peak MiB": peak / 2**10,
-        }
     finally:
         process.join()
 
@@ -343,12 +280,6 @@ def _resident(pid: int) -> int:
     return int(rest.split()[0]) if rest else 0
 
 
-def _cpu_seconds(pid: int) -> float:
-    """Return the CPU seconds of a process so far."""
-    fields = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
-    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
-
-
 def _text(path: Path) -> str:
     try:
         return path.read_text()
@@ -356,22 +287,11 @@ def _text(path: Path) -> str:
         return ""
 
 
-#: Builds of large trees: methods, their options, and kinds of vectors.
-BUILDS: list[tuple[str, dict[str, Any], str]] = [
-    ("gmm", {}, "float32"),
-    ("gmm", {}, "float16"),
-    ("gmm", {}, "shards"),
-    ("gmm", {}, "Dask array"),
-    ("gmm", {"split": "balanced"}, "float32"),
-    ("kmeans", {"balanced": True}, "float32"),
-    ("semantic", {}, "with counts"),
-]
 #: What can be measured: a function of the options that yields rows.
 TABLES: dict[str, Callable[[Namespace], Iterator[common.Row]]] = {
     "texts": texts,
     "jobs": jobs,
     "trees": trees,
-    "vectors": vectors,
 }
 
 if __name__ == "__main__":

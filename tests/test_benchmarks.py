@@ -12,7 +12,6 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from benchmarks.common import take_turns
 from benchmarks.fast import CANDIDATES
 from benchmarks.texts import TEXTS
 from hstree import LanguageModel
@@ -94,9 +93,6 @@ def test_fast_measures_numpy_and_compiled_functions(monkeypatch, capsys, tmp_pat
 @pytest.fixture
 def short_turns(monkeypatch):
     monkeypatch.setattr("hstree.experiments.speed.TURN", 0.01)
-    monkeypatch.setattr(
-        "benchmarks.comparisons.take_turns", lambda steps, rounds: take_turns(steps, 1)
-    )
 
 
 def ptb(folder):
