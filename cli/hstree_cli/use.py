@@ -107,7 +107,7 @@ def _answer_lines(
     vocabulary = model.vocabulary
     # Some layers compute the scores of all words for each context of a batch.
     batch_size = max(1, min(MAX_CONTEXTS, MAX_SCORES // len(vocabulary)))
-    stream = TextStream(STANDARD_INPUT, standard_input_blocks(text=True))
+    stream = TextStream(STANDARD_INPUT, standard_input_blocks())
     yield "line\trank\tword\tprobability\n"
     number = 0
     n_unknown = 0
@@ -224,7 +224,7 @@ def score(
         loaded = load_models(model, also)
         text: Any
         if file == "-":
-            text = TextStream(STANDARD_INPUT, standard_input_blocks(as_text))
+            text = TextStream(STANDARD_INPUT, standard_input_blocks())
             n_tokens = text.look_ahead()
             tokens = scored_stream(loaded, text)
         else:

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 from hstree import progress
 from hstree._files import BYTE_ORDER_MARK, UNPACK, open_regular, unpacking_reader
 from hstree._text import named_error, plural, recorded_name
-from hstree.data.vector_files import numbers_per_word
 from hstree.errors import InputError, explained
 
 if TYPE_CHECKING:
@@ -37,22 +36,21 @@ _KINDS = (
     "a text file (.txt, .txt.gz), a folder or a pattern (*.txt) of them, - (standard input), "
     "nltk:NAME or builtin:python"
 )
-_VECTORS = ("word vectors", "vectors are for builders such as gmm and kmeans")
-_BESIDE = "a vocabulary, or words with counts, is given beside the corpus"
-#: Endings of files that are not texts: what they are, and what to do with them.
+#: Endings of files that are not texts, and what they are.
 _NOT_TEXTS = {
-    **dict.fromkeys((".tsv", ".csv"), ("a vocabulary or a table", _BESIDE)),
-    ".parquet": (
-        "a Parquet table",
-        "one of its columns, as pandas reads it, is a corpus or counts",
-    ),
-    **dict.fromkeys((".vec", ".npy", ".bin"), _VECTORS),
-    **dict.fromkeys((".json", ".npz"), ("a tree", "trees are for `hstree.load`")),
-    ".paths": ("words' paths in a tree", "`hstree.formats.read` makes a tree of them"),
-    ".jsonl": ("JSON lines", "`jq -r .text FILE.jsonl > FILE.txt` takes such a key's text out"),
-    ".xml": ("XML", "the text between the tags must be taken out first"),
-    ".pdf": ("a PDF", "`pdftotext FILE.pdf FILE.txt` takes the text out"),
-    ".zip": ("an archive", "`unzip` makes a folder of it"),
+    ".tsv": "a vocabulary or a table",
+    ".csv": "a table",
+    ".parquet": "a table",
+    ".vec": "word vectors",
+    ".npy": "word vectors",
+    ".bin": "word vectors",
+    ".json": "a tree",
+    ".npz": "a tree",
+    ".paths": "a tree",
+    ".jsonl": "JSON lines",
+    ".xml": "XML",
+    ".pdf": "a PDF",
+    ".zip": "an archive",
 }
 
 
@@ -84,7 +82,7 @@ def open_source(
                 raise InputError(f"{source}: no such built-in text; there is {PythonDocs.name}")
             return PythonDocs()
         if source == "-":
-            return StandardInput(text)
+            return StandardInput()
         is_pattern = has_magic(source) and not os.path.exists(source)
         if is_pattern and (matches := sorted(glob(source, recursive=True))):
             return TextFile(*map(Path, matches), name=Path(source).name, text=text)
@@ -119,13 +117,15 @@ class TextFile:
                 raise InputError(f"{path} is not a regular file; a corpus is {_KINDS}")
         self.name = recorded_name(name or paths[0].name)
         self._key = ""
-        self._is_text = text
         # Files of other kinds would be read as nonsense words
         for file in [] if text else self._files:
             name = file.name.lower()
             name = name.removesuffix(next(filter(name.endswith, UNPACK), ""))
-            if kind := next((kind for end, kind in _NOT_TEXTS.items() if name.endswith(end)), None):
-                raise _refused(f"{file} looks like {kind[0]} ({Path(name).suffix})", kind[1])
+            if kind := _NOT_TEXTS.get(Path(name).suffix):
+                raise InputError(
+                    f"{file} looks like {kind}; a corpus is {_KINDS}; --text (in Python "
+                    "`Corpus.read(..., text=True)`) reads it all the same"
+                )
 
     def key(self) -> str:
         """Return the sha256 of the (unpacked) text."""
@@ -138,7 +138,7 @@ class TextFile:
         digest = hashlib.sha256()
         size = sum(file.stat().st_size for file in self._files if file.exists())
         with progress.task(f"reading {self.name}", total=size or None, unit="bytes") as task:
-            for block, n_read in _read(self._files, sniffs=not self._is_text, kept=self._kept):
+            for block, n_read in _read(self._files, self._kept):
                 digest.update(block)
                 yield block
                 task.advance(n_read)
@@ -147,12 +147,10 @@ class TextFile:
         self._key = digest.hexdigest()
 
 
-def _read(
-    files: Iterable[Path], *, sniffs: bool, kept: BinaryIO | None
-) -> Iterator[tuple[bytes, int]]:
+def _read(files: Iterable[Path], kept: BinaryIO | None) -> Iterator[tuple[bytes, int]]:
     """Yield the blocks of some files, and the number of bytes of the file that each one took.
 
-    If `sniffs`, files that are no text are refused. `kept` is read instead of the files.
+    `kept`, if any, is read instead of the files.
     """
     end = b"\n"
     for path in files:
@@ -161,7 +159,6 @@ def _read(
             read = unpacking_reader(raw, path.suffix, is_bounded=False)
             before = 0
             block = read(BLOCK_BYTES)
-            _check_beginning(block, path, sniffs)
             # The last line of the previous file ends here.
             line_end = b"" if end == b"\n" else b"\n"
             block = line_end + block.removeprefix(BYTE_ORDER_MARK)
@@ -173,24 +170,11 @@ def _read(
                 block = read(BLOCK_BYTES)
 
 
-def _check_beginning(block: bytes, name: object, sniffs: bool) -> None:
-    """Refuse the first block of a file that is a PDF or, if it `sniffs`, holds vectors."""
-    if block.startswith(b"%PDF-"):
-        raise InputError(f"{name} is a PDF, not a text; {_NOT_TEXTS['.pdf'][1]}")
-    if sniffs and (numbers := numbers_per_word(block)):
-        looks = f"looks like {_VECTORS[0]} ({numbers} numbers after each word)"
-        raise _refused(f"{name} {looks}", _VECTORS[1])
-
-
-def standard_input_blocks(text: bool = False) -> Iterator[bytes]:
-    """Yield standard input as it arrives, without keeping it.
-
-    Input that is not a text is refused, unless `text`. A byte order mark is skipped.
-    """
+def standard_input_blocks() -> Iterator[bytes]:
+    """Yield standard input as it arrives, without keeping it and without a byte order mark."""
     stdin: Any = sys.stdin.buffer
     with explained(f"read {STANDARD_INPUT}"):
         block = stdin.read1(BLOCK_BYTES)
-    _check_beginning(block, STANDARD_INPUT, not text)
     block = block.removeprefix(BYTE_ORDER_MARK)
     while block:
         yield block
@@ -203,7 +187,7 @@ class StandardInput(TextFile):
 
     _read_before: BinaryIO | None = None
 
-    def __init__(self, text: bool = False) -> None:
+    def __init__(self) -> None:
         if StandardInput._read_before is sys.stdin.buffer:
             raise InputError(
                 "standard input holds one text, and - names it a second time; "
@@ -212,15 +196,9 @@ class StandardInput(TextFile):
         StandardInput._read_before = sys.stdin.buffer
         self.name = STANDARD_INPUT
         self._key = ""
-        self._is_text = text
         self._files = [Path(self.name)]
         self._kept = tempfile.TemporaryFile()  # noqa: SIM115  (kept as long as the text)
         shutil.copyfileobj(sys.stdin.buffer, self._kept)
-
-
-def _refused(wrong: str, instead: str) -> InputError:
-    anyway = "--text (in Python `Corpus.read(..., text=True)`) reads it all the same"
-    return InputError(f"{wrong}; a corpus is {_KINDS}, and {instead}; {anyway}")
 
 
 class NltkCorpus:

@@ -22,17 +22,14 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
-from hstree._arrays import Array, Bool, Float32, Int64, offsets
+from hstree._arrays import Array, Float32, Int64, offsets
 from hstree._files import BYTE_ORDER_MARK, cache_folder, open_regular, replacing, unpacking_reader
-from hstree._text import quoted
+from hstree.data.word_files import unexpected
 from hstree.errors import InputError, explained
 from hstree.tree.npy import read_npy
 
 #: Rows above which vectors stay in their files, and upper nodes of trees are split by samples.
 LARGE = 2_000_000
-#: Least length of vectors by which a text of them is recognised.
-FEWEST = 5
-_FIRST_LINES = 10
 #: Rows written at a time.
 BLOCK_ROWS = 4096
 _BLOCK = 1 << 24  # bytes read at a time
@@ -43,12 +40,8 @@ _NUMBER = re.compile(
     rb"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
 )
 _BLANKS = re.compile(rb"[ \t]+")
-#: Separators of the words of a binary file.
-_LINE_ENDS = (b"\r\n", b"\n")
 #: Characters that no word contains.
 _NO_WORD = re.compile(rb"[\0\r\n]")
-#: Larger numbers are no vector where nothing separates the words of a binary file.
-_LARGEST = 1e15
 # Readers split at ASCII white space, the C program's `scanf` at all of it.
 _STORABLE = re.compile(r"[^ \t\n\r\v\f\0\ud800-\udfff]+")
 _KINDS = "give .npy, word2vec text or binary, or GloVe text (a word and its numbers on each line)"
@@ -129,28 +122,6 @@ def compute_dask(rows: Any) -> Array:
                 file.write(np.ascontiguousarray(computed, computed.dtype).data)
             shape = file.tell() // (computed.dtype.itemsize * rows.shape[1]), rows.shape[1]
             return np.memmap(file, computed.dtype, "r", 0, shape)
-
-
-def numbers_per_word(head: bytes) -> int:
-    r"""Return how many numbers follow each word if a file's head is a text of vectors, else 0.
-
-    The first lines, two or more, must all have a word, then the same number of numbers, `FEWEST` or
-    more, and a decimal point among them.
-
-    Examples
-    --------
-    >>> numbers_per_word(b"cat 0.5 1.0 2.5 0.1 1.5\ndog 0.2 1.0 2.5 0.3 1.5\n")
-    5
-    >>> numbers_per_word(b"the cat sat\non the mat\n")
-    0
-    """
-    header = _HEADER.match(head)
-    lines = head[header.end() if header else 0 :].split(b"\n")[: _FIRST_LINES + 1]
-    complete = [line for line in lines[:-1] if line.strip()]  # the last may be cut off
-    if len(complete) < 2 or not all(b"." in line for line in complete):
-        return 0
-    first, *others = map(_count_numbers, complete)
-    return first if first >= FEWEST and set(others) == {first} else 0
 
 
 def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
@@ -256,58 +227,34 @@ def _parse_lines(name: str, block: bytes, first_line: int, d: int) -> _WordBlock
     """Parse complete lines from the right, since words may contain blanks."""
     words = list[bytes]()
     vectors = list[bytes]()
-    numbers = list[int]()
+    lines = list[tuple[int, bytes]]()
     for number, line in enumerate(block.split(b"\n"), start=first_line):
         line = line.rstrip(b" \t\r")
         if not line:
             continue
-        if line.count(b" ") == d and b"\t" not in line:
-            word, _, vector = line.partition(b" ")
-        else:
-            word, vector = _split_line(name, line, number, d)
-        words.append(word)
-        vectors.append(vector)
-        numbers.append(number)
+        start = line.find(b" ")
+        if line.count(b" ") != d or b"\t" in line:
+            gaps = list(_BLANKS.finditer(line))
+            start = gaps[-d].start() if len(gaps) >= d else -1
+            last_of_word = _BLANKS.split(line[:start])[-1]
+            if start < 0 or (len(gaps) > d and _NUMBER.fullmatch(last_of_word)):
+                raise _unexpected(name, number, d, line)
+        words.append(line[:start])
+        vectors.append(line[start:])
+        lines.append((number, line))
     # All numbers of the block at once, which is several times as fast as line by line
     rows = _parse_numbers(b" ".join(vectors))
     if len(rows) != len(vectors) * d:
-        raise _bad_numbers(name, vectors, numbers, d)
-    return _decode_words(words, numbers, name), rows.reshape(-1, d)
+        wrong = next(i for i, vector in enumerate(vectors) if len(_parse_numbers(vector)) != d)
+        raise _unexpected(name, lines[wrong][0], d, lines[wrong][1])
+    return _decode_words(words, [number for number, _ in lines], name), rows.reshape(-1, d)
 
 
-def _bad_numbers(name: str, vectors: list[bytes], numbers: list[int], d: int) -> InputError:
-    """Return the error of the first vector that does not have d numbers."""
-    wrong = next(i for i, vector in enumerate(vectors) if len(_parse_numbers(vector)) != d)
-    fields = list(filter(None, vectors[wrong].split(b" ")))
-    reason = f"{len(fields)} numbers after the word, expected {d}; give every word the same"
-    for field in fields:
-        if not _NUMBER.fullmatch(field):
-            reason = f"{_shown(field)!r} is not a number; expected a word and {d} numbers"
-            break
-    return InputError(f"{name}, line {numbers[wrong]}: {reason}")
-
-
-def _split_line(name: str, line: bytes, number: int, d: int) -> tuple[bytes, bytes]:
-    """Split a line with tabs, a word with blanks or a wrong length into its word and numbers."""
-    fields = list(filter(None, _BLANKS.split(line)))
-    if len(fields) <= d or (len(fields) > d + 1 and _NUMBER.fullmatch(fields[-d - 1])):
-        raise InputError(
-            f"{name}, line {number}: {_count_numbers(line)} numbers after the word, expected "
-            f"{d} as in the lines before; give every word the same"
-        )
-    # The word is what is before the last d fields, with the blanks in it
-    gaps = list(_BLANKS.finditer(line))[-d:]
-    if len(gaps[0][0]) > 1 and all(len(gap[0]) == 1 for gap in gaps[1:]) and d > 1:
-        raise InputError(
-            f"{name}, line {number}: several blanks after the word {quoted(_shown(fields[0]))}, "
-            "which may be a part of it; separate the word from the numbers as these are separated"
-        )
-    return line[: gaps[0].start()], b" ".join(fields[-d:])
-
-
-def _shown(text: bytes) -> str:
-    """Return bytes as text for a message."""
-    return text[:40].decode("utf-8", "backslashreplace")
+def _unexpected(name: str, number: int, d: int, line: bytes) -> InputError:
+    """Return the error of a line without d numbers."""
+    return unexpected(
+        name, number, f"a word and {d} numbers", line.decode("utf-8", "backslashreplace")
+    )
 
 
 def _parse_numbers(text: bytes) -> Float32:
@@ -328,14 +275,12 @@ def _parse_binary(
 ) -> Iterator[_WordBlock]:
     """Parse a word2vec binary file block by block.
 
-    A line end is before each word but the first, or before none. A word that contains a space is
-    refused: the rest of it does not fit this rule, or the numbers after it are not numbers.
+    A line end may be before each word, as the word2vec program writes it.
     """
     n_parsed = 0
     # The beginning of a word and its vector, which continue in the next block
     rest = b""
     block = head
-    separator: bytes | None = None  # between words; None while it is not known
     while block and n_parsed < n_words:
         data = rest + block
         at = 0
@@ -346,15 +291,7 @@ def _parse_binary(
             end = space + 1 + 4 * d
             if space < 0 or end > len(data):
                 break
-            # The separator before the second word is that of the whole file
-            word = data[at:space]
-            if n_parsed + len(words) > 0:
-                if separator is None:
-                    separator = next(filter(word.startswith, _LINE_ENDS), b"")
-                if not word.startswith(separator):
-                    raise _misread(name, n_parsed + len(words), "is not followed by a line end")
-                word = word.removeprefix(separator)
-            words.append(word)
+            words.append(data[at:space].lstrip(b"\r\n"))
             rows.append(data[space + 1 : end])
             at = end
 
@@ -364,8 +301,6 @@ def _parse_binary(
         if len(rest) > _LONGEST:
             raise InputError(f"{name}: no end of the word after {n_parsed} words; {_KINDS}")
         vectors = np.frombuffer(b"".join(rows), "<f4").astype(np.float32).reshape(-1, d)
-        if not separator and (is_wrong := _is_text(vectors)).any():
-            raise _misread(name, first + int(np.argmax(is_wrong)), "has numbers that are no vector")
         yield _decode_words(words, range(first, n_parsed + 1), name, "word"), vectors
         block = read_block()
 
@@ -378,25 +313,6 @@ def _parse_binary(
         raise InputError(f"{name}: more data after the {n_words} words that line 1 announces")
 
 
-def _is_text(vectors: Float32) -> Bool:
-    """Return which rows (n,) are the rest of a word and a space, rather than the first numbers.
-
-    Letters make huge numbers, and a space at the end of the first one makes that tiny.
-    """
-    size = np.abs(vectors)
-    is_tiny = (size[:, 0] > 0) & (size[:, 0] < 1 / _LARGEST)
-    is_text: Bool = is_tiny | (size.max(axis=1) > _LARGEST)
-    return is_text
-
-
-def _misread(name: str, number: int, why: str) -> InputError:
-    """Return the error of a word in a binary file that seems to contain a space."""
-    return InputError(
-        f"{name}, word {number}: it {why}; the file is damaged, or a word in it holds a space, "
-        "which word2vec's binary cannot hold: write it as text"
-    )
-
-
 def _decode_words(
     words: list[bytes], numbers: list[int] | range, name: str, unit: str = "line"
 ) -> list[str]:
@@ -404,20 +320,18 @@ def _decode_words(
 
     Raises InputError for a word that is empty, holds NUL or a line end, or is not UTF-8.
     """
+    decoded = list[str]()
     for number, word in zip(numbers, words, strict=True):
-        if not word or _NO_WORD.search(word):
-            wrong = f"the word {word[:40]!r} holds NUL or a line end" if word else "an empty word"
+        try:
+            decoded.append(word.decode("utf-8"))
+        except UnicodeDecodeError:
+            decoded.append("")
+        if not decoded[-1] or _NO_WORD.search(word):
             raise InputError(
-                f"{name}, {unit} {number}: {wrong}; the file is damaged, write it again"
+                f"{name}, {unit} {number}: the word {word[:40]!r} is empty, holds NUL or a line "
+                "end, or is not UTF-8; the file is damaged, write it again"
             )
-    try:
-        return [word.decode("utf-8") for word in words]
-    except UnicodeDecodeError as error:
-        number = numbers[words.index(error.object)]
-        raise InputError(
-            f"{name}, {unit} {number}: the word {error.object[:40]!r} is not UTF-8; "
-            "convert the file first"
-        ) from None
+    return decoded
 
 
 def check_words(name: str, words: Sequence[str]) -> None:

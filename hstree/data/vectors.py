@@ -31,7 +31,6 @@ from hstree.data.vector_files import (
 from hstree.data.vocabulary import checked_counts
 from hstree.data.word_files import read_labels, replacing_with_labels
 from hstree.errors import FileFormatError, InputError, OptionError, explained, naming
-from hstree.tree.names import is_missing
 from hstree.tree.npy import read_npy, write_array
 from hstree.tree.row_numbers import RowNumbers
 
@@ -130,12 +129,8 @@ class WordVectors:
             with np.errstate(over="ignore"):  # refused below
                 self.vectors = np.ascontiguousarray(array, np.float32).view()
             self.vectors.setflags(write=False)
-        # NaN where a number is NaN, as maxima keep it
-        largest = np.max([(rows.max(), -rows.min()) for rows in self._blocks()])
-        if not np.isfinite(largest):
+        if not all(np.isfinite(rows).all() for rows in self._blocks()):
             raise _not_finite(array, np.asarray(self.vectors), self.labels)
-        if largest < np.finfo(np.float32).tiny and array.dtype != np.float32:
-            _check_not_too_small(array)
         if not isinstance(self.labels, RowNumbers) and len(set(self.labels)) < len(self.labels):
             word = Counter(self.labels).most_common(1)[0][0]
             first = self.labels.index(word)
@@ -175,20 +170,13 @@ class WordVectors:
         """Make word vectors from gensim's ``KeyedVectors``, in the same order.
 
         Counts are kept if there are any, except V, V - 1, ..., 1, which gensim makes up for a file
-        of vectors. gensim is not needed: any object with these attributes will do. Raises
-        InputError for a row without a word, as there are where more rows are allocated than filled.
+        of vectors. gensim is not needed: any object with these attributes will do.
         """
         refuse_masked(keyed.vectors, "vectors")
         counts = keyed_counts(keyed)
         if counts is not None and len(counts) >= MADE_UP:
             counts = None if (np.diff(counts, append=0) == -1).all() else counts
-        labels = keyed.index_to_key
-        if unnamed := [row for row, key in enumerate(labels) if is_missing(key)]:
-            raise InputError(
-                f"{len(unnamed):,} of the {len(labels):,} rows of the KeyedVectors have no word, "
-                f"the first is row {unnamed[0]}; give it no more rows than words"
-            )
-        return cls(labels, np.array(keyed.vectors), counts=counts)
+        return cls(keyed.index_to_key, np.array(keyed.vectors), counts=counts)
 
     @classmethod
     def read(
@@ -286,21 +274,14 @@ class WordVectors:
         """Hash of labels, vectors and counts; independent of the file format."""
         # The shape, the lengths of the labels, the labels, the vectors and the counts
         digest = hashlib.sha256(f"hstree vectors 1\n{self.vectors.shape}\n".encode())
-        if isinstance(self.labels, RowNumbers):  # whose strings need not be made
-            digits, start = self.labels.packed()
-            widths = zip(*np.unique(np.diff(start), return_counts=True), strict=True)
-            lengths = "".join(f"{width}," * n for width, n in widths).removesuffix(",")
-            digest.update(f"{lengths}\n".encode())
-            digest.update(digits.data)
-        else:
-            blocks = range(0, len(self.labels), _AT_ONCE)
-            for first in blocks:
-                lengths = ",".join(map(str, map(len, self.labels[first : first + _AT_ONCE])))
-                digest.update(f"{',' if first else ''}{lengths}".encode())
-            digest.update(b"\n")
-            for first in blocks:
-                text = "".join(self.labels[first : first + _AT_ONCE])
-                digest.update(text.encode("utf-8", "surrogatepass"))
+        blocks = range(0, len(self.labels), _AT_ONCE)
+        for first in blocks:
+            lengths = ",".join(map(str, map(len, self.labels[first : first + _AT_ONCE])))
+            digest.update(f"{',' if first else ''}{lengths}".encode())
+        digest.update(b"\n")
+        for first in blocks:
+            text = "".join(self.labels[first : first + _AT_ONCE])
+            digest.update(text.encode("utf-8", "surrogatepass"))
         digest.update(b"\n")
         for rows in self._blocks():
             digest.update(rows.astype("<f4", copy=False).data)
@@ -316,25 +297,13 @@ def keyed_counts(keyed: KeyedVectorsLike) -> Int64 | None:
     return None if counts is None else np.array(counts, np.int64)
 
 
-def _check_not_too_small(array: Array) -> None:
-    """Refuse vectors that are not zero and of which float32 keeps too few digits."""
-    largest = max(abs(array.max()), abs(array.min()))
-    if largest > 0:
-        raise InputError(
-            f"the largest magnitude in the vectors is {largest:.3g}, too small for float32; "
-            "multiply all vectors by the same number"
-        )
-
-
 def _not_finite(array: Array, vectors: Float32, labels: Sequence[str]) -> InputError:
     """Return the error of an array that is not finite as the float32 `vectors`."""
     finite = np.isfinite(vectors)
     row, column = map(int, np.argwhere(~finite)[0])
     value = array.take(np.array([row]), axis=0)[0, column]
     what = f"the value {value}, too large for float32" if np.isfinite(value) else f"{value}"
-    more = int(np.count_nonzero(~finite.all(axis=1))) - 1
-    rest = f", as do {more} other rows" if more else ""
     return InputError(
-        f"row {row} ({quoted(labels[row])}) holds {what} in column {column}{rest}; "
-        "vectors must be finite numbers"
+        f"row {row} ({quoted(labels[row])}) holds {what} in column {column}; vectors must be "
+        "finite numbers"
     )

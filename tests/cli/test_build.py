@@ -5,7 +5,6 @@ import json
 from unittest.mock import Mock
 
 import numpy as np
-import pytest
 
 import hstree as library
 
@@ -83,12 +82,6 @@ def test_a_table_is_neither_a_vocabulary_nor_a_text(hstree, refused, tmp_path):
     hstree("vocab", "items.csv", *every)
     hstree("build", "-m", "huffman", "items.csv", *every)
     assert "1,60" in library.load(tmp_path / "tree.json").labels
-
-
-@pytest.mark.parametrize("line", ["1.5 2.5", "a 1 2 3 4 5 6", "the 5.5 6.5 of 1.5 2.5 3.5 4.5"])
-def test_numbers_in_a_text_do_not_make_it_vectors(hstree, tmp_path, line):
-    (tmp_path / "text.txt").write_text(f"{line}\n" * 20)
-    hstree("build", "-m", "huffman", "text.txt")
 
 
 def test_a_tree_without_eos_is_refused_with_a_text(hstree, refused, corpus, tmp_path):

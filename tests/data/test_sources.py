@@ -96,27 +96,12 @@ def test_what_is_not_there_is_said_in_one_line(source, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("vocab.tsv", "vocab.tsv looks like a vocabulary .*text file.*beside the corpus"),
-        ("v.vec", "looks like word vectors .*builders such as gmm"),
-        ("v.BIN", "looks like word vectors"),
-        ("tree.json", "looks like a tree "),
-        ("items.csv", "looks like a vocabulary or a table .*text=True"),
-        ("lines.jsonl", "looks like JSON lines .*jq -r"),
-        ("page.xml", "looks like XML"),
-        ("paper.pdf", "looks like a PDF .*pdftotext"),
-        ("texts.zip", "looks like an archive .*unzip"),
-        ("brown.paths", "looks like words' paths .*hstree.formats.read"),
-    ],
-)
-def test_what_is_no_prose_is_not_read_as_prose(tmp_path, name, message):
+@pytest.mark.parametrize("name", ["vocab.tsv", "v.BIN", "tree.json.gz", "texts.zip"])
+def test_what_is_no_prose_is_not_read_as_prose(tmp_path, name):
     path = tmp_path / name
     path.write_text("the\t3\n")
-    with pytest.raises(InputError, match=message) as caught:
+    with pytest.raises(InputError, match=r"looks like [^\n]+text file.*text=True[^\n]+\Z"):
         open_source(path)
-    assert "\n" not in str(caught.value)
 
 
 def test_names_without_ending_are_texts_and_any_file_is_one_on_demand(tmp_path):
@@ -186,13 +171,6 @@ def test_standard_input_holds_one_text(tmp_path, monkeypatch):
     assert (encoded.name, encoded.types) == ("standard input", ["<eos>", "the", "cat"])
     with pytest.raises(InputError, match="- names it a second time; give the other text as a file"):
         open_source("-")
-
-
-def test_a_pdf_is_called_one(tmp_path):
-    path = tmp_path / "paper.txt"
-    path.write_bytes(b"%PDF-1.7\nthe cat\n")
-    with pytest.raises(InputError, match=r"paper.txt is a PDF, not a text; .*pdftotext"):
-        encode(open_source(path), cache=tmp_path / "cache")
 
 
 @pytest.mark.parametrize(
