@@ -47,17 +47,6 @@ def finalised(*args, **options):
 Model.fit = finalised
 """
 
-#: Lets the first timer start slowly, as on a busy machine: it ends before `start` does.
-SLOWLY = """
-import threading, time
-start = threading.Timer.start
-def slowly(timer):
-    threading.Timer.start = start
-    start(timer)
-    time.sleep(0.3)
-threading.Timer.start = slowly
-"""
-
 #: Sends the program a signal that other code catches at the end of its work.
 CAUGHT = """
 number = getattr(signal, sys.argv.pop(1))
@@ -97,10 +86,9 @@ def test_while_it_starts(started, tree, corpus, module, number):
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "hstree: error: interrupted\n")
 
 
-@pytest.mark.parametrize("script", [IN_A_FINALISER, IN_A_FINALISER + SLOWLY])
-def test_a_signal_that_a_finaliser_discards_comes_again(started, tree, corpus, script):
+def test_a_signal_that_a_finaliser_discards_comes_again(started, tree, corpus):
     training = ["--seconds", "20", "--dim", "4"]
-    ran = started(script, "SIGINT", "-q", "evaluate", tree, corpus, *training)
+    ran = started(IN_A_FINALISER, "SIGINT", "-q", "evaluate", tree, corpus, *training)
     assert ran.returncode == 130
     assert "ignored" not in ran.stderr
     assert ran.stderr.count("\n") == 1

@@ -24,12 +24,7 @@ def test_evaluate_says_what_is_predicted_from_what(hstree, tree, corpus, tmp_pat
     assert "w0" in hstree("predict", "m", "w1 w2").out
 
 
-def test_compare_trains_any_model_and_says_of_what_its_figures_are(hstree, corpus, tmp_path):
+def test_compare_trains_any_model_and_says_of_what_its_figures_are(hstree, corpus):
     given = ["--model", "skipgram window=1", *QUICK]
     ran = hstree("compare", corpus, "huffman", "flat", *given, "-o", "runs")
     assert "per word given one word of its window" in ran.out
-    found = json.loads((tmp_path / "runs" / "results.json").read_text())
-    assert found["predicts"].startswith("word given one word")
-    assert found["options"]["model"] == "skipgram"
-    assert [candidate["name"] for candidate in found["candidates"]] == ["huffman", "flat"]
-    assert all(min(candidate["training"]["rounds"]) > 0 for candidate in found["candidates"])

@@ -1,10 +1,7 @@
 """`hstree report`."""
 
-import json
-
 import pytest
 
-from hstree._files import write_json
 from tests.report.comparison import leave, small_trees
 
 
@@ -27,12 +24,3 @@ def test_the_file_of_the_results_stands_for_its_folder(hstree, refused, comparis
     assert (comparison / "report.html").exists()
     for nothing in ("compared/report.html", "."):
         refused("report", nothing, saying="with compare")
-
-
-def test_a_comparison_without_a_finished_candidate_has_a_page(hstree, comparison):
-    file = comparison / "results.json"
-    whole = json.loads(file.read_bytes())
-    write_json(file, whole | {"candidates": [], "choice": None, "pending": ["huffman"]})
-    hstree("report", "compared")
-    page = (comparison / "report.html").read_text()
-    assert "huffman" in page.partition('role="status"')[2][:200]
