@@ -5,6 +5,7 @@ that is trained on it make the next tree.
 """
 
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from hstree._options import checked_count
 from hstree._parallel import doing_jobs
 from hstree._text import brief
 from hstree.errors import OptionError
-from hstree.experiments.candidate import BuilderCandidate, Candidate, require_list
+from hstree.experiments.candidate import VECTORS_FILE, BuilderCandidate, Candidate, require_list
 from hstree.experiments.continuation import with_kept_candidates
 from hstree.experiments.job import build_tree, mean_vectors
 from hstree.experiments.results import Comparison, Epochs, Halving, Stop
@@ -105,7 +106,10 @@ def _templates(candidates: Sequence[Candidate | str], rounds: int | None) -> lis
     require_list(candidates)
     templates: list[Candidate] = []
     for candidate in map(Candidate.parse, candidates):
-        candidate.check_built_from_vectors()
+        if candidate.models > 1 or candidate.source is None:
+            raise OptionError(
+                f"{candidate} is not built from vectors; name a candidate that is, such as gmm"
+            )
         templates.append(candidate)
     n_rounds = len(templates) if rounds is None else checked_count("rounds", rounds)
     if not 1 <= len(templates) <= n_rounds:
@@ -131,4 +135,6 @@ def _from_best_vectors(
     model_folder = store.model_folder(setting.jobs(done[best])[0])
     folder = store.round_folder(best)
     file, _ = mean_vectors(model_folder, results[best], setting, store, folder)
-    return template.from_vectors(file.relative_to(store.home))
+    option = shlex.quote(f"{VECTORS_FILE.name}={file.relative_to(store.home)}")
+    output, plus, layer = str(template).partition(" + ")
+    return Candidate.parse(f"{output} {option}{plus}{layer}")

@@ -19,7 +19,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -35,9 +35,6 @@ from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec
 from hstree.models import kind_of
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
-
-if TYPE_CHECKING:
-    from hstree.ngrams.kneser_ney import KneserNey
 
 FLAT = "flat"
 #: Candidates of a comparison that names none.
@@ -248,24 +245,9 @@ class Candidate:
         """Return the words that a given tree is over; None where the text has them."""
         return None
 
-    def check_built_from_vectors(self) -> None:
-        """Refuse a candidate that is not built from the vectors of a source."""
-        if self.models > 1 or not self.has_tree or self.source is None:
-            raise OptionError(
-                f"{self} is not built from vectors; name a candidate that is, such as gmm"
-            )
-
-    def from_vectors(self, file: Path) -> Candidate:
-        """Return the same candidate, built from a file of vectors."""
-        raise OptionError(f"{self} is not built from vectors")
-
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
         """Build the tree of a seed from a training split, or from vectors."""
         raise OptionError(f"{self} has no tree")
-
-    def fit_ngrams(self, train: Corpus) -> KneserNey:
-        """Fit an n-gram model to a training split."""
-        raise OptionError(f"{self} is not an n-gram model")
 
     def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
         """Return the output layer over words with their counts, or over the tree."""
@@ -310,7 +292,6 @@ class BuilderCandidate(Candidate):
         super().__init__(text, "tree", name, options, builder.summary, layer_words)
         self._builder = builder
         self._values = values
-        self._pairs = pairs
         if self.layer is not None:
             self.tree_candidate = BuilderCandidate(name, pairs)
         self.vectors_file = options.get(VECTORS_FILE.name)
@@ -318,11 +299,6 @@ class BuilderCandidate(Candidate):
         needs_vectors = takes_vectors or options.get("cluster_by") == "vectors"
         if needs_vectors and self.vectors_file is None:
             self.source = BuilderCandidate("random")
-
-    def from_vectors(self, file: Path) -> BuilderCandidate:
-        """Return the same candidate, built from a file of vectors."""
-        pairs = [*self._pairs, f"{VECTORS_FILE.name}={file}"]
-        return BuilderCandidate(self.method, pairs, shlex.split(self.layer or ""))
 
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
         """Build the tree of a seed."""
@@ -434,13 +410,6 @@ class NGramCandidate(Candidate):
         options = {"order": order, "discount": "modified"}
         summary = f"A Kneser-Ney model of the last {order - 1} words."
         super().__init__(name, "ngram", name, options, summary)
-
-    def fit_ngrams(self, train: Corpus) -> KneserNey:
-        """Fit the model to a training split."""
-        # a comparison without n-gram models does not wait for this import
-        from hstree.ngrams.kneser_ney import KneserNey
-
-        return KneserNey(**self.options).fit(train)
 
     def check(self, words: Vocabulary, model_options: Mapping[str, Any]) -> None:
         """Refuse it beside models that predict something else than the next word."""

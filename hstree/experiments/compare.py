@@ -250,12 +250,15 @@ def evaluate(
 
     store = Store(folder)
     models: list[BaseModel] = []
-    calls = [models.append, *([] if trained is None else [trained])]
+
+    def on_trained(model: BaseModel) -> None:
+        models.append(model)
+        if trained is not None:
+            trained(model)
+
     with store.lock(), setting.backend():
         job = setting.jobs(parsed)[0]
-        result = run_job(
-            job, setting, store, setting.budget, on_trained=calls, scores_training_text=True
-        )
+        result = run_job(job, setting, store, setting.budget, on_trained=on_trained)
         writer = ResultsWriter([parsed], setting, store)
         writer.finished[parsed] = [result]
         if not result.interrupted:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,8 @@ import numpy as np
 
 from hstree import progress
 from hstree._arrays import Float64
-from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits, read_before
-from hstree.data.text_score import TextScore
+from hstree.data.text_score import perplexity
 from hstree.experiments.candidate import Job
 from hstree.experiments.results import JobResult, NormaliserRecord, Scored, Timings, TokenCounts
 from hstree.experiments.setting import SAMPLE, Budget, Setting
@@ -69,8 +68,7 @@ def run_job(
     budget: Budget | None = None,
     *,
     kind: ArtifactKind = "runs",
-    on_trained: Sequence[Callable[[BaseModel], object]] = (),
-    scores_training_text: bool = False,
+    on_trained: Callable[[BaseModel], object] | None = None,
 ) -> JobResult:
     """Train one model and score it, or load it; return its result.
 
@@ -81,11 +79,10 @@ def run_job(
         Vectors, tree and training together take about so many seconds; None under a rule of epochs.
     kind : {"runs", "vectors"}
         Whether the model is that of the job, or the source of vectors, which has another folder.
-    on_trained : sequence of callables
-        Called with the trained model before it is scored. An interrupted training is then scored,
-        too. Without them it raises KeyboardInterrupt, and the same call continues the training.
-    scores_training_text : bool
-        Whether to score the first `SAMPLE` training tokens.
+    on_trained : callable, optional
+        Called with the trained model before it is scored, on the first `SAMPLE` training tokens,
+        too. An interrupted training is then scored. Without it the training raises
+        KeyboardInterrupt, and the same call continues it.
     """
     home = store.folder(job, kind)
     if not job.candidate.is_trained:
@@ -104,14 +101,14 @@ def run_job(
 
         model = _train(job, setting, store, spec, timings, budget, home)
         history = model.history_
-        if history.interrupted and not on_trained:
+        if history.interrupted and on_trained is None:
             raise KeyboardInterrupt
-        for call in on_trained:
-            call(model)
+        if on_trained is not None:
+            on_trained(model)
 
         store.save_model(home, model)
         training_perplexity: float | None = None
-        if scores_training_text:
+        if on_trained is not None:
             first = model.reencode(setting.splits.train.first_tokens(SAMPLE))
             training_perplexity = _finite(model.score(first).perplexity)
         fields, nlls = _score(model, setting.sample)
@@ -319,17 +316,21 @@ def _score(model: BaseModel, splits: Splits) -> tuple[dict[str, Any], dict[HeldO
     Return the fields of a `JobResult` that depend on the scores, and the nll (T,) of every token.
     """
     began = time.perf_counter()
-    scores: dict[HeldOut, TextScore] = {
-        "valid": model.score(model.reencode(splits.valid), details=True),
-        "test": model.score(model.reencode(splits.test), details=True),
-    }
+    valid = model.score(model.reencode(splits.valid), details=True)
+    test = model.score(model.reencode(splits.test), details=True)
     seconds = time.perf_counter() - began
+    nlls: dict[HeldOut, Float64] = {
+        "valid": np.asarray(valid.token_nll),
+        "test": np.asarray(test.token_nll),
+    }
     # what the model was made from, and trained on
     made_from = "layer" if model.spec.tree is None else "tree"
     provenance = {made_from: model.spec.provenance, "training": model.texts}
-    fields = _score_fields(scores, splits, provenance)
-    fields["scoring_seconds"] = seconds
-    return fields, {split: np.asarray(score.token_nll) for split, score in scores.items()}
+    fields = {**_score_fields(nlls, splits, provenance), "scoring_seconds": seconds}
+    if test.log_normaliser is not None:
+        values = {name: _finite(value) for name, value in vars(test.log_normaliser).items()}
+        fields["log_normaliser"] = NormaliserRecord(**values)
+    return fields, nlls
 
 
 def _run_ngram_job(job: Job, setting: Setting, store: Store, home: Path) -> JobResult:
@@ -350,15 +351,15 @@ def _run_ngram_job(job: Job, setting: Setting, store: Store, home: Path) -> JobR
     store.require_writable()
     began = time.perf_counter()
     with progress.task(f"fitting {job.candidate.name}"):
-        model = job.candidate.fit_ngrams(train)
+        # a comparison without n-gram models does not wait for this import
+        from hstree.ngrams.kneser_ney import KneserNey
+
+        model = KneserNey(**job.candidate.options).fit(train)
     timings = Timings(training=time.perf_counter() - began)
-    scores: dict[HeldOut, TextScore] = {}
-    nlls: dict[HeldOut, Float64] = {}
-    held_out: dict[HeldOut, Corpus] = {"valid": splits.valid, "test": splits.test}
-    for split, part in held_out.items():
-        is_oov = part.with_vocabulary(train.vocabulary).ids(slice(None)) < 0
-        nlls[split] = np.asarray(model.nll(part), np.float64)
-        scores[split] = TextScore.of(nlls[split], is_oov)
+    nlls: dict[HeldOut, Float64] = {
+        "valid": model.nll(splits.valid),
+        "test": model.nll(splits.test),
+    }
     result = JobResult(
         key=key,
         files={},
@@ -367,30 +368,26 @@ def _run_ngram_job(job: Job, setting: Setting, store: Store, home: Path) -> JobR
         parameters=int(sum(model.n_grams_)),
         options=options,
         timings=timings,
-        **_score_fields(scores, splits, {}),
+        **_score_fields(nlls, splits, {}),
     )
     return store.save_result(home, result, nlls)
 
 
 def _score_fields(
-    scores: Mapping[HeldOut, TextScore], splits: Splits, provenance: Mapping[str, Any]
+    nlls: Mapping[HeldOut, Float64], splits: Splits, provenance: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the fields of a `JobResult` that depend on the scored tokens."""
-    test = scores["test"]
-    perplexities: dict[Scored, float] = {
-        "valid": scores["valid"].perplexity,
-        "test": test.perplexity,
-        "test_without_oov": test.perplexity_without_oov,
+    """Return the fields of a `JobResult` that depend on the nll (T,) of every token."""
+    # (T,) whether each test token is in the vocabulary
+    is_known = splits.test.with_vocabulary(splits.train.vocabulary).ids(slice(None)) >= 0
+    scored: dict[Scored, Float64] = {
+        "valid": nlls["valid"],
+        "test": nlls["test"],
+        "test_without_oov": nlls["test"][is_known],
     }
-    normaliser: NormaliserRecord | None = None
-    if test.log_normaliser is not None:
-        names = NormaliserRecord.__struct_fields__
-        normaliser = NormaliserRecord(
-            **{name: _finite(getattr(test.log_normaliser, name)) for name in names}
-        )
     return {
-        "perplexity": {name: _finite(value) for name, value in perplexities.items()},
-        "log_normaliser": normaliser,
+        "perplexity": {
+            name: _finite(perplexity(float(nll.sum()), len(nll))) for name, nll in scored.items()
+        },
         "scored": TokenCounts(len(splits.valid), len(splits.test)),
         "seen": read_before(
             splits.test,
