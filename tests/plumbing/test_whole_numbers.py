@@ -8,7 +8,6 @@ from hstree import metrics
 from hstree._parallel import n_parallel
 from hstree.errors import OptionError
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
-from hstree.kernels import numpy_only
 from hstree.layers.registry import LAYERS
 from hstree.ngrams.kneser_ney import KneserNey
 from hstree.tree.branches import Branches
@@ -123,18 +122,16 @@ def _illegal_values(least):
 
 
 @every_call
-@pytest.mark.parametrize("numpy", [True, False])
-def test_other_values_are_refused_in_one_line(name, numpy):
+def test_other_values_are_refused_in_one_line(name):
     call, least, argument = CALLS[name]
     for value in _illegal_values(least):
         if value is None and name in TAKES_NONE:
             continue
-        with numpy_only(numpy), pytest.raises(OptionError) as caught:
+        with pytest.raises(OptionError) as caught:
             call(value)
         message = str(caught.value)
         assert f"{argument} is " in message
-        assert "a whole number" in message
-        assert f"{least} or more" in message or f"from {least} to" in message
+        assert f"a whole number, {least} or more" in message or f"from {least} to" in message
         assert "\n" not in message
 
 
@@ -155,8 +152,3 @@ def test_a_k_above_the_number_of_labels_is_accepted(name):
 def test_a_number_of_jobs_is_refused_in_one_line(value):
     with pytest.raises(OptionError, match=r"^n_jobs is .*; it must be from 1 to 65,536"):
         n_parallel(value)
-
-
-def test_precision_of_more_labels_than_there_are_counts_the_missing_as_wrong():
-    assert metrics.precision_at_k([[1, 0]], [[0.5, 0.4]], 4) == 0.25
-    assert metrics.ndcg_at_k([[1, 0]], [[0.5, 0.4]], 4) == 1.0
