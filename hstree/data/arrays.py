@@ -12,7 +12,6 @@ import numpy as np
 
 from hstree._arrays import Array, refuse_masked
 from hstree._text import brief, one_line
-from hstree.data.vector_files import is_dask
 from hstree.errors import FileFormatError, InputError
 from hstree.tree.names import class_name, whole_number
 from hstree.tree.row_numbers import RowNumbers
@@ -69,7 +68,7 @@ def count_axes(values: Any, depth: int = 0) -> tuple[int, bool]:
     # Tensors and arrays say how many axes they have
     if hasattr(values, "detach"):
         return values.ndim, not values.is_floating_point()
-    if is_dask(values) or hasattr(values, "columns"):
+    if hasattr(values, "columns"):
         return len(values.shape), False  # a DataFrame, which `numpy.asarray` may copy
     if hasattr(values, "__array__"):
         values = np.asarray(values)

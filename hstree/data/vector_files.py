@@ -16,14 +16,13 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
 
 from hstree import progress
 from hstree._arrays import Array, Float32, Int64, offsets
-from hstree._files import BYTE_ORDER_MARK, cache_folder, open_regular, replacing, unpacking_reader
+from hstree._files import BYTE_ORDER_MARK, open_regular, replacing, unpacking_reader
 from hstree.data.word_files import unexpected
 from hstree.errors import InputError, explained
 from hstree.tree.npy import read_npy
@@ -104,24 +103,6 @@ def read_shards(folder: str) -> Array | MappedRows:
             raise InputError(f"{name}: {wrong}; give shards of as many columns")
     rows = MappedRows(parts)
     return rows if len(rows) > LARGE else rows[:]
-
-
-def is_dask(rows: object) -> bool:
-    """Return whether an object is an array of Dask."""
-    return hasattr(rows, "to_delayed") and hasattr(rows, "numblocks")
-
-
-def compute_dask(rows: Any) -> Array:
-    """Return the rows of a Dask array, computed block by block into a file without a name."""
-    folder = cache_folder()
-    with explained(f"write vectors to {folder}"):
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder) as file:
-            for block in range(rows.numblocks[0]):
-                computed = np.asarray(rows.blocks[block])
-                file.write(np.ascontiguousarray(computed, computed.dtype).data)
-            shape = file.tell() // (computed.dtype.itemsize * rows.shape[1]), rows.shape[1]
-            return np.memmap(file, computed.dtype, "r", 0, shape)
 
 
 def read_text_or_binary(name: str) -> tuple[list[str], Float32]:

@@ -22,8 +22,6 @@ from hstree.data.provenance import collect_sources
 from hstree.data.vector_files import (
     LARGE,
     MappedRows,
-    compute_dask,
-    is_dask,
     read_shards,
     read_text_or_binary,
     write_word2vec,
@@ -61,8 +59,7 @@ class WordVectors:
         DataFrame, and names other rows by index: "0", "1", ...
     vectors : array_like of numbers, shape (V, d)
         Also a tensor or a DataFrame. Finite; kept as float32, without a copy if it is float32
-        already. More than two million rows of another type are converted when they are read; a Dask
-        array of as many is computed block by block, into a file.
+        already. More than two million rows of another type are converted when they are read.
     counts : array_like of int, shape (V,), optional
         Number of occurrences of each word in the training text; zero or more. A dict or a Series
         gives them by word.
@@ -101,8 +98,6 @@ class WordVectors:
     ) -> None:
         if labels is None:
             labels = get_index(vectors)
-        if is_dask(vectors) and not len(vectors) <= LARGE:
-            vectors = compute_dask(vectors)
         array: Any = vectors
         is_mapped = isinstance(vectors, MappedRows)
         if not is_mapped:

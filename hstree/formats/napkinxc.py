@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from hstree._arrays import Int64
+from hstree._text import brief
 from hstree.data.word_files import read_lines, unexpected
 from hstree.errors import InputError, naming
 from hstree.formats.base import Format, read_labels_or_numbers, replacing_labelled
@@ -61,13 +62,10 @@ def _read(path: Path, labels: Path | None) -> Tree:
         item_label = np.full(n_items, -1)
         item_label[child] = label
         number = item_label[edges.leaves]
-        is_wrong = (number < 0) | (number >= n_labels)
-        is_wrong[~is_wrong] = np.bincount(number[~is_wrong])[number[~is_wrong]] > 1
-        if is_wrong.any():
-            i = int(np.argmax(is_wrong))
+        if not np.array_equal(np.sort(number), np.arange(n_labels)):
             raise InputError(
-                f"the leaf {edges.leaves[i]} has the label {number[i]}; each leaf has a different "
-                f"one, 0 to {n_labels - 1}"
+                f"the leaves have the labels {brief(number.tolist())}; each has a different one, "
+                f"0 to {n_labels - 1}"
             )
     words, counts = read_labels_or_numbers(path, labels, n_labels)
     if len(words) != n_labels:
@@ -83,22 +81,20 @@ def _read(path: Path, labels: Path | None) -> Tree:
 def _numbers(path: Path, lines: list[tuple[int, str]], n_items: int) -> tuple[Int64, Int64, Int64]:
     """Return the columns parent, child and label, the label -1 where there is none."""
     rows = []
+    children: set[int] = set()
     for number, line in lines:
         fields = _LINE.fullmatch(line)
         if fields is None:
             raise unexpected(path, number, "a parent, a child and perhaps a label", line)
-        rows.append((int(fields[1]), int(fields[2]), int(fields[3] or -1)))
-    table = np.array(rows, np.int64).reshape(-1, 3)
-    outside = (table[:, :2] >= n_items).any(axis=1)
-    if outside.any():
-        number, line = lines[int(np.argmax(outside))]
-        raise unexpected(path, number, f"nodes below {n_items}, as the first line says", line)
-    is_repeated = np.ones(len(table), bool)
-    is_repeated[np.unique(table[:, 1], return_index=True)[1]] = False
-    if is_repeated.any():
-        number, line = lines[int(np.argmax(is_repeated))]
-        raise unexpected(path, number, "a child that no line before has", line)
-    return table[:, 0], table[:, 1], table[:, 2]
+        parent, child, label = (int(field or -1) for field in fields.groups())
+        if max(parent, child) >= n_items:
+            raise unexpected(path, number, f"nodes below {n_items}, as the first line says", line)
+        if child in children:
+            raise unexpected(path, number, "a child that no line before has", line)
+        children.add(child)
+        rows.append((parent, child, label))
+    parent_column, child_column, label_column = np.array(rows, np.int64).reshape(-1, 3).T
+    return parent_column, child_column, label_column
 
 
 FORMAT = Format(

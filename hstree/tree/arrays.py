@@ -24,21 +24,6 @@ from hstree.tree.row_numbers import RowNumbers
 
 T = TypeVar("T", bound=np.generic)
 
-
-#: Attributes for layers and builders, which `dir` leaves out.
-_INTERNAL = {
-    "content_arrays",
-    "edge_branch",
-    "edge_node",
-    "edge_row",
-    "edge_width",
-    "levels",
-    "node_edge",
-    "parent_edge",
-    "row_start",
-    "sum_down",
-    "sum_up",
-}
 #: Length from which derived arrays are int32 where their numbers fit.
 LONG = 1 << 22
 
@@ -136,9 +121,6 @@ class TreeArrays:
 
     def __contains__(self, label: object) -> bool:
         return isinstance(label, str) and label in self._ids
-
-    def __dir__(self) -> list[str]:
-        return sorted(set(super().__dir__()) - _INTERNAL)
 
     @cached_property
     def _ids(self) -> Mapping[str, int] | RowNumbers:

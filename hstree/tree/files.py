@@ -10,7 +10,7 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, TypeVar
 
@@ -146,16 +146,10 @@ def to_json(tree: TreeArrays) -> Iterator[bytes]:
         yield b"["
         for first in range(0, tree.n_nodes, _NODES_AT_ONCE):
             start = tree.child_start[first : first + _NODES_AT_ONCE + 1]
-            child = tree.child[start[0] : start[-1]]
-            # (e,) 1 for the last child of each node
-            is_last = np.zeros(len(child), np.intp)
-            is_last[start[1:] - start[0] - 1] = 1
-            # Numbers, each followed by a separator
-            pieces = [""] * (2 * len(child))
-            pieces[::2] = map(str, child.tolist())
-            pieces[1::2] = np.array([", ", "],\n["], object)[is_last].tolist()
-            pieces[-1] = "]"
-            yield f"{',' if first else ''}\n[{''.join(pieces)}".encode()
+            child = tree.child[start[0] : start[-1]].tolist()
+            nodes = [child[a:b] for a, b in pairwise((start - start[0]).tolist())]
+            text = json.dumps(nodes)[1:-1].replace("], [", "],\n[")
+            yield f"{',' if first else ''}\n{text}".encode()
         yield b"\n]"
     yield f',\n"meta": {meta}}}\n'.encode()
 

@@ -1,7 +1,6 @@
 """Order of a tree's nodes: trees from edges, parents before children, sums along paths."""
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -100,30 +99,12 @@ def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], 
     return EdgeTree(start, child, nodes[order], leaves)
 
 
-#: Ranges of nodes without parents among them, as the levels of a tree, that are summed in order.
-_RANGES = 200
-
-
 def sum_to_root(value: Array, parent: Integer) -> Array:
     """Sum a value of the nodes (N,) over each node and all nodes above it; -1 is no parent.
 
-    O(N) where the nodes are few ranges whose parents come before them. Else by pointer doubling, in
-    O(N log depth), so that a chain is no slower than a balanced tree.
+    O(N log depth) by pointer doubling, so that a chain is no slower than a balanced tree.
     """
-    # Bounds of ranges of nodes whose parents are in earlier ranges
-    last_parent = np.maximum.accumulate(parent)
-    index_type = last_parent.dtype.type  # a number of another type would be searched in a copy
-    bounds = [0]
-    while bounds[-1] < len(parent) and len(bounds) <= _RANGES:
-        bounds.append(int(np.searchsorted(last_parent, index_type(bounds[-1]))))
-        if bounds[-1] == bounds[-2]:  # a node comes before its parent
-            break
     total = np.array(value)
-    if bounds[-1] == len(parent):
-        for first, stop in pairwise(bounds):
-            above = parent[first:stop]
-            total[first:stop] += np.where(above < 0, 0, total[above])
-        return total
     # After k rounds, total is the sum over 2**k nodes up from each; jump is the node after them
     jump = np.array(parent)
     while (alive := np.flatnonzero(jump >= 0)).size:

@@ -64,24 +64,9 @@ class RowNumbers(Sequence[str]):
 
     def packed(self) -> tuple[UInt8, Int64]:
         """Return all digits, uint8, and the offsets (V + 1,) of the numbers in them."""
-        start = _digit_offsets(len(self))
-        digits = np.empty(start[-1], np.uint8)
-        # Numbers of the same width, from `first` to before `stop`, some at a time
-        first = 0
-        stop = 10
-        width = 1
-        while first < len(self):
-            last = min(first + _AT_ONCE, stop, len(self))
-            number = np.arange(first, last)
-            block = digits[start[first] : start[last]].reshape(-1, width)
-            for column in range(width - 1, -1, -1):
-                number, block[:, column] = np.divmod(number, 10)
-            first = last
-            if first == stop:
-                stop *= 10
-                width += 1
-        digits += ord("0")
-        return digits, start
+        blocks = range(0, len(self), _AT_ONCE)
+        text = "".join("".join(self[first : first + _AT_ONCE]) for first in blocks)
+        return np.frombuffer(text.encode(), np.uint8), _digit_offsets(len(self))
 
     @classmethod
     def from_packed(cls, digits: UInt8, start: Int64) -> "RowNumbers | None":

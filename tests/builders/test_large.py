@@ -209,10 +209,3 @@ def test_vectors_on_disk_must_be_finite(tmp_path):
     np.save(tmp_path / "bad.npy", bad.astype("f2"))
     with pytest.raises(InputError, match=r"row 1345 .* holds nan in column 1"):
         WordVectors.read(tmp_path / "bad.npy")
-
-
-def test_a_dask_array_is_the_array():
-    dask = pytest.importorskip("dask.array")
-    lazy = dask.from_array(rows(), chunks=(800, 4))
-    assert WordVectors(None, lazy).sha256 == WordVectors(None, rows()).sha256
-    assert hstree.build("kmeans", lazy) == hstree.build("kmeans", rows())

@@ -98,9 +98,9 @@ BAD_NODES = [
     ("2 3\n-1 0\n0 1 0\n0 x 1\n", "line 4: expected a parent, a child and perhaps a label"),
     ("2 3\n-1 0\n0 1 0\n0 9 1\n", "line 4: expected nodes below 3"),
     ("2 3\n-1 0\n0 1 0\n0 1 1\n", "line 4: expected a child that no line before has"),
-    ("2 3\n-1 0\n0 1 0\n0 2 0\n", "the leaf 1 has the label 0; each leaf has a different one"),
-    ("2 3\n-1 0\n0 1 0\n0 2\n", "the leaf 2 has the label -1"),
-    ("2 3\n-1 0\n0 1 0\n0 2 2\n", "the leaf 2 has the label 2"),
+    ("2 3\n-1 0\n0 1 0\n0 2 0\n", "the leaves have the labels [0, 0]; each has a different one"),
+    ("2 3\n-1 0\n0 1 0\n0 2\n", "the leaves have the labels [0, -1]"),
+    ("2 3\n-1 0\n0 1 0\n0 2 2\n", "the leaves have the labels [0, 2]"),
     ("3 3\n-1 0\n0 1 0\n0 2 1\n", "2 leaves for the 3 labels"),
     ("2 3\n-1 0\n-1 1 0\n0 2 1\n", "0, 1 have no parent"),
 ]

@@ -72,9 +72,3 @@ def test_labels_that_are_not_in_the_tree_are_named():
             method("z")
     with pytest.raises(InputError, match=r"3 \(int; labels are text\) is none"):
         TREE.code(3)
-
-
-def test_dir_shows_what_users_need():
-    names = {name for name in dir(TREE) if not name.startswith("_")}
-    assert {"code", "neighbours", "labels", "counts", "stats", "save", "plot"} <= names
-    assert not names & {"edge_row", "sum_down", "content_arrays", "levels"}
