@@ -143,29 +143,23 @@ def peak_memory(name, n_features):
 
 
 @every_model
-def test_memory_does_not_follow_empty_columns(name):
+def test_memory_follows_the_features_that_occur(name):
+    """An empty column takes two or three numbers, not one for each class."""
     peak_memory(name, 1 << 14)  # modules are imported
-    assert peak_memory(name, 1 << 22) < 1.2 * peak_memory(name, 1 << 14) + (1 << 20)
+    added = peak_memory(name, 1 << 22) - peak_memory(name, 1 << 14)
+    assert added < 40 * (1 << 22)
 
 
 @pytest.mark.parametrize("method", ["kmeans", "flat", "huffman"])
 def test_no_vectors_are_made_where_all_labels_are_under_the_root(method, monkeypatch):
-    def refuse(*arguments, **options):
-        raise AssertionError("vectors were made")
-
-    monkeypatch.setattr(label_tree_module, "WordVectors", refuse)
-    monkeypatch.setattr("hstree.interop.sklearn.class_tree.project", refuse)
-    monkeypatch.setattr("hstree.interop.sklearn.class_tree.class_vectors", refuse)
+    monkeypatch.delattr("hstree.interop.sklearn.class_tree.project")
+    monkeypatch.delattr(label_tree_module, "normalize")
     X, y = problem()
     options = {"arity": N_CLASSES} if method != "flat" else {}
     for estimator in (ProbabilisticLabelTreeClassifier, HierarchicalSoftmaxClassifier):
         tree = estimator(method, builder_options=options).fit(X, y).tree_
         assert tree.n_nodes == 1 or method == "huffman"
         assert tree.meta["method"] == method
-
-
-def test_options_are_checked_where_no_vectors_are_made():
-    X, y = problem()
     with pytest.raises(HstreeError, match="arity is 'many'"):
         ProbabilisticLabelTreeClassifier("kmeans", builder_options={"arity": "many"}).fit(X, y)
 
@@ -173,11 +167,10 @@ def test_options_are_checked_where_no_vectors_are_made():
 SCALINGS = ["auto", "unit", "tfidf", "none"]
 
 
-@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("scaling", ["auto", "unit", "tfidf", "none"])
 @pytest.mark.parametrize(
     ("dtype", "factor"),
-    [(dtype, f) for dtype in (np.float32, np.float64) for f in (1e20, 1e-25, 1e33, 1e-33)]
-    + [(np.float64, 1e200), (np.float64, 1e-200)],
+    [(np.float32, 1e20), (np.float32, 1e-33), (np.float64, 1e200), (np.float64, 1e-200)],
 )
 @pytest.mark.parametrize("signed", [True, False])
 def test_a_label_tree_does_not_depend_on_the_scale_of_its_features(scaling, dtype, factor, signed):
@@ -193,29 +186,16 @@ def test_a_label_tree_does_not_depend_on_the_scale_of_its_features(scaling, dtyp
     np.testing.assert_allclose(other.predict_proba(scaled), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("factor", [1e20, 1e-25, 1e200, 1e-200, 1e308])
-def test_numbers_of_any_magnitude_make_a_label_tree(factor):
-    X, y = problem(signed=factor == 1e308)
-    X = X.sign() if factor == 1e308 else scipy.sparse.csr_array(np.rint(3 * X.toarray()))
-    assert ProbabilisticLabelTreeClassifier().fit(X * factor, y).score(X * factor, y) > 0.9
-
-
 @softmaxes
 @pytest.mark.parametrize("layout", [scipy.sparse.csr_array, scipy.sparse.csr_array.toarray])
-@pytest.mark.parametrize("factor", [1e20, 1e-25, 1e200, 1e-200, -1e20])
-def test_a_softmax_refuses_features_outside_the_range_of_float32(name, layout, factor):
+def test_a_softmax_refuses_features_beyond_the_range_of_float32(name, layout):
     """Its objective, which is that of logistic regression, depends on their scale."""
     X, y = problem()
-    with pytest.raises(InputError, match=r"magnitude .* is accepted: scale the features") as caught:
-        new_model(name).fit(layout(X * factor), y)
-    assert "\n" not in str(caught.value)
     model = new_model(name).fit(X, y)
-    assert model.score(X, y) > 0.8
-    if abs(factor) > 1:
-        with pytest.raises(InputError, match="scale the features"):
-            model.predict(layout(X * factor))
-    else:
-        model.predict(layout(X * factor))
+    for method in (lambda X: new_model(name).fit(X, y), model.predict):
+        with pytest.raises(InputError, match="scale the features") as caught:
+            method(layout(X * -1e20))
+        assert "\n" not in str(caught.value)
 
 
 def test_a_label_tree_refuses_features_beyond_those_of_its_training():

@@ -97,7 +97,7 @@ class Adagrad:
         else:
             # (P,) pairs of a feature and a row, as elements of the flat table
             features, rows = index
-            index = features * model.shape[0] + rows
+            index = features * len(model.bias) + rows
             arrays = [array.reshape(-1) for array in arrays]
             weight_penalty = row_penalty[rows]
         table, squares, paid = arrays

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -10,32 +10,30 @@ from msgspec import Meta
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from hstree import progress
-from hstree._arrays import Array, Float64, Int64
-from hstree._options import Option, checked_count
-from hstree._text import brief
+from hstree._arrays import Array, Float64, Int64, canonical_csr
+from hstree._options import checked_count, read_options
 from hstree.builders.prune import keep_labels
 from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn.adagrad import Adagrad
 from hstree.interop.sklearn.class_tree import (
-    AUTO,
-    MOST_FLAT,
-    build_class_tree,
-    check_builder_options,
+    NARROW_ABOVE,
+    build_tree,
+    class_centroids,
     class_counts,
     draw_seed,
-    label_ids,
+    in_class_order,
+    label_classes,
 )
 from hstree.interop.sklearn.features import (
     ACCEPTED,
     FeatureColumns,
     Samples,
-    canonical_samples,
     check_not_too_large,
-    check_not_too_small,
     is_sparse,
     lengthened,
     without_empty_columns,
@@ -48,24 +46,16 @@ from hstree.tree.hierarchy import Hierarchy
 from hstree.tree.names import class_names
 
 #: A weight for some classes, 1 for the others; or the same total weight for all classes.
-ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
+ClassWeight = dict[Any, float] | Literal["balanced"] | None
 
 #: Largest number of weights of a node for which ``solver="auto"`` chooses L-BFGS, which keeps about
 #: twenty-five numbers of eight bytes for each.
 MOST_WEIGHTS = 5_000_000
 
-_AT_LEAST_ONE = Annotated[int, Meta(ge=1)]
-_ABOVE_ZERO = Annotated[float, Meta(gt=0)]
-_RANGES = {
-    "solver": Literal["auto", "lbfgs", "liblinear", "adagrad"],
-    "weight_threshold": Annotated[float, Meta(ge=0)],
-    "max_iter": _AT_LEAST_ONE,
-    "epochs": _AT_LEAST_ONE,
-    "batch_size": _AT_LEAST_ONE,
-    "C": _ABOVE_ZERO,
-    "tol": _ABOVE_ZERO,
-    "learning_rate": _ABOVE_ZERO,
-}
+#: Largest number of classes that the default builder leaves under the root.
+MOST_FLAT = 256
+#: Parameters that are not checked by their annotations.
+UNCHECKED = frozenset({"builder_options", "tree", "class_weight", "random_state", "n_jobs"})
 
 
 class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -81,8 +71,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         Method that builds the tree. "auto" is "flat", all classes under the root, for up to 256
         classes. For more it is "kmeans", balanced, with an arity of 10 and up to 100 classes under
         the lowest nodes. Otherwise one of `hstree.builders()` that takes vectors (the centroids of
-        the classes; see `class_tree.class_vectors`) or a vocabulary (their frequencies), or
-        "classes", which clusters the centroids, too. Classes have one code each in the tree.
+        the classes; see `class_tree.class_centroids`) or a vocabulary (their frequencies). Classes
+        have one code each in the tree.
     builder_options : mapping, optional
         Options of the builder; none for "auto".
     tree : Tree, str or path, optional
@@ -97,7 +87,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         neither number.
     fit_intercept : bool, default True
         Whether nodes have biases.
-    class_weight : mapping or "balanced", optional
+    class_weight : dict or "balanced", optional
         Weight of the samples of each class in the objective, 1 for a class without one.
         "balanced" gives all classes the same total weight and keeps the total of all samples, in
         each call.
@@ -174,20 +164,20 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     def __init__(
         self,
-        builder: str = AUTO,
+        builder: str = "auto",
         *,
         builder_options: Mapping[str, Any] | None = None,
         tree: Tree | str | os.PathLike[str] | None = None,
-        C: float = 1.0,
+        C: Annotated[float, Meta(gt=0)] = 1.0,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
         solver: Literal["auto", "lbfgs", "liblinear", "adagrad"] = "auto",
-        weight_threshold: float = 0.05,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        epochs: int = 10,
-        batch_size: int = 256,
-        learning_rate: float = 0.1,
+        weight_threshold: Annotated[float, Meta(ge=0)] = 0.05,
+        max_iter: Annotated[int, Meta(ge=1)] = 1000,
+        tol: Annotated[float, Meta(gt=0)] = 1e-4,
+        epochs: Annotated[int, Meta(ge=1)] = 10,
+        batch_size: Annotated[int, Meta(ge=1)] = 256,
+        learning_rate: Annotated[float, Meta(gt=0)] = 0.1,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
@@ -248,16 +238,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         self._samples_seen = len(targets)
         self._seen = np.append(weight @ X**2, weight.sum())
         if solver == "liblinear":
-            solve_by_child(
-                self._model,
-                X,
-                targets,
-                weight,
-                self.C,
-                self.weight_threshold,
-                int(self._rng.integers(2**31)),
-                self.n_jobs,
-            )
+            seed = int(self._rng.integers(2**31))
+            threshold = self.weight_threshold
+            solve_by_child(self._model, X, targets, weight, self.C, threshold, seed, self.n_jobs)
             self.n_iter_ = 1
             return self
         self.loss_curve_, is_converged = solve(
@@ -313,17 +296,17 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         X, y = validate_data(self, X, y, reset=reset, **ACCEPTED)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        X = canonical_samples(X)
+        X = canonical_csr(X) if is_sparse(X) else X
         check_not_too_large(X)
-        check_not_too_small(X)
         return X, y, weight
 
     def _with_columns(self, X: Samples) -> Samples:
         """Return X with the columns of the model, after adding those for new features of X."""
         if self._columns is None:
             return X
+        X = canonical_csr(X)
         self._columns.add(X)
-        if (width := self._columns.width) > self._model.shape[1]:
+        if (width := self._columns.width) > self._model.weight.shape[1]:
             self._model.widen(width)
             if self._optimiser is not None:
                 self._optimiser.widen(width)
@@ -335,36 +318,60 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         self, X: Samples, y: Array, weight: Float64, classes: Array, tree: Tree | None
     ) -> Samples:
         """Build the tree, unless it is given, and the model; return X with its columns."""
+        if not len(classes):
+            raise InputError("y has names of inner nodes alone; give samples of classes, too")
         columns = FeatureColumns.create_if_wide(X, len(classes))
         if columns is not None:
             X = columns.select(X)
         names = class_names(classes, "class")
         seed = draw_seed(self.random_state)
-        self._rng = np.random.default_rng(seed)
-
-        if tree is not None:
-            tree = keep_labels(tree, names)
+        if tree is None:
+            tree = self._build_tree(X, np.searchsorted(classes, y), weight, names, seed)
         else:
-            options = self.builder_options or {}
-            number = np.searchsorted(classes, y)
-            tree = build_class_tree(self.builder, options, X, number, weight, names, seed)
+            tree = keep_labels(tree, names)
         check_single_codes(tree, "a classifier", "build it without epsilon, trees and senses")
         self.tree_ = tree
         self.classes_ = classes
-        self._class_labels = label_ids(tree, names)
+        self._label_class = label_classes(tree, names)
 
+        self._rng = np.random.default_rng(seed)
         self._n_features = self.n_features_in_
         self._columns = columns
         self._model = LinearTree(
-            tree,
+            in_class_order(tree, self._label_class),
             X.shape[1],
-            counts=self._target_counts(y, weight),
+            self._target_counts(y, weight),
             sparse=is_sparse(X),
             dtype=X.dtype,
             fit_intercept=self.fit_intercept,
         )
         self._reset_training()
         return X
+
+    def _build_tree(
+        self, X: Samples, y: Int64, weight: Float64, names: list[str], seed: int
+    ) -> Tree:
+        """Build the tree from samples whose classes are `names` of the numbers `y` (n,)."""
+        n_classes = len(names)
+        method = self.builder
+        options = self.builder_options or {}
+        if method == "auto":
+            if options:
+                raise OptionError(
+                    "builder_options are those of a builder; name one, such as kmeans"
+                )
+            method = "flat" if n_classes <= MOST_FLAT else "kmeans"
+            options = {} if method == "flat" else NARROW_ABOVE | {"balanced": True}
+        counts = class_counts(y, weight, n_classes)
+        return build_tree(
+            method,
+            options,
+            names,
+            seed,
+            counts,
+            lambda: class_centroids(X, y, weight, n_classes, seed),
+            kind="class centroids",
+        )
 
     def _choose_solver(self, X: Samples) -> str:
         """Return the name of the solver."""
@@ -396,17 +403,24 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def _weighted_targets(self, y: Array, sample_weight: Float64) -> tuple[Int64, Float64]:
         """Return the targets (n,) of samples, and their weights times those of their classes.
 
-        A target is a label id, or ``V + n`` for node n.
+        A target is the number of a class, or ``V + n`` for node n.
         """
         known, target = self._known_targets(y)
         number = np.searchsorted(known, y)
-        return target[number], self._weighted(known, number, sample_weight)
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            # A class whose samples have no weight counts as absent
+            total = np.bincount(number, sample_weight, minlength=len(known))
+            class_weight = total.sum() / (np.count_nonzero(total) * np.where(total > 0, total, 1))
+        else:
+            class_weight = compute_class_weight(self.class_weight, classes=known, y=known)
+            if not ((class_weight >= 0) & (class_weight < np.inf)).all():
+                raise OptionError("class_weight has a weight that is no number, 0 or more")
+        return target[number], sample_weight * class_weight[number]
 
     def _target_counts(self, y: Array, sample_weight: Float64) -> Int64:
-        """Return the weights (V + N,) of the labels and of the nodes as counts."""
+        """Return the weights (V + N,) of the classes and of the nodes as counts."""
         n_targets = self.tree_.n_labels + self.tree_.n_nodes
-        targets, weight = self._weighted_targets(y, sample_weight)
-        return class_counts(targets, weight, n_targets)
+        return class_counts(*self._weighted_targets(y, sample_weight), n_targets)
 
     def _known_targets(self, y: Array) -> tuple[Array, Int64]:
         """Return the classes and the other values of y, ascending, and the target of each.
@@ -414,43 +428,22 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         Raises InputError for a name that the tree does not have, or no longer has without the
         classes that are not in the data.
         """
+        n_classes = len(self.classes_)
         others = np.setdiff1d(y, self.classes_)
         if not others.size:
-            return self.classes_, self._class_labels
-        if not len(self.classes_):
-            raise InputError("y has names of inner nodes alone; give samples of classes, too")
+            return self.classes_, np.arange(n_classes)
         levels = Hierarchy(self.tree_)
         names = class_names(others, "class")
         if missing := [name for name in names if not levels.has_name(name)]:
             raise InputError(f"y has {missing[0]!r}, and no class of the data is below that node")
-        known = np.union1d(self.classes_, others)
-        target = np.empty(len(known), np.int64)
-        target[np.searchsorted(known, self.classes_)] = self._class_labels
-        target[np.searchsorted(known, others)] = levels.target[levels.find(names)]
-        return known, target
+        # A node of one child has the target of what is below it, which may be a label
+        node_target = levels.target[levels.find(names)]
+        is_label = node_target < n_classes
+        node_target[is_label] = self._label_class[node_target[is_label]]
 
-    def _weighted(self, classes: Array, number: Int64, sample_weight: Float64) -> Float64:
-        """Return the weights (n,) of the samples times those of their classes `number` (n,).
-
-        A mapping is refused when it has a class that does not occur while a class that occurs has
-        no weight: as in scikit-learn, more likely a typing error than samples left out.
-        """
-        if self.class_weight is None:
-            return sample_weight
-        if isinstance(self.class_weight, str):
-            total = np.bincount(number, sample_weight, minlength=len(classes))
-            balanced = total.sum() / (np.count_nonzero(total) * np.where(total > 0, total, 1))
-            return np.asarray(sample_weight * balanced[number])
-        names = dict.fromkeys(classes.tolist())
-        without = [name for name in names if name not in self.class_weight]
-        unknown = [name for name in self.class_weight if name not in names]
-        if without and unknown:
-            raise OptionError(
-                f"class_weight has a weight for {unknown[0]!r}, which is not a class, and none for "
-                f"{without[0]!r}, which is one; its keys are classes"
-            )
-        weights = np.array([self.class_weight.get(name, 1.0) for name in names], np.float64)
-        return np.asarray(sample_weight * weights[number])
+        known = np.concatenate([self.classes_, others])
+        order = np.argsort(known)
+        return known[order], np.r_[np.arange(n_classes), node_target][order]
 
     def _train(self, X: Samples, targets: Int64, weight: Float64, epochs: int) -> Self:
         """Train by Adagrad."""
@@ -474,33 +467,16 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return self
 
     def _check_parameters(self) -> None:
-        for name, annotation in _RANGES.items():
-            Option.of(name, annotation).checked(getattr(self, name))
-        check_builder_options(self.builder_options)
-        # 0 and 1 are accepted as False and True
-        if not isinstance(self.fit_intercept, int | np.bool_) or self.fit_intercept not in (0, 1):
-            reason = f"is {brief(self.fit_intercept)}; it must be true or false"
-            raise OptionError.about("fit_intercept", reason)
-        if not isinstance(self.tree, Tree | str | os.PathLike | None):
-            raise OptionError(f"tree is {self.tree!r}; it is a Tree, the path of its file or None")
-        if self.class_weight is None or isinstance(self.class_weight, Mapping):
-            for name, weight in (self.class_weight or {}).items():
-                if not isinstance(weight, int | float | np.number) or not 0 <= weight < np.inf:
-                    raise OptionError(
-                        f"class_weight of {name!r} is {weight!r}; a weight is a number, 0 or more"
-                    )
-        elif not isinstance(self.class_weight, str) or self.class_weight != "balanced":
-            raise OptionError(
-                f"class_weight is {self.class_weight!r}; it is 'balanced', None or a mapping of "
-                "classes to weights"
-            )
+        for option in read_options(HierarchicalSoftmaxClassifier, UNCHECKED):
+            option.checked(getattr(self, option.name))
 
     # Prediction.
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each sample, an array (n,); ties by class order."""
-        best, _ = self._best(self._checked(X), 1, lambda log_prob: -np.exp(log_prob))
-        return np.asarray(self.classes_[best[:, 0]])
+        X = self._checked(X)
+        best = self._model.top_k(X, 1).labels[:, 0]
+        return np.asarray(self.classes_[best])
 
     def decision_function(self, X: Any) -> Float64:
         """Return the log-probabilities of all classes (n, V).
@@ -515,7 +491,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         X = self._checked(X)
         result = np.empty((X.shape[0], len(self.classes_)))
         for rows, log_prob in self._model.log_prob(X):
-            result[rows] = log_prob[:, self._class_labels]
+            result[rows] = log_prob
         return result
 
     def predict_proba(self, X: Any) -> Float64:
@@ -528,9 +504,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         Arrays (n, min(k, V)); most probable first, ties by class order. Raises OptionError when
         `k` is not a whole number, 1 or more.
         """
-        k = min(checked_count("k", k), len(self.classes_))
-        best, log_proba = self._best(self._checked(X), k, np.negative)
-        return self.classes_[best], log_proba
+        X = self._checked(X)
+        best = self._model.top_k(X, min(checked_count("k", k), len(self.classes_)))
+        return self.classes_[best.labels], best.log_prob
 
     @property
     def nodes_(self) -> Array:
@@ -579,23 +555,6 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         ]
         return np.array(levels.names, str)[np.concatenate(chosen)]
 
-    def _best(
-        self, X: Samples, k: int, cost: Callable[[Float64], Float64]
-    ) -> tuple[Int64, Float64]:
-        """Return the numbers of the k most probable classes and their log-probabilities, (n, k).
-
-        Where the search has no answer, classes are ordered by the `cost` of log-probabilities.
-        """
-        labels, values, certain = self._model.top_k(X, k)
-        best = np.argsort(self._class_labels)[labels]
-        others = np.flatnonzero(~certain)
-        for rows, log_prob in self._model.log_prob(X[others]) if others.size else ():
-            log_prob = log_prob[:, self._class_labels]
-            first = np.argsort(cost(log_prob), axis=1, kind="stable")[:, :k]
-            best[others[rows]] = first
-            values[others[rows]] = np.take_along_axis(log_prob, first, axis=1)
-        return best, values
-
     @property
     def weight_(self) -> Any:
         """Node vectors, a float array or a CSR array (R, n_features)."""
@@ -621,7 +580,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         """Return values (R, ...) of the rows of a flat tree in the order of the classes."""
         if self.tree_.n_nodes != 1 or len(self.tree_.child) != len(self.classes_):
             return values
-        row = np.argsort(~self.tree_.child)[self._class_labels]  # (V,) child of each class
+        row = np.argsort(~self._model.tree.child)  # (V,) child of each class
         if len(row) != 2:
             return values[row]
         # The row of two children has the logit of the first
@@ -630,14 +589,15 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def _checked(self, X: Any) -> Samples:
         """Return X with the columns of the model."""
         check_is_fitted(self)
-        X = canonical_samples(validate_data(self, X, reset=False, **ACCEPTED))
+        X = validate_data(self, X, reset=False, **ACCEPTED)
+        X = canonical_csr(X) if is_sparse(X) else X
         check_not_too_large(X)
         return X if self._columns is None else self._columns.select(X)
 
     def _item_proba(self, X: Samples, levels: Hierarchy) -> Iterator[Float64]:
         """Yield the probabilities (b, I) of all items of the hierarchy, for b samples at a time."""
         for _, log_prob in self._model.log_prob(X):
-            yield levels.probabilities(np.exp(log_prob))
+            yield levels.probabilities(np.exp(log_prob[:, self._label_class]))
 
     # Contract of scikit-learn.
 

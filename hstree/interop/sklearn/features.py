@@ -5,19 +5,17 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 
-from hstree._arrays import Array, Int32, Int64, Integer, canonical_csr, offsets
+from hstree._arrays import Array, Float64, Int32, Int64, Integer, canonical_csr, offsets
 from hstree.errors import InputError
 from hstree.layers.arithmetic import touched_rows
 
 #: Samples: a dense array or a CSR array (n, n_features).
 Samples = Any
 
-#: Arguments of scikit-learn's check of X, after which `canonical_samples` takes it.
+#: Arguments of scikit-learn's check of X.
 ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C"}
 #: Largest magnitude of a feature whose products do not overflow in float32.
 LARGEST = 2.0**62
-#: Smallest magnitude of the largest feature whose products do not vanish.
-SMALLEST = 2.0**-62
 #: Weights up to which features that do not occur in a sparse X have weights, too.
 SMALL_TABLE = 1 << 20
 #: Elements of the tables of logits and edges that a prediction holds at a time.
@@ -32,11 +30,6 @@ COLUMNS_PER_NUMBER = 64
 def is_sparse(X: Any) -> bool:
     """Return whether X is one of scipy's sparse arrays or matrices."""
     return bool(scipy.sparse.issparse(X))
-
-
-def canonical_samples(X: Any) -> Samples:
-    """Return X as the models take it: a dense C-contiguous array or a canonical CSR array."""
-    return canonical_csr(X) if is_sparse(X) else X
 
 
 def largest_magnitude(X: Samples) -> float:
@@ -54,15 +47,6 @@ def check_not_too_large(X: Samples) -> None:
         )
 
 
-def check_not_too_small(X: Samples) -> None:
-    """Refuse X where all values are so small that the penalty keeps all weights at zero."""
-    if 0 < (largest := largest_magnitude(X)) < SMALLEST:
-        raise InputError(
-            f"the largest magnitude in X is {largest:.3g}; {SMALLEST:.1g} or more is accepted: "
-            "scale the features, in training and prediction, so that some values are near 1"
-        )
-
-
 # Columns of sparse arrays.
 
 
@@ -77,15 +61,6 @@ def without_empty_columns(X: Any) -> tuple[Any, Int32]:
     content = X.data, indices, X.indptr.astype(np.int32)
     occurring = scipy.sparse.csr_array(content, shape=(X.shape[0], len(columns)))
     return occurring, columns.astype(np.int32)
-
-
-def select_columns(X: Any, features: Int64) -> Any:
-    """Return the columns `features` (K,), ascending, of a CSR array."""
-    column = np.minimum(np.searchsorted(features, X.indices), len(features) - 1)
-    is_selected = features[column] == X.indices
-    start = offsets(is_selected)[X.indptr].astype(X.indptr.dtype)
-    content = X.data[is_selected], column[is_selected].astype(X.indices.dtype), start
-    return scipy.sparse.csr_array(content, shape=(X.shape[0], len(features)))
 
 
 def spread_columns(X: Any, features: Integer, n_features: int) -> Any:
@@ -109,17 +84,20 @@ class FeatureColumns:
 
     Attributes
     ----------
-    features, column : int64 arrays (K,)
-        Features that have occurred, ascending, and the column of each.
+    column : int32 array (n_features,)
+        Column of each feature, -1 for those that have not occurred.
+    n_used : int
+        Number of features that have occurred.
     width : int
-        Number of columns; those from K on are free.
+        Number of columns; those from `n_used` on are free.
     """
 
     def __init__(self, X: Any) -> None:
-        self.n_features = X.shape[1]
-        self.features = without_empty_columns(X)[1].astype(np.int64)
-        self.column = np.arange(len(self.features))
-        self.width = len(self.features)
+        features = without_empty_columns(X)[1]
+        self.n_used = len(features)
+        self.width = self.n_used
+        self.column = np.full(X.shape[1], -1, np.int32)
+        self.column[features] = np.arange(self.n_used)
 
     @classmethod
     def create_if_wide(cls, X: Samples, n_classes: int) -> Self | None:
@@ -129,31 +107,33 @@ class FeatureColumns:
         columns = cls(X)
         return columns if 2 * columns.width < X.shape[1] else None
 
-    def add(self, X: Samples) -> None:
+    def add(self, X: Any) -> None:
         """Give columns to the features that occur in X and have none.
 
         The width is doubled when it is too small, so that it seldom changes.
         """
-        new = np.setdiff1d(canonical_csr(X).indices, self.features)
-        position = np.searchsorted(self.features, new)
-        n_columns = len(self.features) + len(new)
-        self.column = np.insert(self.column, position, np.arange(len(self.features), n_columns))
-        self.features = np.insert(self.features, position, new)
-        if n_columns > self.width:
-            self.width = min(max(n_columns, 2 * self.width), self.n_features)
+        new = np.unique(X.indices[self.column[X.indices] < 0])
+        self.column[new] = np.arange(self.n_used, self.n_used + len(new))
+        self.n_used += len(new)
+        if self.n_used > self.width:
+            self.width = min(max(self.n_used, 2 * self.width), len(self.column))
 
     def select(self, X: Samples) -> Any:
         """Return X (n, n_features) as a CSR array of the columns (n, width)."""
-        X = select_columns(canonical_csr(X), self.features)
-        content = X.data, self.column[X.indices], X.indptr
+        X = canonical_csr(X)
+        column = self.column[X.indices]
+        has_column = column >= 0
+        start = offsets(has_column)[X.indptr]
+        content = X.data[has_column], column[has_column], start
         return scipy.sparse.csr_array(content, shape=(X.shape[0], self.width))
 
     def spread(self, weight: Any) -> Any:
         """Return weights (R, width) as a CSR array (R, n_features)."""
-        feature = np.zeros(self.width, np.int64)
-        feature[self.column] = self.features
+        feature = np.zeros(self.width, np.int32)
+        used = np.flatnonzero(self.column >= 0)
+        feature[self.column[used]] = used
         rows = scipy.sparse.csr_array(weight)
-        return canonical_csr(spread_columns(rows, feature, self.n_features))
+        return canonical_csr(spread_columns(rows, feature, len(self.column)))
 
 
 # Products.
@@ -172,3 +152,23 @@ def sparse_product(X: Any, weight: Any) -> Array:
     if weight.shape[1] < X.nnz and weight.shape[0] * weight.shape[1] <= TABLE_LIMIT:
         return np.asarray(X @ weight.T.toarray(order="C"))
     return np.asarray((weight @ X.T).toarray().T)
+
+
+def node_logits(
+    X: Any, weight: Any, bias: Array, row_start: Int64, item: Int64, node: Int64
+) -> Float64:
+    """Return the logits at all rows of nodes, for pairs (n,) of a sparse sample and a node.
+
+    Node n has the rows from ``row_start[n]`` on of the sparse weights (R, n_features). Logits are
+    in the order of the pairs, those of a pair adjacent.
+    """
+    start = offsets(np.diff(row_start)[node])
+    logits = np.empty(start[-1])
+    # One product for each node
+    order = np.argsort(node, kind="stable")
+    first = np.flatnonzero(np.diff(node[order], prepend=-1))
+    for here in np.split(order, first)[1:]:
+        rows = slice(*row_start[node[here[0]] :][:2].tolist())
+        products = sparse_product(X[item[here]], weight[rows]) + bias[rows]
+        logits[start[here, None] + np.arange(products.shape[1])] = products
+    return logits

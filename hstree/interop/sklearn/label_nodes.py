@@ -7,7 +7,7 @@ product of the probabilities on its path, and the highest over its paths where i
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +15,12 @@ import scipy.sparse
 from sklearn.svm import _liblinear as liblinear
 
 from hstree import progress
-from hstree._arrays import Array, Float64, Int64, offsets, ranges
+from hstree._arrays import Array, Float64, Int32, Int64, Integer, offsets, segment_ids
 from hstree._parallel import n_parallel, parallel
 from hstree.interop.sklearn.features import (
     TABLE_LIMIT,
     Samples,
+    node_logits,
     sparse_product,
     without_empty_columns,
 )
@@ -51,20 +52,11 @@ class Objective(NamedTuple):
     random_state: int
 
 
-class NodeProblem(NamedTuple):
+class LabelProblem(NamedTuple):
     """Samples of a node, and which of them have a label below each child."""
 
-    samples: Int64  # (n,) ascending
-    positives: list[Int64]  # samples of each child, ascending
-
-
-class NodeWeights(NamedTuple):
-    """Weights of a node's children that are not zero."""
-
-    n_weights: Int64  # (k,) number of weights of each child
-    feature: Array  # (K,) their features, one child after another
-    weight: Array  # (K,)
-    bias: Float64  # (k,)
+    samples: Int32  # (n,) ascending
+    positives: list[Int32]  # samples of each child, ascending
 
 
 # Training.
@@ -75,7 +67,7 @@ def fit_nodes(
 ) -> "LabelNodes":
     """Train the models of all edges, in `n_jobs` processes.
 
-    X is a CSR array (n, n_features), Y a CSC array (n, V) of the labels in the tree's order.
+    X is a CSR array (n, n_features), Y a CSR array (n, V) of the labels in the tree's order.
     """
     largest = abs(X).max(axis=0).toarray().ravel()
     n_groups = GROUPS_PER_JOB * n_parallel(n_jobs)
@@ -83,55 +75,45 @@ def fit_nodes(
     problems = node_problems(tree, Y)
     groups = iter(lambda: list(islice(problems, group_size)), [])
     solve_group = partial(_solve, X, largest, objective)
-    solved: dict[int, list[NodeWeights]] = {}
+    solved: dict[int, list[tuple[Any, Float64]]] = {}
     with progress.task("fitting nodes", tree.n_nodes + 1, "nodes") as task:
         for number, group in parallel(solve_group, groups, n_jobs):
             solved[number] = group
             task.advance(len(group))
 
     # In the order of nodes, whatever job ended first
-    nodes = [node for number in sorted(solved) for node in solved.pop(number)]
-    columns = [list(column) for column in zip(*nodes, strict=True)]
-    del nodes
-    # One array after another, so that little is in memory twice
-    n_weights, feature, weight, bias = (np.concatenate(columns.pop(0)) for _ in range(4))
-    content = weight, feature, offsets(n_weights)
-    return LabelNodes(tree, scipy.sparse.csr_array(content, shape=(len(bias), X.shape[1])), bias)
+    weights, biases = zip(
+        *(node for number in sorted(solved) for node in solved[number]), strict=True
+    )
+    return LabelNodes(tree, scipy.sparse.vstack(weights, format="csr"), np.concatenate(biases))
 
 
-def node_problems(tree: Tree, Y: Any) -> Iterator[NodeProblem]:
+def node_problems(tree: Tree, Y: Any) -> Iterator[LabelProblem]:
     """Yield the problem of each node, in order, and last that of the root's own model."""
-    # (E,) number of the first leaf below each edge, leaves being numbered depth first
-    n_leaves = tree.sum_up(np.ones(tree.n_labels, np.int64))
-    before = offsets(n_leaves)[:-1]
-    first = before - before[tree.child_start[tree.edge_node]]
-    tree.sum_down(first)
+    # (V, E) the edges on the paths to each label
+    codes = Codes(tree, cache_limit=0).expand(np.arange(tree.n_labels))
+    label = codes.code_item[segment_ids(codes.decision_start)]
+    content = np.ones(len(label), bool), (label, codes.edge)
+    path = scipy.sparse.csr_array(content, shape=(tree.n_labels, len(tree.child)))
 
-    # (C,) label of each leaf
-    is_leaf = tree.child < 0
-    label = np.empty(int(is_leaf.sum()), np.int64)
-    label[first[is_leaf]] = ~tree.child[is_leaf]
+    # (n, E) whether a sample has a label below an edge, by edge; samples ascend
+    is_below = (Y.astype(bool) @ path).tocsc()
+    samples_below = np.split(is_below.indices, is_below.indptr[1:-1])
 
-    # Samples of each leaf, so that those below an edge are adjacent
-    start = offsets(np.diff(Y.indptr)[label])
-    sample = Y.indices[ranges(Y.indptr[label].astype(np.int64), start)]
-
-    def samples_below(edge: int) -> Int64:
-        """Return the samples with a label below an edge, ascending."""
-        return np.unique(sample[start[first[edge]] : start[first[edge] + n_leaves[edge]]])
-
-    with_label = np.unique(Y.indices)
+    with_label = np.flatnonzero(np.diff(Y.indptr)).astype(np.int32)
     for node in range(tree.n_nodes):
-        edges = range(tree.child_start[node], tree.child_start[node + 1])
-        samples = with_label if node == 0 else samples_below(tree.node_edge[node])
-        yield NodeProblem(samples, [samples_below(edge) for edge in edges])
-    yield NodeProblem(np.arange(Y.shape[0]), [with_label])
+        samples = with_label if node == 0 else samples_below[tree.node_edge[node]]
+        yield LabelProblem(samples, samples_below[slice(*tree.child_start[node : node + 2])])
+    yield LabelProblem(np.arange(Y.shape[0], dtype=np.int32), [with_label])
 
 
 def _solve(
-    X: Samples, largest: Array, objective: Objective, group: list[NodeProblem]
-) -> list[NodeWeights]:
-    """Train the models of some nodes' children; keep the weights that move some logit."""
+    X: Samples, largest: Array, objective: Objective, group: list[LabelProblem]
+) -> list[tuple[Any, Float64]]:
+    """Return the weights (k, n_features), CSR, and the biases (k,) of some nodes' children.
+
+    Weights that move no logit are not kept.
+    """
     solved = []
     for samples, positives in group:
         # (n, features) samples of the node, without the features that none of them has
@@ -146,13 +128,13 @@ def _solve(
             is_kept = np.abs(weight) * largest[features] > objective.threshold
             kept_features.append(features[is_kept])
             kept_weights.append(weight[is_kept].astype(np.float32))
-        n_weights = np.array([len(weights) for weights in kept_weights])
-        feature = np.concatenate(kept_features)
-        solved.append(NodeWeights(n_weights, feature, np.concatenate(kept_weights), bias))
+        start = offsets(np.array([len(weights) for weights in kept_weights]))
+        content = np.concatenate(kept_weights), np.concatenate(kept_features), start
+        solved.append((scipy.sparse.csr_array(content, shape=(len(bias), X.shape[1])), bias))
     return solved
 
 
-def _logistic(X: Any, positive: Int64, C: float, objective: Objective) -> tuple[Float64, float]:
+def _logistic(X: Any, positive: Integer, C: float, objective: Objective) -> tuple[Float64, float]:
     """Return the weights and the bias of a logistic regression; `positive` are rows of X."""
     n = X.shape[0]
     if len(positive) in (0, n):
@@ -244,20 +226,14 @@ class LabelNodes(NamedTuple):
         Exactly, as a CSR array (n, V) in which the labels of a sample descend in probability. The
         first of equally probable labels are taken.
         """
-        n_labels = self.tree.n_labels
-        k = min(k, n_labels)
+        k = min(k, self.tree.n_labels)
         with np.errstate(divide="ignore"):
             least = float(np.log(threshold))
-        n_weighted = min(self.weight.shape[1], self.weight.nnz)  # features with a weight, at most
-        is_small = len(self.bias) <= MAX_SCORED_EDGES and n_weighted * len(self.bias) <= TABLE_LIMIT
-        if is_small or self.tree.n_nodes == 0:
-            parts = list(self._best_of_all(X, k, least))
-        else:
-            parts = list(self._best_first(X, k, least))
-        sample, child, log_prob = map(np.concatenate, zip(*parts, strict=True))
+        best = self._best_of_all if len(self.bias) <= MAX_SCORED_EDGES else self._best_first
+        sample, child, log_prob = map(np.concatenate, zip(*best(X, k, least), strict=True))
         start = offsets(np.bincount(sample, minlength=X.shape[0]))
         content = np.exp(log_prob), ~child, start
-        return scipy.sparse.csr_array(content, shape=(X.shape[0], n_labels))
+        return scipy.sparse.csr_array(content, shape=(X.shape[0], self.tree.n_labels))
 
     def _best_of_all(self, X: Samples, k: int, least: float) -> Iterator[BeamEntries]:
         """Yield the labels of some samples at a time, after scoring all labels."""
@@ -270,13 +246,12 @@ class LabelNodes(NamedTuple):
 
     def _best_first(self, X: Samples, k: int, least: float) -> Iterator[BeamEntries]:
         """Yield the labels of some samples at a time, by best-first search."""
-        tree = self.tree
-        step = max(1, min(BATCH, TABLE_LIMIT // int(tree.fan_out.max())))
+        step = max(1, min(BATCH, TABLE_LIMIT // int(self.tree.fan_out.max())))
         for a in range(0, X.shape[0], step):
             batch = X[a : a + step]
             root_logits = sparse_product(batch, self.weight[-1:])[:, 0] + self.bias[-1]
             labels, _ = best_first_search(
-                tree,
+                self.tree,
                 partial(self._child_log_prob, batch),
                 batch.shape[0],
                 k,
@@ -287,21 +262,5 @@ class LabelNodes(NamedTuple):
 
     def _child_log_prob(self, X: Samples, item: Int64, node: Int64) -> Float64:
         """Return log P(child | node) of all children, for pairs (n,) of a sample and a node."""
-        tree = self.tree
-        # Pairs in the order of their nodes: one product for each node
-        order = np.argsort(node, kind="stable")
-        sorted_node = node[order]
-        sorted_start = offsets(tree.fan_out[sorted_node])
-        head = np.flatnonzero(np.diff(sorted_node, prepend=-1)).tolist()
-        logits = np.empty(sorted_start[-1])
-        for a, b in pairwise([*head, len(order)]):
-            first, stop = tree.child_start[sorted_node[a] : sorted_node[a] + 2]
-            products = sparse_product(X[item[order[a:b]]], self.weight[first:stop])
-            logits[sorted_start[a] : sorted_start[b]] = products.ravel()
-
-        # Children in the order of the pairs
-        start = offsets(tree.fan_out[node])
-        position = np.empty(len(node), np.int64)
-        position[order] = sorted_start[:-1]
-        edge = ranges(tree.child_start[node], start)
-        return log_sigmoid(logits[ranges(position, start)] + self.bias[edge])
+        logits = node_logits(X, self.weight, self.bias, self.tree.child_start, item, node)
+        return log_sigmoid(logits)

@@ -11,21 +11,20 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from hstree._arrays import Array, Float64, Int64, canonical_csr
-from hstree._options import Option, checked_count
+from hstree._arrays import Array, Float64, canonical_csr
+from hstree._options import checked_count, read_options
 from hstree.builders.prune import keep_labels
 from hstree.data.multilabel import indicator
-from hstree.data.vectors import WordVectors
 from hstree.errors import InputError
 from hstree.interop.sklearn.class_tree import (
     NARROW_ABOVE,
     build_tree,
-    check_builder_options,
     draw_seed,
-    label_ids,
+    in_class_order,
+    label_classes,
     project,
 )
-from hstree.interop.sklearn.feature_scale import FeatureScale
+from hstree.interop.sklearn.feature_scale import fit_scale, scale_samples
 from hstree.interop.sklearn.features import ACCEPTED, spread_columns, without_empty_columns
 from hstree.interop.sklearn.label_nodes import LabelNodes, Objective, fit_nodes
 from hstree.interop.sklearn.label_tree_files import (
@@ -41,14 +40,8 @@ from hstree.tree.names import class_names
 #: Largest number of elements of a table of label vectors that is not projected.
 UNPROJECTED_ELEMENTS = 1 << 20
 
-_ABOVE_ZERO = Annotated[float, Meta(gt=0)]
-_RANGES = {
-    "scaling": Literal["auto", "tfidf", "unit", "none"],
-    "weight_threshold": Annotated[float, Meta(ge=0)],
-    "threshold": Annotated[float, Meta(ge=0, le=1)],
-    "C": _ABOVE_ZERO,
-    "tol": _ABOVE_ZERO,
-}
+#: Parameters that are not checked by their annotations.
+UNCHECKED = frozenset({"builder_options", "tree", "random_state", "n_jobs"})
 
 
 class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -132,11 +125,11 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         *,
         builder_options: Mapping[str, Any] | None = None,
         tree: Tree | Folder | None = None,
-        C: float = 3.0,
+        C: Annotated[float, Meta(gt=0)] = 3.0,
         scaling: Literal["auto", "tfidf", "unit", "none"] = "auto",
-        tol: float = 0.3,
-        weight_threshold: float = 0.15,
-        threshold: float = 0.5,
+        tol: Annotated[float, Meta(gt=0)] = 0.3,
+        weight_threshold: Annotated[float, Meta(ge=0)] = 0.15,
+        threshold: Annotated[float, Meta(ge=0, le=1)] = 0.5,
         random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
     ) -> None:
@@ -174,8 +167,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         X, y = validate_data(self, X, y, multi_output=True, **ACCEPTED)
         Y = self._set_classes(y)
         X = canonical_csr(X)
-        self._scale = FeatureScale.fit(X, self.scaling)
-        X = self._scale.apply(X)
+        self.scale_, self._has_unit_length = fit_scale(X, self.scaling)
+        X = scale_samples(X, self.scale_, self._has_unit_length)
         # Time and memory follow the features that occur; the others have no weight
         n_features = X.shape[1]
         X, features = without_empty_columns(X)
@@ -186,19 +179,18 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             tree = keep_labels(as_tree(self.tree), names)
         else:
             tree = self._build_tree(X, Y, names, seed)
-        self._set_tree(tree, names)
+        self.tree_ = tree
+        tree = in_class_order(tree, label_classes(tree, names))
 
         objective = Objective(self.C, self.tol, self.weight_threshold, seed)
-        tree_Y = Y.tocsc()[:, self._label_classes]
-        nodes = fit_nodes(tree, X, tree_Y, objective, self.n_jobs)
+        nodes = fit_nodes(tree, X, Y, objective, self.n_jobs)
         weight = spread_columns(nodes.weight, features, n_features)
         self._model = nodes._replace(weight=weight)
         return self
 
     def _check_parameters(self) -> None:
-        for name, annotation in _RANGES.items():
-            Option.of(name, annotation).checked(getattr(self, name))
-        check_builder_options(self.builder_options)
+        for option in read_options(ProbabilisticLabelTreeClassifier, UNCHECKED):
+            option.checked(getattr(self, option.name))
 
     def _set_classes(self, y: Any) -> Any:
         """Set the classes and the kind of `y`; return the indicator (n, V), a CSR array."""
@@ -224,10 +216,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     def _build_tree(self, X: Any, Y: Any, names: list[str], seed: int) -> Tree:
         """Build the tree from the labels' samples, which are scaled already."""
 
-        def counts() -> Int64:
-            return np.bincount(Y.indices, minlength=len(names))
-
-        def vectors() -> WordVectors:
+        def vectors() -> Array:
             # (V, d) sums of the labels' samples; where they are many, the smaller table of samples
             # and of sums is projected
             samples = Y.T.astype(X.dtype)
@@ -238,17 +227,15 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
                 table = project(normalize(samples @ X, copy=False), seed)
             else:
                 table = normalize(samples @ project(X, seed))
-            return WordVectors(names, table, counts=counts(), source={"kind": "label features"})
+            return np.asarray(table)
 
         options = self.builder_options or {}
         if self.builder == "kmeans" and self.builder_options is None:
             options = NARROW_ABOVE
-        return build_tree(self.builder, options, names, seed, counts, vectors)
-
-    def _set_tree(self, tree: Tree, names: list[str]) -> None:
-        """Set the tree, and the class of each of its labels."""
-        self.tree_ = tree
-        self._label_classes = np.argsort(label_ids(tree, names))
+        counts = np.bincount(Y.indices, minlength=len(names))
+        return build_tree(
+            self.builder, options, names, seed, counts, vectors, kind="label features"
+        )
 
     # Prediction.
 
@@ -268,10 +255,10 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         """
         X = self._checked(X)
         if k is not None:
-            return self._search(X, checked_count("k", k))
+            return self._model.search(X, checked_count("k", k))
         result = np.empty((X.shape[0], len(self.classes_)))
         for rows, log_prob in self._model.log_prob(X):
-            result[rows, self._label_classes] = np.exp(log_prob)
+            result[rows] = np.exp(log_prob)
         if self._is_single:
             result /= np.maximum(result.sum(axis=1, keepdims=True), np.finfo(float).tiny)
         return result
@@ -284,8 +271,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         """
         X = self._checked(X)
         if self._is_single:
-            return self.classes_[self._search(X, 1).indices]
-        labels = self._search(X, len(self.classes_), self.threshold).astype(self._dtype)
+            return self.classes_[self._model.search(X, 1).indices]
+        labels = self._model.search(X, len(self.classes_), self.threshold).astype(self._dtype)
         labels.data[:] = 1
         return labels if self._is_sparse else labels.toarray()
 
@@ -293,13 +280,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         """Return X as the model takes it."""
         check_is_fitted(self)
         X = canonical_csr(validate_data(self, X, reset=False, **ACCEPTED))
-        return self._scale.apply(X)
-
-    def _search(self, X: Any, k: int, threshold: float = 0.0) -> Any:
-        """Return the probabilities of the k most probable classes from a threshold on, sparse."""
-        probabilities = self._model.search(X, k, threshold)
-        probabilities.indices = self._label_classes[probabilities.indices]
-        return probabilities
+        return scale_samples(X, self.scale_, self._has_unit_length)
 
     @property
     def weight_(self) -> Any:
@@ -310,11 +291,6 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     def bias_(self) -> Float64:
         """Biases of the edges and of the root (E + 1,)."""
         return self._model.bias
-
-    @property
-    def scale_(self) -> Float64:
-        """Factors of the features (n_features,)."""
-        return self._scale.to_array(self.n_features_in_)
 
     # Files.
 
@@ -338,7 +314,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             parameters={name: value for name, value in parameters if isinstance(value, plain)},
             classes=classes if self._is_single else None,
             feature_names=None if names is None else names.tolist(),
-            has_unit_length=self._scale.has_unit_length,
+            has_unit_length=self._has_unit_length,
             sparse=self._is_sparse,
             dtype=self._dtype.str,
         )
@@ -375,7 +351,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             raise ValueError(f"{len(self.classes_)} classes for the {tree.n_labels} of its tree")
 
         scale = tensors["scale"]
-        self._scale = FeatureScale.from_array(scale, has_unit_length=config.has_unit_length)
+        self.scale_ = scale
+        self._has_unit_length = config.has_unit_length
         self.n_features_in_ = len(scale)
         names = config.feature_names
         if names is not None:
@@ -388,8 +365,9 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         weight.check_format()
         if not weight.has_canonical_format:
             raise ValueError("the features of a weight row do not ascend")
+        self.tree_ = tree
+        tree = in_class_order(tree, label_classes(tree, class_names(self.classes_, "class")))
         self._model = LabelNodes(tree, weight, tensors["bias"])
-        self._set_tree(tree, class_names(self.classes_, "class"))
 
     # Contract of scikit-learn.
 

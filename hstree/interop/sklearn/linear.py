@@ -18,13 +18,14 @@ from hstree.interop.sklearn.features import (
     Samples,
     is_sparse,
     lengthened,
+    node_logits,
     sparse_product,
     without_empty_columns,
 )
 from hstree.kernels import NARROW
 from hstree.layers import arithmetic
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.top_k import BatchTopK, PairLogits, children_of_rows, top_k_of_batch
+from hstree.layers.top_k import BatchTopK, children_of_rows, top_k_of_all, top_k_of_batch
 from hstree.tree import Codes, Tree
 from hstree.tree.codes import Expansion
 from hstree.tree.paths import Decisions, path_decisions
@@ -32,14 +33,12 @@ from hstree.tree.weight_rows import edge_mass
 
 #: Products of a sparse X with weights that are laid out at a time.
 PRODUCTS = 1 << 20
-#: Samples, or pairs of samples and weight rows, of a node from which on they are one product.
+#: Samples of a node from which on its decisions are one matrix product.
 BLOCK = 64
 #: Samples of a prediction that are searched together.
 SEARCHED_TOGETHER = 2048
 #: A search ends without an answer when it has scored this fraction of the edges ...
 PATIENCE = 1 / 8
-#: ... or this one, where each logit is a sparse product of its own, ...
-SPARSE_PATIENCE = 1 / 64
 #: ... and this many more.
 LEAST_PATIENCE = 64
 #: Edges of the smallest tree that is searched; in smaller ones scoring all labels is faster.
@@ -62,9 +61,9 @@ class LinearTree:
     ----------
     tree : Tree
     n_features : int
-    counts : int array (V,) or (V + N,), optional
-        Counts of the labels, and of the samples that stop at the nodes, by default `tree.counts`.
-        The untrained model is the distribution of the labels' counts.
+    target_counts : int array (V + N,)
+        Counts of the labels, and of the samples that stop at the nodes. The untrained model is the
+        distribution of the labels' counts.
     sparse : bool
         Whether X is sparse.
     dtype : dtype
@@ -74,40 +73,32 @@ class LinearTree:
     Attributes
     ----------
     bias : float array (R,)
-    kept : CSR array (R, n_features) or None
-        The weights, where most of them are zero, as at the start; `make_dense` makes a table of
-        them.
-    table : array or None
-        The weights of a dense model, where `kept` is None. The table is (n_features, R) for a
-        sparse X, so that the weights of a feature are adjacent, else (R, n_features).
+    weight : CSR array or float array (R, n_features)
+        CSR where most weights are zero, as at the start; `make_dense` makes an array of it. The
+        memory of this array is in the order of the features for a sparse X, so that the weights of
+        a feature are adjacent.
     """
 
     def __init__(
         self,
         tree: Tree,
         n_features: int,
+        target_counts: Integer,
         *,
-        counts: Integer | None = None,
         sparse: bool,
         dtype: Any,
         fit_intercept: bool = True,
     ) -> None:
         self.tree = tree
+        self.target_counts = target_counts
         self.sparse = sparse
         self.fit_intercept = fit_intercept
-        self.target_counts: Array = np.ones(tree.n_labels, np.int64)
-        if (known_counts := tree.counts if counts is None else counts) is not None:
-            self.target_counts = known_counts
-        label_counts = None if counts is None else self.counts
-        self.layer = HierarchicalSoftmax(tree, 0, counts=label_counts, dtype=dtype)
+        self.layer = HierarchicalSoftmax(tree, 0, counts=self.counts, dtype=dtype)
         self.bias = self.layer.bias
         if not fit_intercept:
             self.bias[:] = 0
-        self.shape = len(self.bias), n_features
-        self.dtype = np.dtype(dtype)
-        self.kept: Any = None
-        self.table: Any = None
-        self.clear()
+        shape = len(self.bias), n_features
+        self.weight: Any = scipy.sparse.csr_array(shape, dtype=dtype)
 
     # Weights.
 
@@ -117,53 +108,26 @@ class LinearTree:
         return self.target_counts[: self.tree.n_labels]
 
     @property
-    def weight(self) -> Any:
-        """The weights (R, n_features), a view of `table` or a CSR array."""
-        return self.dense_weight if self.kept is None else self.kept
-
-    @property
-    def dense_weight(self) -> Array:
-        """The weights (R, n_features) of a dense model, a view of `table`."""
-        weight: Array = self.table.T if self.sparse else self.table
-        return weight
+    def table(self) -> Array:
+        """The weights of a dense model, C-contiguous; (n_features, R) for a sparse X."""
+        table: Array = self.weight.T if self.sparse else self.weight
+        return table
 
     def make_dense(self) -> None:
-        """Move the weights from `kept` to `table`."""
-        if self.kept is None:
-            return
-        kept = self.kept.tocoo()
-        self.kept = None
-        self.table = np.zeros(self.shape[::-1] if self.sparse else self.shape, self.dtype)
-        self.dense_weight[kept.row, kept.col] = kept.data
-
-    def make_sparse(self, weight: Any) -> None:
-        """Take over weights, a CSR array (R, n_features), in place of the table."""
-        self.kept = weight
-        self.table = None
-
-    def clear(self) -> None:
-        """Make all weights zero."""
-        self.make_sparse(scipy.sparse.csr_array(self.shape, dtype=self.dtype))
+        """Make an array of sparse weights."""
+        if is_sparse(self.weight):
+            self.weight = self.weight.toarray(order="F" if self.sparse else "C")
 
     def rows(self, node: int) -> slice:
         """Return the weight rows of a node."""
         return slice(*self.tree.row_start[node : node + 2].tolist())
 
-    def initial_weight(self, rows: slice) -> Array | None:
-        """Return weights (n_features, rows) to start from, None where they are zero."""
-        if self.table is None:
-            return None
-        weight = self.dense_weight[rows].T
-        return weight if weight.any() else None
-
     def widen(self, n_features: int) -> None:
         """Add features up to this number, with weights of zero; the model is for a sparse X."""
-        self.shape = len(self.bias), n_features
-        if self.table is not None:
-            self.table = lengthened(self.table, n_features)
-        if self.kept is not None:
-            content = self.kept.data, self.kept.indices, self.kept.indptr
-            self.kept = scipy.sparse.csr_array(content, shape=self.shape)
+        if is_sparse(self.weight):
+            self.weight.resize((len(self.bias), n_features))
+        else:
+            self.weight = lengthened(self.table, n_features).T
 
     def node_penalty(self) -> Float64:
         """Return the strength of the penalty of each node (N,), 1 at the root.
@@ -195,57 +159,58 @@ class LinearTree:
 
     def log_prob(self, X: Samples) -> Iterator[tuple[slice, Float64]]:
         """Yield slices of the samples, and the log-probabilities (samples, V) of all labels."""
-        for samples, logits in self._all_logits(X):
-            yield samples, self.layer.log_prob_of_logits(logits.T)
+        step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
+        is_kept = is_sparse(self.weight)
+        if not is_kept:
+            weight = np.asarray(self.weight.T, order="C" if is_sparse(X) else None)
+        for a in range(0, X.shape[0], step):
+            part = slice(a, a + step)
+            if is_kept:
+                logits = sparse_product(scipy.sparse.csr_array(X[part]), self.weight)
+            else:
+                logits = X[part] @ weight
+            yield part, self.layer.log_prob_of_logits((logits + self.bias).T)
 
     def top_k(self, X: Samples, k: int) -> BatchTopK:
-        """Search the k most probable labels of each sample; k is from 1 to V.
+        """Return the k most probable labels of each sample; k is from 1 to V.
 
-        Sparse samples are first searched with few logits each. Those that need more then get the
-        logits of all nodes by one sparse product. Samples whose search is long or not certain have
-        no answer, nor does any sample in small trees.
+        Large trees are searched. Where a search is long or not certain, and in small trees, all
+        labels are sorted; ties are in their order.
         """
         n = X.shape[0]
         n_edges = len(self.tree.child)
         result = BatchTopK.empty(n, k)
-        if n_edges < LEAST_EDGES or self.tree.fan_out[0] > LEAST_PATIENCE + PATIENCE * n_edges:
-            return result
-
-        def search(samples: Int64, logits: PairLogits, patience: float) -> None:
+        step = SEARCHED_TOGETHER
+        for a in range(0, n if n_edges >= LEAST_EDGES else 0, step):
+            samples = slice(a, a + step)
             answers = top_k_of_batch(
                 self.tree,
-                children_of_rows(self.tree, logits),
-                len(samples),
+                partial(self._child_log_prob, self.converted(X[samples])),
+                len(result.certain[samples]),
                 k,
                 # Far above the rounding of logits, in whatever order products are summed
-                margin=float(np.sqrt(np.finfo(self.dtype).eps)),
-                patience=LEAST_PATIENCE + patience * n_edges,
+                margin=float(np.sqrt(np.finfo(self.bias.dtype).eps)),
+                patience=LEAST_PATIENCE + PATIENCE * n_edges,
             )
             for array, values in zip(result, answers, strict=True):
                 array[samples] = values
 
-        for a in range(0, n, SEARCHED_TOGETHER):
-            samples = np.arange(a, min(a + SEARCHED_TOGETHER, n))
-            logits = partial(self.pair_logits, self.converted(X[samples]))
-            search(samples, logits, SPARSE_PATIENCE if self.sparse else PATIENCE)
-
         others = np.flatnonzero(~result.certain)
-        if self.sparse and others.size:
-            for part, table in self._all_logits(X[others]):
-                search(others[part], lambda *pairs, table=table: table[pairs], PATIENCE)
+        for part, log_prob in self.log_prob(X[others]) if others.size else ():
+            best = log_prob.argmax(axis=1)[:, None] if k == 1 else top_k_of_all(log_prob, k)[0]
+            result.labels[others[part]] = best
+            result.log_prob[others[part]] = np.take_along_axis(log_prob, best, axis=1)
         return result
 
-    def _all_logits(self, X: Samples) -> Iterator[tuple[slice, Array]]:
-        """Yield slices of the samples, and the logits of all weight rows (samples, R)."""
-        step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
-        parts = (slice(a, a + step) for a in range(0, X.shape[0], step))
-        if self.kept is not None:
-            for part in parts:
-                yield part, sparse_product(scipy.sparse.csr_array(X[part]), self.kept) + self.bias
-            return
-        weight = np.asarray(self.weight.T, order="C" if is_sparse(X) else None)
-        for part in parts:
-            yield part, X[part] @ weight + self.bias
+    def _child_log_prob(self, X: Samples, item: Int64, node: Int64) -> Float64:
+        """Return log P(child | node) of all children, for pairs (n,) of a sample and a node."""
+        if not is_sparse(self.weight):
+            return children_of_rows(self.tree, partial(self.pair_logits, X))(item, node)
+        tree = self.tree
+        X = scipy.sparse.csr_array(X)
+        logits = node_logits(X, self.weight, self.bias, tree.row_start, item, node)
+        row_start = offsets(np.diff(tree.row_start)[node])
+        return arithmetic.branch_log_prob(logits, row_start, offsets(tree.fan_out[node]))
 
     # Losses of targets.
 
@@ -277,17 +242,15 @@ class LinearTree:
         if self.tree.n_nodes == 0:
             return np.zeros(len(targets)), []
         decisions, _ = path_decisions(self._codes(targets), targets)
-        is_binary = decisions.width == 2
         n_samples = np.bincount(decisions.row)[decisions.row]
-        is_product = ~is_binary & ((decisions.width > NARROW) | (n_samples >= BLOCK))
+        is_product = (decisions.width > NARROW) | ((decisions.width > 2) & (n_samples >= BLOCK))
 
-        # log P(branch) of each decision (D,), by kind of node
+        # log P(branch) of each decision (D,)
         log_prob = np.empty(len(decisions.item))
         gradients: list[Gradient] = []
         for condition, decide in (
-            (is_binary, self._decide_binary),
-            (~is_binary & ~is_product, self._decide_narrow),
-            (is_product, self._decide_product),
+            (~is_product, self._decide_pairs),
+            (is_product, self._decide_products),
         ):
             position, chosen = decisions.where(condition)
             if len(position):
@@ -298,32 +261,28 @@ class LinearTree:
         nll: Float64 = np.negative(np.bincount(decisions.item, log_prob, minlength=len(targets)))
         return nll, gradients
 
-    def _decide_binary(
+    def _decide_pairs(
         self, X: Samples, decisions: Decisions, weight: Array
     ) -> tuple[Array, list[Gradient]]:
-        """Return log-probabilities (D,) at nodes with two children, and gradients."""
-        logits = self.pair_logits(X, decisions.item, decisions.row)
-        log_prob, error = arithmetic.binary_decision(logits, decisions.branch == 0)
-        error *= weight
-        return log_prob, [self._pair_gradient(X, decisions.item, decisions.row, error)]
+        """Return log-probabilities (D,), and gradients, by pairs of a sample and a weight row."""
+        # (P,) pairs of one decision after another; a node with two children has one row
+        n_rows = np.where(decisions.width == 2, 1, decisions.width)
+        row_start = offsets(n_rows)
+        item = np.repeat(decisions.item, n_rows)
+        row = ranges(decisions.row, row_start)
+        branch_start = offsets(decisions.width)
+        logits = self.pair_logits(X, item, row)
+        log_prob = arithmetic.branch_log_prob(logits, row_start, branch_start)
 
-    def _decide_narrow(
-        self, X: Samples, decisions: Decisions, weight: Array
-    ) -> tuple[Array, list[Gradient]]:
-        """Return log-probabilities (D,) at nodes with few children, and gradients."""
-        # (P,) pairs of one decision after another
-        start = offsets(decisions.width)
-        item = np.repeat(decisions.item, decisions.width)
-        row = ranges(decisions.row, start)
-        log_prob = arithmetic.segment_log_softmax(self.pair_logits(X, item, row), start)
-        chosen = start[:-1] + decisions.branch
-        # d(-log P) / d logit = softmax - [child taken]
+        # d(-log P) / d logit = P(branch of the row) - [taken]
+        chosen = branch_start[:-1] + decisions.branch
         error: Array = np.exp(log_prob)
         error[chosen] -= 1
-        error *= np.repeat(weight, decisions.width)
+        error = error[ranges(branch_start[:-1], row_start)]
+        error *= np.repeat(weight, n_rows)
         return log_prob[chosen], [self._pair_gradient(X, item, row, error)]
 
-    def _decide_product(
+    def _decide_products(
         self, X: Samples, decisions: Decisions, weight: Array
     ) -> tuple[Array, list[Gradient]]:
         """Return log-probabilities (D,), and gradients, by one matrix product for each node."""
@@ -355,10 +314,6 @@ class LinearTree:
 
     def pair_logits(self, X: Samples, item: Int64, row: Int64) -> Array:
         """Return the logits (P,) of pairs of a sample and a weight row."""
-        if self.kept is not None:
-            X = scipy.sparse.csr_array(X)
-            products = kept_pair_products(X, self.kept, self.tree.row_start, item, row)
-            return self.bias[row] + products
         if not self.sparse:
             return arithmetic.gather_dot(self.table, self.bias, X, item, row)
         logits: Array = self.bias[row]
@@ -380,34 +335,6 @@ class LinearTree:
         grad = X.T.tocsr() @ errors
         feature = features.astype(np.int64)[segment_ids(grad.indptr)]
         return Gradient((feature, rows[grad.indices]), grad.data, rows, grad_bias)
-
-
-def kept_pair_products(X: Any, weight: Any, row_start: Int64, item: Int64, row: Int64) -> Float64:
-    """Return the products (P,) of pairs of a sparse sample and a sparse weight row.
-
-    A sample has pairs with all rows of a node, whose first is in `row_start` (N + 1,). Nodes with
-    many pairs are one product each.
-    """
-    result = np.empty(len(item))
-    node = np.searchsorted(row_start, row, side="right")
-    order = np.argsort(node, kind="stable")
-    head = np.flatnonzero(np.diff(node[order], prepend=-1))
-    size = np.diff(head, append=len(order))
-    is_block = size >= BLOCK
-    for a, n in zip(head[is_block], size[is_block], strict=True):
-        here = order[a : a + n]
-        first = row[here].min()
-        last = row[here].max()
-        samples, slot = np.unique(item[here], return_inverse=True)
-        products = sparse_product(X[samples], weight[first : last + 1])
-        result[here] = products[slot, row[here] - first]
-
-    # The other pairs one by one, as many at a time as have about `PRODUCTS` stored numbers
-    others = order[np.repeat(~is_block, size)]
-    stored = offsets(np.diff(X.indptr)[item[others]] + np.diff(weight.indptr)[row[others]])
-    for part in np.split(others, np.flatnonzero(np.diff(stored[1:] // PRODUCTS)) + 1):
-        result[part] = X[item[part]].multiply(weight[row[part]]).sum(axis=1)
-    return result
 
 
 def pair_products(X: Any, table: Array, item: Int64, row: Int64) -> Float64:

@@ -51,7 +51,7 @@ class NodeProblem(NamedTuple):
     weight: Float64  # (n,)
     width: int  # number of children
     C: float
-    start: Array | None  # (n_features, rows), None for zeros
+    start: Any  # weights (n_features, rows) from which L-BFGS starts
     bias: Array  # (rows,)
 
 
@@ -103,7 +103,7 @@ def solve(
         Whether all problems were solved.
     """
     model.make_dense()
-    table = model.dense_weight
+    weights = model.weight
     fractions: dict[int, float] = {}
     objectives: dict[int, list[float]] = {}
     is_converged = True
@@ -111,8 +111,8 @@ def solve(
     for node, fraction, optimum in _each_node(model, targets, weight, C, solve_group, n_jobs):
         rows = model.rows(node)
         model.bias[rows] = optimum.bias
-        table[rows] = 0
-        table[rows, optimum.features] = optimum.weight.T
+        weights[rows] = 0
+        weights[rows, optimum.features] = optimum.weight.T
         fractions[node] = fraction
         objectives[node] = optimum.objective
         is_converged = is_converged and optimum.is_converged
@@ -144,13 +144,12 @@ def solve_by_child(
     X = scipy.sparse.csr_array(X)
     largest = abs(X).max(axis=0).toarray().ravel()
     solve_group = partial(_optima_by_child, X, model.fit_intercept, largest, threshold, seed)
-    model.clear()
     sizes = np.diff(model.tree.row_start).tolist()
     rows = [scipy.sparse.csr_array((size, X.shape[1]), dtype=np.float32) for size in sizes]
     for node, _, optimum in _each_node(model, targets, weight, C, solve_group, n_jobs):
         rows[node], model.bias[model.rows(node)] = optimum
     if rows:
-        model.make_sparse(scipy.sparse.vstack(rows, format="csr"))
+        model.weight = scipy.sparse.vstack(rows, format="csr")
 
 
 def _each_node(
@@ -192,7 +191,7 @@ def _each_node(
             weight=weight[sample[here]],
             width=int(tree.fan_out[number]),
             C=C / float(penalty[number]),
-            start=model.initial_weight(rows),
+            start=None if is_sparse(model.weight) else model.weight[rows].T,
             bias=model.bias[rows],
         )
 
@@ -223,13 +222,10 @@ def _optimum(
 ) -> Optimum:
     """Solve the problem of a node by L-BFGS."""
     node = _NodeObjective(X[problem.sample], problem, fit_intercept)
-    weight = problem.start
-    if weight is None:
-        weight = np.zeros((X.shape[1], node.n_rows))
     values: list[float] = []
     result = scipy.optimize.minimize(
         node,
-        np.r_[weight[node.features].ravel(), problem.bias],
+        np.r_[problem.start[node.features].ravel(), problem.bias],
         jac=True,
         method="L-BFGS-B",
         callback=lambda intermediate_result: values.append(float(intermediate_result.fun)),
