@@ -16,9 +16,6 @@ from hstree.errors import FileFormatError, InputError
 from hstree.tree.names import class_name, whole_number
 from hstree.tree.row_numbers import RowNumbers
 
-#: Axes of lists of numbers that are counted, as many as NumPy has.
-MOST_AXES = 64
-
 
 def as_array(values: Any, what: str) -> Array:
     """Return numbers as an array, without a copy where they are one; `what` is for messages.
@@ -57,13 +54,12 @@ def as_table(values: Any, what: str) -> Any:
     return table
 
 
-def count_axes(values: Any, depth: int = 0) -> tuple[int, bool]:
+def count_axes(values: Any) -> tuple[int, bool]:
     """Return the number of axes of an array, or of lists, of numbers, and whether these are whole.
 
-    (0, False) for anything else, such as lists of more than `MOST_AXES` axes; `depth` are around
-    the values. Of lists, the first number decides.
+    (0, False) for anything else. Of lists, the first number decides.
     """
-    if isinstance(values, str | bytes) or depth >= MOST_AXES:
+    if isinstance(values, str | bytes):
         return 0, False
     # Tensors and arrays say how many axes they have
     if hasattr(values, "detach"):
@@ -81,7 +77,7 @@ def count_axes(values: Any, depth: int = 0) -> tuple[int, bool]:
     first = next(iter(values), None)
     if _is_number(first):
         return 1, isinstance(first, Integral)
-    axes, is_whole = count_axes(first, depth + 1)
+    axes, is_whole = count_axes(first)
     return axes and axes + 1, is_whole
 
 

@@ -52,20 +52,12 @@ def test_all_words_are_kept_where_none_is_to_become_unk(said):
     "make",
     [
         lambda path: path,
-        str,
         lambda path: LINES,
         lambda path: TOKENS,
         Corpus.read,
-        lambda path: Corpus.from_lines(LINES),
-        lambda path: Corpus.from_tokens(TOKENS),
         lambda path: Corpus.from_lines([*LINES, "b"]).select_lines(0, len(LINES)),
-        lambda path: Splits(*Corpus.read(path).splits()),
         lambda path: Splits.of(Splits.of(LINES)),
         lambda path: Splits(LINES[:8], LINES[8:9], LINES[9:]),
-    ],
-    ids=[
-        *("path", "name", "lines", "tokens", "read", "corpus of lines", "corpus of tokens"),
-        *("selected lines", "splits", "splits of splits", "three texts"),
     ],
 )
 def test_the_words_of_splits_are_those_of_the_training_split(tmp_path, make):
@@ -133,11 +125,10 @@ def test_the_advice_is_a_min_count_that_trains_unk(least):
     assert untrained_unk(*Splits.of(text).over_training_words(min_count=advised)) is None
 
 
-def test_a_tree_gives_its_labels(tmp_path):
-    """Also in Python, where the tree of a text has words of its held-out lines."""
+def test_a_tree_gives_its_labels():
+    """Also those of held-out lines, in the order of their training counts."""
     tree = hstree.build("huffman", LINES)
+    splits = Splits.of(LINES).over_labels(tree)
     assert "twice" in tree.labels
-    options = {"stop": hstree.Epochs(0), "dim": 2, "speed_rounds": 0}
-    compared = hstree.compare(LINES, [tree, "flat"], tmp_path / "c", **options)
-    assert compared.vocabulary.size == tree.n_labels
-    assert hstree.evaluate(tree, LINES, stop=hstree.Epochs(0), dim=2).comparison.oov == compared.oov
+    assert [set(part.vocabulary.words) for part in splits] == [set(tree.labels)] * 3
+    assert splits.train.counts.tolist() == sorted(splits.train.counts.tolist(), reverse=True)

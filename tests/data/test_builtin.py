@@ -1,7 +1,5 @@
 """The built-in text: English prose, read without importing, reproducibly."""
 
-from itertools import pairwise
-
 import pytest
 
 from hstree.data.builtin import PythonDocs, sentences
@@ -73,8 +71,4 @@ def test_it_is_english_of_this_python():
     corpus = Corpus.read("builtin:python")
     assert len(corpus) > 150_000
     assert (corpus.vocabulary.counts >= 5).sum() > 2_000
-    words = corpus.vocabulary.words
-    assert {"the", "of", "to", "is", "a"} < set(words[:12])
-    said = [words[i] for i in corpus.ids(slice(None))]
-    lines = [" ".join(said[a:b]) for a, b in pairwise(corpus.line_start)]
-    assert len(set(lines)) > 0.9 * len(lines)
+    assert {"the", "of", "to", "is", "a"} < set(corpus.vocabulary.words[:12])

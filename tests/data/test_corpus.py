@@ -1,6 +1,5 @@
 """Corpus: ids, counts and splits against a plain reading of the text."""
 
-import os
 from collections import Counter
 
 import numpy as np
@@ -12,7 +11,6 @@ from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
-from tests import needs
 from tests.needs import shared
 from tests.texts import corpus_of
 
@@ -179,14 +177,3 @@ def test_penn_treebank(tmp_path, split, tokens):
     corpus = Corpus.read(shared(f"ptb/ptb.{split}.txt"), vocabulary=vocabulary, cache=tmp_path)
     assert len(corpus) == tokens
     assert corpus.n_oov == 0
-
-
-def test_brown(tmp_path):
-    shared("nltk_data/corpora/brown.zip")
-    os.environ.get("NLTK_DATA") or pytest.skip(needs.NLTK)
-    corpus = Corpus.read("nltk:brown", cache=tmp_path, min_count=5)
-    assert corpus.n_lines == 57_340
-    assert len(corpus) - corpus.n_lines == 1_161_192
-    first = ["The", "Fulton", "County", "Grand", "Jury", "said", "Friday", "an", "investigation"]
-    known = [word if word in corpus.vocabulary else None for word in first]
-    assert words_of(corpus, corpus.ids(slice(0, 9))) == known

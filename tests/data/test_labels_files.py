@@ -108,14 +108,6 @@ def test_labels_without_their_first_line_are_read_and_may_be_edited(tmp_path):
     np.testing.assert_array_equal(again.vectors, vectors(1).vectors)
 
 
-def test_numpy_reads_the_matrix_and_the_bytes_are_the_same_again(tmp_path):
-    for name in ("x", "y"):
-        vectors(0).save(tmp_path / f"{name}.npy")
-    np.testing.assert_array_equal(np.load(tmp_path / "x.npy", mmap_mode="r"), vectors(0).vectors)
-    for ending in (".npy", ".labels.tsv"):
-        assert (tmp_path / f"x{ending}").read_bytes() == (tmp_path / f"y{ending}").read_bytes()
-
-
 def test_the_texts_come_back_and_the_hash_is_of_these_vectors(tmp_path):
     made = WordVectors(["a"], [[1.0]], source={"kind": "mean predicted vectors", "corpus": CORPUS})
     made.save(tmp_path / "x.npy")

@@ -109,19 +109,6 @@ def test_what_is_written_reads_the_same_and_all_else_is_refused(tmp_path_factory
     np.testing.assert_array_equal(data.Y.toarray(), indicator.astype(np.int8), strict=True)
 
 
-def test_duplicate_entries_are_written_as_their_sums(tmp_path):
-    pairs = [0, 0, 1], [1, 1, 0]
-    features = scipy.sparse.coo_array(([0.5, 0.25, 1], pairs), shape=(2, 3))
-    labels = scipy.sparse.csr_array(([0.5, 0.5, 1], [1, 1, 0], [0, 2, 3]), shape=(2, 2))
-    write_multilabel(tmp_path / "data.txt", features, labels)
-    data = read_multilabel(tmp_path / "data.txt")
-    np.testing.assert_array_equal(data.X.toarray(), [[0, 0.75, 0], [1, 0, 0]])
-    np.testing.assert_array_equal(data.Y.toarray(), [[0, 1], [1, 0]])
-    twice = scipy.sparse.csr_array(([1, 1], [1, 1], [0, 2]), shape=(1, 2))
-    with pytest.raises(InputError, match="Y has the value 2"):
-        write_multilabel(tmp_path / "data.txt", features[:1], twice)
-
-
 def test_nullable_columns_are_written_and_masked_ones_refused(tmp_path):
     pandas = pytest.importorskip("pandas", reason=PANDAS)
     path = tmp_path / "data.txt"

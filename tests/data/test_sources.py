@@ -8,11 +8,10 @@ import io
 import lzma
 import os
 import sys
-from unittest.mock import MagicMock, call
 
 import pytest
 
-from hstree import _files, progress
+from hstree import _files
 from hstree.data.encoding import encode
 from hstree.data.sources import BLOCK_BYTES, open_source
 from hstree.errors import InputError, MissingExtraError
@@ -253,14 +252,3 @@ def test_an_nltk_corpus_that_needs_a_sentence_tokenizer():
     shared("nltk_data/corpora/inaugural.zip")
     with pytest.raises(InputError, match="needs NLTK's punkt_tab"):
         text_of("nltk:inaugural")
-
-
-def test_reading_shows_its_progress(tmp_path, tiny_nltk):
-    display, path = MagicMock(), tmp_path / "text.txt"
-    path.write_text("a b c\n" * 10)
-    with progress.shown_by(display):
-        open_source(path).key()
-        text_of("nltk:tiny")
-    reading = call("reading text.txt", 60, "bytes"), call("reading nltk:tiny", None, "sentences")
-    assert display.task.call_args_list == [*reading]
-    assert display.task().__enter__().advance.call_args_list == [call(60), call(5)]

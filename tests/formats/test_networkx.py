@@ -44,13 +44,6 @@ def test_a_node_is_called_by_its_label_or_its_name():
     assert (tree.labels, tree.names) == (("8", "cat", "d"), ("root", "7"))
 
 
-def test_branches_say_the_order_of_children():
-    graph = nx.DiGraph()
-    graph.add_edge("root", "second", branch=1)
-    graph.add_edge("root", "first", branch=0)
-    assert from_networkx(graph).child.tolist() == [~1, ~0]
-
-
 @pytest.mark.parametrize(
     ("edges", "saying"),
     [

@@ -205,16 +205,6 @@ def test_newick_has_the_nodes_of_one_child_of_a_taxonomy():
     assert newick(Tree.from_taxonomy({"a": {"b": ["x"]}})) == "((x)b)a;"
 
 
-def test_taxonomy_tables_are_read_with_the_names_of_nodes_of_one_child(tmp_path):
-    (tmp_path / "x.csv").write_text("a,p,x\na,p,y\nb,q,z\n")
-    tree = formats.read(tmp_path / "x.csv")
-    assert tree.labels == ("x", "y", "z")
-    assert tree.meta["collapsed"] == [[1, "a"], [~2, "b", "q"]]
-    assert tree.meta["method"] == "taxonomy"
-    assert tree.meta["input"]["name"] == "x.csv"
-    assert len(tree.meta["input"]["sha256"]) == 64
-
-
 def test_dot_escapes_what_graphviz_reads(tmp_path):
     tree = Tree.from_children(
         ['say "hi"', "a\\N", "x\ny", "&lt;"], [[1, ~0, ~1], [~2, ~3, ~0]], counts=[1, 2, 3, 4]

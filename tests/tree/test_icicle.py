@@ -61,8 +61,9 @@ def test_rectangles_and_texts(pyplot):
     axes.figure.canvas.draw()  # a dollar sign is no formula
 
 
-def test_depth_is_limited(pyplot):
-    axes = TREE.plot(max_depth=1)
+def test_depth_is_limited_and_axes_may_be_given(pyplot):
+    axes = pyplot.subplots()[1]
+    assert TREE.plot(max_depth=1, ax=axes) is axes
     assert {top for _, top, _ in rectangles(axes)} == {0, 1}
     for depth in (0, -1):
         with pytest.raises(OptionError, match="max_depth is"):
@@ -73,11 +74,3 @@ def test_narrow_branches_are_drawn_as_one(pyplot):
     flat = build("flat", {f"w{i}": 1 for i in range(5000)} | {"common": 5000})
     drawn = rectangles(flat.plot())
     assert drawn == {(0, 0, 1): NODE_COLOUR, (0, 1, 1): NARROW_COLOUR, (0.5, 1, 0.5): LABEL_COLOUR}
-
-
-def test_it_draws_on_given_axes(pyplot):
-    axes = pyplot.subplots()[1]
-    assert Tree(["only"], [0], []).plot(ax=axes) is axes
-    assert rectangles(axes) == {(0, 0, 1): LABEL_COLOUR}
-    assert [text.get_text() for text in axes.texts] == ["only"]
-    assert axes.get_xlabel() == "fraction of the labels"
