@@ -144,14 +144,10 @@ def test_the_notebook(notebook, tmp_path):
         return cell["outputs"][-1]["data"]
 
     names = ("huffman", "sampled", "flat")
-    assert '<td style="text-align: left">code length</td>' in last("tree = ")["text/html"]
     assert len(last("tree.plot")["image/png"]) > 10_000
     table = last("candidates = ")["text/html"]
     assert all(f"{name}</td><td>" in table for name in names)
-    assert re.match(r"<p>Recommended: \w+ .*</p><table", table)
-    assert last("comparison.best")["text/plain"].strip("'") in names
     assert all(f"<th>{name}</th>" in last("frame = ")["text/html"] for name in names)
     assert len(last("axes = ")["image/png"]) > 5_000
     assert last("train, valid, test")["text/html"].count("<tr>") == 3  # the header, two epochs
-    assert len(last("labels, log_prob")["text/plain"].split(", ")) >= 5
     assert (tmp_path / "which.html").stat().st_size > 100_000
