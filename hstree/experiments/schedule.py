@@ -201,8 +201,8 @@ class Schedule:
             for candidate in candidates:
                 bar.advance()
                 jobs = self.setting.jobs(candidate)
-                found = (find_result(job, self.setting, self.store, budget) for job in jobs)
-                kept = [result for result in found if result is not None]
+                results = (find_result(job, self.setting, self.store, budget) for job in jobs)
+                kept = [result for result in results if result is not None]
                 if len(kept) == len(jobs):
                     yield Finished(candidate, kept, is_kept=True)
                 else:
