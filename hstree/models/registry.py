@@ -59,13 +59,16 @@ MODELS = Registry(
         "lbl": "hstree.models.lbl:LanguageModel",
         "cbow": "hstree.models.cbow:CBOW",
         "skipgram": "hstree.models.skipgram:SkipGram",
+        "gru": "hstree.models.torch.model:GRU",
+        "transformer": "hstree.models.torch.model:Transformer",
+        "torch": "hstree.models.torch.model:TorchNetwork",
     },
     ModelKind.of,
 )
 
 
 def new_model(output: Tree | LayerSpec, *, model: str = DEFAULT_MODEL, **options: Any) -> BaseModel:
-    """Return an untrained model of a registered name: "lbl", "cbow", "skipgram".
+    """Return an untrained model of a registered name: "lbl", "cbow", "gru".
 
     Raises OptionError when there is no such model or option, or an option cannot have its value.
     """

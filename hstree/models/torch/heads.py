@@ -1,0 +1,272 @@
+"""Output layers of networks, by the names of the layers of `hstree.layers`.
+
+Another package adds one through the entry-point group ``hstree.heads``::
+
+    [project.entry-points."hstree.heads"]
+    smoothed = "their_package.heads:SmoothedHead"
+
+Its name is that of a layer, and its class is a subclass of `TorchHead`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from hstree._arrays import Array
+from hstree._plugins import PACKAGE, Registry, read_summary, unusable
+from hstree.errors import OptionError
+from hstree.interop.torch import NCE, HierarchicalSoftmax, SampledSoftmax
+from hstree.interop.torch.module import TABLE_LIMIT, largest
+from hstree.layers.registry import LayerSpec
+
+#: Number of logits of a batch from which on the flat softmax computes its loss in chunks. Below
+#: it, the cross entropy of all logits is two to three times as fast on a CPU.
+CHUNKED_LOGITS = 1 << 29
+
+
+class TorchHead(nn.Module):
+    """Distribution over V labels for hidden vectors of length d, and its training loss.
+
+    A subclass defines `loss` and `log_prob`. It is made as ``Head(spec, dim, counts)``.
+
+    Parameters
+    ----------
+    spec : LayerSpec
+        The output layer with its options.
+    dim : int
+    counts : int array (V,)
+        Training counts, whose unigram distribution the untrained head should be.
+    """
+
+    options: ClassVar[frozenset[str]] = frozenset()
+    """Options of the layer that it takes; others must have their defaults."""
+    prefix: ClassVar[str] = "head."
+    """Beginning of the names of its arrays in a saved model."""
+    n_labels: int
+
+    @abstractmethod
+    def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the mean training loss of targets (N,) after hidden vectors (N, d)."""
+
+    @abstractmethod
+    def log_prob(self, hidden: Tensor) -> Tensor:
+        """Return the normalised log-probabilities of all labels, (N, V)."""
+
+    def nll(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the exact negative log-likelihoods (N,) of targets."""
+        parts = zip(self._split(hidden), self._split(target), strict=True)
+        return torch.cat([-self.log_prob(h).gather(1, t[:, None])[:, 0] for h, t in parts])
+
+    def top_k(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Return the k most probable labels and their log-probabilities, (N, k), ties by label."""
+        parts = [largest(self.log_prob(rows), k) for rows in self._split(hidden)]
+        labels, log_prob = zip(*parts, strict=True)
+        return torch.cat(labels), torch.cat(log_prob)
+
+    def sample(self, hidden: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw one label for each hidden vector, (N,)."""
+        return torch.multinomial(self.log_prob(hidden).exp(), 1, generator=generator)[:, 0]
+
+    def _split(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Divide rows so that the log-probabilities of all labels of a part fit in memory."""
+        return torch.split(rows, max(1, TABLE_LIMIT // self.n_labels))
+
+
+class TreeHead(TorchHead):
+    """The hierarchical softmax over a tree."""
+
+    prefix = "node_"
+
+    def __init__(self, spec: LayerSpec, dim: int, counts: Array) -> None:
+        super().__init__()
+        self.layer = HierarchicalSoftmax(spec.tree, dim, sparse=True, counts=counts)  # type: ignore[arg-type]
+        self.n_labels = self.layer.n_classes
+
+    def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the mean nll."""
+        loss: Tensor = self.layer(hidden, target).loss
+        return loss
+
+    def log_prob(self, hidden: Tensor) -> Tensor:
+        """Return the log-probabilities of all labels."""
+        return self.layer.log_prob(hidden)
+
+    def nll(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the nll from the decisions on the paths to the targets."""
+        output: Tensor = self.layer(hidden, target).output
+        return -output
+
+    def top_k(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Return the most probable labels, which a search of the tree finds."""
+        return self.layer.top_k(hidden, k)
+
+    def sample(self, hidden: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw labels by descending the tree."""
+        return self.layer.sample(hidden, generator)
+
+
+class FlatHead(TorchHead):
+    """The flat softmax, with biases that start at the unigram distribution."""
+
+    prefix = ""
+
+    def __init__(self, spec: LayerSpec, dim: int, counts: Array) -> None:
+        super().__init__()
+        self.n_labels = len(counts)
+        self.weight = nn.Parameter(torch.zeros(self.n_labels, dim))
+        self.bias = nn.Parameter(torch.from_numpy(log_unigram(counts)))
+
+    def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the mean cross entropy, of many logits in chunks where torch can."""
+        in_chunks = getattr(functional, "linear_cross_entropy", None)
+        if in_chunks is not None and len(hidden) * self.n_labels >= CHUNKED_LOGITS:
+            options = nn.LinearCrossEntropyOptions()
+            loss: Tensor = in_chunks(
+                hidden, self.weight, target, linear_bias=self.bias, options=options
+            )
+            return loss
+        return functional.cross_entropy(functional.linear(hidden, self.weight, self.bias), target)
+
+    def log_prob(self, hidden: Tensor) -> Tensor:
+        """Return the log-probabilities of all labels."""
+        return functional.linear(hidden, self.weight, self.bias).log_softmax(1)
+
+
+class SampledHead(TorchHead):
+    """Sampled softmax, whose labels of noise are drawn by their counts."""
+
+    prefix = ""
+    options = frozenset(["samples"])
+    kind: ClassVar[Any] = SampledSoftmax
+
+    def __init__(self, spec: LayerSpec, dim: int, counts: Array) -> None:
+        super().__init__()
+        self.n_labels = len(counts)
+        samples = min(spec.options["samples"], self.n_labels)
+        mass = np.maximum(counts, 0.5)
+        self.layer = self.kind(self.n_labels, dim, samples=samples, proposal=mass, sparse=True)
+
+    def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the mean loss against labels that are drawn."""
+        loss: Tensor = self.layer(hidden, target)
+        return loss
+
+    def log_prob(self, hidden: Tensor) -> Tensor:
+        """Return the log-probabilities of the softmax."""
+        log_prob: Tensor = self.layer.log_prob(hidden)
+        return log_prob
+
+
+class NCEHead(SampledHead):
+    """Noise-contrastive estimation, whose labels of noise are drawn by their counts."""
+
+    kind = NCE
+
+
+class AdaptiveHead(TorchHead):
+    """``nn.AdaptiveLogSoftmaxWithLoss`` over labels by falling count."""
+
+    options = frozenset(["cutoffs", "factor"])
+    rank: Tensor
+
+    def __init__(self, spec: LayerSpec, dim: int, counts: Array) -> None:
+        super().__init__()
+        self.n_labels = n = len(counts)
+        # (V,) labels by falling count, and the rank of each label
+        order = np.argsort(-counts, kind="stable")
+        rank = np.empty(n, np.int64)
+        rank[order] = np.arange(n)
+        self.register_buffer("rank", torch.from_numpy(rank), persistent=False)
+
+        cuts = spec.options["cutoffs"]
+        cutoffs = sorted({n // 50, n // 5} - {0}) or [max(1, n // 2)]
+        if cuts != "auto":
+            cutoffs = [int(cut) for cut in cuts.split(",")]
+        self.layer = nn.AdaptiveLogSoftmaxWithLoss(
+            dim, n, cutoffs, div_value=spec.options["factor"], head_bias=True
+        )
+        # The frequent labels and the clusters start at their part of the counts
+        mass = np.maximum(counts[order], 0.5)
+        clusters = [part.sum() for part in np.split(mass, cutoffs)[1:]]
+        start = log_unigram(np.concatenate([mass[: cutoffs[0]], clusters]))
+        with torch.no_grad():
+            self.layer.head.weight.zero_()
+            self.layer.head.bias.copy_(torch.from_numpy(start))
+
+    def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the mean nll."""
+        loss: Tensor = self.layer(hidden, self.rank[target]).loss
+        return loss
+
+    def log_prob(self, hidden: Tensor) -> Tensor:
+        """Return the log-probabilities of all labels."""
+        return self.layer.log_prob(hidden)[:, self.rank]
+
+    def nll(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Return the nll from the cluster of each target."""
+        output: Tensor = self.layer(hidden, self.rank[target]).output
+        return -output
+
+
+def log_unigram(counts: Array) -> Array:
+    """Return the log of the unigram distribution of counts in float32; 0 is read as 1/2."""
+    mass = np.maximum(counts, 0.5)
+    log_prob: Array = np.log(mass / mass.sum()).astype(np.float32)
+    return log_prob
+
+
+@dataclass(frozen=True)
+class HeadKind:
+    """A registered class of heads; `package` provides it."""
+
+    name: str
+    head: type[TorchHead]
+    summary: str
+    package: str
+
+    @classmethod
+    def of(cls, name: str, head: Any, package: str = PACKAGE) -> Self:
+        """Return the record of a class; PluginError when it is not a class of heads."""
+        if not (isinstance(head, type) and issubclass(head, TorchHead)):
+            raise unusable("head", name, package, "it is not a subclass of TorchHead")
+        return cls(name, head, read_summary(head)[0], package)
+
+
+HEADS = Registry(
+    "head",
+    "hstree.heads",
+    {
+        "tree": "hstree.models.torch.heads:TreeHead",
+        "flat": "hstree.models.torch.heads:FlatHead",
+        "adaptive": "hstree.models.torch.heads:AdaptiveHead",
+        "sampled": "hstree.models.torch.heads:SampledHead",
+        "nce": "hstree.models.torch.heads:NCEHead",
+    },
+    HeadKind.of,
+)
+
+
+def check_head(spec: LayerSpec) -> type[TorchHead]:
+    """Return the class of the head of an output layer; OptionError if it has no torch form."""
+    name = spec.kind.name
+    if name not in HEADS:
+        raise OptionError(
+            f"the output layer {name!r} has no PyTorch form; {', '.join(HEADS.names())} have one "
+            "(tree: any tree alone)"
+        )
+    head = HEADS.get(name).head
+    for option in spec.kind.options:
+        if option.name not in head.options and spec.options[option.name] != option.default:
+            value = option.spelled(spec.options[option.name])
+            raise OptionError(
+                f"{name}: {option.name}={value} has no PyTorch form; leave it out (it has "
+                f"{', '.join(sorted(head.options)) or 'no options'})"
+            )
+    return head

@@ -1,0 +1,713 @@
+"""Models whose hidden vectors a PyTorch network computes: `GRU`, `Transformer`, `TorchNetwork`.
+
+torch is imported when a model is used. A saved model is a folder as that of other models
+(`hstree.layers.saved`), with the tensors of the network as ``network.NAME``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, InitVar, dataclass, fields, replace
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
+
+import numpy as np
+from msgspec import Meta
+
+from hstree import progress
+from hstree._arrays import Array, Bool, Float64, Int64, Integer
+from hstree._files import json_hash, write_json
+from hstree._options import RANDOM_STATE, RandomState, checked_count
+from hstree._parallel import n_threads
+from hstree._text import plural
+from hstree.data.arrays import check_tensor
+from hstree.data.contexts import Contexts, check_ids, ids_or_words, word_ids
+from hstree.data.corpus import Corpus
+from hstree.data.provenance import collect_sources
+from hstree.data.text_score import TextScore
+from hstree.data.vocabulary import EOS
+from hstree.data.windows import ContextBatches
+from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
+from hstree.kernels import backend_name
+from hstree.layers.registry import LayerSpec
+from hstree.layers.saved import Saved
+from hstree.models.base import (
+    BaseModel,
+    BatchSize,
+    Epochs,
+    LearningRate,
+    Seconds,
+    Size,
+    Width,
+    in_sorted_order,
+)
+from hstree.training.scoring import BATCH
+from hstree.tree import Tree
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from hstree.models.torch.heads import TorchHead
+
+Dropout = Annotated[float, Meta(ge=0, lt=1)]
+Layers = Annotated[int, Meta(ge=1, le=64)]
+#: Tokens of a batch by default, on a CPU and on a GPU.
+CPU_BATCH = 512
+GPU_BATCH = 4096
+#: Number of tokens before a token on which its score depends, where a network has a state, which
+#: forgets earlier ones.
+STATE_REACH = 1 << 16
+#: Fraction of the first seconds in which the learning rates are compared.
+RATES_FRACTION = 1 / 2
+
+
+def import_torch() -> Any:
+    """Return the module torch; MissingExtraError, in one line, without it."""
+    import_module("hstree.interop.torch")  # which checks the version, too
+    return import_module("torch")
+
+
+@contextmanager
+def torch_session(device: torch.device) -> Iterator[None]:
+    """Compute with the threads of hstree, and leave torch's generators as they were."""
+    torch = import_torch()
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads())
+    torch.sparse.check_sparse_tensor_invariants.disable()
+    try:
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def find_device(name: str) -> torch.device | None:
+    """Return the device of a name, None where this machine has none."""
+    torch = import_torch()
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    device = torch.device(name)
+    is_available = {
+        "cpu": True,
+        "cuda": torch.cuda.device_count() > (device.index or 0),
+        "mps": torch.backends.mps.is_available(),
+    }
+    return device if is_available[device.type] else None
+
+
+@dataclass(eq=False)
+class TorchModel(BaseModel):
+    """Base of the models whose hidden vectors a PyTorch network computes.
+
+    Parameters
+    ----------
+    batch_size : int, optional
+        Number of tokens in a batch (default: 512 on a CPU, 4,096 on a GPU).
+    length : int
+        Number of tokens of a stream in a batch, through which gradients flow. A network without a
+        state sees at most this many tokens.
+    learning_rate : float
+        Initial learning rate of the word vectors and the head (Adagrad); it falls to 0.
+    network_rate : float
+        Initial learning rate of the rest of the network (Adam); it falls to 0.
+    rates : str
+        Learning rates to choose from, such as "0.03,0.1,0.3": each trains for a part of half of the
+        first seconds, and the best on validation goes on. Empty for `learning_rate`.
+    device : str
+        "cpu", "cuda", "cuda:1", "mps", or "auto": a GPU where there is one.
+
+    Attributes
+    ----------
+    module : torch.nn.Module
+        The network.
+    head : TorchHead
+        Both are untrained before `fit`.
+    """
+
+    predicts: ClassVar[str] = "word given the words before it"
+    is_language_model: ClassVar[bool] = True
+
+    output: InitVar[Tree | LayerSpec]
+    _: KW_ONLY
+    dim: Size = 128
+    epochs: Epochs = 20
+    batch_size: BatchSize | None = None
+    length: Width = 32
+    learning_rate: LearningRate = 0.1
+    network_rate: LearningRate = 0.002
+    rates: str = ""
+    device: str = "auto"
+    seconds: Seconds = None
+    random_state: RandomState = 0
+
+    def __post_init__(self, output: Tree | LayerSpec) -> None:
+        super().__post_init__(output)
+        if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", self.device):
+            reason = f"is {self.device!r}; it must be auto, cpu, cuda, cuda:1 or mps"
+            raise OptionError.about("device", reason)
+        self._rates: list[float] = []
+        try:
+            self._rates = [float(rate) for rate in self.rates.replace(",", " ").split()]
+            is_valid = all(rate > 0 and math.isfinite(rate) for rate in self._rates)
+        except ValueError:
+            is_valid = False
+        if not is_valid:
+            reason = f'is {self.rates!r}; it must be numbers above 0, such as "0.03,0.1,0.3"'
+            raise OptionError.about("rates", reason)
+
+    def make_network(self) -> nn.Module:
+        """Return an untrained network; its draws are from torch's generator."""
+        raise NotImplementedError
+
+    @classmethod
+    def check_layer(cls, spec: LayerSpec) -> None:
+        """Raise OptionError where an output layer has no PyTorch form."""
+        import_torch()
+        from hstree.models.torch.heads import check_head
+
+        check_head(spec)
+
+    @classmethod
+    def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
+        """Describe a model and its training, without limits, from what `config` returns."""
+        sizes = [
+            plural(options[name], name.rstrip("s"))
+            for name in ("layers", "heads")
+            if name in options
+        ]
+        model = ", ".join([cls.name, *sizes, f"{options['dim']} dimensions"])
+        size = options.get("batch_size")
+        batch = f"{CPU_BATCH} or {GPU_BATCH:,}" if size is None else str(size)
+        rate = options["rates"] and f"the best of {options['rates']}"
+        training = (
+            f"{batch} tokens per batch in streams of {options['length']}, Adagrad from "
+            f"{rate or options['learning_rate']} for word vectors and head, Adam from "
+            f"{options['network_rate']} for the network, falling to 0"
+        )
+        if options.get("dropout"):
+            training += f", dropout {options['dropout']}"
+        return model, f"{training}, on {options['device']}"
+
+    # Network and head
+
+    @cached_property
+    def torch_device(self) -> torch.device:
+        """The device; OptionError where this machine has none of that name."""
+        device = find_device(self.device)
+        if device is None:
+            raise OptionError.about("device", f"is {self.device!r}, which torch does not find here")
+        return device
+
+    @cached_property
+    def module(self) -> nn.Module:
+        """The network."""
+        torch = import_torch()
+        with torch_session(self.torch_device):
+            torch.manual_seed(self.random_state)
+            return self.make_network().to(self.torch_device)
+
+    @cached_property
+    def head(self) -> TorchHead:
+        """The output layer."""
+        return self._new_head(self.spec.vocabulary.counts)
+
+    def _new_head(self, counts: Array) -> TorchHead:
+        """Return an untrained head, the unigram distribution of counts (V,)."""
+        torch = import_torch()
+        from hstree.models.torch.heads import check_head
+
+        with torch_session(self.torch_device):
+            torch.manual_seed(self.random_state)
+            return check_head(self.spec)(self.spec, self.dim, counts).to(self.torch_device)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return all tensors of the network and the head by their names in a file."""
+        network = {f"network.{name}": t for name, t in self.module.state_dict().items()}
+        prefix = self.head.prefix
+        head = self.head.state_dict()
+        return network | {f"{prefix}{name.removeprefix('layer.')}": t for name, t in head.items()}
+
+    def parameters(self) -> dict[str, Array]:
+        """Return all trained arrays by their names in a file."""
+        return {name: t.detach().cpu().numpy() for name, t in self.tensors().items()}
+
+    @property
+    def is_likelihood(self) -> bool:
+        """Whether the losses of training are negative log-likelihoods."""
+        return self.spec.kind.layer.is_likelihood
+
+    def first_state(self, streams: int) -> Any:
+        """Return a state of the network for some streams; OptionError where it is not usable."""
+        import_torch()
+        from hstree.models.torch.networks import check_network
+
+        name = getattr(self, "network", self.name)
+        return check_network(self.module, name, self.dim, self.length, streams)
+
+    def take_over(self, saved: Saved) -> None:
+        """Take over the tensors of a folder; FileFormatError when they do not fit the options.
+
+        A model that was trained on another device is used on the CPU where there is none.
+        """
+        torch = import_torch()
+        # The claimed sizes may be far beyond those of the file
+        if sum(tensor.size for tensor in saved.tensors.values()) < self.dim * len(self.spec.labels):
+            problem = f"has too few weights for {self.dim} dimensions"
+            raise FileFormatError(f"{saved.folder} {problem}; train the model again")
+        self.torch_device = find_device(self.device) or torch.device("cpu")
+        for name, tensor in self.tensors().items():
+            array = saved.tensors.get(name)
+            dtype = tensor.cpu().numpy().dtype
+            check_tensor(array, tuple(tensor.shape), f"{saved.folder}: {name}", dtype)
+            with torch.no_grad():
+                tensor.copy_(torch.from_numpy(np.array(array)))
+
+    # Training
+
+    def fit(
+        self,
+        train: Any,
+        valid: Any = None,
+        *,
+        checkpoints: str | os.PathLike[str] | None = None,
+        pauses: bool = False,
+    ) -> Self:
+        """Train from the start; without epochs, the model is the unigram distribution of `train`.
+
+        Parameters and errors are those of `hstree.models.Model.fit`. A pause makes the learning
+        rates fall to 0 twice.
+        """
+        train, valid = self._read_texts(train, valid)
+        if self._rates:
+            return self._fit_best_rate(train, valid, checkpoints)
+        import_torch()
+        from hstree.models.torch.training import NetworkTrainer
+
+        self.texts = collect_sources([text.record for text in (train, valid) if text is not None])
+        text = self.reencode(train)
+        self.__dict__.pop("module", None)
+        self.head = self._new_head(text.counts)
+        batches = self._streams(text)
+        valid_batches = None if valid is None else ContextBatches(self.reencode(valid), 0)
+        with torch_session(self.torch_device):
+            trainer = NetworkTrainer(self, batches.streams)
+            self._open_checkpoints(checkpoints, (train, valid), trainer.batch_size, pauses=pauses)
+            try:
+                self.history_ = trainer.fit(batches, valid_batches, self._checkpoints)
+            finally:
+                if self._checkpoints is not None:
+                    self._checkpoints.release()
+            self.history_.kernels = backend_name()
+        return self
+
+    def _streams(self, text: Corpus) -> Any:
+        """Return a text as parallel streams."""
+        import_torch()
+        from hstree.models.torch.training import StreamBatches
+
+        default = CPU_BATCH if self.torch_device.type == "cpu" else GPU_BATCH
+        size = default if self.batch_size is None else self.batch_size
+        return StreamBatches(text, max(1, size // self.length), self.length)
+
+    def _fit_best_rate(
+        self, train: Corpus, valid: Corpus | None, folder: str | os.PathLike[str] | None
+    ) -> Self:
+        """Train with each rate for some seconds, and with the best one for the others.
+
+        The choice is kept beside the checkpoints, so that a paused training goes on with it.
+        """
+        if self.seconds is None or valid is None:
+            remedy = "give --seconds or --minutes (stop=hstree.Seconds(240)), and a validation text"
+            raise OptionError.about("rates", f"is {self.rates!r}, which needs a budget; {remedy}")
+        if folder is None:
+            with tempfile.TemporaryDirectory(prefix="hstree-") as temporary:
+                return self._fit_best_rate(train, valid, temporary)
+        limits = {"epochs", "seconds"}
+        config = {name: value for name, value in self.config().items() if name not in limits}
+        texts = [[text.sha256, list(text.lines)] for text in (train, valid)]
+        key = json_hash({"model": config, "layer": self.spec.config(), "texts": texts})
+        file = Path(folder, f"rates-{key[:16]}.json")
+
+        # The best rate, and the seconds that the others took
+        if not file.exists():
+            part = RATES_FRACTION * self.seconds / len(self._rates)
+            perplexities: dict[float, float] = {}
+            for rate in self._rates:
+                trial = self._with_rate(rate, part)
+                with suppress(TrainingError):  # of a rate that is too high
+                    trial.fit(train, valid, checkpoints=folder, pauses=True)
+                if trial.history_.interrupted:
+                    return self._become(trial)
+                scores = [epoch.valid for epoch in trial.history_.epochs if epoch.valid is not None]
+                perplexities[rate] = min(scores, default=math.inf)
+            best = min(perplexities, key=perplexities.__getitem__)
+            others = part * (len(self._rates) - 1)
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            write_json(file, {"rate": best, "others": others, "valid": list(perplexities.values())})
+        choice = json.loads(file.read_text())
+
+        model = self._with_rate(float(choice["rate"]), self.seconds - float(choice["others"]))
+        model.fit(train, valid, checkpoints=folder, pauses=True)
+        model.history_.preparation += float(choice["others"])
+        return self._become(model)
+
+    def _with_rate(self, rate: float, seconds: float) -> Self:
+        """Return an untrained model of one learning rate with a budget."""
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        options |= {"learning_rate": rate, "rates": "", "seconds": seconds}
+        make: Callable[..., Self] = type(self)
+        return make(self.spec, **options)
+
+    def _become(self, other: Self) -> Self:
+        """Take over what another model of the same kind has learned, and its learning rate."""
+        self.module = other.module
+        self.head = other.head
+        self.learning_rate = other.learning_rate
+        self.history_ = other.history_
+        self.texts = other.texts
+        self._checkpoints = other._checkpoints
+        return self
+
+    def training_steps(self, corpus: Corpus) -> Iterator[tuple[float, bool]]:
+        """Continue to train, one batch after the other, so that the speed can be measured."""
+        batches = self._streams(self.reencode(corpus))
+        from hstree.models.torch.training import NetworkTrainer
+
+        with torch_session(self.torch_device):
+            trainer = NetworkTrainer(self, batches.streams)
+            epoch = 0
+            while True:
+                epoch += 1
+                for contexts, targets, is_first in trainer.epoch_batches(batches, epoch):
+                    trainer.step(contexts, targets, self.learning_rate, is_first)
+                    yield len(targets), True
+
+    # Texts
+
+    def _hidden(self, text: Corpus) -> Iterator[tuple[Tensor, Tensor, Bool]]:
+        """Yield hidden vectors, targets, and whether they are OOV, `BATCH` tokens at a time."""
+        torch = import_torch()
+        from hstree.models.torch.training import in_parts, read
+
+        batches = list(ContextBatches(text, 0).batches(BATCH))
+        targets = [torch.from_numpy(labels).long() for _, labels, _ in batches]
+        # (T,) the token before each; an <eos> precedes the first
+        eos = torch.tensor([text.vocabulary.index(EOS)])
+        ids = torch.cat([eos, *targets])[:-1].to(self.torch_device)
+        self.module.eval()
+        self.head.eval()
+        with torch_session(self.torch_device):
+            pieces = in_parts(read(self.module, ids, self.length), BATCH)
+            for hidden, labels, (_, _, oov) in zip(pieces, targets, batches, strict=True):
+                yield hidden.float(), labels.to(self.torch_device), oov
+
+    def scored_batches(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
+        """Yield the nll in nats of every token, and whether it is OOV, `BATCH` tokens at a time."""
+        torch = import_torch()
+        for hidden, targets, oov in self._hidden(corpus):
+            with torch.no_grad():
+                nll: Float64 = self.head.nll(hidden, targets).double().cpu().numpy()
+            yield nll, oov
+
+    def score(self, corpus: Any, *, details: bool = False) -> TextScore:
+        """Score every position of a text; `details` add the nll of each token."""
+        batches = list(self.scored(corpus))
+        nll = np.concatenate([np.empty(0), *(nll for nll, _ in batches)])
+        oov = np.concatenate([np.empty(0, np.bool_), *(oov for _, oov in batches)])
+        score = TextScore.of(nll, oov)
+        return score if details else replace(score, token_nll=None)
+
+    def hidden_batches(self, corpus: Corpus) -> Iterator[tuple[Array, Integer]]:
+        """Yield the hidden vectors (B, d) and the targets (B,) of a text, some at a time."""
+        for hidden, targets, _ in self._hidden(self.reencode(corpus)):
+            yield hidden.cpu().numpy(), targets.cpu().numpy()
+
+    def reach(self, corpus: Corpus) -> int:
+        """Return the number of tokens on either side of a token on which its score depends."""
+        return self.length if self.first_state(1) is None else STATE_REACH
+
+    def timed_calls(
+        self, corpus: Corpus, batch_size: int, max_scores: int, k: int
+    ) -> dict[str, tuple[Callable[[int], object], int]]:
+        """Return what is measured in testing: functions of a number of positions, and the maximum.
+
+        The positions are those of a text, which the network reads in its order.
+        """
+        torch = import_torch()
+        from hstree.models.torch.training import read
+
+        ids = next(iter(ContextBatches(self.reencode(corpus), 0).batches(batch_size + 1)))[1]
+        tokens = torch.from_numpy(ids).long().to(self.torch_device)
+        self.module.eval()
+        self.head.eval()
+
+        def hidden(n: int) -> Tensor:
+            pieces = list(read(self.module, tokens[:n], self.length))
+            return cast("Tensor", torch.cat(pieces).float())
+
+        def nll(n: int) -> object:
+            with torch.no_grad():
+                return self.head.nll(hidden(n), tokens[1 : n + 1]).cpu()
+
+        def top_k(n: int) -> object:
+            with torch.no_grad():
+                return self.head.top_k(hidden(n), k)[0].cpu()
+
+        most = len(ids) - 1
+        n_top_k = min(most, max(1, max_scores // len(self.spec.labels)))
+        return {"nll": (nll, most), "top_k": (top_k, n_top_k)}
+
+    # Contexts
+
+    def _context_ids(self, contexts: Contexts) -> list[list[int]]:
+        """Return contexts as lists of label ids that begin with an <eos>."""
+        lists = ids_or_words(contexts, self.vocabulary)
+        eos = self.vocabulary.index(EOS)
+        if isinstance(lists, np.ndarray):
+            if lists.ndim != 2:
+                raise InputError(f"contexts of shape {lists.shape}; this model takes (B, n)")
+            check_ids(lists, len(self.spec.labels))
+            return [[eos, *row] for row in lists.tolist()]
+        return [[eos, *word_ids(words, self.vocabulary).tolist()] for words in lists]
+
+    def hidden(self, contexts: Contexts) -> Array:
+        """Return the hidden vectors after contexts, a float32 array (B, d)."""
+        hidden: Array = self._hidden_after(contexts).cpu().numpy()
+        return hidden
+
+    def _hidden_after(self, contexts: Contexts) -> Tensor:
+        """Return the hidden vectors (B, d) after contexts."""
+        torch = import_torch()
+        from hstree.models.torch.training import Reader
+
+        self.module.eval()
+        self.head.eval()
+        rows = self._context_ids(contexts)
+        hidden = torch.empty(len(rows), self.dim, device=self.torch_device)
+        # Contexts of one length are read together
+        for length in {len(row) for row in rows}:
+            places = [place for place, row in enumerate(rows) if len(row) == length]
+            ids = torch.tensor([rows[place] for place in places], device=self.torch_device)
+            hidden[places] = Reader(self.module, self.length).read(ids)
+        return cast("Tensor", hidden)
+
+    def log_prob(self, contexts: Contexts) -> Float64:
+        """Return the log-probabilities of all labels, a float64 array (B, V)."""
+        torch = import_torch()
+        with torch.no_grad():
+            log_prob: Float64 = (
+                self.head.log_prob(self._hidden_after(contexts)).double().cpu().numpy()
+            )
+        return log_prob
+
+    def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
+        """Return the k most probable labels of each context and their log-probabilities (B, k)."""
+        torch = import_torch()
+        k = min(checked_count("k", k), len(self.spec.labels))
+        with torch.no_grad():
+            labels, log_prob = self.head.top_k(self._hidden_after(contexts), k)
+        return labels.cpu().numpy(), log_prob.double().cpu().numpy()
+
+    def draw(self, contexts: Contexts, rng: np.random.Generator) -> Int64:
+        """Draw a label after each context, (B,)."""
+        torch = import_torch()
+        generator = torch.Generator(self.torch_device).manual_seed(int(rng.integers(1 << 62)))
+        with torch.no_grad():
+            labels: Int64 = self.head.sample(self._hidden_after(contexts), generator).cpu().numpy()
+        return labels
+
+    def sample(
+        self, length: int, context: Sequence[str] = (), *, random_state: int = 0
+    ) -> list[str]:
+        """Write `length` words, each drawn given the ones before it.
+
+        Raises OptionError when a number is out of range.
+        """
+        length = checked_count("length", length, 0)
+        torch = import_torch()
+        from hstree.models.torch.training import Reader
+
+        seed = RANDOM_STATE.checked(random_state)
+        generator = torch.Generator(self.torch_device).manual_seed(seed)
+        self.module.eval()
+        self.head.eval()
+        reader = Reader(self.module, self.length)
+        ids = torch.tensor(self._context_ids([list(context)]), device=self.torch_device)
+        words = []
+        with progress.task("sampling", length, "words") as task, torch.no_grad():
+            for _ in range(length):
+                ids = self.head.sample(reader.read(ids), generator)[None]
+                words.append(self.spec.labels[int(ids)])
+                task.advance()
+        return words
+
+
+@dataclass(eq=False)
+class GRU(TorchModel):
+    """Recurrent network (GRU) in PyTorch: a word from all words before it.
+
+    Parameters
+    ----------
+    layers : int
+        Number of recurrent layers.
+    dropout : float
+        Dropout probability.
+    """
+
+    name: ClassVar[str] = "gru"
+
+    _: KW_ONLY
+    layers: Layers = 1
+    dropout: Dropout = 0.1
+
+    def make_network(self) -> nn.Module:
+        """Return an untrained GRU."""
+        from hstree.models.torch.networks import GRUNetwork
+
+        return with_sorted_words(
+            GRUNetwork(len(self.spec.labels), self.dim, layers=self.layers, dropout=self.dropout),
+            self.spec.labels,
+        )
+
+
+@dataclass(eq=False)
+class Transformer(TorchModel):
+    """Causal transformer in PyTorch: a word from the words before it.
+
+    Parameters
+    ----------
+    layers : int
+        Number of blocks.
+    heads : int
+        Number of attention heads, which divides `dim`.
+    positions : {"rotary", "learned"}
+        Whether queries and keys are rotated, or vectors of positions are learned.
+    dropout : float
+        Dropout probability.
+    """
+
+    name: ClassVar[str] = "transformer"
+
+    _: KW_ONLY
+    length: Width = 64
+    layers: Layers = 2
+    heads: Layers = 4
+    positions: Literal["rotary", "learned"] = "rotary"
+    dropout: Dropout = 0.1
+
+    def __post_init__(self, output: Tree | LayerSpec) -> None:
+        super().__post_init__(output)
+        if self.dim % (2 * self.heads):
+            reason = f"is {self.heads}; twice as many must divide dim, which is {self.dim}"
+            raise OptionError.about("heads", reason)
+
+    def make_network(self) -> nn.Module:
+        """Return an untrained transformer."""
+        from hstree.models.torch.networks import TransformerNetwork
+
+        network = TransformerNetwork(
+            len(self.spec.labels),
+            self.dim,
+            layers=self.layers,
+            heads=self.heads,
+            dropout=self.dropout,
+            length=self.length,
+            learned=self.positions == "learned",
+        )
+        return with_sorted_words(network, self.spec.labels)
+
+
+def with_sorted_words(network: Any, words: Sequence[str]) -> nn.Module:
+    """Return a network whose starting word vectors do not depend on the order of the labels."""
+    torch = import_torch()
+    with torch.no_grad():
+        drawn = network.embedding.weight.numpy()
+        network.embedding.weight.copy_(torch.from_numpy(in_sorted_order(words, drawn)))
+    model: nn.Module = network
+    return model
+
+
+@dataclass(eq=False)
+class TorchNetwork(TorchModel):
+    """Your own network in PyTorch: a word from the words before it.
+
+    Parameters
+    ----------
+    network : str
+        Function that makes it, "package.module:function" or "file.py:function", called as
+        ``function(n_words, dim, **arguments)``. It is your own code, which runs when the model is
+        trained or loaded.
+    arguments : str
+        More arguments of the function, such as "layers=2 tied=true".
+    source : str
+        SHA-256 of the file of the function, which a saved model records (default: that of the
+        present file).
+    """
+
+    name: ClassVar[str] = "torch"
+
+    _: KW_ONLY
+    network: str = ""
+    arguments: str = ""
+    source: str = ""
+
+    def __post_init__(self, output: Tree | LayerSpec) -> None:
+        super().__post_init__(output)
+        present = hash_source(self.network)
+        if self.source not in ("", present):
+            warnings.warn(
+                f"the source of the network {self.network} has changed since the model was "
+                "trained; its results may differ",
+                stacklevel=4,
+            )
+        self.source = self.source or present
+        self._arguments: dict[str, Any] = {}
+        for pair in self.arguments.split():
+            key, equals, value = pair.partition("=")
+            if not (equals and key.isidentifier()):
+                reason = f"is {self.arguments!r}; write key=value, as in layers=2"
+                raise OptionError.about("arguments", reason)
+            self._arguments[key] = value
+            with suppress(ValueError):  # a number, true, false or null; text otherwise
+                self._arguments[key] = json.loads(value)
+
+    def make_network(self) -> nn.Module:
+        """Return what the user's function makes."""
+        from hstree.models.torch.networks import make_network
+
+        return make_network(self.network, len(self.spec.labels), self.dim, self._arguments)
+
+
+def hash_source(network: str) -> str:
+    """Return the SHA-256 of the file of a function; OptionError where there is none.
+
+    Of "package.module:function", this imports the packages, but not the module.
+    """
+    module, _, function = network.rpartition(":")
+    if not (module and function.isidentifier()):
+        reason = f"is {network!r}; it must be package.module:function or file.py:function"
+        raise OptionError.about("network", reason)
+    file: str | None = module
+    if not module.endswith(".py"):
+        try:
+            spec = find_spec(module)
+        except (ImportError, ValueError):
+            spec = None
+        file = None if spec is None else spec.origin
+    try:
+        return hashlib.sha256(Path(str(file)).read_bytes()).hexdigest()
+    except OSError:
+        reason = f"is {network!r}, but there is no {module} here"
+        raise OptionError.about("network", reason) from None

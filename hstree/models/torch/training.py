@@ -1,0 +1,310 @@
+"""Training and reading of texts by networks.
+
+The text is cut into parallel streams, whose tokens are read some at a time with the state carried
+over (truncated backpropagation). Adam trains the network, Adagrad on touched rows the word vectors
+and the head. All rates fall to zero over the epochs, or over the budget of seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hstree._arrays import Array, Int64
+from hstree.data.windows import ContextBatches
+from hstree.errors import TrainingError
+from hstree.models.torch.networks import flat_state, map_state
+from hstree.training.adagrad import TINY
+from hstree.training.trainer import EpochLoop
+
+if TYPE_CHECKING:
+    from hstree.models.torch.model import TorchModel
+
+#: Maximum norm of the gradient of the network.
+MAX_NORM = 1.0
+#: Windows of a text that a network without a state reads at a time.
+WINDOWS = 32
+
+
+class RowAdagrad(torch.optim.Optimizer):
+    """Adagrad with one sum of squared gradients per row, as `hstree.training.adagrad`.
+
+    Sparse gradients move the rows that they have.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], lr: float) -> None:
+        super().__init__(parameters, {"lr": lr})
+        for parameter in self.param_groups[0]["params"]:
+            squares = torch.zeros(len(parameter), device=parameter.device)
+            self.state[parameter]["squares"] = squares
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Move the rows of all parameters against their gradients."""
+        (group,) = self.param_groups
+        for parameter in group["params"]:
+            gradient = parameter.grad
+            if gradient is None:
+                continue
+            squares = self.state[parameter]["squares"]
+            if gradient.is_sparse:
+                gradient = gradient.coalesce()
+                rows = gradient.indices()[0]
+                values = gradient.values()
+                total = squares[rows] + _row_squares(values)
+                squares[rows] = total
+                steps = values * _row_rates(total, values)
+                parameter.index_add_(0, rows, steps, alpha=-group["lr"])
+            else:
+                squares += _row_squares(gradient)
+                rates = _row_rates(squares, gradient)
+                parameter.addcmul_(gradient, rates, value=-group["lr"])
+
+
+def _row_squares(values: Tensor) -> Tensor:
+    """Return the mean squares (r,) of the rows of values (r, ...)."""
+    flat = values.reshape(len(values), -1)
+    squares: Tensor = torch.linalg.vecdot(flat, flat) / flat.shape[1]
+    return squares
+
+
+def _row_rates(total: Tensor, values: Tensor) -> Tensor:
+    """Return the rate of each row from its sum (r,), for values (r, ...)."""
+    rates: Tensor = (total + TINY).rsqrt()
+    return rates.reshape(-1, *[1] * (values.ndim - 1))
+
+
+class StreamBatches(ContextBatches):
+    """A text as parallel streams, for training.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    streams : int
+        Maximum number of streams; each has some batches at least.
+    length : int
+        Number of tokens of each stream in a batch.
+    """
+
+    def __init__(self, corpus: Any, streams: int, length: int) -> None:
+        super().__init__(corpus, 0)
+        self.streams = max(1, min(streams, len(corpus) // (4 * length)))
+        self.length = length
+
+    def stream_batches(self, rng: np.random.Generator) -> Iterator[tuple[Int64, bool]]:
+        """Yield the ids (S, n + 1) of the tokens of each batch, and whether it is the first.
+
+        The last n are the targets, and the first n what the network reads. The streams begin at
+        random within the length of a batch, so that the batches of epochs are cut differently.
+        """
+        n_tokens = len(self) // self.streams
+        starts = np.arange(self.streams)[:, None] * n_tokens
+        first = int(rng.integers(min(self.length, n_tokens)))
+        for at in range(first, n_tokens, self.length):
+            # The token before the first of a text is the last one, an <eos>
+            step = np.arange(at - 1, min(at + self.length, n_tokens))
+            ids = self.corpus.ids(starts + step).astype(np.int64)
+            ids[ids < 0] = self._unk
+            yield ids, at == first
+
+
+class NetworkTrainer(EpochLoop):
+    """Trains a network and its head, in place."""
+
+    def __init__(self, model: TorchModel, streams: int) -> None:
+        super().__init__(model)
+        self.batch_size = streams * model.length
+        self.network = model.module
+        self.head = model.head
+        self.device = model.torch_device
+        self._model = model
+        self._network_rate = model.network_rate
+
+        # Rows of sparse word vectors and of the head have Adagrad, everything else has Adam
+        sparse: list[nn.Parameter] = [
+            module.weight  # type: ignore[misc]
+            for module in self.network.modules()
+            if isinstance(module, nn.Embedding) and module.sparse
+        ]
+        is_sparse = {id(parameter) for parameter in sparse}
+        self._dense = [p for p in self.network.parameters() if id(p) not in is_sparse]
+        self._adagrad = RowAdagrad([*sparse, *self.head.parameters()], lr=self.rate)
+        self._adam = None
+        if self._dense:
+            self._adam = torch.optim.Adam(self._dense, lr=self._network_rate)
+        for parameter in self._dense:
+            # as Adam's first step makes them, so that a checkpoint may set them before
+            self._adam.state[parameter] = {  # type: ignore[union-attr]
+                "step": torch.zeros(()),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+        #: The state after the last batch, for all streams, in tensors that stay.
+        self._stream_state = map_state(torch.clone, model.first_state(streams))
+
+    def learning_rate(self, done: float) -> float:
+        """Return the learning rate after `done` epochs, which falls to 0."""
+        return self.rate * max(0.0, 1 - done / max(1, self.epochs))
+
+    def epoch_batches(
+        self, train: ContextBatches, epoch: int = 1
+    ) -> Iterator[tuple[Tensor, Tensor, bool]]:
+        """Yield what the network reads (S, n), the targets (S n,), and whether a stream begins."""
+        assert isinstance(train, StreamBatches)
+        rng = np.random.default_rng([self._random_state, 1, epoch])
+        torch.manual_seed(int(rng.integers(1 << 62)))
+        for ids, is_first in train.stream_batches(rng):
+            tokens = torch.from_numpy(ids).to(self.device)
+            yield tokens[:, :-1], tokens[:, 1:].flatten(), is_first
+
+    def step(
+        self, contexts: Tensor, targets: Tensor, learning_rate: float, prepared: bool = False
+    ) -> float:
+        """Train on one batch; return its summed loss in nats. `prepared`: whether streams begin."""
+        self.network.train()
+        self.head.train()
+        state = None if prepared else self._stream_state
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            hidden, state = self.network(contexts, state)
+        loss = self.head.loss(hidden.flatten(0, 1).float(), targets)
+        mean = float(loss.detach())
+        if not math.isfinite(mean):
+            raise TrainingError(
+                f"the training diverged: the loss of a batch is {mean}; lower the learning rate, "
+                f"which is {learning_rate:g}, or look for the cause in the network"
+            )
+        self._adagrad.zero_grad()
+        if self._adam is not None:
+            self._adam.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+
+        # All rates fall together
+        self._adagrad.param_groups[0]["lr"] = learning_rate
+        self._adagrad.step()
+        if self._adam is not None:
+            torch.nn.utils.clip_grad_norm_(self._dense, MAX_NORM)
+            self._adam.param_groups[0]["lr"] = self._network_rate * learning_rate / self.rate
+            self._adam.step()
+        for kept, new in zip(flat_state(self._stream_state), flat_state(state), strict=True):
+            kept.copy_(new.detach())
+        return mean * len(targets)
+
+    def validate(self, valid: ContextBatches) -> float:
+        """Return the perplexity of a text."""
+        return self._model.score(valid.corpus).perplexity
+
+    @property
+    def is_likelihood(self) -> bool:
+        """Whether losses are negative log-likelihoods."""
+        return self._model.is_likelihood
+
+    def trained_arrays(self) -> dict[str, Tensor]:
+        """Return the tensors of the network and the head."""
+        return self._model.tensors()
+
+    def other_arrays(self) -> dict[str, Tensor]:
+        """Return the states of the optimisers and of the streams."""
+        arrays = {f"state {i}": tensor for i, tensor in enumerate(flat_state(self._stream_state))}
+        for optimiser in (self._adagrad, self._adam):
+            if optimiser is not None:
+                for i, parameter in enumerate(optimiser.param_groups[0]["params"]):
+                    for name, tensor in optimiser.state[parameter].items():
+                        arrays[f"{name} of {type(optimiser).__name__} {i}"] = tensor
+        return arrays
+
+    def noise_state(self) -> dict[str, Any]:
+        """Return the states of torch's generators, from which dropout and samples are drawn."""
+        state = {"cpu": torch.get_rng_state().tolist()}
+        if self.device.type == "cuda":
+            state["cuda"] = torch.cuda.get_rng_state(self.device).tolist()
+        return state
+
+    def set_noise_state(self, state: dict[str, Any]) -> None:
+        """Set the states of torch's generators."""
+        torch.set_rng_state(torch.tensor(state["cpu"], dtype=torch.uint8))
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(torch.tensor(state["cuda"], dtype=torch.uint8), self.device)
+
+    def as_array(self, values: Tensor) -> Array:
+        """Return a tensor as an array, which shares its memory on a CPU."""
+        array: Array = values.detach().cpu().numpy()
+        return array
+
+    def assign(self, values: Tensor, saved: Array) -> None:
+        """Set a tensor to saved values."""
+        with torch.no_grad():
+            values.copy_(torch.tensor(saved))
+
+
+@torch.no_grad()
+def read(network: nn.Module, ids: Tensor, length: int) -> Iterator[Tensor]:
+    """Yield the hidden vectors (n, d) after the tokens (T,) of a text, some at a time, in order.
+
+    A network with a state reads all tokens in their order. One without reads windows of `length`
+    tokens, of which the second half is new.
+    """
+    hidden, state = network(ids[None, :length], None)
+    yield hidden[0]
+    if state is not None:
+        for part in torch.split(ids[length:], length):
+            hidden, state = network(part[None], state)
+            yield hidden[0]
+        return
+    step = max(1, length // 2)
+    n_read = min(length, len(ids))
+    for windows in torch.split(ids.unfold(0, n_read, step)[1:], WINDOWS):
+        hidden, _ = network(windows, None)
+        yield hidden[:, -step:].flatten(0, 1)
+        n_read += step * len(windows)
+    if n_read < len(ids):
+        hidden, _ = network(ids[None, -length:], None)
+        yield hidden[0, n_read - len(ids) :]
+
+
+class Reader:
+    """Reads texts of one length further, some tokens at a time."""
+
+    def __init__(self, network: nn.Module, length: int) -> None:
+        self._network = network
+        self._length = length
+        self._state: Any = None
+        self._ids: Tensor | None = None
+
+    @torch.no_grad()
+    def read(self, ids: Tensor) -> Tensor:
+        """Return the hidden vectors (B, d) after more tokens (B, n)."""
+        if self._state is None and self._ids is not None:
+            ids = torch.cat([self._ids, ids], 1)
+        hidden: Tensor | None = None
+        for part in torch.split(ids, self._length, 1):
+            hidden, self._state = self._network(part, self._state)
+        # Without a state, the network reads the last tokens again
+        self._ids = ids[:, -self._length :]
+        if self._state is None and ids.shape[1] > self._length:
+            hidden, _ = self._network(self._ids, None)
+        assert hidden is not None
+        return hidden[:, -1].float()
+
+
+def in_parts(pieces: Iterable[Tensor], size: int) -> Iterator[Tensor]:
+    """Yield rows of tensors, in their order, `size` at a time; fewer at the end."""
+    waiting: list[Tensor] = []
+    n = 0
+    for piece in pieces:
+        waiting.append(piece)
+        n += len(piece)
+        if n >= size:
+            *whole, rest = torch.split(torch.cat(waiting), size)
+            if len(rest) == size:
+                whole.append(rest)
+                rest = rest[:0]
+            yield from whole
+            waiting = [rest]
+            n = len(rest)
+    if n:
+        yield torch.cat(waiting)
