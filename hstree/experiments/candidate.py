@@ -262,7 +262,9 @@ class Candidate:
         Its layer may need other words, or contexts that the model does not have. Its tree may be
         over other words, so that perplexities cannot be compared.
         """
-        layer = self.spec(words, _SMALL_TREE).new(model_options.get("dim", 1))
+        spec = self.spec(words, _SMALL_TREE)
+        kind_of(model_options).model.check_layer(spec)
+        layer = spec.new(model_options.get("dim", 1))
         if layer.needs_contexts:
             _require_language_model(
                 model_options,
@@ -461,7 +463,9 @@ def candidates_in_set(name: str | None, model_options: Mapping[str, Any]) -> lis
     Only language models can train n-gram features and layers that need the words before each
     target.
     """
-    names: tuple[str, ...] = _TREES if name == "trees" else DEFAULT
+    names: tuple[str, ...] = _TREES
+    if name is None:
+        names = DEFAULT + kind_of(model_options).model.more_candidates
     if name == "approximations":
         layers = [
             # with a delay of 1, every batch computes the features of all words

@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,10 @@ import numpy as np
 
 from hstree import progress
 from hstree._arrays import Float64
+from hstree.builders import build
 from hstree.data.splits import Splits, read_before
 from hstree.data.text_score import perplexity
+from hstree.errors import TrainingError
 from hstree.experiments.candidate import Job
 from hstree.experiments.results import JobResult, NormaliserRecord, Scored, Timings, TokenCounts
 from hstree.experiments.setting import SAMPLE, Budget, Setting
@@ -38,13 +42,15 @@ from hstree.experiments.store import (
     tree_key,
 )
 from hstree.layers.registry import LayerSpec
-from hstree.models import BaseModel, load_model, new_model
+from hstree.models import BaseModel, kind_of, load_model, new_model
 from hstree.tree import Tree
 
 #: Fractions of the seconds of a candidate's first round: the maximum for the vectors of its tree,
 #: the part of them in which the source of the vectors trains, and the minimum for its own training.
 VECTORS_FRACTION = 1 / 2
 SOURCE_FRACTION = 1 / 3
+#: Fraction of these seconds for word vectors, where these are of another model.
+WORD_VECTORS_FRACTION = 1 / 4
 MIN_TRAINING_FRACTION = 1 / 4
 #: Tokens that an n-gram model is fitted to, for each second of a bounded time. It fits 800,000
 #: tokens per second, so that this takes a thirteenth of the time.
@@ -99,7 +105,9 @@ def run_job(
             store.remove_checkpoints(home)
             return kept
 
-        model = _train(job, setting, store, spec, timings, budget, home)
+        model = _train(
+            job, setting, store, spec, timings, budget, home, can_fail=on_trained is None
+        )
         history = model.history_
         if history.interrupted and on_trained is None:
             raise KeyboardInterrupt
@@ -183,6 +191,9 @@ def learn_vectors(
     would train on, because predicting a token takes less than half of a training step.
     """
     folder = store.folder(job, "vectors")
+    vector_options = kind_of(setting.options).model.vector_options
+    if vector_options is not None:
+        return learn_word_vectors(job, setting, store, budget, vector_options)
     if budget is None:
         result = run_job(job, setting, store)
         return mean_vectors(store.model_folder(job), result, setting, store, folder)
@@ -193,6 +204,34 @@ def learn_vectors(
     speed = max((epoch.tokens_per_second for epoch in result.epochs), default=0.0)
     model_folder = store.model_folder(job, "vectors")
     return mean_vectors(model_folder, result, setting, store, folder, int(2 * left * speed))
+
+
+def learn_word_vectors(
+    job: Job, setting: Setting, store: Store, budget: Budget | None, options: Mapping[str, Any]
+) -> tuple[Path, float]:
+    """Return the file of the word vectors of a model with these options, and the seconds.
+
+    It trains over a Huffman tree, with a budget for `WORD_VECTORS_FRACTION` of the first round.
+    """
+    folder = store.folder(job, "vectors")
+    train = setting.splits.train
+    spec = LayerSpec(build("huffman", train))
+    options = kind_of(options).model.for_vectors(spec, options)
+    seconds = None if budget is None else WORD_VECTORS_FRACTION * budget.first_round
+    key = job_key(replace(setting, options=options), spec, job.seed, seconds)
+    with store.lock_folder(folder):
+        kept = store.load_vectors(folder, key)
+        if kept is not None:
+            return kept[0], kept[1].seconds or 0.0
+        store.require_writable()
+        began = time.perf_counter()
+        model: Any = new_model(spec, **options, seconds=seconds, random_state=job.seed)
+        vectors = model.fit(train).vectors(train)
+        if model.history_.interrupted:
+            raise KeyboardInterrupt
+        taken = time.perf_counter() - began
+        record = BuildRecord(key, vectors.sha256, 0.0, taken)
+        return store.save_vectors(folder, vectors, record), taken
 
 
 def mean_vectors(
@@ -288,11 +327,14 @@ def _train(
     timings: Timings,
     budget: Budget | None,
     home: Path,
+    *,
+    can_fail: bool = True,
 ) -> BaseModel:
     """Return the trained model of a job whose vectors and tree took some seconds.
 
     If they took the time of the first round, the training takes a fraction of it. If either is
-    from a file, as in a bootstrap, the budget is that of the training alone.
+    from a file, as in a bootstrap, the budget is that of the training alone. If the training fails
+    and the model can still be used, a warning says so, and the other candidates train.
     """
     store.require_writable()
     limit: dict[str, Any] = {"epochs": setting.max_epochs}
@@ -301,12 +343,20 @@ def _train(
         left = budget.seconds - before if job.candidate.is_timed else budget.seconds
         limit["seconds"] = max(left, MIN_TRAINING_FRACTION * budget.first_round)
     model = new_model(spec, **setting.options, random_state=job.seed, **limit)
-    model.fit(
-        model.reencode(setting.splits.train),
-        model.reencode(setting.sample.valid),
-        checkpoints=store.checkpoints(home),
-        pauses=budget is not None,
-    )
+    try:
+        model.fit(
+            model.reencode(setting.splits.train),
+            model.reencode(setting.sample.valid),
+            checkpoints=store.checkpoints(home),
+            pauses=budget is not None,
+        )
+    except TrainingError as error:
+        is_usable = all(np.isfinite(array).all() for array in model.parameters().values())
+        if not (can_fail and is_usable):
+            raise
+        warnings.warn(
+            f"{job.candidate}: {error}; its results are those of the weights before", stacklevel=2
+        )
     return model
 
 

@@ -65,6 +65,7 @@ _AUTHOR_NAMES = {
     "from_saved",
     "hidden_batches",
     "is_language_model",
+    "more_candidates",
     "name",
     "new_context_model",
     "predicts",
@@ -78,6 +79,7 @@ _AUTHOR_NAMES = {
     "timed_calls",
     "trainer",
     "training_steps",
+    "vector_options",
     "windows",
 }
 
@@ -169,6 +171,10 @@ class BaseModel(Predictor):
     """Whether it predicts a word from the words before it, and can write text."""
     converges: ClassVar[bool] = False
     """Whether training may stop before its limit of epochs."""
+    more_candidates: ClassVar[tuple[str, ...]] = ()
+    """Candidates of a comparison that names none, beside those of other models."""
+    vector_options: ClassVar[Mapping[str, Any] | None] = None
+    """Options of the model whose word vectors trees are built from; None: the model's own means."""
 
     dim: int
     epochs: int

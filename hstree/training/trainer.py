@@ -390,7 +390,8 @@ class EpochLoop(ABC):
                     task.advance(len(targets))
                     task.note(f"{measure} {perplexity(position.nll, position.tokens):.1f}")
 
-                    if spent + position.seconds >= limit:
+                    # A sum that is not finite ends the training after this epoch
+                    if spent + position.seconds >= limit or not math.isfinite(position.nll):
                         break
                     if position.seconds >= run.next_speed_check:
                         self._warn_of_hours(run, expected)

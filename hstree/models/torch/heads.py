@@ -185,12 +185,18 @@ class AdaptiveHead(TorchHead):
         rank[order] = np.arange(n)
         self.register_buffer("rank", torch.from_numpy(rank), persistent=False)
 
-        cuts = spec.options["cutoffs"]
+        # Each cluster has vectors of a factor fewer dimensions than the one before
+        factor = spec.options["factor"]
         cutoffs = sorted({n // 50, n // 5} - {0}) or [max(1, n // 2)]
-        if cuts != "auto":
-            cutoffs = [int(cut) for cut in cuts.split(",")]
+        if spec.options["cutoffs"] != "auto":
+            cutoffs = [int(cut) for cut in spec.options["cutoffs"].split(",")]
+        if dim < factor ** len(cutoffs):
+            if spec.options["cutoffs"] != "auto":
+                reason = f"are too many for {dim} dimensions and the factor {factor:g}"
+                raise OptionError.about("cutoffs", reason)
+            cutoffs = cutoffs[-1:]
         self.layer = nn.AdaptiveLogSoftmaxWithLoss(
-            dim, n, cutoffs, div_value=spec.options["factor"], head_bias=True
+            dim, n, cutoffs, div_value=factor, head_bias=True
         )
         # The frequent labels and the clusters start at their part of the counts
         mass = np.maximum(counts[order], 0.5)
@@ -262,6 +268,8 @@ def check_head(spec: LayerSpec) -> type[TorchHead]:
             "(tree: any tree alone)"
         )
     head = HEADS.get(name).head
+    if spec.tree is not None and spec.tree.n_nodes <= 1:
+        return FlatHead
     for option in spec.kind.options:
         if option.name not in head.options and spec.options[option.name] != option.default:
             value = option.spelled(spec.options[option.name])

@@ -138,6 +138,8 @@ class TorchModel(BaseModel):
 
     predicts: ClassVar[str] = "word given the words before it"
     is_language_model: ClassVar[bool] = True
+    more_candidates: ClassVar[tuple[str, ...]] = ("adaptive",)
+    vector_options: ClassVar[Mapping[str, Any] | None] = {"model": "cbow"}
 
     output: InitVar[Tree | LayerSpec]
     _: KW_ONLY
@@ -465,6 +467,7 @@ class TorchModel(BaseModel):
             with torch.no_grad():
                 return self.head.top_k(hidden(n), k)[0].cpu()
 
+        k = min(k, len(self.spec.labels))
         most = len(ids) - 1
         n_top_k = min(most, max(1, max_scores // len(self.spec.labels)))
         return {"nll": (nll, most), "top_k": (top_k, n_top_k)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,13 +17,9 @@ from torch import Tensor, nn
 
 from hstree._arrays import Array, Int64
 from hstree.data.windows import ContextBatches
-from hstree.errors import TrainingError
 from hstree.models.torch.networks import flat_state, map_state
 from hstree.training.adagrad import TINY
 from hstree.training.trainer import EpochLoop
-
-if TYPE_CHECKING:
-    from hstree.models.torch.model import TorchModel
 
 #: Maximum norm of the gradient of the network.
 MAX_NORM = 1.0
@@ -114,9 +110,9 @@ class StreamBatches(ContextBatches):
 
 
 class NetworkTrainer(EpochLoop):
-    """Trains a network and its head, in place."""
+    """Trains the network and the head of a `hstree.models.torch.model.TorchModel`, in place."""
 
-    def __init__(self, model: TorchModel, streams: int) -> None:
+    def __init__(self, model: Any, streams: int) -> None:
         super().__init__(model)
         self.batch_size = streams * model.length
         self.network = model.module
@@ -172,16 +168,13 @@ class NetworkTrainer(EpochLoop):
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             hidden, state = self.network(contexts, state)
         loss = self.head.loss(hidden.flatten(0, 1).float(), targets)
-        mean = float(loss.detach())
-        if not math.isfinite(mean):
-            raise TrainingError(
-                f"the training diverged: the loss of a batch is {mean}; lower the learning rate, "
-                f"which is {learning_rate:g}, or look for the cause in the network"
-            )
+        summed = float(loss.detach()) * len(targets)
+        if not math.isfinite(summed):
+            return summed  # the loop ends the training, with the weights before this batch
         self._adagrad.zero_grad()
         if self._adam is not None:
             self._adam.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
 
         # All rates fall together
         self._adagrad.param_groups[0]["lr"] = learning_rate
@@ -192,20 +185,21 @@ class NetworkTrainer(EpochLoop):
             self._adam.step()
         for kept, new in zip(flat_state(self._stream_state), flat_state(state), strict=True):
             kept.copy_(new.detach())
-        return mean * len(targets)
+        return summed
 
     def validate(self, valid: ContextBatches) -> float:
         """Return the perplexity of a text."""
-        return self._model.score(valid.corpus).perplexity
+        return float(self._model.score(valid.corpus).perplexity)
 
     @property
     def is_likelihood(self) -> bool:
         """Whether losses are negative log-likelihoods."""
-        return self._model.is_likelihood
+        return bool(self._model.is_likelihood)
 
     def trained_arrays(self) -> dict[str, Tensor]:
         """Return the tensors of the network and the head."""
-        return self._model.tensors()
+        tensors: dict[str, Tensor] = self._model.tensors()
+        return tensors
 
     def other_arrays(self) -> dict[str, Tensor]:
         """Return the states of the optimisers and of the streams."""
@@ -251,19 +245,20 @@ def read(network: nn.Module, ids: Tensor, length: int) -> Iterator[Tensor]:
     hidden, state = network(ids[None, :length], None)
     yield hidden[0]
     if state is not None:
-        for part in torch.split(ids[length:], length):
-            hidden, state = network(part[None], state)
+        for start in range(length, len(ids), length):
+            hidden, state = network(ids[None, start : start + length], state)
             yield hidden[0]
         return
     step = max(1, length // 2)
     n_read = min(length, len(ids))
-    for windows in torch.split(ids.unfold(0, n_read, step)[1:], WINDOWS):
-        hidden, _ = network(windows, None)
+    windows = ids.unfold(0, n_read, step)[1:]
+    for start in range(0, len(windows), WINDOWS):
+        hidden, _ = network(windows[start : start + WINDOWS], None)
         yield hidden[:, -step:].flatten(0, 1)
-        n_read += step * len(windows)
+    n_read += step * len(windows)
     if n_read < len(ids):
-        hidden, _ = network(ids[None, -length:], None)
-        yield hidden[0, n_read - len(ids) :]
+        hidden, _ = network(ids[None, n_read - length + step :], None)
+        yield hidden[0, length - step :]
 
 
 class Reader:

@@ -1,0 +1,352 @@
+"""Recurrent networks, transformers and users' networks: training, scores, saved models."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree.data.vocabulary import EOS
+from hstree.errors import OptionError, TrainingError
+from hstree.layers.registry import LayerSpec
+from hstree.models import load_model, new_model
+from tests import needs
+from tests.texts import markov_lines
+
+torch = pytest.importorskip("torch", reason=needs.TORCH)
+
+#: Options of models that train in a moment.
+QUICK = {"dim": 8, "batch_size": 32, "length": 8}
+#: A user's network: a causal convolution over the tokens of a call, without a state.
+CONVOLUTION = """
+from torch import nn
+
+
+class Convolution(nn.Module):
+    def __init__(self, n_words, dim, width):
+        super().__init__()
+        self.vectors = nn.Embedding(n_words, dim, sparse=True)
+        self.shift = nn.ConstantPad1d((width - 1, 0), 0.0)
+        self.mix = nn.Conv1d(dim, dim, width)
+
+    def forward(self, ids, state):
+        return self.mix(self.shift(self.vectors(ids).transpose(1, 2))).transpose(1, 2), None
+
+
+def make(n_words, dim, width=2):
+    return Convolution(n_words, dim, width)
+"""
+LINES = markov_lines(1_500, 0)[0]
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return hstree.Corpus.from_lines(LINES, min_count=1).splits()
+
+
+def spec_of(candidate, train):
+    """Return the output layer of a candidate."""
+    words = train.counted_vocabulary()
+    if candidate in ("sampled", "nce"):
+        return LayerSpec(words, candidate, samples=3)
+    if candidate == "adaptive":
+        return LayerSpec(words, "adaptive", cutoffs="2,5", factor=2.0)
+    if candidate == "gmm epsilon=0.4":
+        drawn = np.random.default_rng(0).standard_normal((len(words), 4), np.float32)
+        return LayerSpec(hstree.build("gmm", hstree.WordVectors(words.words, drawn), epsilon=0.4))
+    return LayerSpec(hstree.build(candidate, train))
+
+
+def user_network(folder, source=CONVOLUTION, function="make", **options):
+    """Return the options of a user's network whose source is in a folder."""
+    file = folder / "net.py"
+    file.write_text(textwrap.dedent(source), encoding="utf-8")
+    return {"model": "torch", "network": f"{file}:{function}", **QUICK, **options}
+
+
+def plain_log_prob(spec, arrays, hidden):
+    """Return the log-probabilities (V,) after one hidden vector by a plain loop."""
+    rank = np.argsort(np.argsort(-spec.vocabulary.counts, kind="stable"))
+    if "head.head.weight" in arrays:  # adaptive: a head, then clusters
+        scores = arrays["head.head.weight"] @ hidden + arrays["head.head.bias"]
+        head = scores - np.log(np.exp(scores).sum())
+        cuts = [2, 5, len(rank)]
+        log_prob = list(head[:2])
+        for i in range(len(cuts) - 1):
+            inner = arrays[f"head.tail.{i}.0.weight"] @ hidden
+            tail = arrays[f"head.tail.{i}.1.weight"] @ inner
+            log_prob += list(head[2 + i] + tail - np.log(np.exp(tail).sum()))
+        return np.array(log_prob)[rank]
+    if "weight" in arrays:
+        scores = arrays["weight"] @ hidden + arrays["bias"]
+        return scores - np.log(np.exp(scores).sum())
+    layer = spec.new(len(hidden))
+    layer.weight[:] = arrays["node_weight"]
+    layer.bias[:] = arrays["node_bias"]
+    return layer.log_prob(hidden[None].astype(np.float32))[0]
+
+
+def plain_perplexity(model, text):
+    """Return the perplexity of a one-layer GRU by a loop over tokens in NumPy."""
+    arrays = {name: array.astype(np.float64) for name, array in model.parameters().items()}
+    into = arrays["network.recurrent.weight_ih_l0"], arrays["network.recurrent.bias_ih_l0"]
+    over = arrays["network.recurrent.weight_hh_l0"], arrays["network.recurrent.bias_hh_l0"]
+    ids = model.reencode(text).ids(slice(None))
+    hidden = np.zeros(model.dim)
+    nll = 0.0
+    for before, target in zip([model.vocabulary.index(EOS), *ids[:-1]], ids, strict=True):
+        x = arrays["network.embedding.weight"][before]
+        reset_x, update_x, new_x = np.split(into[0] @ x + into[1], 3)
+        reset_h, update_h, new_h = np.split(over[0] @ hidden + over[1], 3)
+        reset = 1 / (1 + np.exp(-reset_x - reset_h))
+        update = 1 / (1 + np.exp(-update_x - update_h))
+        hidden = (1 - update) * np.tanh(new_x + reset * new_h) + update * hidden
+        nll -= plain_log_prob(model.spec, arrays, hidden)[target]
+    return np.exp(nll / len(ids))
+
+
+@pytest.mark.parametrize(
+    "candidate", ["huffman", "gmm epsilon=0.4", "classes", "sampled", "nce", "adaptive", "flat"]
+)
+def test_the_perplexity_is_that_of_a_plain_loop_over_the_saved_weights(candidate, texts, tmp_path):
+    train, valid, test = texts
+    spec = spec_of(candidate, train)
+    untrained = new_model(spec, model="gru", **QUICK, epochs=0).fit(train, valid)
+    model = new_model(spec, model="gru", **QUICK, epochs=2).fit(train, valid)
+    model.save(tmp_path / "model")
+    saved = load_model(tmp_path / "model")
+    assert saved.perplexity(test) == pytest.approx(plain_perplexity(saved, test), rel=1e-5)
+    assert saved.perplexity(test) < 0.95 * untrained.perplexity(test)
+    assert np.array_equal(saved.nll(test), model.nll(test))
+    # predictions are those of the scores, and the best words come first
+    log_prob = saved.log_prob([["w1", "w2"]])
+    assert np.exp(log_prob).sum() == pytest.approx(1)
+    _, best = saved.top_k([["w1", "w2"]], 3)
+    np.testing.assert_allclose(best[0], np.sort(log_prob[0])[:-4:-1], rtol=1e-5)
+    assert len(saved.sample(5)) == len(hstree.Ensemble([saved, model]).sample(5)) == 5
+
+
+@pytest.mark.parametrize("model", ["gru", "transformer"])
+def test_a_score_depends_on_the_words_before_alone(model, texts):
+    train, valid, test = texts
+    options = {"heads": 2, "positions": "learned"} if model == "transformer" else {}
+    trained = new_model(hstree.build("huffman", train), model=model, **QUICK, epochs=1, **options)
+    trained.fit(train, valid)
+    nll = trained.nll(test)
+    assert len(nll) == len(test)
+    first = test.first_tokens(50)
+    np.testing.assert_allclose(trained.nll(first), nll[: len(first)], rtol=1e-4)
+    words = test.words(slice(0, 7))
+    log_prob = trained.log_prob([words[:6]])[0]
+    label = trained.vocabulary.index(words[6])
+    assert nll[6] == pytest.approx(-log_prob[label], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "candidate"), [("gru", "sampled"), ("transformer", "huffman"), ("gru", "adaptive")]
+)
+def test_a_stopped_training_ends_with_the_same_bits(model, candidate, texts, tmp_path):
+    train, valid, _ = texts
+    options = {**QUICK, "epochs": 2, "dropout": 0.2}
+    if model == "transformer":
+        options["heads"] = 2
+    spec = spec_of(candidate, train)
+    whole = new_model(spec, model=model, **options).fit(train, valid)
+
+    from hstree.models.torch.training import NetworkTrainer
+
+    step = NetworkTrainer.step
+    done = []
+
+    def interrupted(self, *arguments):
+        done.append(1)
+        if len(done) == 50:  # in the second epoch
+            raise KeyboardInterrupt
+        return step(self, *arguments)
+
+    stopped = new_model(spec, model=model, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NetworkTrainer, "step", interrupted)
+        patch.setattr("hstree.training.checkpoints.MINUTES", 0)
+        stopped.fit(train, valid, checkpoints=tmp_path)
+    assert stopped.history_.interrupted
+    assert len(done) == 50
+    again = new_model(spec, model=model, **options).fit(train, valid, checkpoints=tmp_path)
+    assert again.history_.before > 0
+    for name, array in whole.parameters().items():
+        assert np.array_equal(array, again.parameters()[name]), name
+
+
+def test_training_leaves_the_generators_of_the_program(texts):
+    train, valid, test = texts
+    torch.manual_seed(1)
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    model = new_model(hstree.build("huffman", train), model="gru", **QUICK, epochs=1)
+    model.fit(train, valid).perplexity(test)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_network_of_the_user_is_compared(texts, tmp_path):
+    options = user_network(tmp_path, arguments="width=3")
+    rule = hstree.Epochs(1)
+    candidates = ["huffman", "sampled samples=3", "kn2"]
+    splits = hstree.data.splits.Splits(*texts)
+    compared = hstree.compare(
+        splits, candidates, tmp_path / "which", stop=rule, speed_rounds=0, **options
+    )
+    huffman, sampled, _ = compared.candidates
+    assert huffman.test < 6
+    assert sampled.test < 6
+    folder = tmp_path / "which" / huffman.jobs[0].folder / "model"
+    model = load_model(folder)
+    assert model.perplexity(texts[2]) == pytest.approx(huffman.test, rel=1e-6)
+
+    # a source that has changed is not taken for the one that trained
+    file = tmp_path / "net.py"
+    file.write_text(f"{CONVOLUTION}\n# changed", encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"net\.py:make has changed since the model was trained"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("return self.vectors(ids)[:, 1:], state", r"of shape \(\d+, 7, 8\), not \(\d+, 8, 8\)"),
+        ("return self.vectors(ids)", "returns 'Tensor', not hidden vectors and state"),
+        ("return self.vectors(ids) + torch.rand(1), state", "other numbers for the same ids"),
+        ("return self.vectors(ids).flip(1), state", "is not causal"),
+        ("return self.vectors(ids).to('meta'), state", "returns a tensor on meta"),
+        ("return self.vectors(ids), {'a': ids}", "returns a state that is no tensor"),
+        ("raise ValueError('too\\nbad')", "raises ValueError: too bad"),
+    ],
+)
+def test_a_network_that_cannot_be_used_is_refused_in_one_line(body, problem, texts, tmp_path):
+    source = f"""
+        import torch
+        from torch import nn
+
+
+        class Network(nn.Module):
+            def __init__(self, n_words, dim):
+                super().__init__()
+                self.vectors = nn.Embedding(n_words, dim)
+
+            def forward(self, ids, state):
+                {body}
+    """
+    options = user_network(tmp_path, source, "Network", epochs=1)
+    model = new_model(hstree.build("huffman", texts[0]), **options)
+    with pytest.raises(OptionError, match=problem) as caught:
+        model.fit(*texts[:2])
+    assert "\n" not in str(caught.value)
+
+
+def test_names_of_networks_are_checked(texts, tmp_path):
+    tree = hstree.build("huffman", texts[0])
+    for name in ("", "json", "nowhere.py:make", "no_such_package.net:make"):
+        with pytest.raises(OptionError, match="network is"):
+            new_model(tree, model="torch", network=name)
+    options = user_network(tmp_path, function="make_it")
+    with pytest.raises(OptionError, match="cannot be imported: AttributeError"):
+        new_model(tree, **options, epochs=1).fit(texts[0])
+    with pytest.raises(OptionError, match="raises TypeError"):
+        new_model(tree, **user_network(tmp_path, arguments="depth=2")).fit(texts[0])
+    with pytest.raises(OptionError, match="write key=value"):
+        new_model(tree, **user_network(tmp_path, arguments="deep"))
+
+
+NAN = """
+    import torch
+    from torch import nn
+
+
+    class Network(nn.Module):
+        def __init__(self, n_words, dim):
+            super().__init__()
+            self.vectors = nn.Embedding(n_words, dim)
+
+        def forward(self, ids, state):
+            return self.vectors(ids) + (torch.nan if self.training else 0.0), None
+"""
+
+
+def test_nan_ends_the_training_of_a_candidate_alone(texts, tmp_path):
+    options = user_network(tmp_path, NAN, "Network")
+    tree = hstree.build("huffman", texts[0])
+    with pytest.raises(TrainingError, match="diverged"):
+        new_model(tree, **options, epochs=3).fit(*texts[:2])
+    with pytest.warns(UserWarning, match="huffman: the training diverged") as warned:
+        compared = hstree.compare(
+            hstree.data.splits.Splits(*texts),
+            ["huffman", "kn2"],
+            tmp_path / "which",
+            stop=hstree.Epochs(2),
+            speed_rounds=0,
+            **options,
+        )
+    assert all("\n" not in str(warning.message) for warning in warned)
+    assert [candidate.name for candidate in compared.candidates] == ["huffman", "kn2"]
+
+
+def test_layers_without_a_torch_form_are_refused(texts, tmp_path):
+    splits = hstree.data.splits.Splits(*texts)
+    for candidate in ("huffman + ngrams", "negative", "nce ranking=true"):
+        with pytest.raises(OptionError, match=r"no PyTorch form; .*(adaptive|samples)"):
+            hstree.compare(splits, [candidate], tmp_path, model="gru")
+
+
+def test_the_best_rate_goes_on(texts, tmp_path):
+    train, valid, _ = texts
+    options = {**QUICK, "rates": "1e-6,0.3", "network_rate": 1e-6}
+    spec = spec_of("huffman", train)
+    model = new_model(spec, model="gru", **options, seconds=1.0)
+    model.fit(train, valid, checkpoints=tmp_path, pauses=True)
+    assert model.learning_rate == 0.3
+    assert model.history_.preparation + model.history_.seconds == pytest.approx(1.0, abs=0.3)
+    longer = new_model(spec, model="gru", **options, seconds=1.5)
+    longer.fit(train, valid, checkpoints=tmp_path, pauses=True)
+    assert longer.learning_rate == 0.3
+    assert longer.history_.before > 0
+    with pytest.raises(OptionError, match="needs a budget"):
+        new_model(spec, model="gru", **options, epochs=1).fit(train, valid)
+
+
+def test_options_are_checked(texts):
+    tree = hstree.build("huffman", texts[0])
+    with pytest.raises(OptionError, match="twice as many must divide dim"):
+        new_model(tree, model="transformer", dim=10, heads=4)
+    with pytest.raises(OptionError, match="device is 'gpu'"):
+        new_model(tree, model="gru", device="gpu")
+    with pytest.raises(OptionError, match=r"rates is '0\.1;0\.2'"):
+        new_model(tree, model="gru", rates="0.1;0.2")
+    if not torch.cuda.is_available():
+        with pytest.raises(OptionError, match="which torch does not find here"):
+            new_model(tree, model="gru", device="cuda").fit(texts[0])
+
+
+def test_without_torch_one_line_names_the_extra(tmp_path):
+    code = """
+        import sys
+        sys.modules["torch"] = None
+        import hstree
+        from hstree.errors import MissingExtraError
+        from hstree.models import MODELS
+        print(sorted(MODELS.all()))
+        try:
+            hstree.compare(30 * ["a b a b"], None, "which", model="gru")
+        except MissingExtraError as error:
+            print(error)
+    """
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    models, error = result.stdout.splitlines()
+    assert "transformer" in models
+    assert "hstree[torch]" in error
