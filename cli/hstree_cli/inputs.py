@@ -41,16 +41,6 @@ def read_vocabulary(
     return Vocabulary.from_file(file)
 
 
-def training_split(corpus: Corpus, vocabulary: Vocabulary | None, **selection: Any) -> Corpus:
-    """Return the lines of a corpus that `hstree evaluate` trains on.
-
-    Without a vocabulary, their words are selected by `selection`.
-    """
-    train = corpus.splits()[0]
-    words = train.select_vocabulary(**selection) if vocabulary is None else vocabulary
-    return train.with_vocabulary(words)
-
-
 def read_splits(
     corpus: str, options: SplitOptions | None = None, candidates: Iterable[Candidate] = ()
 ) -> Splits:

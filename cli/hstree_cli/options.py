@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: Options with another name on the command line than in Python.
 TYPED = {"random_state": "seed", "n_jobs": "jobs"}
+#: Training options that are not options of a model under the same name.
+NOT_OF_MODELS = {"model", "seed", "epochs", "seconds"}
 CORPUS_KINDS = (
     "a text (.txt, .gz, .xz, .bz2, .zst), a folder or '*.txt', nltk:NAME or builtin:python"
 )
@@ -192,15 +194,25 @@ class VectorTrainingOptions:
     learning_rate: LearningRate = None
 
     def model_options(self, **more: Any) -> dict[str, Any]:
-        """Return the options of the model, and `more` of them that were typed."""
-        return model_options(
-            self.model,
-            self.seed,
-            dim=self.dim,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            **more,
-        )
+        """Return the options for `hstree.models.new_model`, and `more` of them.
+
+        Options that are None were not typed. Raises OptionError for an option that the model does
+        not have.
+        """
+        from hstree._options import parse_options, typed_words
+        from hstree.errors import OptionError
+        from hstree.models import MODELS
+
+        name, *pairs = typed_words(self.model) or [""]
+        known = MODELS.get(name).options
+        values = parse_options(name, known, pairs)
+        typed = {key: value for key, value in vars(self).items() if key not in NOT_OF_MODELS}
+        for key, value in {**typed, "random_state": self.seed, **more}.items():
+            if value is not None and all(option.name != key for option in known):
+                raise OptionError(f"the model {name} has no option {flag(key)}; leave it out")
+            if value is not None:
+                values[key] = value
+        return {"model": name, **values}
 
 
 @dataclass(frozen=True)
@@ -212,10 +224,6 @@ class TrainingOptions(VectorTrainingOptions):
         int | None, _training("--context", "Number of words before the target.", "N")
     ] = None
     dropout: Annotated[float | None, _training("--dropout", "Dropout probability.", "P")] = None
-
-    def model_options(self, **more: Any) -> dict[str, Any]:
-        """Return the options of the model, and `more` of them that were typed."""
-        return super().model_options(context=self.context, dropout=self.dropout, **more)
 
     def stopping_rule(self, minutes: float | None = None) -> "Stop | None":
         """Return the stopping rule, or None without one. Only one rule is accepted."""
@@ -279,24 +287,3 @@ def spread_options(command: Callable[..., None]) -> Callable[..., None]:
 def flag(name: str) -> str:
     """Return an option's Python name as it is typed: ``--max-size`` for "max_size"."""
     return f"--{TYPED.get(name, name).replace('_', '-')}"
-
-
-def model_options(model: str, seed: int, **typed: Any) -> dict[str, Any]:
-    """Return the options for `hstree.models.new_model` from ``--model`` and separate options.
-
-    Options that are None were not typed. Raises OptionError for an option that the model does not
-    have.
-    """
-    from hstree._options import parse_options, typed_words
-    from hstree.errors import OptionError
-    from hstree.models import MODELS
-
-    name, *pairs = typed_words(model) or [""]
-    known = MODELS.get(name).options
-    values = parse_options(name, known, pairs)
-    for key, value in {"random_state": seed, **typed}.items():
-        if value is not None and all(option.name != key for option in known):
-            raise OptionError(f"the model {name} has no option {flag(key)}; leave it out")
-        if value is not None:
-            values[key] = value
-    return {"model": name, **values}

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -142,28 +143,36 @@ def vocab(
     The first line records the text and its lines, so that later commands notice test
     lines among them.
     """
+    from hstree.data.corpus import Corpus
+
     check_outputs(Output("-o", output), reads=[corpus], force=force)
     with showing_progress(jobs=jobs, scheduler=scheduler):
-        text = _read_corpus(corpus, reading)
+        text: Corpus = _read_words(partial(Corpus.read, corpus), reading)
         text.counted_vocabulary().save(output)
     say(facts([*corpus_facts(text), ("written", str(output))]))
 
 
-def _read_corpus(corpus: str, options: opt.CorpusOptions) -> "Corpus":
-    """Read a corpus, or its training split, over its selected words."""
-    from hstree.data.corpus import Corpus
-    from hstree_cli.inputs import training_split
+def _read_words(
+    read: Callable[..., Any], options: opt.CorpusOptions, words: "Vocabulary | None" = None
+) -> Any:
+    """Return what a function reads with the options; of a corpus, all lines or the training split.
 
-    selection: dict[str, Any] = {
-        "min_count": options.min_count,
-        "max_size": options.max_size,
-        "unk": not options.no_unk,
-    }
-    read = partial(Corpus.read, corpus, lower=options.lower, text=options.text)
-    if not options.train_split_only:
-        return read(**selection)
-    # The words are selected from the training split alone, after all words are read.
-    return training_split(read(**{**selection, "min_count": 1}), None, **selection)
+    The words of a corpus are `words`, or those that the options select.
+    """
+    from hstree.data.corpus import Corpus
+
+    selection: dict[str, Any] = {"min_count": options.min_count, "max_size": options.max_size}
+    selection["unk"] = words is not None or not options.no_unk
+    first = dict(selection)
+    if options.train_split_only and words is None:
+        # The words are selected from the training split alone, after all words are read.
+        first["min_count"] = 1
+    data = read(vocabulary=words, lower=options.lower, text=options.text, **first)
+    if options.train_split_only and isinstance(data, Corpus):
+        data = data.splits()[0]
+        chosen = data.select_vocabulary(**selection) if words is None else words
+        data = data.with_vocabulary(chosen)
+    return data
 
 
 @opt.spread_options
@@ -234,28 +243,14 @@ def _open_input(
     from hstree.builders import open_input
     from hstree.data.corpus import Corpus
     from hstree.data.vectors import WordVectors
-    from hstree_cli.inputs import refuse_options, training_split
+    from hstree_cli.inputs import refuse_options
 
-    selection: dict[str, Any] = {"min_count": options.min_count, "max_size": options.max_size}
-    reading: dict[str, Any] = {"lower": options.lower, "text": options.text}
-    unk = words is not None or not options.no_unk
-    first = dict(selection)
-    if options.train_split_only and words is None:
-        # The words are selected from the training split alone, after all words are read.
-        first["min_count"] = 1
-    data = open_input(input, builder, vocabulary=words, labels=labels, unk=unk, **first, **reading)
+    read = partial(open_input, input, builder, labels=labels)
+    data: Corpus | Vocabulary | WordVectors = _read_words(read, options, words)
     if not isinstance(data, WordVectors):
         refuse_options(f"only for vectors, and {input} contains none", labels=labels)
     if not isinstance(data, Corpus):
-        refuse_options(
-            f"only for a corpus, and {input} is not one",
-            **selection,
-            **reading,
-            train_split_only=options.train_split_only,
-            no_unk=options.no_unk,
-        )
-    elif options.train_split_only:
-        data = training_split(data, words, **selection, unk=unk)
+        refuse_options(f"only for a corpus, and {input} is not one", **vars(options))
     return data
 
 
