@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import replace
-from itertools import chain, compress, pairwise
+from itertools import compress, pairwise
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -326,12 +326,15 @@ class Corpus:
                 "lists of tokens, or token ids; of a table, give one column"
             )
         # Arrays hold token ids; other texts are told apart by their first token
-        is_array = count_axes(text)[0] > 0
         token: object = 0
-        if not is_array:
-            token, is_line, text = _first_token(text)
-            if is_line:
+        if count_axes(text)[0] == 0:
+            if not isinstance(text, Sized):
+                text = list(text)  # a generator is read once
+            lines = (line for line in text if not isinstance(line, Sized) or len(line))
+            line = next(lines, "")
+            if isinstance(line, str):
                 return cls.from_lines(text, vocabulary=vocabulary)
+            token = next(iter(line), "") if isinstance(line, Iterable) else ""
         if not isinstance(token, Integral):
             return cls.from_tokens(text, vocabulary=vocabulary)
         if vocabulary is None:
@@ -494,20 +497,6 @@ def _source_record(source: dict[str, Any], words: dict[str, Any]) -> dict[str, A
     if is_same or collect_sources([source, words]) == collect_sources(source):
         return source
     return {**source, "vocabulary": words}
-
-
-def _first_token(lines: Iterable[Any]) -> tuple[object, bool, Iterable[Any]]:
-    """Return the first token, or line of text, whether it is a line, and all lines again."""
-    rest = iter(lines)
-    seen = list[Any]()
-    for line in rest:
-        if isinstance(line, str):
-            return line, True, chain(seen, [line], rest)
-        is_list = isinstance(line, Sized) or not hasattr(line, "__iter__")
-        seen.append(line if is_list else list(line))  # a generator is read once
-        for token in seen[-1] if hasattr(line, "__iter__") else ():
-            return token, False, chain(seen, rest)
-    return "", False, seen
 
 
 def corpus_address(corpus: Corpus) -> tuple[Any, ...]:

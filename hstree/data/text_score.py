@@ -45,13 +45,15 @@ class TextScore:
     #: (T,) nll of each token, in the order of the text; None if not asked for
     token_nll: Float64 | None = field(default=None, repr=False, compare=False)
 
-    perplexity: float = field(init=False)  #: over all tokens
-    perplexity_without_oov: float = field(init=False)  #: over those in the vocabulary; NaN if none
+    @property
+    def perplexity(self) -> float:
+        """Perplexity over all tokens."""
+        return perplexity(self.nll, self.tokens)
 
-    def __post_init__(self) -> None:
-        without_oov = perplexity(self.nll - self.nll_of_oov, self.tokens - self.oov)
-        object.__setattr__(self, "perplexity", perplexity(self.nll, self.tokens))
-        object.__setattr__(self, "perplexity_without_oov", without_oov)
+    @property
+    def perplexity_without_oov(self) -> float:
+        """Perplexity over the tokens in the vocabulary; NaN if there is none."""
+        return perplexity(self.nll - self.nll_of_oov, self.tokens - self.oov)
 
     @classmethod
     def of(cls, nll: Float64, oov: Bool) -> Self:

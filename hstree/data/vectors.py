@@ -126,6 +126,10 @@ class WordVectors:
             self.vectors.setflags(write=False)
         if not all(np.isfinite(rows).all() for rows in self._blocks()):
             raise _not_finite(array, np.asarray(self.vectors), self.labels)
+        if not is_mapped and array.any() and not self.vectors.any():
+            raise InputError(
+                "the vectors are too small for float32; multiply all by the same number"
+            )
         if not isinstance(self.labels, RowNumbers) and len(set(self.labels)) < len(self.labels):
             word = Counter(self.labels).most_common(1)[0][0]
             first = self.labels.index(word)

@@ -29,9 +29,6 @@ from hstree.tree.npy import write_array
 
 H = TypeVar("H", bound="_Head")
 
-#: Maximum nesting of lists and objects in a tree's meta, so that recursive functions on them
-#: (Python's `repr` and `json` too) end.
-DEEPEST = 100
 #: Extensions of tree files.
 ENDINGS = (".json", ".json.gz", ".npz")
 _GZIP_LEVEL = 6
@@ -101,12 +98,6 @@ def _no_tree_file(path: str | os.PathLike[str]) -> FileFormatError:
 VERSIONS = (1,)
 
 _NODES_AT_ONCE = 1 << 17
-#: Maximum number of opening brackets per byte. A node of two children takes six bytes, ``[1,2],``;
-#: empty lists take three, and 30 times that in memory.
-MOST_BRACKETS = 1 / 5
-#: Number of opening brackets that is always allowed.
-FEW_BRACKETS = 1000
-
 
 _Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
@@ -171,12 +162,10 @@ def from_json(data: bytes) -> Content:
 
 
 def _decoded(data: bytes, kind: type[H]) -> H:
-    """Decode JSON; refuse other formats, versions that are not read, and a "meta" that is too deep.
+    """Decode JSON; refuse other formats and versions that are not read.
 
     These are checked first, since other versions may have other keys.
     """
-    if data.count(b"[") + data.count(b"{") > MOST_BRACKETS * len(data) + FEW_BRACKETS:
-        raise FileFormatError("holds little but brackets, so not a tree; build it again")
     try:
         head = msgspec.json.decode(data, type=_Head)
         if head.format != "hstree":
@@ -188,32 +177,19 @@ def _decoded(data: bytes, kind: type[H]) -> H:
                 f"is of version {brief(head.version)}; this hstree reads version {read}: "
                 "upgrade hstree or build the tree again"
             )
-        dump_meta(head.meta, 'has a "meta" that no file can hold')
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else one_line(error)
         raise FileFormatError(f"holds no tree: {reason}; build it again") from error
 
 
-def dump_meta(
-    meta: Mapping[str, Any], refusal: str = "the tree's meta cannot be written as JSON"
-) -> str:
-    """Return a tree's meta as one line of JSON, or raise FileFormatError, begun by `refusal`."""
+def dump_meta(meta: Mapping[str, Any]) -> str:
+    """Return a tree's meta as one line of JSON; FileFormatError where JSON cannot hold it."""
     try:
-        # The lists and objects of each depth
-        level: list[Any] = [meta]
-        depth = 0
-        while level := [value for value in level if isinstance(value, Mapping | list | tuple)]:
-            depth += 1
-            if depth > DEEPEST:
-                raise ValueError(f"it is nested more than {DEEPEST} deep")
-            inner = (value.values() if isinstance(value, Mapping) else value for value in level)
-            # Each once, since the number of those that contain themselves would double
-            level = list({id(value): value for value in chain.from_iterable(inner)}.values())
         text = json.dumps(meta, ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
-    except (TypeError, ValueError) as error:
-        raise FileFormatError(f"{refusal}: {error}") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FileFormatError(f"the tree's meta cannot be written as JSON: {error}") from error
     return text
 
 

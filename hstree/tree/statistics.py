@@ -1,6 +1,5 @@
 """Statistics of a tree: code lengths, scores per target, entropy and the Huffman bound."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +12,6 @@ from hstree.tree.codes import Codes
 from hstree.tree.huffman_code import merge_order
 from hstree.tree.order import sum_to_root
 
-#: Builders whose code lengths follow vectors alone.
-_SHAPED_BY_VECTORS = ("gmm", "kmeans", "linkage")
-#: Ratio to Huffman's code lengths from which on the statistics name `semantic`, which has these.
-_MUCH_LONGER = 1.1
 #: Decisions that are counted at a time.
 _DECISIONS = 1 << 20
 
@@ -71,11 +66,6 @@ class TreeStatistics:
             huffman = format_number(self.huffman_length)
             bounds = f"entropy {entropy}, Huffman length {huffman} (binary codes, one per label)"
             rows.insert(-1, ("bounds", bounds))
-            shortest = self.huffman_length or math.inf
-            is_plain = self.method in _SHAPED_BY_VECTORS and self.max_codes_per_label == 1
-            if is_plain and weighted is not None and weighted >= _MUCH_LONGER * shortest:
-                longer = f"{weighted / shortest:.2f} times Huffman's by counts"
-                rows.insert(-1, ("lengths", f"{longer}; semantic has Huffman's, of these vectors"))
         if self.root_fraction and self.nodes > 1:
             rows.insert(4, ("at the root", f"{self.root_fraction:.1%} of the counts"))
         if self.max_codes_per_label > 1:

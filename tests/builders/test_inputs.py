@@ -195,14 +195,3 @@ def test_item_vectors_raise_no_word_about_line_ends():
         warnings.simplefilter("error")
         tree = hstree.build("gmm", ROWS, counts=COUNTS)
     assert "<eos>" not in str(tree.stats().facts())
-
-
-def test_statistics_of_long_codes_name_semantic():
-    rng = np.random.default_rng(0)
-    rows, counts = rng.normal(size=(400, 4)), rng.zipf(1.5, 400)
-    facts = dict(hstree.build("gmm", rows, counts=counts).stats().facts())
-    assert "semantic has Huffman's" in facts["lengths"]
-    stats = hstree.build("semantic", rows, counts=counts).stats()
-    assert stats.length_weighted == pytest.approx(stats.huffman_length)
-    assert "lengths" not in dict(stats.facts())
-    assert "lengths" not in dict(hstree.build("gmm", rows).stats().facts())

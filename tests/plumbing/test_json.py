@@ -7,7 +7,6 @@ import pytest
 
 from hstree._files import read_json, write_json
 from hstree.errors import FileFormatError
-from hstree.tree.files import DEEPEST, dump_meta
 
 
 def test_what_json_cannot_hold_becomes_null_or_an_escape(tmp_path):
@@ -18,16 +17,6 @@ def test_what_json_cannot_hold_becomes_null_or_an_escape(tmp_path):
     )
     document = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
     assert document == {"a": None, "b": [1.5, None], "é": {"c": [True, "caf\udce9"]}}
-
-
-@pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: {"a": 0, "b": x}, lambda x: (0, x)])
-def test_how_deep_values_may_be_nested(wrap):
-    value = [] if wrap([]) == [[]] else wrap(0)
-    for _ in range(DEEPEST - 2):
-        value = wrap(value)
-    assert json.loads(dump_meta({"a": value})) == json.loads(json.dumps({"a": value}))
-    with pytest.raises(FileFormatError, match=f"more than {DEEPEST} deep"):
-        dump_meta({"a": wrap(value)})
 
 
 BAD = [

@@ -20,7 +20,7 @@ from hstree.tree.taxonomy.graphs import read_graph
 from hstree.tree.taxonomy.mappings import read_mapping
 from hstree.tree.taxonomy.newick import read_newick
 from hstree.tree.taxonomy.outline import Outline
-from hstree.tree.taxonomy.tables import read_array, read_csv, read_frame, read_rows
+from hstree.tree.taxonomy.tables import read_array, read_csv, read_rows
 
 #: Readers of files by their endings.
 READERS: dict[str, Callable[[str], Outline]] = {
@@ -71,8 +71,6 @@ def _read_outline(source: Any) -> Outline:
         return read_mapping(source)
     if hasattr(source, "is_directed"):
         return read_graph(source)
-    if hasattr(source, "itertuples"):
-        return read_frame(source)
     if isinstance(source, set | frozenset):
         raise InputError("a set of edges has no order; give a list, such as sorted(edges)")
     if hasattr(source, "__array__"):

@@ -25,19 +25,13 @@ PARENT_TITLES = ("source", "from", "broader")
 Rows = Sequence[tuple[int, Sequence[Any]]]
 
 
-def read_frame(frame: Any) -> Outline:
-    """Read a DataFrame of parents and children, or of levels; its index is not read."""
-    titles = [str(title) for title in frame.columns]
-    return read_rows(frame.astype(object).itertuples(index=False, name=None), titles)
-
-
 def read_array(values: Any) -> Outline:
-    """Read an array of pairs or of levels, whose columns or fields, if it has some, are titles."""
-    array = np.ma.asarray(values) if np.ma.isMaskedArray(values) else np.asarray(values)
-    titles = [str(title) for title in getattr(values, "columns", array.dtype.names or ())]
+    """Read an array or a DataFrame of pairs or of levels; columns or fields have titles."""
+    titles = list(map(str, getattr(values, "columns", ())))
+    array = np.asarray(values, object) if titles else np.ma.asarray(values)
     # Masked values become None
     rows: list[Any] = array.tolist()
-    return read_rows(rows if array.ndim else [rows], titles)
+    return read_rows(rows if array.ndim else [rows], titles or array.dtype.names or ())
 
 
 def read_rows(source: Iterable[Any], titles: Sequence[str] = ()) -> Outline:
