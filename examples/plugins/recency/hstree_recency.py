@@ -1,4 +1,4 @@
-"""Language model whose hidden vector is a sum of word vectors, recent words weighing more."""
+"""Language model over a sum of word vectors in which recent words have larger weights."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass
@@ -22,14 +22,14 @@ from hstree.training.trainer import Trainer
 
 @dataclass(eq=False)
 class RecencyModel(Model["WeightedSum"]):
-    """A word from the words before it, each of which weighs less than the one after it.
+    """Predicts a word from the words before it; earlier words have smaller weights.
 
     Parameters
     ----------
     context : int
         Number of words before the target.
     decay : float
-        Weight of a word, relative to the word after it.
+        Weight of a word relative to that of the next word.
     """
 
     name: ClassVar[str] = "recency"

@@ -16,10 +16,10 @@ class SmoothedSoftmax(OutputLayer):
     Parameters
     ----------
     smoothing : float
-        Share of the target's probability that training spreads evenly over all labels.
+        Fraction of the probability that training spreads evenly over all labels.
     """
 
-    is_likelihood = False  # losses are of smoothed targets
+    is_likelihood = False  # `loss` has smoothed targets
 
     def __init__(
         self,
@@ -48,14 +48,14 @@ class SmoothedSoftmax(OutputLayer):
     def loss(self, hidden: Any, targets: Any, rng: np.random.Generator) -> Any:
         """Return the cross entropies with the smoothed targets, and their gradients."""
         log_prob = self.log_prob(hidden)
-        # (B, V) smoothed targets
-        wanted = np.full(log_prob.shape, self.smoothing / self.n_labels)
-        wanted[np.arange(len(targets)), targets] += 1 - self.smoothing
+        # (B, V) probabilities of the smoothed targets
+        target_prob = np.full(log_prob.shape, self.smoothing / self.n_labels)
+        target_prob[np.arange(len(targets)), targets] += 1 - self.smoothing
         # (B, V) gradient with respect to the logits
-        error = (np.exp(log_prob) - wanted).astype(hidden.dtype)
+        error = (np.exp(log_prob) - target_prob).astype(hidden.dtype)
         rows = slice(0, self.n_labels)
         parameters = [
             ParameterGradient("weight", rows, error.T @ hidden),
             ParameterGradient("bias", rows, error.sum(axis=0)),
         ]
-        return -(wanted * log_prob).sum(axis=1), Gradients(error @ self.weight, parameters)
+        return -(target_prob * log_prob).sum(axis=1), Gradients(error @ self.weight, parameters)
