@@ -59,6 +59,7 @@ class Bars:
     def task(self, title: str, total: float | None, unit: str) -> Iterator[_Running]:
         """Draw a task below the bars of the other running tasks."""
         with self._lock:
+            # A notebook shows the bars of a `rich.Progress` only until it stops
             bars = self._running[0].bars if self._running else _Progress(self._console)
             task = _Running(bars, bars.add_task(title, total=total, unit=unit, note=""))
             self._running.append(task)
@@ -174,22 +175,23 @@ class Lines:
         with self._lock:
             if time.monotonic() - self._last < LINE_PATIENCE:
                 return
-            by_unit: dict[str, list[rich.Task]] = {}
-            for task in self._tasks.tasks:
-                by_unit.setdefault(task.fields["unit"], []).append(task)
+            tasks = self._tasks.tasks
+            candidates = [task for task in tasks if task.fields["unit"] == "candidates"]
+            rounds = [task for task in tasks if task.fields["unit"] == "jobs"] + candidates
             where = []
             events = [text]
             end = f"{duration(left)} left" if left else ""
-            for task in [*by_unit.get("jobs", []), *by_unit.get("candidates", [])][:1]:
+            for task in rounds[:1]:
                 where += [] if task.description == "candidates" else [task.description]
                 if task.fields["unit"] == "candidates" and task.total:
                     where.append(f"candidate {task.completed + 1:.0f} of {task.total:.0f}")
                     end += " for this candidate" if left and task.total > 1 else ""
             # The candidate, or an input that is made for it first
-            for task in by_unit.get("candidates", [])[-1:]:
+            for task in candidates[-1:]:
                 events.insert(0, task.fields["note"] or task.description)
-            for task in by_unit.get("seconds", [])[:1]:
-                end = _time_left(task)
+            for task in tasks:
+                if task.fields["unit"] == "seconds":
+                    end = _time_left(task)
             line = ", ".join(filter(None, [*events, end]))
             line = f"{', '.join(where)}: {line}" if where else line
             self._last = time.monotonic()

@@ -103,6 +103,19 @@ def test_long_titles_are_cut_to_80_columns(written):
     assert max(map(len, lines)) <= 80
 
 
+def test_bars_start_again(written):
+    def body():
+        with showing_progress():
+            for title in ("first", "second"):
+                with progress.task(title, total=2) as task:
+                    task.advance()
+                    time.sleep(0.15)
+
+    text = written(body, Terminal())
+    assert {"first", "second"} <= {line.split()[0] for line in lines_of(text)}
+    assert text.count("\x1b[?25h") == 2  # the cursor is shown again after each
+
+
 def test_what_takes_a_moment_or_is_quiet_is_not_drawn(written, monkeypatch):
     assert written(lambda: program(quiet=True), Terminal()) == ""
     monkeypatch.setattr(_displays, "PATIENCE", 60)
