@@ -22,7 +22,7 @@ from hstree.training.trainer import Trainer
 
 @dataclass(eq=False)
 class RecencyModel(Model["WeightedSum"]):
-    """Predicts a word from the words before it; earlier words have smaller weights.
+    """Language model over a weighted sum of the words before the target.
 
     Parameters
     ----------
