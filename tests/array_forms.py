@@ -31,9 +31,6 @@ LAYOUTS = {
     "non-contiguous": _strided,
     "reversed twice": lambda array: np.ascontiguousarray(array[::-1])[::-1],
     "read-only, non-contiguous": lambda array: _read_only_view(_strided(array)),
-    "memory map": lambda array: _read_only_view(
-        np.frombuffer(array.tobytes(), array.dtype)
-    ).reshape(array.shape),
 }
 #: Types of floats and of whole numbers that hold small ones exactly.
 FLOATS = ["<f2", "<f4", "<f8", ">f2", ">f4", ">f8"]
@@ -131,15 +128,9 @@ SPARSE = {
     "read-only, duplicated": lambda rows: _frozen(duplicated(rows)),
     "read-only, with zeros": lambda rows: _frozen(with_zeros(rows)),
     "int64 indices": _wide_indices,
-    "int64 indices, unsorted": lambda rows: _wide_indices(unsorted(rows)),
     "unsorted, called sorted": _called_sorted,
-    "csr_matrix, unsorted": lambda rows: scipy.sparse.csr_matrix(unsorted(rows)),
     "coo, duplicated": _coo_with_duplicates,
     "csc": lambda rows: rows.tocsc(),
-    "csc, duplicated": lambda rows: duplicated(rows.T.tocsr()).T,
-    "lil": lambda rows: rows.tolil(),
-    "dok": lambda rows: rows.todok(),
-    "bsr": lambda rows: rows.tobsr(),
 }
 
 

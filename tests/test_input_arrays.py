@@ -8,7 +8,6 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -114,7 +113,7 @@ def training_entry(title, estimator, name, method, takes, y):
     if "sample_weight" in takes:
         arrays["sample_weight"] = WEIGHT
     sparse = ("X", "y") if y.ndim == 2 else ("X",)
-    return Entry(name=title, call=call, arrays=arrays, sparse=sparse, precision=0.01)
+    return Entry(title, call, arrays, sparse=sparse, precision=0.01)
 
 
 def prediction_entry(title, estimator, name, method, takes):
@@ -124,7 +123,7 @@ def prediction_entry(title, estimator, name, method, takes):
     arrays = {"X": X[:20]}
     if "y" in takes:
         arrays["y"] = CLASSES[:20]
-    return Entry(name=title, call=call, arrays=arrays, sparse=("X",), precision=0.01)
+    return Entry(title, call, arrays, sparse=("X",), precision=0.01)
 
 
 def builder_entries():
@@ -141,12 +140,12 @@ def builder_entries():
 
         title = f"build {name}"
         if method.takes is WordVectors:
-            yield Entry(name=title, call=by_vectors, arrays={"vectors": VECTORS, "counts": COUNTS})
+            yield Entry(title, by_vectors, {"vectors": VECTORS, "counts": COUNTS})
         elif method.takes is Vocabulary:
-            yield Entry(name=title, call=by_counts, arrays={"counts": COUNTS})
-            yield Entry(name=f"{title} of ids", call=by_ids, arrays={"ids": IDS})
+            yield Entry(title, by_counts, {"counts": COUNTS})
+            yield Entry(f"{title} of ids", by_ids, {"ids": IDS})
         else:
-            yield Entry(name=title, call=by_ids, arrays={"ids": IDS})
+            yield Entry(title, by_ids, {"ids": IDS})
 
 
 TAXONOMY = Tree.from_taxonomy({"even": ["0", "2", "4"], "odd": ["1", "3"]})
@@ -202,129 +201,11 @@ def written_labels(X, Y, tmp):
     return data.X.toarray().tolist(), data.Y.toarray().tolist()
 
 
-def keyed(vectors, counts):
-    return SimpleNamespace(index_to_key=WORDS, vectors=vectors, expandos={"count": counts})
-
-
 OLD = hstree.build("huffman", COUNTS[:5], labels=WORDS[:5])
-MODELS = {
-    name: getattr(hstree, name)(
-        hstree.build("huffman", Corpus.from_ids(IDS, labels=[*WORDS, "<eos>"])), dim=4, epochs=1
-    ).fit(Corpus.from_ids(IDS, labels=[*WORDS, "<eos>"]))
-    for name in ("LanguageModel", "CBOW")
-}
-N_CONTEXT = 5
-
-
-def other_entries():
-    yield Entry(
-        name="WordVectors",
-        call=lambda vectors, counts: (WordVectors(WORDS, vectors, counts=counts).sha256,),
-        arrays={"vectors": VECTORS, "counts": COUNTS},
-    )
-    yield Entry(
-        name="WordVectors.save and read",
-        call=saved_vectors,
-        arrays={"vectors": VECTORS},
-        needs_folder=True,
-    )
-    yield Entry(
-        name="KeyedVectors",
-        call=lambda vectors, counts: WordVectors.of(keyed(vectors, counts)).sha256,
-        arrays={"vectors": VECTORS, "counts": COUNTS},
-    )
-    yield Entry(
-        name="Vocabulary",
-        call=lambda counts: Vocabulary(WORDS, counts).counts.tolist(),
-        arrays={"counts": COUNTS},
-    )
-    yield Entry(
-        name="Vocabulary.from_counts",
-        call=lambda counts: Vocabulary.from_counts(WORDS, counts, min_count=3).counts.tolist(),
-        arrays={"counts": COUNTS},
-    )
-    yield Entry(
-        name="Vocabulary.of", call=lambda c: Vocabulary.of(c).counts.tolist(), arrays={"c": COUNTS}
-    )
-    yield Entry(
-        name="Corpus.from_ids, one array",
-        call=lambda ids: corpus_parts(Corpus.from_ids(ids, eos=0)),
-        arrays={"ids": IDS},
-    )
-    yield Entry(
-        name="Corpus.from_ids, rows",
-        call=lambda ids: corpus_parts(Corpus.from_ids(ids)),
-        arrays={"ids": IDS.reshape(20, 10)},
-    )
-    yield Entry(
-        name="Corpus.ids",
-        call=lambda at: Corpus.from_ids(IDS, eos=0).ids(at).tolist(),
-        arrays={"at": np.array([3, 0, 100, 7])},
-    )
-    yield Entry(
-        name="grow by vectors",
-        call=lambda vectors, counts: tree_parts(
-            hstree.grow(OLD, WordVectors(WORDS, vectors, counts=counts))
-        ),
-        arrays={"vectors": VECTORS, "counts": COUNTS},
-    )
-    yield Entry(
-        name="grow by counts",
-        call=lambda counts: tree_parts(hstree.grow(OLD, Vocabulary(WORDS, counts))),
-        arrays={"counts": COUNTS},
-    )
-    yield Entry(
-        name="prune",
-        call=lambda labels: tree_parts(hstree.prune(hstree.build("huffman", COUNTS), labels)),
-        arrays={"labels": np.array([1, 2, 5])},
-    )
-    yield Entry(
-        name="carry",
-        call=lambda old: carried(old),
-        arrays={"old": VECTORS[:4]},
-    )
-    yield Entry(
-        name="Tree",
-        call=lambda start, child, counts: tree_parts(Tree("abc", start, child, counts=counts)),
-        arrays={
-            "start": np.array([0, 2, 4]),
-            "child": np.array([~0, 1, ~1, ~2]),
-            "counts": COUNTS[:3],
-        },
-        signed=("child",),
-    )
-    yield Entry(
-        name="tree_from_linkage",
-        call=lambda merges, counts: tree_parts(tree_from_linkage(merges, "abc", counts)),
-        arrays={"merges": np.array([[0.0, 2, 1, 2], [3, 1, 2, 3]]), "counts": COUNTS[:3]},
-    )
-    yield Entry(
-        name="write_multilabel",
-        call=written_labels,
-        arrays={"X": X, "Y": LABELS},
-        sparse=("X", "Y"),
-        needs_folder=True,
-    )
-    for name, model in MODELS.items():
-        yield Entry(
-            name=f"{name}.predict",
-            call=lambda contexts, m=model: m.predict(contexts, k=3),
-            arrays={"contexts": IDS[: 6 * N_CONTEXT].reshape(6, N_CONTEXT)},
-        )
-        yield Entry(
-            name=f"{name}.perplexity",
-            call=lambda ids, m=model: m.perplexity(Corpus.from_ids(ids, labels=[*WORDS, "<eos>"])),
-            arrays={"ids": IDS},
-        )
-        yield Entry(
-            name=f"{name}.fit",
-            call=lambda ids, m=model: (
-                type(m)(m.spec.source, dim=4, epochs=1)
-                .fit(Corpus.from_ids(ids, labels=[*WORDS, "<eos>"]))
-                .predict(IDS[: 6 * N_CONTEXT].reshape(6, N_CONTEXT), k=3)
-            ),
-            arrays={"ids": IDS},
-        )
+CONTEXTS = IDS[:30].reshape(6, 5)
+CORPUS = Corpus.from_ids(IDS, labels=[*WORDS, "<eos>"])
+TREE = hstree.build("huffman", CORPUS)
+MODEL = hstree.LanguageModel(TREE, dim=4, epochs=1).fit(CORPUS)
 
 
 def carried(old):
@@ -333,6 +214,85 @@ def carried(old):
     new = np.zeros((9, old.shape[1]))
     rows.carry(old, new)
     return new.tolist()
+
+
+OTHERS = [
+    Entry(
+        "WordVectors",
+        lambda vectors, counts: (WordVectors(WORDS, vectors, counts=counts).sha256,),
+        {"vectors": VECTORS, "counts": COUNTS},
+    ),
+    Entry("WordVectors.save and read", saved_vectors, {"vectors": VECTORS}, needs_folder=True),
+    Entry(
+        "Vocabulary.from_counts",
+        lambda counts: Vocabulary.from_counts(WORDS, counts, min_count=3).counts.tolist(),
+        {"counts": COUNTS},
+    ),
+    Entry(
+        "Corpus.from_ids, one array",
+        lambda ids: corpus_parts(Corpus.from_ids(ids, eos=0)),
+        {"ids": IDS},
+    ),
+    Entry(
+        "Corpus.from_ids, rows",
+        lambda ids: corpus_parts(Corpus.from_ids(ids)),
+        {"ids": IDS.reshape(20, 10)},
+    ),
+    Entry(
+        "Corpus.ids",
+        lambda at: Corpus.from_ids(IDS, eos=0).ids(at).tolist(),
+        {"at": np.array([3, 0, 100, 7])},
+    ),
+    Entry(
+        "grow",
+        lambda vectors, counts: tree_parts(
+            hstree.grow(OLD, WordVectors(WORDS, vectors, counts=counts))
+        ),
+        {"vectors": VECTORS, "counts": COUNTS},
+    ),
+    Entry(
+        "prune",
+        lambda labels: tree_parts(hstree.prune(hstree.build("huffman", COUNTS), labels)),
+        {"labels": np.array([1, 2, 5])},
+    ),
+    Entry("carry", carried, {"old": VECTORS[:4]}),
+    Entry(
+        "Tree",
+        lambda start, child, counts: tree_parts(Tree("abc", start, child, counts=counts)),
+        {
+            "start": np.array([0, 2, 4]),
+            "child": np.array([~0, 1, ~1, ~2]),
+            "counts": COUNTS[:3],
+        },
+        signed=("child",),
+    ),
+    Entry(
+        "tree_from_linkage",
+        lambda merges, counts: tree_parts(tree_from_linkage(merges, "abc", counts)),
+        {"merges": np.array([[0.0, 2, 1, 2], [3, 1, 2, 3]]), "counts": COUNTS[:3]},
+    ),
+    Entry(
+        "write_multilabel",
+        written_labels,
+        {"X": X, "Y": LABELS},
+        sparse=("X", "Y"),
+        needs_folder=True,
+    ),
+    Entry(
+        "LanguageModel.predict",
+        lambda contexts: MODEL.predict(contexts, k=3),
+        {"contexts": CONTEXTS},
+    ),
+    Entry(
+        "CBOW.fit",
+        lambda ids: (
+            hstree.CBOW(TREE, dim=4, epochs=1)
+            .fit(Corpus.from_ids(ids, labels=[*WORDS, "<eos>"]))
+            .predict(CONTEXTS, k=3)
+        ),
+        {"ids": IDS},
+    ),
+]
 
 
 def layer_entries():
@@ -358,7 +318,7 @@ ENTRIES = [
     *estimator_entries(),
     *builder_entries(),
     *metric_entries(),
-    *other_entries(),
+    *OTHERS,
     *layer_entries(),
 ]
 
