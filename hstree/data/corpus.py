@@ -389,8 +389,7 @@ class Corpus:
     @property
     def line_start(self) -> Int64:
         """Offset of each line among the tokens of this corpus; int64 array (lines + 1,)."""
-        start, stop = self.lines
-        return np.asarray(self._text.line_start[start : stop + 1] - self._text.line_start[start])
+        return self.line_starts(0, self.n_tokens)
 
     def line_starts(self, first: int, stop: int) -> Int64:
         """Return the offsets of the lines of tokens `first` to `stop` - 1, and of their end."""

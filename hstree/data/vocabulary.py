@@ -23,6 +23,7 @@ from hstree.data.arrays import as_array, as_words, get_index
 from hstree.data.provenance import collect_sources
 from hstree.data.word_files import read_words, word_lines
 from hstree.errors import InputError, OptionError, naming
+from hstree.tree.names import whole_number
 from hstree.tree.row_numbers import RowNumbers
 
 #: The word that replaces every word outside the vocabulary.
@@ -316,25 +317,24 @@ def checked_counts(counts: Any, words: Sequence[str]) -> Int64:
     array = as_array(counts, "counts")
     if array.shape != (len(words),):
         raise InputError(f"counts of shape {array.shape} for {len(words)} words; one for each word")
-    is_whole: Any = array.dtype.kind in "iu"
-    if array.dtype.kind == "f":
-        is_whole = (np.floor(array) == array) & (np.abs(array) < 2.0**63)
-    elif not is_whole:
-        is_whole = [type(n) is int and n < 1 << 63 for n in array.tolist()]
-    if not np.all(is_whole):
-        at = int(np.argmin(is_whole))
-        raise InputError(
-            f"the count of {quoted(words[at])} is {brief(array.tolist()[at])}, not a whole number "
-            "below 2**63"
-        )
-    if int(array.min(initial=0)) < 0:
+    if array.dtype.kind not in "iu":
+        numbers = [whole_number(count) for count in array.tolist()]
+        if None in numbers:
+            at = numbers.index(None)
+            raise InputError(
+                f"the count of {quoted(words[at])} is {brief(array.tolist()[at])}, not a whole "
+                "number"
+            )
+        array = np.array(numbers, object)
+    if array.min(initial=0) < 0:
         at = int(array.argmin())
         raise InputError(
             f"the word {quoted(words[at])} has the count {brief(array.tolist()[at])}; counts start "
             "at zero"
         )
     # A sum in floats finds an overflow that a sum in int64 would hide
-    if array.sum(dtype=np.float64) > _LARGEST_TOTAL / 2 and sum(array.tolist()) > _LARGEST_TOTAL:
+    is_large = array.dtype == object or array.sum(dtype=np.float64) > _LARGEST_TOTAL / 2
+    if is_large and sum(array.tolist()) > _LARGEST_TOTAL:
         raise InputError("counts whose sum is above 2**63 - 1; divide them all by the same number")
     checked = array.astype(np.int64)
     checked.setflags(write=False)

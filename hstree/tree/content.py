@@ -53,12 +53,9 @@ class Content:
             broken["labels"] = "there is none; a tree has at least one label"
         elif isinstance(labels, RowNumbers):
             pass  # unique strings by construction
-        elif not all(map(str.__instancecheck__, labels)):
-            at, value = next((i, x) for i, x in enumerate(labels) if not isinstance(x, str))
-            broken["labels"] = f"label {at} is {brief(value)}, not a string"
+        elif (at := _first_bad_text(labels)) is not None:
+            broken["labels"] = f"label {at} is {brief(labels[at])}, not text that UTF-8 can hold"
         else:
-            if not all(map(str.isascii, labels)):
-                broken |= _not_utf8("labels", "label", labels)
             # Nearly always hashes tell that no label occurs twice, in a sixth of a set's time.
             hashes = np.sort(np.fromiter(map(hash, labels), np.int64, len(labels)))
             if np.any(hashes[1:] == hashes[:-1]) and len(set(labels)) < len(labels):
@@ -82,26 +79,24 @@ class Content:
         if names is not None and len(names) != n_nodes:
             broken["names"] = f"{len(names)} names for {n_nodes} nodes"
         elif names is not None:
-            others = (i for i, name in enumerate(names) if not isinstance(name, str | None))
-            if (node := next(others, None)) is not None:
-                broken["names"] = f"node {node} is named {brief(names[node])}, not a string or null"
-            else:
-                broken |= _not_utf8("names", "the name of node", names)
+            texts = ["" if name is None else name for name in names]
+            if (at := _first_bad_text(texts)) is not None:
+                named = f"node {at} is named {brief(names[at])}"
+                broken["names"] = f"{named}, not text that UTF-8 can hold, or null"
         if not _is_plain(len(labels), child_start, child):
             broken |= _broken_structure(len(labels), child_start, child)
         return broken
 
 
-def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> dict[str, str]:
-    """Report the first string with a lone surrogate, which no file could hold."""
-    for first in range(0, len(strings), _AT_ONCE):
-        chunk = strings[first : first + _AT_ONCE]
-        try:
-            "".join(filter(None, chunk)).encode("utf-8")
-        except UnicodeEncodeError:
-            at, value = next((i, s) for i, s in enumerate(chunk) if _SURROGATE.search(s or ""))
-            return {rule: f"{kind} {first + at}, {value!r}, cannot be written as UTF-8"}
-    return {}
+def _first_bad_text(texts: Sequence[Any]) -> int | None:
+    """Return the place of the first value that is no text, or that UTF-8 cannot encode."""
+    try:
+        "".join(texts).encode("utf-8")
+    except (TypeError, UnicodeEncodeError):
+        for at, text in enumerate(texts):
+            if not isinstance(text, str) or _SURROGATE.search(text):
+                return at
+    return None
 
 
 def _is_plain(n_labels: int, child_start: Int64, child: Int64) -> bool:

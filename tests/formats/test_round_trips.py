@@ -124,9 +124,12 @@ def test_trees_that_a_format_cannot_hold_are_refused(name, tree, message, tmp_pa
 @pytest.mark.parametrize(
     ("name", "label"),
     [
-        *(("brown", label) for label in ("a\tb", "a\n", "", "a\rb", "\0")),
-        *(("newick", "a\nb"), ("newick", ""), ("napkinxc", "a\tb"), ("linkage", "")),
-        *(("dot", "a\0"), ("dot", "a\rb"), ("graphml", "a\rb"), ("graphml", "\ufffe")),
+        ("brown", "a\tb"),
+        ("newick", "a\nb"),
+        ("newick", ""),
+        ("napkinxc", "a\tb"),
+        ("dot", "a\0"),
+        ("graphml", "\ufffe"),
     ],
 )
 def test_labels_that_cannot_be_quoted_are_refused(name, label, tmp_path):
@@ -220,12 +223,7 @@ def test_labels_come_back_or_are_refused_by_the_writer(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["t.json", "t.npz", "t.graphml", "t.nwk"])
 def test_a_tree_without_a_name_has_its_hash_after_a_round_trip(name, tmp_path):
-    named = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], names=[None, "x"])
-    for tree in (
-        prune(named, ["a", "b"]),
-        Tree.from_children(["a", "b"], [[~0, ~1]], names=[None]),
-        prune(Tree.from_taxonomy({"x": ["a", "b"], "y": ["c"]}), ["a", "c"]),
-    ):
-        assert tree.names is None
-        formats.write(tree, tmp_path / name)
-        assert formats.read(tmp_path / name).sha256 == tree.sha256
+    tree = prune(Tree.from_taxonomy({"x": ["a", "b"], "y": ["c"]}), ["a", "c"])
+    assert tree.names is None
+    formats.write(tree, tmp_path / name)
+    assert formats.read(tmp_path / name).sha256 == tree.sha256

@@ -7,8 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from hstree.errors import FileFormatError, TreeError
-from hstree.tree import Tree
+from hstree.errors import FileFormatError
 from tests.tree.documents import TREE, members_of, refusal
 
 
@@ -46,15 +45,6 @@ def test_bad_members_of_an_npz_are_refused(tmp_path, fields, says):
     path = tmp_path / "bad.npz"
     np.savez(path, **{name: array for name, array in members.items() if array is not None})
     assert says in refusal(path, FileFormatError)
-
-
-def test_rules_are_named_for_an_npz_too(tmp_path):
-    members = members_of(Tree.from_children(["a", "b"], [[-1, -2]]))
-    path = tmp_path / "bad.npz"
-    np.savez(path, **members | {"child_start": np.array([0, 1])})
-    assert "not a valid tree: offsets: " in refusal(path, TreeError)
-    np.savez(path, **members | {"child": np.array([-1, -(2**63)])})
-    assert "not a valid tree: known label: " in refusal(path, TreeError)
 
 
 def test_zips_that_are_no_npz_are_refused(tmp_path):
