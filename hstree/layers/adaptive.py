@@ -217,11 +217,9 @@ class AdaptiveSoftmax(OutputLayer):
         head = np.concatenate([bands[0], mass])
         curvature = {"head_weight": head * (1 - head), "head_bias": head * (1 - head)}
         for i, (tail, m) in enumerate(zip(bands[1:], mass, strict=True), 1):
-            within = tail / max(m, np.finfo(float).tiny)
-            name = f"tail{i}"
-            rows = m * within * (1 - within)
-            curvature[f"{name}_projection"] = np.full(len(self.tails[i - 1][0]), m / 4)
-            curvature |= {f"{name}_weight": rows, f"{name}_bias": rows}
+            rows = tail * (1 - tail / max(m, np.finfo(float).tiny))
+            curvature[f"tail{i}_projection"] = np.full(len(self.tails[i - 1][0]), m / 4)
+            curvature |= {f"tail{i}_weight": rows, f"tail{i}_bias": rows}
         return {name: curvature[name] for name in self.parameters()}
 
     def _softmaxes(self, targets: Integer) -> Iterator[_Softmax]:

@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -85,7 +84,7 @@ class AdaptiveImportanceSampling(ImportanceSampling):
             limit=limit,
             effective=effective,
         )
-        self.sampling = replace(self.sampling, shared=False)
+        self.shared = False
         self.mixture = NGramMixture(self.noise, vocabulary.counts if counts is None else counts)
 
     def prepare(self, train: ContextBatches) -> None:

@@ -12,7 +12,12 @@ import numpy as np
 
 from hstree._arrays import Array, Float64, Int64, Integer
 from hstree._options import checked_count
+from hstree.layers.arithmetic import slot_sums, touched_rows
 from hstree.layers.hooks import TrainingHooks
+
+#: Log-probabilities this close to the next one are equal, relative to themselves below -1: the
+#: rounding of sums over codes and depths stays below it.
+TIE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -41,23 +46,39 @@ class Gradients:
         return cls(hidden, parameters)
 
 
+def sum_rows(parts: Sequence[ParameterGradient], n_rows: int) -> ParameterGradient:
+    """Sum gradients with respect to one parameter, which has `n_rows`; rows may repeat."""
+    rows, slot = touched_rows(np.concatenate([part.rows for part in parts]), n_rows)
+    values = np.concatenate([part.values for part in parts])
+    total = slot_sums(values.reshape(len(values), -1), slot, len(rows))
+    return ParameterGradient(parts[0].name, rows, total.reshape(-1, *values.shape[1:]))
+
+
 def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
     """Return the columns (B, k) of the k largest values of each row, descending, and the values.
 
-    Ties by column; `k` is at most the number of columns.
+    Columns tie when, in descending order, each value is within `TIE` of the next, relative to it
+    where it is above 1 in size; ties by column. `k` is at most the number of columns.
     """
-    # (B, 1) the k-th largest value
-    kth = values.shape[1] - k
-    least = np.partition(values, kth, axis=1)[:, [kth]]
+    n = values.shape[1]
+    columns = np.empty((len(values), k), np.int64)
+    # Sort a few of the largest; then all of the rows whose last one ties with the k-th
+    rows = np.arange(len(values))
+    for n_sorted in (min(n, 4 * k + 64), n):
+        largest = np.argpartition(values[rows], n - n_sorted, axis=1)[:, n - n_sorted :]
+        value = values[rows[:, None], largest]
+        order = np.argsort(-value, axis=1)
+        largest = np.take_along_axis(largest, order, axis=1)
+        value = np.take_along_axis(value, order, axis=1)
 
-    # The columns above it, and the first of those that are equal to it
-    is_equal = values == least
-    n_missing = k - (values > least).sum(axis=1, keepdims=True)
-    is_chosen = (values > least) | (is_equal & (np.cumsum(is_equal, axis=1) <= n_missing))
-    columns = np.nonzero(is_chosen)[1].reshape(len(values), k)
-    value = np.take_along_axis(values, columns, axis=1)
-    order = np.argsort(-value, axis=1, kind="stable")
-    return np.take_along_axis(columns, order, axis=1), np.take_along_axis(value, order, axis=1)
+        # (rows, n_sorted) number of the group of ties that each belongs to
+        tie = np.zeros(largest.shape, np.int64)
+        is_apart = -np.diff(value, axis=1) > TIE * np.maximum(1, np.abs(value[:, 1:]))
+        np.cumsum(is_apart, axis=1, out=tie[:, 1:])
+        order = np.lexsort((largest, tie), axis=1)[:, :k]
+        columns[rows] = np.take_along_axis(largest, order, axis=1)
+        rows = rows[tie[:, -1] == tie[:, k - 1]]
+    return columns, np.take_along_axis(values, columns, axis=1)
 
 
 def draw_columns(logits: Array, uniform: Float64) -> Int64:

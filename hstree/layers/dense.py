@@ -26,21 +26,11 @@ CHUNK = 1 << 18
 
 
 class SoftmaxLayer(OutputLayer):
-    """Softmax of logits that a subclass defines by `column_logits`.
-
-    `column` (V,) is the column of each label's logits; None where it is the label.
-    """
-
-    column: Int64 | None = None
+    """Softmax of logits that a subclass defines by `logits`."""
 
     @abstractmethod
-    def column_logits(self, hidden: Array) -> Array:
-        """Return the logits (B, V) of all columns."""
-
     def logits(self, hidden: Array) -> Array:
         """Return the logits of all labels, a float array (B, V)."""
-        logits = self.column_logits(hidden)
-        return logits if self.column is None else logits.take(self.column, axis=1)
 
     def log_prob(self, hidden: Array) -> Float64:
         """Return the normalised log-probabilities of all labels, a float64 array (B, V)."""
@@ -57,13 +47,6 @@ class SoftmaxLayer(OutputLayer):
             logits = self.logits(hidden[block])
             nll[block] = log_sum_exp(logits) - logits[np.arange(len(logits)), targets[block]]
         return nll
-
-    def log_z(self, hidden: Array) -> Float64:
-        """Return ln Z, the log of the sum of exp(s) over all labels, a float64 array (B,)."""
-        log_z = np.empty(len(hidden))
-        for block in batch_blocks(len(hidden), self.n_labels):
-            log_z[block] = log_sum_exp(self.column_logits(hidden[block]))
-        return log_z
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
         """Return the k most probable labels and their log-probabilities; ties by label id."""
@@ -110,7 +93,7 @@ class DenseLayer(SoftmaxLayer):
         """Return the trained arrays, by the names that a saved model gives them."""
         return {"weight": self.weight, "bias": self.bias}
 
-    def column_logits(self, hidden: Array) -> Array:
+    def logits(self, hidden: Array) -> Array:
         """Return the logits of all labels, a float array (B, V)."""
         logits: Array = hidden @ self.weight.T
         logits += self.bias
@@ -118,7 +101,12 @@ class DenseLayer(SoftmaxLayer):
 
     def log_normaliser(self, hidden: Array) -> Float64 | None:
         """Return ln Z less `centre` of each hidden vector, a float64 array (B,), or None."""
-        return None if self.centre is None else self.log_z(hidden) - self.centre
+        if self.centre is None:
+            return None
+        log_z = np.empty(len(hidden))
+        for block in batch_blocks(len(hidden), self.n_labels):
+            log_z[block] = log_sum_exp(self.logits(hidden[block]))
+        return log_z - self.centre
 
     def unnormalised_nll(self, hidden: Array, targets: Integer) -> Float64 | None:
         """Return `centre` less the logits of targets, a float64 array (B,), or None; O(B d)."""
@@ -135,12 +123,9 @@ class DenseLayer(SoftmaxLayer):
 def batch_blocks(n_items: int, n_labels: int, *, keep: bool = False) -> list[slice]:
     """Return slices of a batch, of about the same size, whose (b, V) logits are not too many."""
     most = KEPT_SCORES if keep else TABLE_LIMIT
-    return _equal_parts(n_items, -(-n_items // max(1, most // n_labels)))
-
-
-def _equal_parts(n: int, n_parts: int) -> list[slice]:
-    """Return slices of range(n) of about the same size."""
-    return [slice(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
+    n_blocks = -(-n_items // max(1, most // n_labels))
+    stops = [n_items * i // n_blocks for i in range(1, n_blocks + 1)]
+    return list(map(slice, [0, *stops], stops))
 
 
 def row_gradients(

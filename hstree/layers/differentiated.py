@@ -65,7 +65,6 @@ class DifferentiatedSoftmax(SoftmaxLayer):
             reason = f"is {bands!r}; no band can have more numbers than hidden vectors, {dim}"
             raise OptionError.about("bands", reason)
         self.bands = Bands(vocabulary.counts, cutoffs)
-        self.column = None if self.bands.is_identity else self.bands.column
         shapes = _shapes(self.bands.start.tolist(), widths, dim)
         self._arrays: dict[str, Array] = {k: np.zeros(shape, dtype) for k, shape in shapes.items()}
         self.bias = self._arrays["bias"]
@@ -90,7 +89,12 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         cutoffs, widths = _bands(len(source), dim, options["bands"])
         return _shapes([0, *cutoffs, len(source)], widths, dim)
 
-    def column_logits(self, hidden: Array) -> Array:
+    def logits(self, hidden: Array) -> Array:
+        """Return the logits of all labels, a float array (B, V)."""
+        logits = self._logits(hidden)
+        return logits if self.bands.is_identity else logits.take(self.bands.column, axis=1)
+
+    def _logits(self, hidden: Array) -> Array:
         """Return the logits (B, V) of all words in the order of the bands."""
         inputs = self._inputs(hidden)
         logits = [x @ weight.T for x, weight in zip(inputs, self.weights, strict=True)]
@@ -117,7 +121,7 @@ class DifferentiatedSoftmax(SoftmaxLayer):
     ) -> Float64:
         """Add the gradients of some items to arrays; return their losses."""
         item = np.arange(len(hidden))
-        logits = self.column_logits(hidden)
+        logits = self._logits(hidden)
         target_logit = logits[item, column]
         log_z = softmax(logits)
         # (b, V) d loss / d logits = probability - [target]

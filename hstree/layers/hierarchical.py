@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -22,10 +23,16 @@ from hstree._arrays import Array, Float64, Int64, Integer, offsets, ranges
 from hstree._options import checked_count
 from hstree.kernels import NARROW, compiled
 from hstree.layers import arithmetic
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, draw_columns
+from hstree.layers.base import (
+    Gradients,
+    OutputLayer,
+    ParameterGradient,
+    first_columns,
+    sum_rows,
+)
 from hstree.layers.dense import batch_blocks, log_sum_exp
 from hstree.layers.ngram_features import ContextFeatures
-from hstree.layers.top_k import search_top_k
+from hstree.layers.top_k import BatchTopK, children_of_rows, search
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.paths import Decisions, path_decisions
@@ -44,24 +51,9 @@ class LayerInputs(NamedTuple):
     features: ContextFeatures | None
 
 
-class NodeGradient(NamedTuple):
-    """Gradient of a summed loss with respect to hidden vectors and to some weight rows."""
-
-    hidden: Array  # (B, d)
-    rows: Int64  # (r,) distinct rows
-    weight: Array  # (r, d)
-    bias: Array  # (r,)
-
-
-class FeatureErrors(NamedTuple):
-    """Errors at n-gram features, which may repeat: the gradient of each is their sum."""
-
-    feature: Int64  # (P,)
-    error: Array  # (P,)
-
-
-#: Returns the gradients, given P(path) / P(label) for the path of each decision (D,).
-Backward = Callable[[Array], tuple[NodeGradient, FeatureErrors | None]]
+#: Returns the gradients, given P(path) / P(label) for the path of each decision (D,). Rows of
+#: "feature_weight" may repeat.
+Backward = Callable[[Array], Gradients]
 
 
 # The formulas.
@@ -114,18 +106,14 @@ def forward(
         code_fraction = np.exp(code_log_prob + nll[code_item]).astype(inputs.hidden.dtype)
         decision_fraction = code_fraction[decisions.code]
 
-        grad_hidden = np.zeros_like(inputs.hidden)
-        parameters: list[ParameterGradient] = []
-        features: list[FeatureErrors] = []
-        for position, backward_of_kind in passes:
-            nodes, feature_errors = backward_of_kind(decision_fraction[position])
-            grad_hidden += nodes.hidden
-            parameters.append(ParameterGradient("node_weight", nodes.rows, nodes.weight))
-            parameters.append(ParameterGradient("node_bias", nodes.rows, nodes.bias))
-            if feature_errors is not None:
-                features.append(feature_errors)
-        if features:
-            parameters.append(feature_gradient(features))
+        kinds = [backward_of_kind(decision_fraction[at]) for at, backward_of_kind in passes]
+        grad_hidden = sum((kind.hidden for kind in kinds), np.zeros_like(inputs.hidden))
+        parameters = [gradient for kind in kinds for gradient in kind.parameters]
+        if inputs.features is not None:
+            # Several nodes may have the same feature
+            nodes = [gradient for gradient in parameters if gradient.name != "feature_weight"]
+            others = [gradient for gradient in parameters if gradient.name == "feature_weight"]
+            parameters = [*nodes, sum_rows(others, len(inputs.features.weight))]
         return Gradients(grad_hidden, parameters)
 
     return nll, backward
@@ -140,7 +128,7 @@ def decide_binary(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Bac
     # d(-log P) / d logit = sigmoid(logit) - [first child taken]
     log_prob, error = arithmetic.binary_decision(logit, decisions.branch == 0)
 
-    def backward(fraction: Array) -> tuple[NodeGradient, FeatureErrors | None]:
+    def backward(fraction: Array) -> Gradients:
         return pair_gradient(inputs, item, row, features, error * fraction)
 
     return log_prob, backward
@@ -158,7 +146,7 @@ def decide_narrow(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Bac
     log_softmax = arithmetic.segment_log_softmax(logits, start)
     chosen = start[:-1] + decisions.branch
 
-    def backward(fraction: Array) -> tuple[NodeGradient, FeatureErrors | None]:
+    def backward(fraction: Array) -> Gradients:
         # d(-log P) / d logit = softmax - [child taken]
         error: Array = np.exp(log_softmax)
         error[chosen] -= 1
@@ -199,7 +187,7 @@ def decide_wide(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Backw
         log_prob[part] = chosen_logit - arithmetic.softmax(logits)
         probabilities.append(logits)
 
-    def backward(fraction: Array) -> tuple[NodeGradient, FeatureErrors | None]:
+    def backward(fraction: Array) -> Gradients:
         row_start = offsets(node_width)
         grad_weight = np.empty((row_start[-1], weight.shape[1]), weight.dtype)
         grad_bias = np.empty(row_start[-1], weight.dtype)
@@ -219,16 +207,14 @@ def decide_wide(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Backw
                 decision, child, _ = node_features[i]
                 feature_errors.append(error[decision, child])
 
-        gradient = NodeGradient(
-            hidden=arithmetic.slot_sums(grad_vectors, item, len(hidden)),
-            rows=ranges(first_row, row_start),
-            weight=grad_weight,
-            bias=grad_bias,
-        )
-        if features is None:
-            return gradient, None
-        feature = np.concatenate([feature for _, _, feature in node_features])
-        return gradient, FeatureErrors(feature, np.concatenate(feature_errors))
+        grad_hidden = arithmetic.slot_sums(grad_vectors, item, len(hidden))
+        touched = ranges(first_row, row_start)
+        parameters = node_gradients(touched, grad_weight, grad_bias)
+        if features is not None:
+            feature = np.concatenate([feature for _, _, feature in node_features])
+            error = np.concatenate(feature_errors)
+            parameters.append(ParameterGradient("feature_weight", feature, error))
+        return Gradients(grad_hidden, parameters)
 
     in_order = np.empty_like(log_prob)
     in_order[order] = log_prob
@@ -247,22 +233,24 @@ def pair_logits(inputs: LayerInputs, item: Int64, row: Int64) -> tuple[Array, An
 
 def pair_gradient(
     inputs: LayerInputs, item: Int64, row: Int64, features: Any, error: Array
-) -> tuple[NodeGradient, FeatureErrors | None]:
+) -> Gradients:
     """Return the gradients through `pair_logits` from the errors (P,) of pairs."""
-    gradient = arithmetic.gather_dot_backward(inputs.weight, inputs.hidden, item, row, error)
-    if features is None:
-        return NodeGradient(*gradient), None
-    pair, feature = features
-    return NodeGradient(*gradient), FeatureErrors(feature, error[pair])
+    grad_hidden, rows, grad_weight, grad_bias = arithmetic.gather_dot_backward(
+        inputs.weight, inputs.hidden, item, row, error
+    )
+    parameters = node_gradients(rows, grad_weight, grad_bias)
+    if features is not None:
+        pair, feature = features
+        parameters.append(ParameterGradient("feature_weight", feature, error[pair]))
+    return Gradients(grad_hidden, parameters)
 
 
-def feature_gradient(errors: list[FeatureErrors]) -> ParameterGradient:
-    """Sum the errors at each feature."""
-    feature = np.concatenate([part.feature for part in errors])
-    error = np.concatenate([part.error for part in errors])
-    rows, slot = np.unique(feature, return_inverse=True)
-    total = np.bincount(slot, weights=error).astype(error.dtype)
-    return ParameterGradient("feature_weight", rows, total)
+def node_gradients(rows: Int64, weight: Array, bias: Array) -> list[ParameterGradient]:
+    """Return the gradients with respect to distinct weight rows (r,)."""
+    return [
+        ParameterGradient("node_weight", rows, weight),
+        ParameterGradient("node_bias", rows, bias),
+    ]
 
 
 # The layer.
@@ -450,50 +438,51 @@ class HierarchicalSoftmax(OutputLayer):
         """
         k = min(checked_count("k", k), self.n_labels)
 
-        def log_prob(items: Int64) -> Float64:
-            return self._for_items(items).log_prob(hidden[items])
+        if self.tree.n_nodes > 1:
+            features = self.context_features
+            found = search(self.codes, self.weight, self.bias, hidden, k, features)
+        else:
+            found = BatchTopK.empty(len(hidden), k)
 
-        features = self.context_features
-        return search_top_k(self.codes, self.weight, self.bias, hidden, k, features, log_prob)
+        # The log-probabilities of all labels, for those whose search reached a large part
+        others = np.flatnonzero(~found.certain)
+        for block in batch_blocks(len(others), self.n_labels):
+            items = others[block]
+            log_prob = self._for_items(items).log_prob(hidden[items])
+            found.labels[items], found.log_prob[items] = first_columns(log_prob, k)
+        return found.labels, found.log_prob
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,).
 
         Descends the tree with all hidden vectors, a level at a time. A label with several codes is
-        drawn with the sum of their probabilities. O(B d) per level for binary nodes; O(k d) for an
-        item at a node with k children.
+        drawn with the sum of their probabilities. With features, or in one softmax, the
+        log-probabilities of all labels are computed instead.
         """
+        if self.is_one_softmax or self.context_features is not None:
+            return super().sample(hidden, rng)
         tree = self.tree
+        logits = partial(arithmetic.gather_dot, self.weight, self.bias, hidden)
+        child_log_prob = children_of_rows(tree, logits)
         label = np.zeros(len(hidden), np.int64)
         # (items,) batch item and current node of those that have not arrived at a label
         item = np.arange(len(hidden) if tree.n_nodes else 0)
         node = np.zeros(len(item), np.int64)
         while item.size:
-            branch = self._draw_branches(hidden, item, node, rng.random(len(item)))
-            child = tree.child[tree.child_start[node] + branch]
-            arrived = child < 0
-            label[item[arrived]] = ~child[arrived]
-            item = item[~arrived]
-            node = child[~arrived]
-        return label
+            # Draw a child from the cumulative probabilities of all nodes, one after another
+            width = tree.fan_out[node]
+            start = offsets(width)
+            cumulative = np.cumsum(np.exp(child_log_prob(item, node)))
+            below = np.append(0.0, cumulative)[start]
+            drawn = below[:-1] + rng.random(len(item)) * np.diff(below)
+            branch = np.searchsorted(cumulative, drawn, side="right") - start[:-1]
+            child = tree.child[tree.child_start[node] + np.clip(branch, 0, width - 1)]
 
-    def _draw_branches(self, hidden: Array, item: Int64, node: Int64, uniform: Float64) -> Int64:
-        """Return the branches (n,) that items take at their nodes, by numbers between 0 and 1."""
-        tree = self.tree
-        branch = np.zeros(len(item), np.int64)
-        binary = np.flatnonzero(tree.fan_out[node] == 2)
-        row = tree.row_start[node[binary]]
-        logit = arithmetic.gather_dot(self.weight, self.bias, hidden, item[binary], row)
-        log_first = arithmetic.log_sigmoid(logit.astype(np.float64))
-        branch[binary] = np.log(uniform[binary]) >= log_first
-        for wide in np.unique(node[tree.fan_out[node] > 2]).tolist():
-            rows = slice(*tree.row_start[wide : wide + 2].tolist())
-            visits = np.flatnonzero(node == wide)
-            for block in batch_blocks(len(visits), rows.stop - rows.start):
-                visit = visits[block]
-                logits = hidden[item[visit]] @ self.weight[rows].T + self.bias[rows]  # (b, k)
-                branch[visit] = draw_columns(logits.astype(np.float64), uniform[visit])
-        return branch
+            is_label = child < 0
+            label[item[is_label]] = ~child[is_label]
+            item = item[~is_label]
+            node = child[~is_label]
+        return label
 
 
 def check_batch(hidden: Array, targets: Integer, dim: int) -> None:

@@ -12,8 +12,7 @@ from hstree._arrays import Array, Bool, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers import noise
-from hstree.layers.arithmetic import slot_sums, touched_rows
-from hstree.layers.base import Gradients, ParameterGradient
+from hstree.layers.base import Gradients, ParameterGradient, sum_rows
 from hstree.layers.dense import TABLE_LIMIT
 
 
@@ -65,8 +64,7 @@ class ImportanceSampling(noise.NoiseLayer):
         limit: noise.Count = 1600,
         effective: Annotated[float, Meta(ge=1)] = 100.0,
     ) -> None:
-        sampling = noise.Sampling(samples, unique=False)
-        super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
+        super().__init__(vocabulary, dim, samples, counts=counts, dtype=dtype, unique=False)
         if limit < samples:
             reason = f"is {limit}, below the {samples} samples that are drawn first; raise it"
             raise OptionError.about("limit", reason)
@@ -96,11 +94,11 @@ class ImportanceSampling(noise.NoiseLayer):
         drawn: noise.Samples | None = None
         n = 0
         while len(waiting) and n < self.limit:
-            size = min(max(self.sampling.samples, n), self.limit - n)
+            size = min(max(self.n_samples, n), self.limit - n)
             drawn = _joined(drawn, self.samples(size, rng, waiting))
             n += size
             estimate = self._estimate(hidden[waiting], targets[waiting], drawn)
-            if n == self.sampling.samples:
+            if n == self.n_samples:
                 self.adapt(estimate.sample_weight)
             losses[waiting] = estimate.losses
             grad_hidden[waiting] += estimate.gradients.hidden
@@ -118,7 +116,10 @@ class ImportanceSampling(noise.NoiseLayer):
             losses[items] = estimate.losses
             grad_hidden[items] += estimate.gradients.hidden
             parts.append(estimate.gradients.parameters)
-        return losses, Gradients(grad_hidden, summed(parts, self.n_labels))
+        if len(parts) == 1:
+            return losses, Gradients(grad_hidden, parts[0])
+        summed = [sum_rows(same, self.n_labels) for same in zip(*parts, strict=True)]
+        return losses, Gradients(grad_hidden, summed)
 
     def _estimate(self, hidden: Array, targets: Integer, drawn: noise.Samples | None) -> Estimate:
         """Estimate losses and gradients from samples, or compute them from all labels."""
@@ -171,19 +172,3 @@ def _joined(drawn: noise.Samples | None, more: noise.Samples) -> noise.Samples:
         labels=np.concatenate([drawn.labels, more.labels], axis=-1),
         log_prob=np.concatenate([drawn.log_prob, more.log_prob], axis=-1),
     )
-
-
-def summed(
-    parts: Sequence[Sequence[ParameterGradient]], n_rows: int
-) -> Sequence[ParameterGradient]:
-    """Return the sums of gradients with respect to the same parameters, which have `n_rows`."""
-    if len(parts) == 1:
-        return parts[0]
-    result = []
-    for same in zip(*parts, strict=True):
-        rows, slot = touched_rows(np.concatenate([g.rows for g in same]), n_rows)
-        values = np.concatenate([g.values for g in same])
-        total = slot_sums(values.reshape(len(values), -1), slot, len(rows))
-        total = total.reshape(-1, *values.shape[1:])
-        result.append(ParameterGradient(same[0].name, rows, total))
-    return result

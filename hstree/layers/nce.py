@@ -53,8 +53,7 @@ class NoiseContrastive(noise.NoiseLayer):
         unique: bool = True,
         ranking: bool = False,
     ) -> None:
-        sampling = noise.Sampling(samples, unique=unique)
-        super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
+        super().__init__(vocabulary, dim, samples, counts=counts, dtype=dtype, unique=unique)
         self.ranking = ranking
         # Ranking leaves Z free.
         self.centre = None if ranking else 0.0
@@ -63,7 +62,7 @@ class NoiseContrastive(noise.NoiseLayer):
         """Return the losses of telling targets from samples."""
         if not self.ranking:
             return noise.binary_objective(target, samples)
-        if self.sampling.unique:
+        if self.unique:
             samples[hits] = -np.inf
         return noise.softmax_objective(target, samples)
 

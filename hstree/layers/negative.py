@@ -51,8 +51,16 @@ class NegativeSampling(noise.NoiseLayer):
         shared: bool = False,
         alpha: Annotated[float, Meta(ge=0, le=1)] = 0.75,
     ) -> None:
-        sampling = noise.Sampling(samples, shared, unique=False, alpha=alpha)
-        super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
+        super().__init__(
+            vocabulary,
+            dim,
+            samples,
+            counts=counts,
+            dtype=dtype,
+            shared=shared,
+            unique=False,
+            alpha=alpha,
+        )
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
         """Return the losses of telling targets from the samples that are not the target."""

@@ -158,33 +158,30 @@ class NgramFeatures:
 
         Raises FileFormatError when an array is missing or breaks a rule of the class.
         """
-        for name in self.tables():
-            array = tables.get(name)
-            if array is None or array.dtype != np.int64 or array.ndim != 1:
-                raise FileFormatError(
-                    f"{name} of a saved layer is missing, or not a row of integers"
-                )
-        contexts, start, keys = (tables[name] for name in self.tables())
-        edges = np.isin(np.arange(len(contexts)), start)
+        none: Any = np.zeros(0)
+        contexts, start, keys = (tables.get(name, none) for name in self.tables())
+        if any(array.dtype != np.int64 or array.ndim != 1 for array in (contexts, start, keys)):
+            raise FileFormatError(
+                "an array of n-gram features of a saved layer is missing, or not a row of integers"
+            )
+        # Offsets ascend; comparisons, as differences could wrap around
         is_whole = (
             len(start) == len(self.start)
-            and start[0] == 0
-            and start[-1] == len(contexts)
+            and (start[0], start[-1]) == (0, len(contexts))
             and bool((start[1:] >= start[:-1]).all())
-            and bool(((contexts[1:] > contexts[:-1]) | edges[1:]).all())
-            and bool((keys[1:] > keys[:-1]).all())  # differences could wrap around
         )
-        in_range = not len(keys) or 0 <= keys[0] <= keys[-1] < len(contexts) * self.n_rows
-        if is_whole and len(start) > 1:
-            # Contexts of each length extend those that are one word shorter
-            parts = np.split(contexts, start[1:-1])
-            least = self.n_labels * np.array([0, *start[:-2]])
-            limit = self.n_labels * np.array([1, *start[1:-1]])
-            in_range = in_range and all(
-                not len(part) or first <= part[0] <= part[-1] < stop
-                for part, first, stop in zip(parts, least, limit, strict=True)
+        if is_whole:
+            # Contexts of each length ascend, and extend those that are one word shorter
+            length = segment_ids(start)
+            shorter = contexts // self.n_labels
+            is_whole = bool(
+                (shorter >= np.array([0, *start[:-2]])[length]).all()
+                and (shorter < np.array([1, *start[1:-1]])[length]).all()
+                and ((contexts[1:] > contexts[:-1]) | (length[1:] > length[:-1])).all()
+                and (keys[1:] > keys[:-1]).all()
+                and ((keys >= 0) & (keys < len(contexts) * self.n_rows)).all()
             )
-        if not (is_whole and in_range):
+        if not is_whole:
             raise FileFormatError(
                 "the n-gram features of a saved layer are damaged; train it again"
             )

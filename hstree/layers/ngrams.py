@@ -8,10 +8,9 @@ from typing import Annotated, Any, Self
 import numpy as np
 from msgspec import Meta
 
-from hstree._arrays import Array, Int64, Integer
+from hstree._arrays import Array, Integer
 from hstree.data.windows import ContextBatches, SymmetricWindows
 from hstree.errors import InputError
-from hstree.layers.base import OutputLayer
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.hooks import TrainingHooks
 from hstree.layers.ngram_features import ContextFeatures, NgramFeatures
@@ -109,9 +108,3 @@ class NgramSoftmax(HierarchicalSoftmax):
         number = self.features.numbers(contexts)
         layer.context_features = ContextFeatures(self.features, number, self.feature_weight)
         return layer
-
-    def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
-        """Draw one label for each hidden vector; int64 array (B,)."""
-        if self.context_features is None:
-            return super().sample(hidden, rng)
-        return OutputLayer.sample(self, hidden, rng)

@@ -6,7 +6,6 @@ that siblings share. Labels that the whole batch shares take a few matrix produc
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -96,36 +95,24 @@ class Unigram:
         return Samples(labels, self.log_prob[labels]), float(first[-1] + 1)
 
 
-class Noise(NamedTuple):
-    """Labels drawn for a batch, and how often each was to be expected among them.
-
-    `labels` and `log_expected` are (k,) where the items of the batch share the labels, else (B, k).
-    """
-
-    labels: Int64
-    log_expected: Float64
-    log_expected_target: Float64  # (B,)
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How the labels are drawn that a layer compares its targets with; see its options.
-
-    E(w), the expected number of times that a label is drawn, is ``k Q(w)``, and among different
-    labels ``1 - (1 - Q(w))^n`` for n draws.
-    """
-
-    samples: int = SAMPLES  # k, the number of labels drawn
-    shared: bool = True  # by the batch
-    unique: bool = True  # until k are different; of shared ones alone
-    alpha: float = 1.0  # power of the counts in the distribution that they are drawn from
-
-
 class NoiseLayer(DenseLayer):
     """Softmax whose loss compares each target with labels drawn by their counts.
 
     Training costs O(B k d) per batch of B targets, and k + B rows of the parameters change; testing
     is that of the softmax, V scores.
+
+    Parameters
+    ----------
+    samples : int
+        k, the number of labels drawn.
+    shared : bool, default True
+        Whether the batch shares them.
+    unique : bool, default True
+        Whether labels are drawn until k are different; of shared ones alone. E(w), the expected
+        number of times that a label is drawn, is ``1 - (1 - Q(w))^n`` for n draws then, else
+        ``k Q(w)``.
+    alpha : float, default 1
+        Power of the counts in the distribution Q.
     """
 
     is_likelihood = False  # losses are of samples
@@ -134,20 +121,24 @@ class NoiseLayer(DenseLayer):
         self,
         vocabulary: Vocabulary,
         dim: int,
-        sampling: Sampling,
+        samples: int,
         *,
         counts: Integer | None,
         dtype: Any,
+        shared: bool = True,
+        unique: bool = True,
+        alpha: float = 1.0,
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
         # The default number is legal for fewer labels, which are then drawn whole.
-        k = sampling.samples
-        if sampling.unique and k > self.n_labels and k != SAMPLES:
+        if unique and samples > self.n_labels and samples != SAMPLES:
             labels = plural(self.n_labels, "label")
-            reason = f"is {k}, but there are {labels} to draw from; draw fewer"
+            reason = f"is {samples}, but there are {labels} to draw from; draw fewer"
             raise OptionError.about("samples", reason)
-        self.sampling = sampling
-        self.noise = Unigram(vocabulary.counts if counts is None else counts, sampling.alpha)
+        self.n_samples = samples
+        self.shared = shared
+        self.unique = unique
+        self.noise = Unigram(vocabulary.counts if counts is None else counts, alpha)
 
     @abstractmethod
     def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
@@ -157,35 +148,32 @@ class NoiseLayer(DenseLayer):
         leave out and may be changed; `hits` (B, k) are the samples that are the target.
         """
 
-    def draw(self, targets: Integer, rng: Rng) -> Noise:
-        """Draw labels, and compute how often they and the targets are expected."""
-        k = self.sampling.samples
-        tries: float = k
-        if self.sampling.unique:
-            (labels, log_prob), tries = self.noise.sample_unique(k, rng)
-        else:
-            shape = k if self.sampling.shared else (len(targets), k)
-            labels, log_prob = self.noise.sample(shape, rng)
-        expected = self.log_expected(log_prob, tries)
-        return Noise(labels, expected, self.log_expected(self.noise.log_prob[targets], tries))
-
     def log_expected(self, log_prob: Float64, tries: float) -> Float64:
         """Return from log Q how often labels are expected among n draws, as its logarithm.
 
         ``log(1 - (1 - Q)^n)`` for different labels, and ``log(n Q)`` for those that may repeat.
         """
-        if self.sampling.unique:
+        if self.unique:
             return log_expected_unique(log_prob, tries)
         expected: Float64 = np.log(tries) + log_prob
         return expected
 
     def loss(self, hidden: Array, targets: Integer, rng: Rng) -> tuple[Float64, Gradients]:
         """Return the losses (B,) against noise, and the gradients of their sum."""
-        noise = self.draw(targets, rng)
-        logits = CandidateLogits(self.weight, self.bias, hidden, targets, noise.labels)
-        target = logits.target - noise.log_expected_target.astype(hidden.dtype)
-        samples = logits.samples - noise.log_expected.astype(hidden.dtype)
-        hits = noise.labels == targets[:, None]
+        tries: float = self.n_samples
+        if self.unique:
+            (labels, log_prob), tries = self.noise.sample_unique(self.n_samples, rng)
+        else:
+            shape = self.n_samples if self.shared else (len(targets), self.n_samples)
+            labels, log_prob = self.noise.sample(shape, rng)
+
+        # Logits less the logs of expected counts, of the targets (B,) and the samples (B, k)
+        expected = self.log_expected(log_prob, tries)
+        expected_target = self.log_expected(self.noise.log_prob[targets], tries)
+        logits = CandidateLogits(self.weight, self.bias, hidden, targets, labels)
+        target = logits.target - expected_target.astype(hidden.dtype)
+        samples = logits.samples - expected.astype(hidden.dtype)
+        hits = labels == targets[:, None]
         losses, grad_target, grad_samples = self.objective(target, samples, hits)
         return losses, logits.backward(grad_target, grad_samples)
 
@@ -196,9 +184,9 @@ class NoiseLayer(DenseLayer):
         """
         fraction = counts / counts.sum()
         # (V,) how often each label is expected among the labels drawn for an item
-        expected = np.exp(self.log_expected(self.noise.log_prob, self.sampling.samples))
+        expected = np.exp(self.log_expected(self.noise.log_prob, self.n_samples))
         rows = self.row_curvature(fraction, expected)
-        if self.sampling.shared:
+        if self.shared:
             rows = np.minimum(rows / np.minimum(expected, 1), 0.25)
         return {"weight": rows, "bias": rows}
 

@@ -42,7 +42,7 @@ class SampledSoftmax(noise.NoiseLayer):
         dtype: Any = np.float32,
         samples: noise.Count = noise.SAMPLES,
     ) -> None:
-        super().__init__(vocabulary, dim, noise.Sampling(samples), counts=counts, dtype=dtype)
+        super().__init__(vocabulary, dim, samples, counts=counts, dtype=dtype)
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
         """Return the cross entropies of the target among the samples that are not it."""

@@ -7,6 +7,7 @@ children of some nodes. So one search serves the output layers and scikit-learn'
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from hstree._arrays import Array, Bool, Float64, Int64, offsets, ranges
 from hstree.kernels import compiled
 from hstree.layers import arithmetic
+from hstree.layers.base import TIE
 from hstree.layers.ngram_features import ContextFeatures
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
@@ -31,13 +33,8 @@ ChildLogProb = Callable[[Int64, Int64], Float64]
 PATIENCE = 1 / 8
 #: Minimum number of edges that a search scores before it ends without an answer.
 MIN_PATIENCE = 96
-#: Costs this close to the next one are equal, relative to themselves above 1: the rounding of sums
-#: over codes and depths stays below it.
-TIE = 1e-12
 #: A round follows the nodes whose probability is at least this fraction of the likeliest one's.
 FOLLOWED = 1 / 2
-#: Costs of labels that are computed at a time where there is no search.
-TABLE = 1 << 22
 
 
 # The search.
@@ -236,34 +233,6 @@ def top_k_of_batch(
     return result
 
 
-def search_top_k(
-    codes: Codes,
-    weight: Array,
-    bias: Array,
-    hidden: Array,
-    k: int,
-    features: ContextFeatures | None,
-    log_prob: Callable[[Int64], Float64],
-) -> tuple[Int64, Float64]:
-    """Return the k most probable labels of hidden vectors (B, d), and their log-probabilities.
-
-    `log_prob` returns the log-probabilities (b, V) of all labels for some of the items, those whose
-    search reached a large part of the tree, so that it takes at most about twice as long.
-    """
-    n_labels = codes.tree.n_labels
-    result = BatchTopK.empty(len(hidden), k)
-    if codes.tree.n_nodes > 1:  # not one label, nor one softmax
-        result = search(codes, weight, bias, hidden, k, features)
-    others = np.flatnonzero(~result.certain)
-    step = max(1, TABLE // n_labels)
-    for a in range(0, len(others), step):
-        items = others[a : a + step]
-        labels, values = top_k_of_all(log_prob(items), k)
-        result.labels[items] = labels
-        result.log_prob[items] = values
-    return result.labels, result.log_prob
-
-
 def search(
     codes: Codes,
     weight: Array,
@@ -272,7 +241,7 @@ def search(
     k: int,
     features: ContextFeatures | None,
 ) -> BatchTopK:
-    """Search the k most probable labels of hidden vectors (B, d).
+    """Search the k most probable labels of hidden vectors (B, d), in a tree of several nodes.
 
     NumPy searches neither scores with features nor labels with several codes: the probability of
     such a label is a sum over its codes, not that of one path.
@@ -290,40 +259,11 @@ def search(
         return BatchTopK(*fast.search(weight, bias, hidden, k, arrays, label_codes, table))
     if features is not None or not tree.has_single_codes:
         return BatchTopK.empty(len(hidden), k)
-
-    def logits(item: Int64, row: Int64) -> Array:
-        return arithmetic.gather_dot(weight, bias, hidden, item, row)
-
-    patience = MIN_PATIENCE + PATIENCE * len(tree.child)
-    scores = children_of_rows(tree, logits)
-    return top_k_of_batch(tree, scores, len(hidden), k, margin=10 * TIE, patience=patience)
-
-
-def top_k_of_all(log_prob: Float64, k: int) -> tuple[Int64, Float64]:
-    """Return the k most probable labels (b, k) by the log-probabilities (b, V) of all."""
-    n_items, n_labels = log_prob.shape
-    labels = np.empty((n_items, k), np.int64)
-    values = np.empty((n_items, k))
-    n_nearest = min(n_labels, 4 * k + 64)
-    for i, cost in enumerate(-log_prob):
-        nearest = np.argpartition(cost, n_nearest - 1)[:n_nearest]
-        for label in (nearest, np.arange(n_labels)):
-            labels[i], values[i], has_all_ties = _first(cost[label], label, k)
-            if has_all_ties:
-                break
-    return labels, values
-
-
-def _first(cost: Float64, label: Int64, k: int) -> tuple[Int64, Float64, bool]:
-    """Return the k labels of the lowest costs (n,), ties by label id, and their log-probabilities.
-
-    Also tells whether a label follows that does not tie with the k-th, so that no tie is missing.
-    """
-    ascending = np.argsort(cost)
-    cost = cost[ascending]
-    label = label[ascending]
-    # (n,) number of the group of ties that each label belongs to
-    tie = np.zeros(len(label), np.int64)
-    np.cumsum(np.diff(cost) > TIE * np.maximum(1.0, cost[1:]), out=tie[1:])
-    first = np.lexsort((label, tie))[:k]
-    return label[first], -cost[first], bool(tie[-1] > tie[k - 1])
+    return top_k_of_batch(
+        tree,
+        children_of_rows(tree, partial(arithmetic.gather_dot, weight, bias, hidden)),
+        len(hidden),
+        k,
+        margin=10 * TIE,
+        patience=MIN_PATIENCE + PATIENCE * len(tree.child),
+    )

@@ -195,7 +195,7 @@ def test_the_noise_is_that_of_gensim():
     share = np.diff(model.cum_table.astype(np.float64), prepend=0) / model.cum_table[-1]
     noise = np.exp(layer.noise.log_prob)
     np.testing.assert_allclose(noise, share, atol=1e-6)
-    assert layer.sampling.samples == model.negative
+    assert layer.n_samples == model.negative
 
 
 def test_scores_are_those_of_word2vec_and_the_noise():
