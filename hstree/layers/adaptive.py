@@ -101,40 +101,33 @@ class AdaptiveSoftmax(OutputLayer):
         super().__init__(len(vocabulary), dim)
         cuts = _cutoffs(vocabulary.counts, dim, cutoffs, factor)
         self.bands = Bands(vocabulary.counts, cuts)
-        shapes = _shapes(self.bands.start.tolist(), dim, factor)
-        self._arrays: dict[str, Array] = {k: np.zeros(shape, dtype) for k, shape in shapes.items()}
-        self.head_weight = self._arrays["head_weight"]
-        self.head_bias = self._arrays["head_bias"]
         # (V,) log-probabilities of labels, those of the short list and of each cluster
         log_frequency = log_unigram(vocabulary.counts if counts is None else counts)
         log_frequency = log_frequency[self.bands.label]
         short_list, *in_tails = np.split(log_frequency, self.bands.start[1:-1])
         log_mass = [log_sum_exp(tail[None]) for tail in in_tails]
-        self.head_bias[...] = np.concatenate([short_list, *log_mass])
+        self.head_bias: Array = np.concatenate([short_list, *log_mass]).astype(dtype)
+        self.head_weight: Array = np.zeros((len(self.head_bias), dim), dtype)
+        self._arrays = {"head_weight": self.head_weight, "head_bias": self.head_bias}
         rng = np.random.default_rng(random_state)
         self.tails: list[tuple[Array, Array, Array]] = []
-        for i, (tail, mass) in enumerate(zip(in_tails, log_mass, strict=True), 1):
-            arrays = (self._arrays[f"tail{i}_{k}"] for k in ("projection", "weight", "bias"))
-            projection, weight, bias = arrays
+        for i, (tail, mass) in enumerate(zip(in_tails, log_mass, strict=True)):
             # orthogonal rows that keep the mean squared length of a vector
-            width = len(projection)
+            width = _width(dim, factor, i)
             orthonormal = np.linalg.qr(rng.standard_normal((dim, width)))[0]
-            projection[...] = orthonormal.T * np.sqrt(dim / width)
-            bias[...] = tail - mass
+            projection = (orthonormal.T * np.sqrt(dim / width)).astype(dtype)
+            weight = np.zeros((len(tail), width), dtype)
+            bias = (tail - mass).astype(dtype)
             self.tails.append((projection, weight, bias))
+            self._arrays[f"tail{i + 1}_projection"] = projection
+            self._arrays[f"tail{i + 1}_weight"] = weight
+            self._arrays[f"tail{i + 1}_bias"] = bias
         names = (f"tail{i}_projection" for i in range(1, len(self.tails) + 1))
         self.adagrad = {name: {"rate": projection_rate} for name in names}
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
         return dict(self._arrays)
-
-    @classmethod
-    def shapes(cls, source: Vocabulary, dim: int, **options: Any) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of `parameters` of a layer with these `options`, all of them given."""
-        factor = options["factor"]
-        cuts = _cutoffs(source.counts, dim, options["cutoffs"], factor)
-        return _shapes([0, *cuts, len(source)], dim, factor)
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
@@ -238,19 +231,6 @@ class AdaptiveSoftmax(OutputLayer):
         """Return the log-probabilities of a cluster's words in it, (B, V_i)."""
         projection, weight, bias = self.tails[i]
         return _log_softmax(hidden @ projection.T, weight, bias)
-
-
-def _shapes(start: list[int], dim: int, factor: float) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of parameters, for bands that start at these ranks and end at the last."""
-    head, *tails = np.diff(start).tolist()
-    n_head = head + len(tails)
-    shapes: dict[str, tuple[int, ...]] = {"head_weight": (n_head, dim), "head_bias": (n_head,)}
-    for i, size in enumerate(tails):
-        width = _width(dim, factor, i)
-        shapes[f"tail{i + 1}_projection"] = (width, dim)
-        shapes[f"tail{i + 1}_weight"] = (size, width)
-        shapes[f"tail{i + 1}_bias"] = (size,)
-    return shapes
 
 
 def _log_softmax(inputs: Array, weight: Array, bias: Array) -> Float64:

@@ -6,7 +6,7 @@ Models, trainers, scoring and saved folders use an output layer through `OutputL
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -199,16 +199,3 @@ class OutputLayer(TrainingHooks, ABC):
             name: p * (1 - p) if len(array) == self.n_labels else np.full(len(array), 0.25)
             for name, array in self.parameters().items()
         }
-
-    @classmethod
-    def shapes(cls, source: Any, dim: int, **options: Any) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of `parameters` of a layer, without allocating them at full size.
-
-        By default from two small layers: each length is a linear function of `dim`.
-        """
-        arrays, longer = (cls(source, d, **options).parameters() for d in (1, 2))
-        shapes: dict[str, tuple[int, ...]] = {}
-        for name, array in arrays.items():
-            growth = zip(array.shape, longer[name].shape, strict=True)
-            shapes[name] = tuple(n + (n_longer - n) * (dim - 1) for n, n_longer in growth)
-        return shapes

@@ -65,8 +65,12 @@ class DifferentiatedSoftmax(SoftmaxLayer):
             reason = f"is {bands!r}; no band can have more numbers than hidden vectors, {dim}"
             raise OptionError.about("bands", reason)
         self.bands = Bands(vocabulary.counts, cutoffs)
-        shapes = _shapes(self.bands.start.tolist(), widths, dim)
-        self._arrays: dict[str, Array] = {k: np.zeros(shape, dtype) for k, shape in shapes.items()}
+        # Arrays by their names in a saved model; the longest vectors need no projection
+        self._arrays: dict[str, Array] = {"bias": np.zeros(self.n_labels, dtype)}
+        for i, (size, width) in enumerate(zip(np.diff(self.bands.start), widths, strict=True), 1):
+            self._arrays[f"band{i}_weight"] = np.zeros((size, width), dtype)
+            if width < dim:
+                self._arrays[f"band{i}_projection"] = np.zeros((width, dim), dtype)
         self.bias = self._arrays["bias"]
         log_frequency = log_unigram(vocabulary.counts if counts is None else counts)
         self.bias[...] = log_frequency[self.bands.label]
@@ -82,12 +86,6 @@ class DifferentiatedSoftmax(SoftmaxLayer):
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
         return dict(self._arrays)
-
-    @classmethod
-    def shapes(cls, source: Vocabulary, dim: int, **options: Any) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of `parameters` of a layer with these `options`, all of them given."""
-        cutoffs, widths = _bands(len(source), dim, options["bands"])
-        return _shapes([0, *cutoffs, len(source)], widths, dim)
 
     def logits(self, hidden: Array) -> Array:
         """Return the logits of all labels, a float array (B, V)."""
@@ -149,16 +147,6 @@ class DifferentiatedSoftmax(SoftmaxLayer):
             width = self.weights[i].shape[1]
             curvature[f"band{i + 1}_projection"] = np.full(width, band_fraction.sum() / 4)
         return {name: curvature[name] for name in self.parameters()}
-
-
-def _shapes(start: list[int], widths: list[int], dim: int) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of parameters, for bands that start at these ranks and end at the last."""
-    shapes: dict[str, tuple[int, ...]] = {"bias": (start[-1],)}
-    for i, width in enumerate(widths):
-        shapes[f"band{i + 1}_weight"] = (start[i + 1] - start[i], width)
-        if width < dim:
-            shapes[f"band{i + 1}_projection"] = (width, dim)
-    return shapes
 
 
 def _bands(n_labels: int, dim: int, text: str) -> tuple[list[int], list[int]]:

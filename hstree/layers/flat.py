@@ -31,8 +31,3 @@ class FlatSoftmax(HierarchicalSoftmax):
         dtype: Any = np.float32,
     ) -> None:
         super().__init__(flat(vocabulary), dim, counts=counts, dtype=dtype)
-
-    @classmethod
-    def shapes(cls, source: Vocabulary, dim: int) -> dict[str, tuple[int, ...]]:  # type: ignore[override]
-        """Return the shapes of `parameters` of a layer."""
-        return super().shapes(flat(source), dim)

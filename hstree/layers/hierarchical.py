@@ -298,12 +298,6 @@ class HierarchicalSoftmax(OutputLayer):
         """Return the trained arrays, by the names that a saved model gives them."""
         return {"node_weight": self.weight, "node_bias": self.bias}
 
-    @classmethod
-    def shapes(cls, source: Tree, dim: int) -> dict[str, tuple[int, ...]]:  # type: ignore[override]
-        """Return the shapes of `parameters` of a layer."""
-        rows = int(source.row_start[-1])
-        return {"node_weight": (rows, dim), "node_bias": (rows,)}
-
     def carry(self, old: Self, rows: CarriedRows) -> None:
         """Take over the weight rows that the trees share."""
         for name, array in HierarchicalSoftmax.parameters(self).items():

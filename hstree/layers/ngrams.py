@@ -97,11 +97,6 @@ class NgramSoftmax(HierarchicalSoftmax):
         empty = NgramFeatures.empty(self.words, self.n_labels, len(self.weight))
         self._take(empty.restored(tables))
 
-    @classmethod
-    def shapes(cls, source: Tree, dim: int, **options: Any) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of `parameters` of a layer that has not read a text."""
-        return {**HierarchicalSoftmax.shapes(source, dim), "feature_weight": (0,)}
-
     def in_context(self, contexts: Integer) -> Self:
         """Return the layer after contexts (B, n), whose features its methods take."""
         layer = copy.copy(self)

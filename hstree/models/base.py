@@ -73,7 +73,6 @@ _AUTHOR_NAMES = {
     "reencode",
     "scored",
     "scored_batches",
-    "shapes",
     "tables",
     "take_over",
     "timed_calls",
@@ -433,7 +432,7 @@ class BaseModel(Predictor):
             new: Callable[..., Self] = cls
             model = new(saved.spec, **options)
             model.take_over(saved)
-        except (TypeError, ValueError, OverflowError, OptionError) as error:
+        except (TypeError, ValueError, OverflowError, MemoryError, OptionError) as error:
             raise FileFormatError(
                 f"{saved.folder}: no model can be made of it: {one_line(error)}"
             ) from error

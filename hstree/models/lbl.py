@@ -157,12 +157,6 @@ class LanguageModel(Model["LogBilinear"]):
         position = np.repeat(identity[None], self.context, axis=0)
         return LogBilinear(in_sorted_order(labels, drawn), position)
 
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of all parameters from the options and the layer's source alone."""
-        d = self.dim
-        n = self.context
-        return super().shapes() | {"position": (n, d, d) if self.full else (n, d)}
-
     def context_ids(self, contexts: Contexts) -> Int64:
         """Return contexts as label ids (B, n); shorter ones are padded with <eos> on the left."""
         return ids_before(contexts, self.context, self.vocabulary)

@@ -306,12 +306,6 @@ class Model(BaseModel, Generic[M]):
         for contexts, targets, _ in self.windows(corpus).batches(1 << 14):
             yield self.context_model.hidden(contexts), targets
 
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of `parameters` from the options and the layer's source alone."""
-        spec = self.spec
-        layer_shapes = spec.kind.layer.shapes(spec.source, self.dim, **spec.options)
-        return {"embedding": (len(spec.labels), self.dim), **layer_shapes}
-
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""
         return {**self.context_model.parameters(), **self.layer.parameters()}
@@ -323,11 +317,9 @@ class Model(BaseModel, Generic[M]):
 
     def take_over(self, saved: Saved) -> None:
         """Take over the arrays of a folder; FileFormatError when they do not fit the options."""
-        # Check the shapes before arrays are allocated: their claimed size may be far beyond the
-        # file's. The lengths of those that have a 0 are set by `restore`.
-        for tensor, shape in self.shapes().items():
-            if 0 not in shape:
-                check_tensor(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
+        # Before arrays are allocated: a claimed dimension may be far beyond the file's
+        shape = (len(self.spec.labels), self.dim)
+        check_tensor(saved.tensors.get("embedding"), shape, f"{saved.folder}: embedding")
 
         # Tables from the training text, which set the lengths of the other arrays
         if self.layer.tables:
@@ -336,8 +328,8 @@ class Model(BaseModel, Generic[M]):
             except FileFormatError as error:
                 raise FileFormatError(f"{saved.folder}: {error}") from error
 
-        # The layer's arrays have their lengths now
-        for tensor, parameter in self.layer.parameters().items():
+        # All arrays have their lengths now
+        for tensor, parameter in self.parameters().items():
             name = f"{saved.folder}: {tensor}"
             check_tensor(saved.tensors.get(tensor), parameter.shape, name)
 

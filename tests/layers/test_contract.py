@@ -5,7 +5,6 @@ The layers of `examples/plugins` take part, as those of any other package.
 
 import json
 import time
-from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -203,12 +202,8 @@ def test_samples_follow_log_prob(spec):
 
 
 @every_layer
-def test_shapes_and_curvature_are_those_of_the_parameters(spec):
+def test_curvature_is_that_of_every_row(spec):
     layer = spec.new(DIM)
-    shapes = {name: array.shape for name, array in layer.parameters().items()}
-    shapes_of = partial(spec.kind.layer.shapes, spec.source, **spec.options)
-    assert shapes_of(DIM) == shapes
-    assert shapes_of(1 << 40).keys() == shapes.keys()  # nothing of that size is made
     curvature = layer.curvature(np.ones(layer.n_labels))
     assert {name: (len(array),) for name, array in layer.parameters().items()} == {
         name: rows.shape for name, rows in curvature.items()
