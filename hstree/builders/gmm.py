@@ -24,7 +24,7 @@ from hstree.builders.shared.nodes import (
     split_in_order,
     split_stuck,
 )
-from hstree.builders.shared.top_down import RowScores, SplitRule
+from hstree.builders.shared.top_down import RowScores, SplitRule, Splitter
 from hstree.builders.shared.vector_trees import build_vector_trees
 from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
@@ -118,15 +118,13 @@ def gmm(
 
 
 @dataclass(frozen=True)
-class MixtureSplitter:
+class MixtureSplitter(Splitter):
     """Splits by a mixture of two Gaussians, with the options of `gmm`."""
 
     split: str
     epsilon: float
     iterations: int
     max_codes: int
-    arity = 2
-    max_leaves = 0
 
     def draw(self, rng: np.random.Generator, n: int) -> Float64:
         """Draw numbers whose order is an even split of each node."""

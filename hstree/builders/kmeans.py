@@ -17,7 +17,7 @@ from hstree.builders.shared.nodes import (
     power_of_two_scale,
     split_stuck,
 )
-from hstree.builders.shared.top_down import RowScores, SplitRule
+from hstree.builders.shared.top_down import RowScores, SplitRule, Splitter
 from hstree.builders.shared.vector_trees import build_vector_trees
 from hstree.data.vectors import WordVectors
 from hstree.kernels import compiled
@@ -83,21 +83,22 @@ def kmeans(
        application to dynamic search advertising", WWW 2018, section 4.1.
     """
     limit = max(2, len(vectors.labels))  # more children change nothing
-    splitter = KMeansSplitter(min(arity, limit), min(max_leaves or 0, limit), balanced, iterations)
+    splitter = KMeansSplitter(
+        balanced, iterations, arity=min(arity, limit), max_leaves=min(max_leaves or 0, limit)
+    )
     seeds = [np.random.SeedSequence(random_state)]
     (topology,) = build_vector_trees("kmeans", vectors, splitter, seeds, n_jobs=n_jobs)
     return Tree(vectors.labels, topology.child_start, topology.child, counts=vectors.counts)
 
 
 @dataclass(frozen=True)
-class KMeansSplitter:
+class KMeansSplitter(Splitter):
     """Splits by k-means, with the options of `kmeans`."""
 
-    arity: int
-    max_leaves: int
     balanced: bool
     iterations: int
-    max_codes = 1
+    arity: int = 2
+    max_leaves: int = 0
 
     def draw(self, rng: np.random.Generator, n: int) -> Float64:
         """Draw Gumbel noise (k, n): it decides the first k centres."""

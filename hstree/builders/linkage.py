@@ -142,14 +142,9 @@ def _checked_merges(merges: ArrayLike, n_labels: int) -> Int64:
         )
 
     # Each is merged once.
-    n_uses = np.bincount(pair.ravel(), minlength=2 * n_labels - 2)
-    if n_uses.max(initial=1) > 1:
-        repeated = int(np.argmax(n_uses))
-        rows = np.flatnonzero((pair == repeated).any(axis=1))
-        places = f"row {rows[0]}" + (f" and row {rows[1]}" if len(rows) > 1 else "")
-        raise InputError(
-            f"the linkage merges cluster {repeated} twice, in {places}; merge each once"
-        )
+    if len(np.unique(pair)) < pair.size:
+        repeated = int(np.argmax(np.bincount(pair.ravel())))
+        raise InputError(f"the linkage merges cluster {repeated} twice; merge each once")
     return pair
 
 

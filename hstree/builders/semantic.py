@@ -14,7 +14,7 @@ from hstree._arrays import Array, Float64, Floating, Int64
 from hstree._options import checked_options
 from hstree.builders.huffman import huffman_tree
 from hstree.builders.shared.nodes import Nodes, centre_rows, centred_rows, power_of_two_scale
-from hstree.builders.shared.top_down import RowScores, SplitRule
+from hstree.builders.shared.top_down import RowScores, SplitRule, Splitter
 from hstree.builders.shared.vector_trees import build_vector_trees
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError
@@ -106,16 +106,10 @@ def semantic(
 
 
 @dataclass(frozen=True)
-class HalfSplitter:
+class HalfSplitter(Splitter):
     """Splits into halves of the code space; word values (V, 2) are code lengths and weights."""
 
     iterations: int
-    arity = 2
-    max_leaves = 0
-    max_codes = 1
-
-    def draw(self, rng: np.random.Generator, n: int) -> None:
-        """Draw nothing."""
 
     def split_rule(self, vectors: Floating, word_values: Float64) -> SplitRule:
         """Return the rule that splits nodes of words with these vectors (V, d)."""

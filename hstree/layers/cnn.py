@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Meta
@@ -16,6 +15,8 @@ from hstree.data.windows import ContextBatches
 from hstree.layers.arithmetic import slot_sums
 from hstree.layers.base import Gradients, OutputLayer
 from hstree.layers.dense import DenseLayer, log_unigram, softmax_loss
+
+T = TypeVar("T")
 
 #: Characters before and after every word.
 BEGIN = 0
@@ -108,9 +109,8 @@ class CnnSoftmax(DenseLayer):
         self._waiting = np.zeros((), np.int64)
         self._grad_spelled: Array = np.zeros((self.n_labels, dim), dtype)
         self.training_state = {"waiting": self._waiting, "grad_spelled": self._grad_spelled}
-        self._kept: _Features | None = None
-        #: features, copies of the correction, and the output vectors made from both
-        self._kept_weight: tuple[_Features, dict[str, Array], Array] | None = None
+        #: features and output vectors, with copies of what they were computed from
+        self._values: dict[str, tuple[list[Array], Any]] = {}
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
@@ -123,14 +123,26 @@ class CnnSoftmax(DenseLayer):
         Trainers change parameters in place: they are compared with copies of those that the kept
         vectors were computed from, which takes far less time than computing the vectors.
         """
-        features = self._features()
-        kept = self._kept_weight
-        if kept is None or kept[0] is not features or not _equal(self._correction, kept[1]):
-            correction = self._correction["correction"] @ self._correction["basis"]
-            weight = features.spelled + correction
-            kept = (features, _copies(self._correction), weight)
-            self._kept_weight = kept
-        return kept[2]
+        sources = [*self._network.values(), *self._correction.values()]
+        return self._kept("weight", sources, self._output_vectors)
+
+    def _output_vectors(self) -> Array:
+        correction = self._correction["correction"] @ self._correction["basis"]
+        weight: Array = self._features().spelled + correction
+        return weight
+
+    def _features(self) -> _Features:
+        """Return the features of all words under the present parameters of the network."""
+        return self._kept("features", list(self._network.values()), self._compute_features)
+
+    def _kept(self, name: str, sources: list[Array], compute: Callable[[], T]) -> T:
+        """Return what was last computed from equal sources, or compute it."""
+        kept = self._values.get(name)
+        if kept is None or not all(map(np.array_equal, kept[0], sources)):
+            kept = [array.copy() for array in sources], compute()
+            self._values[name] = kept
+        value: T = kept[1]
+        return value
 
     def prepare(self, train: ContextBatches) -> None:
         """Start a training: gradients of an earlier one are dropped."""
@@ -160,13 +172,9 @@ class CnnSoftmax(DenseLayer):
             self._grad_spelled.fill(0)
         return log_z - logit, Gradients.for_all_rows(grad_hidden, gradients)
 
-    def _features(self) -> _Features:
-        """Return the features of all words under the present parameters of the network."""
+    def _compute_features(self) -> _Features:
         p = self._network
         spelling = self._spelling
-        kept = self._kept
-        if kept is not None and _equal(p, kept.sources):
-            return kept
         features = np.empty((self.n_labels, self._n_features), self.bias.dtype)
         source = np.empty(features.shape, np.int32)
         for n, columns in self._columns.items():
@@ -178,8 +186,7 @@ class CnnSoftmax(DenseLayer):
         np.tanh(features, out=features)
         spelled = features @ p["projection"]
         spelled *= self._scale
-        self._kept = _Features(_copies(p), features, source, spelled)
-        return self._kept
+        return _Features(features, source, spelled)
 
     def _network_gradients(self, kept: _Features, grad_spelled: Array) -> dict[str, Array]:
         """Return the gradients of the network, from that of the vectors that it computes."""
@@ -212,22 +219,12 @@ class CnnSoftmax(DenseLayer):
         return gradients
 
 
-@dataclass(frozen=True)
-class _Features:
-    """Features of all words, and what they were computed from."""
+class _Features(NamedTuple):
+    """Features of all words."""
 
-    sources: dict[str, Array]  # copies of the network's parameters
     features: Array  # (V, features)
     source: Int32  # (V, features) n-gram that has the largest value
     spelled: Array  # (V, d) projection of the features
-
-
-def _copies(arrays: dict[str, Array]) -> dict[str, Array]:
-    return {name: array.copy() for name, array in arrays.items()}
-
-
-def _equal(arrays: dict[str, Array], others: dict[str, Array]) -> bool:
-    return all(np.array_equal(array, others[name]) for name, array in arrays.items())
 
 
 class _Spelling:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._arrays import Array, Float64, Int64, Integer
+from hstree._arrays import Array, Float64, Integer
 from hstree._options import RandomState
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
@@ -110,33 +110,28 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         grad_hidden = np.zeros_like(hidden)
         gradients = {name: np.zeros_like(array) for name, array in self.parameters().items()}
         for block in batch_blocks(len(targets), self.n_labels, keep=True):
+            # (b, V) logits, then d loss / d logits = probability - [target]
+            item = np.arange(block.stop - block.start)
             column = self.bands.column[targets[block]]
-            nll[block] = self._add_gradients(hidden[block], column, grad_hidden[block], gradients)
-        return nll, Gradients.for_all_rows(grad_hidden, gradients)
+            error = self._logits(hidden[block])
+            target_logit = error[item, column]
+            nll[block] = softmax(error) - target_logit
+            error[item, column] -= 1
 
-    def _add_gradients(
-        self, hidden: Array, column: Int64, grad_hidden: Array, gradients: dict[str, Array]
-    ) -> Float64:
-        """Add the gradients of some items to arrays; return their losses."""
-        item = np.arange(len(hidden))
-        logits = self._logits(hidden)
-        target_logit = logits[item, column]
-        log_z = softmax(logits)
-        # (b, V) d loss / d logits = probability - [target]
-        error = logits
-        error[item, column] -= 1
-        gradients["bias"] += error.sum(axis=0)
-        errors = np.split(error, self.bands.start[1:-1], axis=1)
-        for i, (inputs, band_error) in enumerate(zip(self._inputs(hidden), errors, strict=True)):
-            gradients[f"band{i + 1}_weight"] += band_error.T @ inputs
-            grad_inputs = band_error @ self.weights[i]
-            projection = self.projections[i]
-            if projection is None:
-                grad_hidden += grad_inputs
-            else:
-                grad_hidden += grad_inputs @ projection
-                gradients[f"band{i + 1}_projection"] += grad_inputs.T @ hidden
-        return log_z - target_logit
+            # Gradients band by band
+            gradients["bias"] += error.sum(axis=0)
+            inputs = self._inputs(hidden[block])
+            errors = np.split(error, self.bands.start[1:-1], axis=1)
+            for i, band_error in enumerate(errors):
+                gradients[f"band{i + 1}_weight"] += band_error.T @ inputs[i]
+                grad_inputs = band_error @ self.weights[i]
+                projection = self.projections[i]
+                if projection is None:
+                    grad_hidden[block] += grad_inputs
+                else:
+                    grad_hidden[block] += grad_inputs @ projection
+                    gradients[f"band{i + 1}_projection"] += grad_inputs.T @ hidden[block]
+        return nll, Gradients.for_all_rows(grad_hidden, gradients)
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return p (1 - p) for rows of words, a quarter of its band's fraction for a projection."""

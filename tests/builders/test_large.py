@@ -1,8 +1,6 @@
 """Trees of more words than are split at once: upper nodes by samples, sub-trees as jobs."""
 
 import io
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -55,13 +53,6 @@ def test_a_large_tree_has_a_code_for_every_word_and_is_the_same_for_any_jobs(met
     assert one.codes_per_label.min() == options.get("trees", 1)
     assert one.codes_per_label.max() == options.get("max_codes", one.codes_per_label.min())
     two = hstree.build(method, word_vectors(), n_jobs=2, **options)
-    assert (one, one.meta) == (two, two.meta)
-
-
-def test_each_of_several_trees_is_a_job_and_the_trees_are_the_same(monkeypatch):
-    monkeypatch.setattr(vector_trees, "WORTH_PROCESSES", 0)
-    few, options = WordVectors(None, rows(900)), {"trees": 3, "epsilon": 0.3}
-    one, two = (hstree.build("gmm", few, n_jobs=n, **options) for n in (1, 2))
     assert (one, one.meta) == (two, two.meta)
 
 
@@ -137,42 +128,6 @@ def test_two_builds_at_once_share_their_parts_and_the_last_removes_them(monkeypa
     monkeypatch.setattr(top_down, "build_top_down", counted)
     assert hstree.build("gmm", word_vectors()) == whole
     assert sum(done) - done[2] <= N_WORDS  # only that part was divided twice
-    assert list((tmp_path / "cache" / "trees").iterdir()) == []
-
-
-#: Builds a large tree, as slowly as it is told, from when there is a line on standard input.
-BUILD = """
-import sys, time
-import numpy as np
-import hstree
-from hstree.builders.shared import large, top_down, vector_trees
-vector_trees.LARGE = 1000
-large.SUBTREE_WORDS = 100
-large.SAMPLE_ROWS = 500
-rows = np.random.default_rng(0).standard_normal((1500, 6)).astype("f4")
-divide = top_down.build_top_down
-def slowly(*args, **kwargs):
-    time.sleep(float(sys.argv[1]))
-    return divide(*args, **kwargs)
-top_down.build_top_down = slowly
-print("ready", flush=True)
-sys.stdin.readline()
-print(hstree.build("gmm", rows).child.tobytes().hex())
-"""
-
-
-def test_two_processes_build_the_same_tree_at_once(tmp_path):
-    how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    command = [sys.executable, "-c", BUILD]
-    builds = [subprocess.Popen([*command, seconds], **how) for seconds in ("0.05", "0.07")]
-    for build in builds:
-        build.stdout.readline()
-    for build in builds:
-        build.stdin.write("go\n")
-        build.stdin.flush()
-    printed = [build.communicate()[0] for build in builds]
-    assert [build.returncode for build in builds] == [0, 0]
-    assert printed[0] == printed[1] != ""
     assert list((tmp_path / "cache" / "trees").iterdir()) == []
 
 

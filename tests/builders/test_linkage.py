@@ -79,8 +79,8 @@ def test_nodes_of_a_level_are_numbered_from_the_last_merge_back():
         ([[0, -1], [1, 2]], "cluster -1"),
         ([[0, 1.5], [1, 2]], r"cluster 1\.5"),
         ([[0, np.nan], [1, 2]], "cluster nan"),
-        ([[0, 1], [1, 3]], "cluster 1 twice, in row 0 and row 1"),
-        ([[0, 0], [1, 3]], "cluster 0 twice, in row 0"),
+        ([[0, 1], [1, 3]], "cluster 1 twice"),
+        ([[0, 0], [1, 3]], "cluster 0 twice"),
     ],
 )
 def test_what_is_no_linkage_is_refused(merges, expected):

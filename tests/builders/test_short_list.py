@@ -131,11 +131,6 @@ def test_a_tree_that_grows_has_no_list(tmp_path):
         hstree.build("huffman", Vocabulary(WORDS, COUNTS), **options)
 
 
-def test_a_negative_length_is_refused():
-    with pytest.raises(OptionError, match="short_list is -1"):
-        hstree.build("huffman", Vocabulary(WORDS, COUNTS), short_list=-1)
-
-
 def test_listed_words_stay_in_the_text_of_the_others():
     lines = ["the dog saw the cat", "the cat saw a bird", "the tree", "a dog and the bird"] * 3
     tree = hstree.build("wordnet", lines, short_list=2)
@@ -156,8 +151,3 @@ def test_listed_words_are_not_occurrences_of_unknown_words():
     )
     build_with_short_list(remember, corpus, None, 1, 1)
     assert seen == {"b": 5, "<unk>": 1, "<eos>": 3}
-
-
-def test_every_builder_has_the_option():
-    for builder in hstree.builders().values():
-        assert any(option.name == "short_list" for option in builder.options), builder.name

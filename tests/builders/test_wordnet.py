@@ -2,9 +2,7 @@
 
 import lzma
 import math
-import os
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from hstree.builders.wordnet.builder import OUTSIDE, tfidf_vectors
 from hstree.builders.wordnet.lookup import find_lemmas, look_up
 from hstree.builders.wordnet.taxonomy import POS
 from hstree.data.vocabulary import Vocabulary
-from tests import needs
 from tests.builders.label_sets import sets_by_name
 from tests.builders.oracle import code_lengths
 from tests.builders.test_contract import assert_keeps_the_contract
@@ -149,25 +146,6 @@ def test_ptb_in_wordnet():
     taxonomy = built_in()
     found = {w for w in types if any(find_lemmas(w.lower(), pos, taxonomy) for pos in POS)}
     assert len(found) == 8_609  # the same words as NLTK's morphy finds, and "N"
-
-
-@pytest.fixture(scope="module")
-def nltk_zip():
-    folders = os.environ.get("NLTK_DATA", "").split(os.pathsep)
-    found = [Path(folder, "corpora/wordnet.zip") for folder in folders if folder]
-    path = next((path for path in found if path.exists()), None)
-    if path is None:
-        pytest.skip(needs.NLTK)
-    return path
-
-
-def test_nltk_and_the_wheel_give_the_same_tree(nltk_zip, tmp_path):
-    corpus = corpus_of(tmp_path, LINES)
-    for source in ("builtin", "nltk"):
-        tree = hstree.build("wordnet", corpus, senses="all", source=source)
-        assert tree.meta["options"]["source"] == "3.0"
-        tree.save(tmp_path / f"{source}.json")  # its meta holds a hash of the taxonomy
-    assert (tmp_path / "builtin.json").read_bytes() == (tmp_path / "nltk.json").read_bytes()
 
 
 def test_the_notice_is_beside_the_table():

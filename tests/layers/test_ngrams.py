@@ -222,42 +222,46 @@ def test_one_wide_class_tree_is_searched(forest):
     check_search(layer.in_context(contexts), hidden)
 
 
-def wrapped(keys):
-    """Return keys whose differences, as int64, are all above zero, but that do not ascend."""
-    keys = keys.copy()
-    keys[1:4] = keys[0] + 2**62, 2**63 - 1, -(2**62)
-    return keys
+#: A table, the place and the value that break a rule.
+DAMAGES = [
+    ("ngram_keys", -1, 10**9),  # of no context
+    ("ngram_keys", 0, 10**6),  # out of order
+    ("ngram_keys", 0, -1),
+    ("ngram_contexts", 0, -1),
+    ("ngram_contexts", -1, 10**9),  # of no shorter one
+    ("ngram_contexts", 0, 10**6),  # out of order
+    ("ngram_start", -1, 10**6),  # beyond the contexts
+    ("ngram_start", 1, -1),
+]
 
 
-def _with_a_shorter_context(tables):
-    """Let the first context of two words begin with the number of one that has two words."""
-    first = tables["ngram_start"][1]
-    tables["ngram_contexts"][first] = -1
-
-
-def damaged():
-    """Yield tables of features that break a rule."""
-    yield "keys of no context", lambda t: t["ngram_keys"].__iadd__(10**9)
-    yield "keys out of order", lambda t: t["ngram_keys"].__setitem__(0, 10**6)
-    yield "contexts below zero", lambda t: t["ngram_contexts"].__setitem__(0, -1)
-    yield "contexts of no shorter one", lambda t: t["ngram_contexts"].__setitem__(-1, 10**9)
-    yield "contexts that are too short", _with_a_shorter_context
-    yield "contexts out of order", lambda t: t["ngram_contexts"].__setitem__(0, 10**6)
-    yield "lengths beyond the contexts", lambda t: t["ngram_start"].__setitem__(-1, 10**6)
-    yield "keys that wrap around", lambda t: t.update(ngram_keys=wrapped(t["ngram_keys"]))
-    yield "none", lambda t: t.pop("ngram_keys")
-    yield "of another type", lambda t: t.update(ngram_keys=t["ngram_keys"].astype(np.int32))
-    yield "fewer lengths", lambda t: t.update(ngram_start=t["ngram_start"][:-1])
-
-
-@pytest.mark.parametrize(("what", "damage"), list(damaged()))
-def test_damaged_tables_are_refused(text, what, damage):
+@pytest.mark.parametrize(("name", "place", "value"), DAMAGES)
+def test_damaged_tables_are_refused(text, name, place, value):
     layer, _ = prepared(text, "binary")
     tables = {name: array.copy() for name, array in layer.tables.items()}
     layer.restore(tables)
-    damage(tables)
+    tables[name][place] = value
     with pytest.raises(FileFormatError, match="saved layer"):
         layer.restore(tables)
+
+
+def test_other_tables_are_refused(text):
+    layer, _ = prepared(text, "binary")
+    tables = layer.tables
+    keys, start = tables["ngram_keys"].copy(), tables["ngram_start"]
+    first_of_two_words = tables["ngram_contexts"].copy()
+    first_of_two_words[start[1]] = -1  # begins with one that has two words
+    keys[1:4] = keys[0] + 2**62, 2**63 - 1, -(2**62)  # differences that wrap around
+    for change in (
+        {"ngram_contexts": first_of_two_words},
+        {"ngram_keys": keys},
+        {"ngram_keys": keys.astype(np.int32)},
+        {"ngram_start": start[:-1]},
+    ):
+        with pytest.raises(FileFormatError, match="saved layer"):
+            layer.restore({**tables, **change})
+    with pytest.raises(FileFormatError, match="saved layer"):
+        layer.restore({"ngram_contexts": tables["ngram_contexts"], "ngram_start": start})
 
 
 def test_features_are_of_no_more_words_than_the_context_has(text):

@@ -1,11 +1,12 @@
 """Joining trees: side by side under a new root, or in place of the leaves of a tree."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hstree._arrays import offsets
+from hstree._arrays import Int64, offsets
 from hstree.tree import Tree
 from hstree.tree.row_numbers import RowNumbers
 
@@ -62,25 +63,37 @@ def graft(
     labels = labels if isinstance(labels, RowNumbers) else tuple(labels)
     number_by_label: dict[str, int] = {}
     names = list(top.names or [None] * top.n_nodes)
-    root = np.empty(len(trees), np.int64)  # root of each tree, a node or a label
-    fan_outs = [top.fan_out]
-    children = []
-    for i, tree in enumerate(trees):
-        # (labels of the tree,) their numbers in the result
+    label_numbers = []  # of the labels of each tree in the result
+    for tree in trees:
         if tree.labels == labels:
-            label_number = np.arange(len(labels))
+            label_numbers.append(np.arange(len(labels)))
         else:
             number_by_label = number_by_label or {label: i for i, label in enumerate(labels)}
-            label_number = np.array([number_by_label[label] for label in tree.labels], np.int64)
-        first_node = len(names)
-        root[i] = first_node if tree.n_nodes else ~label_number[0]
-        leaf = ~label_number[~np.minimum(tree.child, -1)]  # (E,) of no meaning at inner nodes
-        children.append(np.where(tree.child < 0, leaf, tree.child + first_node))
-        fan_outs.append(tree.fan_out)
+            numbers = [number_by_label[label] for label in tree.labels]
+            label_numbers.append(np.array(numbers, np.int64))
         names += tree.names or [None] * tree.n_nodes
+    start, child = graft_nodes(top, trees, label_numbers)
+    return Tree(labels, start, child, counts=counts, names=names)
+
+
+def graft_nodes(top: Any, trees: Sequence[Any], labels: Sequence[Int64]) -> tuple[Int64, Int64]:
+    """Return `child_start` and `child` of a tree after label i of it was replaced by tree i.
+
+    `top` and `trees` have these two arrays; `labels` are the numbers of the labels of each tree in
+    the result.
+    """
+    every = [top, *trees]
+    first_node = offsets(np.array([len(tree.child_start) - 1 for tree in every]))[1:]
+    # The root of each tree, or the only label of one without a node
+    root = np.empty(len(trees), np.int64)
+    children = []
+    for i, (tree, number) in enumerate(zip(trees, labels, strict=True)):
+        root[i] = first_node[i] if len(tree.child) else ~number[0]
+        leaf = ~number[~np.minimum(tree.child, -1)]  # (E,) of no meaning at inner nodes
+        children.append(np.where(tree.child < 0, leaf, tree.child + first_node[i]))
     top_child = np.where(top.child < 0, root[~np.minimum(top.child, -1)], top.child)
-    start = offsets(np.concatenate(fan_outs))
-    return Tree(labels, start, np.concatenate([top_child, *children]), counts=counts, names=names)
+    fan_out = np.concatenate([np.diff(tree.child_start) for tree in every])
+    return offsets(fan_out), np.concatenate([top_child, *children])
 
 
 def with_name(tree: Tree, name: str) -> Tree:

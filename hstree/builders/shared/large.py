@@ -21,6 +21,7 @@ from hstree._arrays import Array, Floating, Int64, offsets
 from hstree._files import cache_folder, json_hash, locked, remove_unused, replacing
 from hstree._parallel import in_threads, parallel
 from hstree._version import __version__
+from hstree.builders.shared.join import graft_nodes
 from hstree.builders.shared.nodes import Nodes
 from hstree.builders.shared.top_down import Splitter, TreeTopology, run_job
 from hstree.data.vectors import WordVectors
@@ -38,7 +39,7 @@ READ_ROWS = 1 << 14
 class UpperNodes(NamedTuple):
     """Upper nodes of a tree, and the words of the sub-trees below them."""
 
-    fan_out: Int64  #: (U,) number of children of each upper node
+    child_start: Int64  #: (U + 1,), as in `Tree`
     child: Int64  #: ``c >= 0`` is an upper node, ``c < 0`` the sub-tree ``~c``
     word: Int64  #: words of the first sub-tree, ascending, then of the second, and so on
     start: Int64  #: (P + 1,) offsets of the sub-trees in `word`
@@ -96,11 +97,12 @@ def _build_large_tree(
     # The sub-trees that an earlier build left; those of one word are leaves.
     size = np.diff(upper.start)
     files = [Path(f"{prefix}-part-{number}.npz") for number in range(len(size))]
+    leaf = TreeTopology(np.zeros(1, np.int64), np.empty(0, np.int64))
     subtrees = [
-        None if n_words == 1 else _read(TreeTopology, file)
+        leaf if n_words == 1 else _read(TreeTopology, file)
         for n_words, file in zip(size, files, strict=True)
     ]
-    missing = [i for i, tree in enumerate(subtrees) if tree is None and size[i] > 1]
+    missing = [i for i, tree in enumerate(subtrees) if tree is None]
     task.advance(len(vectors) - int(size[missing].sum()))
 
     # The other sub-trees, by jobs. A word divides its codes among the sub-trees that it is in.
@@ -125,7 +127,8 @@ def _build_large_tree(
         subtrees[number] = tree
         _write(tree, files[number])
         task.advance(int(size[number]))
-    return _join(upper, subtrees)
+    words_of_subtrees = np.split(upper.word, upper.start[1:-1])
+    return TreeTopology(*graft_nodes(upper, subtrees, words_of_subtrees))
 
 
 def _build_upper_nodes(
@@ -166,7 +169,12 @@ def _build_upper_nodes(
                     subtree_words.append(child_words)
             fan_out.append(n_children)
     start = offsets(np.array([len(words) for words in subtree_words]))
-    return UpperNodes(np.array(fan_out), np.array(child), np.concatenate(subtree_words), start)
+    return UpperNodes(
+        child_start=offsets(np.array(fan_out)),
+        child=np.array(child),
+        word=np.concatenate(subtree_words),
+        start=start,
+    )
 
 
 def _split_by_sample(
@@ -202,28 +210,6 @@ def _split_by_sample(
     if np.all(branch == branch[0]):  # identical vectors are split in their order
         return np.arange(n) * splitter.arity // n
     return branch
-
-
-def _join(upper: UpperNodes, subtrees: list[TreeTopology | None]) -> TreeTopology:
-    """Return the tree of upper nodes and sub-trees; a sub-tree of one word is a leaf."""
-    # The root of each sub-tree, a node or the label of its only word, replaces its number.
-    n_nodes = [0 if tree is None else len(tree.child_start) - 1 for tree in subtrees]
-    first_node = len(upper.fan_out) + offsets(np.array(n_nodes))  # (P + 1,)
-    first_leaf = ~upper.word[upper.start[:-1]]
-    root = np.where(np.diff(upper.start) == 1, first_leaf, first_node[:-1])
-    child = np.where(upper.child < 0, root[~np.minimum(upper.child, -1)], upper.child)
-
-    # The nodes of the sub-trees follow; their leaves are words of the whole tree.
-    fan_outs = [upper.fan_out]
-    children = [child]
-    for number, tree in enumerate(subtrees):
-        if tree is None:
-            continue
-        words = upper.word[upper.start[number] : upper.start[number + 1]]
-        leaf = ~words[~np.minimum(tree.child, -1)]
-        children.append(np.where(tree.child < 0, leaf, tree.child + first_node[number]))
-        fan_outs.append(np.diff(tree.child_start))
-    return TreeTopology(offsets(np.concatenate(fan_outs)), np.concatenate(children))
 
 
 def _write(arrays: Any, path: Path) -> None:

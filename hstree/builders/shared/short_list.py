@@ -18,7 +18,6 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.tree import Tree
-from hstree.tree.row_numbers import RowNumbers
 
 
 def build_with_short_list(
@@ -145,7 +144,8 @@ def _selected(input: BuilderInput, ids: Int64) -> BuilderInput:
     if isinstance(input, WordVectors):
         counts = None if input.counts is None else input.counts[ids]
         rows = input.vectors[ids]
-        return WordVectors(_words_at(input.labels, ids), rows, counts=counts, source=input.source)
+        labels = [input.labels[i] for i in ids.tolist()]
+        return WordVectors(labels, rows, counts=counts, source=input.source)
     if isinstance(input, Vocabulary):
         return _part(input, ids)
     # Listed words stay in the text as words outside the vocabulary. They are not occurrences of
@@ -162,13 +162,8 @@ def _part(vocabulary: Vocabulary, ids: Int64) -> Vocabulary:
     if not counts.any():
         # All words that occur are listed; the others are equally frequent.
         counts = np.ones_like(counts)
-    return Vocabulary(_words_at(vocabulary.words, ids), counts, source=vocabulary.source)
-
-
-def _words_at(words: Sequence[str], ids: Int64) -> list[str]:
-    if isinstance(words, RowNumbers):
-        return list(map(str, ids.tolist()))
-    return [words[i] for i in ids.tolist()]
+    words = [vocabulary.words[i] for i in ids.tolist()]
+    return Vocabulary(words, counts, source=vocabulary.source)
 
 
 def _beside(
@@ -184,11 +179,8 @@ def _beside(
 
     The root is a new node, unless the tree shares its own.
     """
-    word_of_label = rest  # (labels,)
-    if list(tree.labels) != _words_at(words, rest):
-        # A builder of another package may have them in another order.
-        number = {words[i]: i for i in rest.tolist()}
-        word_of_label = np.array([number[label] for label in tree.labels], np.int64)
+    number = {words[i]: i for i in rest.tolist()}
+    word_of_label = np.array([number[label] for label in tree.labels], np.int64)
     child = tree.child.copy()
     is_leaf = child < 0
     child[is_leaf] = ~word_of_label[~child[is_leaf]]

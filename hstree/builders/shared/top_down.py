@@ -4,10 +4,11 @@
 makes a rule from vectors.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -201,30 +202,36 @@ class RowScores(NamedTuple):
         return np.asarray(self.constant[:, None] + square + dot, np.float64)
 
 
-class Splitter(Protocol):
-    """How a builder splits nodes, given `word_values` beside the vectors. It can be pickled."""
+class Splitter(ABC):
+    """How a builder splits nodes, given `word_values` beside the vectors. It can be pickled.
 
-    @property
-    def arity(self) -> int:
-        """Number of children of a node that is split."""
+    Attributes
+    ----------
+    arity : int
+        Number of children of a node that is split.
+    max_leaves : int
+        Number of words up to which a node is not split; of no effect below `arity`.
+    max_codes : int
+        Maximum number of codes of a word.
+    """
 
-    @property
-    def max_leaves(self) -> int:
-        """Number of words up to which a node is not split; of no effect below `arity`."""
+    arity: int = 2
+    max_leaves: int = 0
+    max_codes: int = 1
 
-    @property
-    def max_codes(self) -> int:
-        """Maximum number of codes of a word."""
-
+    @abstractmethod
     def split_rule(self, vectors: Floating, word_values: Any) -> SplitRule:
         """Return the rule that splits nodes of words with these vectors (V, d)."""
 
     def draw(self, rng: np.random.Generator, n: int) -> Any:
-        """Draw the random numbers that the rule needs for n words."""
+        """Draw the random numbers that the rule needs for n words; none by default."""
+        return None
 
+    @abstractmethod
     def fit_scores(self, rows: Floating, word_values: Any, rng: np.random.Generator) -> RowScores:
         """Split one node of the rows (n, d), as the rule does; return what scores other rows."""
 
+    @abstractmethod
     def branches(self, nodes: Nodes, scores: Float64, word_values: Any) -> Int64:
         """Return the branches (n,) of words by their scores (k, n), as the rule does."""
 

@@ -54,8 +54,8 @@ def wordnet(
     block : int
         Number of tokens of a document for tf-idf.
     source : str
-        WordNet to use: "builtin", the version 3.0 that is part of hstree; "nltk", NLTK's; or the
-        file of a table made by scripts/make_wordnet_table.py.
+        WordNet to use: "builtin", the version 3.0 that is part of hstree; or the file of a table
+        made by scripts/make_wordnet_table.py.
     random_state : int
         Random seed of two-means and of the projection before it.
 
@@ -147,7 +147,7 @@ def binarise_two_means(
         return tree
     # (E, d) directions of the sums of the vectors below each edge
     rows = normalised(tree.sum_up(np.asarray(vectors, np.float64)))
-    splitter = KMeansSplitter(arity=2, max_leaves=0, balanced=False, iterations=iterations)
+    splitter = KMeansSplitter(balanced=False, iterations=iterations)
     rule = splitter.split_rule(rows, None)
     draw = partial(splitter.draw, np.random.default_rng(random_state))
     with progress.task("splitting nodes", total=len(rows), unit="children") as task:

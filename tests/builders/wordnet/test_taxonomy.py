@@ -10,7 +10,6 @@ from hstree.builders.wordnet.lookup import find_lemmas, look_up
 from hstree.errors import FileFormatError, InputError
 from tests import needs
 from tests.builders.wordnet.small import SYNSETS, parents, script, taxonomy_of, write_table
-from tests.scripts import run_python
 
 SMALL = taxonomy_of(SYNSETS)
 
@@ -114,23 +113,6 @@ def test_the_first_sense_is_the_one_tagged_most():
     every = look_up(words, SMALL, "all")
     assert every.word.tolist() == [0, 0, 0, 1, 1, 1, 3, 5]
     assert every.synset.tolist()[:3] == [3, 10, 8]  # tagged 3, 2 and 1 times
-
-
-@pytest.mark.slow
-def test_nltk_without_its_wordnet_says_how_to_get_it(tmp_path):
-    program = """
-import nltk.data
-from hstree.builders.wordnet import open_taxonomy
-from hstree.errors import InputError
-nltk.data.path[:] = []
-try:
-    open_taxonomy("nltk")
-except InputError as error:
-    print(error)
-"""
-    said = run_python(["-c", program], tmp_path)  # NLTK reads a corpus once in a process
-    assert "nltk.downloader wordnet" in said
-    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(
