@@ -24,8 +24,9 @@ from hstree.interop.sklearn.features import (
 )
 from hstree.kernels import NARROW
 from hstree.layers import arithmetic
+from hstree.layers.base import first_columns
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.top_k import BatchTopK, children_of_rows, top_k_of_all, top_k_of_batch
+from hstree.layers.top_k import BatchTopK, children_of_rows, top_k_of_batch
 from hstree.tree import Codes, Tree
 from hstree.tree.codes import Expansion
 from hstree.tree.paths import Decisions, path_decisions
@@ -197,7 +198,7 @@ class LinearTree:
 
         others = np.flatnonzero(~result.certain)
         for part, log_prob in self.log_prob(X[others]) if others.size else ():
-            best = log_prob.argmax(axis=1)[:, None] if k == 1 else top_k_of_all(log_prob, k)[0]
+            best = log_prob.argmax(axis=1)[:, None] if k == 1 else first_columns(log_prob, k)[0]
             result.labels[others[part]] = best
             result.log_prob[others[part]] = np.take_along_axis(log_prob, best, axis=1)
         return result
