@@ -224,6 +224,18 @@ class TrainingOptions(VectorTrainingOptions):
         int | None, _training("--context", "Number of words before the target.", "N")
     ] = None
     dropout: Annotated[float | None, _training("--dropout", "Dropout probability.", "P")] = None
+    rates: Annotated[
+        str | None,
+        _training(
+            "--rates",
+            "Learning rates to choose from, such as 0.03,0.1,0.3 (PyTorch models).",
+            "X,X",
+        ),
+    ] = None
+    device: Annotated[
+        str | None,
+        _training("--device", "Device of PyTorch models: auto, cpu, cuda, cuda:1, mps.", "NAME"),
+    ] = None
 
     def stopping_rule(self, minutes: float | None = None) -> "Stop | None":
         """Return the stopping rule, or None without one. Only one rule is accepted."""
