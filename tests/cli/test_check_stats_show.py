@@ -41,18 +41,17 @@ def test_a_tree_without_counts_and_of_one_label(hstree, tmp_path):
 
 def test_show_draws_the_top(hstree, odd_tree):
     ran = hstree("show", "odd.npz")
-    assert "node 0 entity.n.01" in ran.out
-    assert "node 2 animal.n.01" in ran.out
     # 5 of 11 counts are under "the"; the label with two codes gives half of its 3 to each.
-    assert "45.45%  the" in ran.out
-    assert "31.82%  node 1  2 leaves" in ran.out
-    assert "22.73%  node 2 animal.n.01  2 leaves" in ran.out
+    for line in (
+        "node 0 entity",
+        "45.45%  the",
+        "31.82%  node 1  2 leaves",
+        "22.73%  node 2 animal",
+    ):
+        assert line in ran.out
     # Markup and control characters of labels are shown, not obeyed.
     assert "[bold]a\\nb" in ran.out
     assert "\x1b" not in ran.out
-
-
-def test_show_stops_at_the_depth(hstree, odd_tree):
     assert "dog" in hstree("show", "odd.npz", "--depth", "2").out.splitlines()[-2]
     assert len(hstree("show", "odd.npz", "--depth", "1").out.splitlines()) == 4
 

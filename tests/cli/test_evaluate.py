@@ -1,6 +1,5 @@
 """`hstree evaluate`: figures, warnings, outputs, and what it refuses before it trains."""
 
-import json
 import os
 import re
 import stat
@@ -18,21 +17,15 @@ from tests.cli.conftest import figures
 QUICK = ["--epochs", "2", "--dim", "8", "--context", "2"]
 
 
-def test_the_json_has_every_key(hstree, tree, corpus, tmp_path):
+def test_the_json_has_the_figures(hstree, tree, corpus, tmp_path):
     ran = hstree("evaluate", tree, corpus, *QUICK, "--json", "result.json")
     found = figures(tmp_path / "result.json")
     assert set(found["perplexity"]) == {"valid", "test", "test_without_oov"}
     # 200 lines of 8 words and <eos>, cut 80, 10, 10.
     assert found["tokens"] == {"train": 1440, "valid": 180, "test": 180}
-    assert set(found["oov"]) == {"train", "valid", "test"}
-    assert set(found["vocabulary"]) == {"size", "sha256"}
     assert found["tree"]["sha256"] == library.load(tree).sha256
     assert [epoch["epoch"] for epoch in found["epochs"]] == [1, 2]
-    assert found["timings"]["training"] > 0
-    assert json.loads((tmp_path / "result.json").read_text())["options"]["dim"] == 8
-    test = found["perplexity"]["test"]
-    assert f"{test:,.2f}" in ran.out
-    assert "<eos>" in ran.out
+    assert f"{found['perplexity']['test']:,.2f}" in ran.out
 
 
 @pytest.mark.parametrize("candidate", ["sampled samples=5", "gmm epsilon=0.4", "huffman + ngrams"])
@@ -73,11 +66,12 @@ def test_an_interrupted_evaluation_goes_on(hstree, tree, corpus, tmp_path, monke
             yield batch
 
     monkeypatch.setattr(Trainer, "epoch_batches", interrupted)
-    stopped = hstree("evaluate", tree, corpus, *QUICK, "--json", "again.json", status=130)
+    usual = ("evaluate", tree, corpus, *QUICK, "--json")
+    stopped = hstree(*usual, "again.json", status=130)
     assert "--force" in stopped.warnings[0]
     assert re.search(r"^written +again\.json$", stopped.out, re.M)
-    hstree("evaluate", tree, corpus, *QUICK, "--json", "again.json", "--force")
-    hstree("evaluate", tree, corpus, *QUICK, "--json", "whole.json")
+    hstree(*usual, "again.json", "--force")
+    hstree(*usual, "whole.json")
     again, whole = (figures(tmp_path / name) for name in ("again.json", "whole.json"))
     assert again["perplexity"] == whole["perplexity"]
     assert len(drawn) == 10 + 6 + 12  # the second epoch again, as far as it was not done

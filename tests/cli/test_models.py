@@ -1,6 +1,7 @@
 """`--model cbow|skipgram`: the same questions, another figure, and said so."""
 
 import json
+import re
 
 import pytest
 
@@ -12,15 +13,13 @@ def test_evaluate_says_what_is_predicted_from_what(hstree, tree, corpus, tmp_pat
     given = ["--model", f"{kind} window=2 sample=0.1", *QUICK, "--seed", 3]
     ran = hstree("evaluate", tree, corpus, *given, "--save", "m", "--json", "r.json")
     found = json.loads((tmp_path / "r.json").read_text(), parse_constant=pytest.fail)
-    assert found["predicts"].startswith("word given")
-    assert "window" in found["predicts"]
-    assert f"per {found['predicts'][:24]}" in ran.out
+    predicts = found["predicts"]
+    assert re.match("word given.*window", predicts)
+    assert f"per {predicts[:24]}" in ran.out
     options = {"model": kind, "dim": 4, "window": 2, "batch_size": 1024, "sample": 0.1}
     assert found["options"].items() >= options.items()
     assert found["seeds"] == [3]
-    scored = hstree("score", "m", corpus, "-o", "lines.tsv", "--json", "s.json", warns=True)
-    assert json.loads((tmp_path / "s.json").read_text())["predicts"] == found["predicts"]
-    assert found["predicts"][:24] in scored.out
+    assert predicts[:24] in hstree("score", "m", corpus, "-o", "lines.tsv", warns=True).out
     assert "w0" in hstree("predict", "m", "w1 w2").out
 
 
