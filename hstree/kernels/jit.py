@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,8 @@ def machine_code_folder() -> Path | None:
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
     parent = Path(module.config.CACHE_DIR or cache_folder() / "kernels")
-    folder = parent / f"hstree-{digest.hexdigest()[:16]}"
+    # No link remains that others could change
+    folder = parent.resolve() / f"hstree-{digest.hexdigest()[:16]}"
     if not is_writable(folder) or shutil.disk_usage(folder).free < MIN_FREE:
         return None
     if (changeable := changeable_by_others(folder)) is not None:
@@ -127,23 +128,22 @@ def announce_compiling() -> None:
 def changeable_by_others(folder: Path) -> Path | None:
     """Return a path by which other users could change the content of a folder, or None.
 
-    The folder and its content must belong to this user, must not be writable by others and must not
-    contain symbolic links. The folders and links that lead to it must belong to this user or to
-    root. They must not be writable by others, unless they are sticky like ``/tmp``. On Windows the
-    result is always None.
+    `folder` is a real path. The folder and its content must belong to this user, must not be
+    writable by others and must not contain symbolic links. The folders above must belong to this
+    user or to root. They must not be writable by others, unless they are sticky like ``/tmp``. On
+    Windows the result is always None.
     """
     if os.name != "posix":
         return None
     user = os.geteuid()
     # root has another number in some containers
     trusted = {user, 0, os.stat("/").st_uid}
-    for path in _steps(folder):
-        info = path.lstat()
-        is_protected = stat.S_ISLNK(info.st_mode) or bool(info.st_mode & stat.S_ISVTX)
-        if info.st_uid not in trusted or (info.st_mode & _OTHERS_WRITE and not is_protected):
+    for path in reversed(folder.parents):
+        info = path.stat()
+        is_open = info.st_mode & _OTHERS_WRITE and not info.st_mode & stat.S_ISVTX
+        if info.st_uid not in trusted or is_open:
             return path
-    home = Path(os.path.realpath(folder))
-    for path in (home, *home.rglob("*")):
+    for path in (folder, *folder.rglob("*")):
         try:
             info = path.lstat()
         except FileNotFoundError:  # another process renamed it
@@ -152,22 +152,6 @@ def changeable_by_others(folder: Path) -> Path | None:
         if info.st_uid != user or info.st_mode & _OTHERS_WRITE or is_link:
             return path
     return None
-
-
-def _steps(path: Path) -> Iterator[Path]:
-    """Yield each folder and link that is passed when a path is followed, and its last component."""
-    current, *parts = [Path(part) for part in path.absolute().parts]
-    yield current
-    while parts:
-        step = current / parts.pop(0)
-        yield step
-        if step.is_symlink():
-            target = step.readlink()
-            parts = [Path(part) for part in target.parts] + parts
-        elif step.name == "..":
-            current = current.parent
-        else:
-            current = step
 
 
 def deny_others(paths: Iterable[Path]) -> None:

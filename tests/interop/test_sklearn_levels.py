@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from hstree import Tree
 from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
-from hstree.tree.hierarchy import Hierarchy
 
 #: wild and elk's node have one child
 TREE = Tree.from_taxonomy(
@@ -32,44 +31,39 @@ def model(samples):
     return Classifier(tree=TREE).fit(*samples)
 
 
+def probabilities(model, X):
+    """Return the probabilities (n,) of each class and node by its name."""
+    names = [*model.classes_, *model.nodes_]
+    columns = np.hstack([model.predict_proba(X), model.predict_node_proba(X)]).T
+    return dict(zip(names, columns, strict=True))
+
+
 def test_a_node_has_the_probability_of_the_classes_below(model, samples):
-    X = samples[0]
-    proba = dict(zip(model.classes_, model.predict_proba(X).T, strict=True))
-    nodes = dict(zip(model.nodes_, model.predict_node_proba(X).T, strict=True))
-    assert list(nodes) == ["node 0", "animal", "pet", "plant", "wild"]
-    np.testing.assert_allclose(nodes["node 0"], 1)
-    np.testing.assert_allclose(nodes["pet"], proba["cat"] + proba["dog"])
-    np.testing.assert_allclose(nodes["animal"], nodes["pet"] + proba["elk"])
-    np.testing.assert_allclose(nodes["wild"], proba["elk"])
+    proba = probabilities(model, samples[0])
+    assert model.nodes_.tolist() == ["node 0", "animal", "pet", "plant", "wild"]
+    np.testing.assert_allclose(proba["node 0"], 1)
+    np.testing.assert_allclose(proba["pet"], proba["cat"] + proba["dog"])
+    np.testing.assert_allclose(proba["animal"], proba["pet"] + proba["elk"])
+    np.testing.assert_allclose(proba["wild"], proba["elk"])
 
 
-def test_predictions_at_a_depth_are_the_most_probable_there(model, samples):
+def test_predictions_at_a_level_are_the_most_probable_there(model, samples):
     X = samples[0]
-    proba = dict(zip(model.classes_, model.predict_proba(X).T, strict=True))
-    proba |= dict(zip(model.nodes_, model.predict_node_proba(X).T, strict=True))
-    at = {0: ["node 0"], 1: ["animal", "plant"], 2: ["pet", "wild", "oak", "elm", "fir"], 3: NAMES}
-    for depth, names in at.items():
-        best = np.array(names)[np.argmax([proba[name] for name in names], axis=0)]
+    proba = probabilities(model, X)
+    at = [["node 0"], ["animal", "plant"], ["pet", "wild", "oak", "elm", "fir"], NAMES]
+    sure = np.full(len(X), "node 0", "<U6")
+    for depth, names in enumerate(at):
+        columns = np.array([proba[name] for name in names])
+        best = np.array(names)[columns.argmax(axis=0)]
         assert (model.predict_nodes(X, depth=depth) == best).all()
-    assert (model.predict_nodes(X) == model.predict(X)).all()
-    assert (model.predict_nodes(scipy.sparse.csr_array(X), depth=9) == model.predict(X)).all()
-
-
-def test_predictions_go_down_to_the_wanted_confidence(model, samples):
-    X = samples[0]
-    every = [*model.classes_, *model.nodes_]
-    proba = np.hstack([model.predict_proba(X), model.predict_node_proba(X)])
-    levels = Hierarchy(model.tree_)
-    depth = levels.depth[levels.find(model.classes_)].tolist() + levels.depth[levels.inner].tolist()
-    for confidence in (0.4, 0.7, 0.95):
-        for row, name in zip(proba, model.predict_nodes(X, confidence=confidence), strict=True):
-            at = every.index(name)
-            assert row[at] >= confidence
-            assert not np.any(row[np.array(depth) > depth[at]] >= confidence)
-    shallow = model.predict_nodes(X, confidence=0.01, depth=1)
-    assert (shallow == model.predict_nodes(X, depth=1)).all()
+        sure = np.where(columns.max(axis=0) >= 0.7, best, sure)
+        assert (model.predict_nodes(X, depth=depth, confidence=0.7) == sure).all()
+    assert (model.predict_nodes(X, confidence=0.7) == sure).all()
+    assert (model.predict_nodes(scipy.sparse.csr_array(X)) == model.predict(X)).all()
     with pytest.raises(OptionError, match="confidence is 2; it is above 0 and at most 1"):
         model.predict_nodes(X, confidence=2)
+    with pytest.raises(NotFittedError):
+        Classifier(tree=TREE).predict_nodes(X)
 
 
 def partly(y, share=0.5):
@@ -157,14 +151,6 @@ def test_partial_fit_takes_samples_at_nodes(samples):
         model.partial_fit(X[:1], ["zebra"])
 
 
-def test_samples_at_the_root_say_nothing(samples):
-    X, y = samples
-    tree = Tree.from_taxonomy({"thing": {"animal": ["cat", "dog", "elk"], "plant": NAMES[3:]}})
-    whole = Classifier(tree=tree, tol=1e-7).fit(X, y)
-    more = Classifier(tree=tree, tol=1e-7).fit(np.r_[X, 9 * X], np.r_[y, ["thing"] * len(y)])
-    np.testing.assert_allclose(more.predict_proba(X), whole.predict_proba(X), atol=1e-5)
-
-
 def test_nodes_keep_their_names_and_depths_where_classes_are_not_in_the_data(samples):
     X, y = samples
     there = ~np.isin(y, ["dog", "elm", "fir"])
@@ -176,28 +162,29 @@ def test_nodes_keep_their_names_and_depths_where_classes_are_not_in_the_data(sam
     assert set(model.predict_nodes(X, depth=2)) <= {"pet", "wild", "oak"}
 
 
-def test_weights_of_classes_are_also_of_nodes(samples):
+def test_the_weight_of_a_name_is_that_of_its_samples(samples):
+    """Samples at the root train nothing."""
     X, y = samples
     y = partly(y)
-    doubled = Classifier(tree=TREE, class_weight={"pet": 2.0}, tol=1e-7).fit(X, y)
+    tree = Tree.from_taxonomy(
+        {"thing": {"animal": {"pet": ["cat", "dog"], "wild": ["elk"]}, "plant": NAMES[3:]}}
+    )
+    doubled = Classifier(tree=tree, class_weight={"pet": 2.0}, tol=1e-7)
+    doubled.fit(np.r_[X, 9 * X], np.r_[y, ["thing"] * len(y)])
     weight = np.where(y == "pet", 2.0, 1.0)
-    weighted = Classifier(tree=TREE, tol=1e-7).fit(X, y, sample_weight=weight)
+    weighted = Classifier(tree=tree, tol=1e-7).fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(doubled.predict_proba(X), weighted.predict_proba(X), atol=1e-5)
 
 
-def test_names_that_lead_to_no_class_are_one_line(samples):
-    X = samples[0]
-    with pytest.raises(InputError, match="y has 'pet', and no class of the data is below"):
-        Classifier(tree=TREE).fit(X[:3], ["oak", "elm", "pet"])
-    with pytest.raises(InputError, match="y has names of inner nodes alone"):
-        Classifier(tree=TREE).fit(X[:2], ["plant", "pet"])
-    with pytest.raises(InputError, match="the tree has no label 'zebra'"):
-        Classifier(tree=TREE).fit(X[:2], ["zebra", "pet"])
-    with pytest.raises(InputError, match="the tree has no label 'pets'"):  # a class no path reaches
-        Classifier(tree=TREE).fit(X[:3], ["cat", "dog", "pets"])
-
-
-def test_levels_want_a_fitted_model(samples):
-    for predict in (Classifier(tree=TREE).predict_nodes, Classifier().predict_node_proba):
-        with pytest.raises(NotFittedError):
-            predict(samples[0])
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (["oak", "elm", "pet"], "y has 'pet', and no class of the data is below"),
+        (["plant", "pet", "pet"], "y has names of inner nodes alone"),
+        (["zebra", "pet", "pet"], "the tree has no label 'zebra'"),
+        (["cat", "dog", "pets"], "the tree has no label 'pets'"),
+    ],
+)
+def test_names_that_lead_to_no_class_are_one_line(samples, y, message):
+    with pytest.raises(InputError, match=message):
+        Classifier(tree=TREE).fit(samples[0][:3], y)

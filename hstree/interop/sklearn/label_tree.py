@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
+import msgspec
 import numpy as np
 import scipy.sparse
 from msgspec import Meta
@@ -13,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from hstree._arrays import Array, Float64, canonical_csr
 from hstree._options import checked_count, read_options
+from hstree._text import one_line
 from hstree.builders.prune import keep_labels
 from hstree.data.multilabel import indicator
-from hstree.errors import InputError
+from hstree.errors import FileFormatError, InputError
 from hstree.interop.sklearn.class_tree import (
     NARROW_ABOVE,
     build_tree,
@@ -31,7 +33,6 @@ from hstree.interop.sklearn.label_tree_files import (
     Config,
     Folder,
     read_folder,
-    refusing_what_does_not_fit,
     write_folder,
 )
 from hstree.tree import Tree, as_tree
@@ -331,11 +332,15 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     @classmethod
     def load(cls, folder: Folder) -> Self:
         """Read a classifier that `save` wrote; FileFormatError when the folder does not hold it."""
-        with refusing_what_does_not_fit(folder):
-            tree, tensors, config = read_folder(folder)
+        tree, tensors, fields = read_folder(folder)
+        try:
+            config = msgspec.convert(fields, Config)
             model = cls(**config.parameters)
             model._check_parameters()
             model._restore(tree, tensors, config)
+        except (ValueError, KeyError, TypeError) as error:
+            reason = one_line(error)
+            raise FileFormatError(f"{folder}: no classifier can be made of it: {reason}") from error
         return model
 
     def _restore(self, tree: Tree, tensors: dict[str, Array], config: Config) -> None:
@@ -363,8 +368,6 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         content = tensors["weight"], tensors["feature"], tensors["start"]
         weight = scipy.sparse.csr_array(content, shape=(len(tree.child) + 1, len(scale)))
         weight.check_format()
-        if not weight.has_canonical_format:
-            raise ValueError("the features of a weight row do not ascend")
         self.tree_ = tree
         tree = in_class_order(tree, label_classes(tree, class_names(self.classes_, "class")))
         self._model = LabelNodes(tree, weight, tensors["bias"])

@@ -7,20 +7,15 @@ the other two files, so that files of different trainings are not mixed up.
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as tensors_to_bytes
 
 from hstree._arrays import Array
 from hstree._files import current_file, read_json, read_regular, replacing_together, write_json
-from hstree._text import brief, one_line
-from hstree.data.arrays import check_tensor
+from hstree._text import brief
 from hstree.errors import FileFormatError
 from hstree.tree import Tree, load
 
@@ -57,8 +52,11 @@ def write_folder(folder: Folder, tree: Tree, tensors: dict[str, Array], config: 
         write_json(new / CONFIG, fields)
 
 
-def read_folder(folder: Folder) -> tuple[Tree, dict[str, Array], Config]:
-    """Return the tree, the tensors and the configuration of a saved classifier."""
+def read_folder(folder: Folder) -> tuple[Tree, dict[str, Array], dict[str, Any]]:
+    """Return the tree, the tensors and the fields of the configuration of a saved classifier.
+
+    Their hashes are those that the configuration names, so that the tensors are as they were saved.
+    """
     fields = read_json(current_file(folder, CONFIG), dict[str, Any], _REMEDY)
     name = fields.get("format")
     version = fields.get("version")
@@ -69,40 +67,11 @@ def read_folder(folder: Folder) -> tuple[Tree, dict[str, Array], Config]:
         )
     content = read_regular(current_file(folder, WEIGHTS), FileFormatError, _REMEDY)
     tree = load(current_file(folder, TREE))
-    tensors = load_tensors(content)
     if any(fields.get(field) != value for field, value in _hashes(tree, content).items()):
         raise FileFormatError(
             f"{folder}: {TREE} and {WEIGHTS} are not those that {CONFIG} names; save it again"
         )
-    config = msgspec.convert(fields, Config)
-    _check_tensors(tensors, len(tree.child), os.fspath(folder))
-    return tree, tensors, config
-
-
-@contextmanager
-def refusing_what_does_not_fit(folder: Folder) -> Iterator[None]:
-    """Raise FileFormatError where the content of a folder makes no classifier."""
-    try:
-        yield
-    except (ValueError, KeyError, TypeError, OverflowError, SafetensorError) as error:
-        reason = one_line(error)
-        raise FileFormatError(f"{folder}: no classifier can be made of it: {reason}") from error
-
-
-def _check_tensors(tensors: Mapping[str, Array], n_edges: int, folder: str) -> None:
-    """Refuse tensors that are not those of a saved classifier; FileFormatError."""
-    n_features = len(tensors.get("scale", ()))
-    stored = tensors.get("weight", np.empty(0)).shape[:1]
-    integer = tensors.get("start", np.empty(0, np.int32)).dtype
-    if integer not in (np.int32, np.int64):
-        raise FileFormatError(f"{folder}: start must be int32 or int64, not {integer}")
-    check_tensor(tensors.get("start"), (n_edges + 2,), f"{folder}: start", integer)
-    check_tensor(tensors.get("feature"), stored, f"{folder}: feature", integer)
-    check_tensor(tensors.get("weight"), stored, f"{folder}: weight")
-    check_tensor(tensors.get("scale"), (n_features,), f"{folder}: scale", np.float64)
-    # The bias is infinite for a child that has a label in all samples of its node, or in none
-    bias = tensors.get("bias")
-    check_tensor(bias, (n_edges + 1,), f"{folder}: bias", np.float64, may_be_infinite=True)
+    return tree, load_tensors(content), fields
 
 
 def _hashes(tree: Tree, weights: bytes) -> dict[str, str]:
