@@ -96,19 +96,13 @@ def test_a_label_goes_before_nodes_of_its_name():
 def test_data_frames_are_tables(converted):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed: hstree[notebook]")
     edges = pandas.DataFrame(EDGES, columns=["parent", "child"])
-    rows = [line.split(",") for line in LEVELS.split()]
-    levels = pandas.DataFrame([row + [None] * (4 - len(row)) for row in rows])
     # Whole numbers are floats where others are missing
-    numbers = pandas.DataFrame({"parent": [None, 1, 1], "child": [1, 2, 3]})
-    number_levels = pandas.DataFrame({"a": [10, 10, 20], "b": [11, 12, None]})
-    frames = [edges, levels, numbers, number_levels]
+    numbers = pandas.DataFrame({"a": [10, 10, 20], "b": [11, 12, None]})
     if converted:  # to types whose missing value is pandas.NA
-        frames = [frame.convert_dtypes() for frame in frames]
-    edges, levels, numbers, number_levels = map(Tree.from_taxonomy, frames)
-    assert content(edges) == content(Tree.from_taxonomy(EDGES))
-    assert levels.names == (None, "living", "animal")
-    assert numbers.labels == ("2", "3")
-    assert number_levels.labels == ("11", "12", "20")
+        edges = edges.convert_dtypes()
+        numbers = numbers.convert_dtypes()
+    assert content(Tree.from_taxonomy(edges)) == content(Tree.from_taxonomy(EDGES))
+    assert Tree.from_taxonomy(numbers).labels == ("11", "12", "20")
 
 
 def test_a_taxonomy_of_one_class_is_a_tree_without_nodes():
