@@ -59,7 +59,6 @@ class ContextBatches:
         self.context = context
         self._eos, self._unk = map(int, vocabulary.ids([EOS, UNK]))
         self.training_counts: Float64 = corpus.counts.astype(np.float64)
-        self._starts = np.arange(0, len(corpus), BLOCK)
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -82,10 +81,10 @@ class ContextBatches:
         oov : bool array (B,)
             Whether the target is outside the vocabulary.
         """
-        for start in map(int, self._starts if rng is None else rng.permutation(self._starts)):
+        for start, stop in self._blocks(rng):
             # The contexts of the first targets begin before the block
             first = start - self.context
-            ids, oov = self._read(max(first, 0), min(start + BLOCK, len(self)))
+            ids, oov = self._read(max(first, 0), stop)
             ids = np.pad(ids, (max(-first, 0), 0), constant_values=self._eos)
             # (targets, n + 1) contexts, then the target
             window = np.lib.stride_tricks.sliding_window_view(ids, self.context + 1)
@@ -97,6 +96,12 @@ class ContextBatches:
 
     #: Yields the batches of one training epoch, in random order.
     training_batches = batches
+
+    def _blocks(self, rng: np.random.Generator | None = None) -> Iterator[tuple[int, int]]:
+        """Yield the first position of each block and the one after its last, perhaps shuffled."""
+        starts = np.arange(0, len(self), BLOCK)
+        for start in starts.tolist() if rng is None else rng.permutation(starts).tolist():
+            yield start, min(start + BLOCK, len(self))
 
     def _read(self, first: int, stop: int) -> tuple[Int32, Bool]:
         """Return the label ids of some tokens, and whether each is OOV."""
@@ -132,8 +137,7 @@ class SymmetricWindows(ContextBatches):
 
         Contexts (B, 2 n) are label ids from left to right; -1 beyond the ends of the line.
         """
-        for start in map(int, self._starts if rng is None else rng.permutation(self._starts)):
-            stop = min(start + BLOCK, len(self))
+        for start, stop in self._blocks(rng):
             # Windows reach beyond the ends of a block
             first = max(0, start - self.context)
             last = min(stop + self.context, len(self))
@@ -150,8 +154,8 @@ class SymmetricWindows(ContextBatches):
 
         Windows do not cross the ends of a block of 2**22 tokens.
         """
-        for start in map(int, rng.permutation(self._starts)):
-            ids, oov, line = self._read_lines(start, min(start + BLOCK, len(self)))
+        for start, stop in self._blocks(rng):
+            ids, oov, line = self._read_lines(start, stop)
             kept = rng.random(len(ids)) < self.kept[ids]
             if not kept.any():
                 continue
@@ -217,8 +221,8 @@ class LineWindows(SymmetricWindows):
         # Tokens at which batches begin: the first line behind each `size` tokens
         cuts = []
         last = -1
-        for start in map(int, self._starts):
-            lines = self._pieces(start, min(start + BLOCK, len(self)))
+        for start, stop in self._blocks():
+            lines = self._pieces(start, stop)
             cuts.append(lines[np.diff(lines // size, prepend=last // size) > 0])
             if len(lines):
                 last = int(lines[-1])

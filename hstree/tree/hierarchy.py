@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._arrays import Float64, Int64, Integer, offsets
+from hstree._arrays import Float64, Int64, Integer
 from hstree._options import checked_count
 from hstree._text import quoted
 from hstree.errors import InputError, OptionError, TreeError
@@ -67,36 +67,30 @@ class Hierarchy:
         self.tree = tree
         n_nodes = tree.n_nodes
         n_labels = tree.n_labels
-        # (N + V,) number of items of each node and label: itself, and the nodes of one child above
+        # Names of the items, and the item of each node, then of each label
         chains = collapsed_names(tree)
-        length = np.ones(n_nodes + n_labels, np.int64)
-        for at, chain in chains.items():
-            length[at] += len(chain)
-        start = offsets(length)
-        self.last = start[1:] - 1  # (N + V,) item of each node, then of each label
-
-        # Names of the items
-        names: list[str | None] = [None] * int(start[-1])
-        tree_names = [*(tree.names or [None] * n_nodes), *tree.labels]
-        for item, name in zip(self.last.tolist(), tree_names, strict=True):
-            names[item] = name
-        for at, chain in chains.items():
-            names[start[at] : start[at] + len(chain)] = chain
+        names = list[str | None]()
+        last = list[int]()
+        for at, name in enumerate([*(tree.names or [None] * n_nodes), *tree.labels]):
+            names += [*chains.get(at, ()), name]
+            last.append(len(names) - 1)
         self.given_names = tuple(names)
+        self.last = np.array(last, np.int64)
 
         # (I,) node or label of each item
-        order = np.repeat(np.arange(len(length)), length)
+        order = np.repeat(np.arange(len(last)), np.diff(self.last, prepend=-1))
         self.target = np.where(order < n_nodes, n_labels + order, order - n_nodes)
         self.is_label = np.zeros(len(order), bool)
         self.is_label[self.last[n_nodes:]] = True
 
         # (N + V,) node above each node and label
-        above = np.full(len(length), -1)
+        above = np.full(len(last), -1)
         above[:n_nodes] = tree.parent
         is_leaf = tree.child < 0
         above[n_nodes + ~tree.child[is_leaf]] = tree.edge_node[is_leaf]
         self.parent = np.arange(-1, len(order) - 1)
-        self.parent[start[:-1]] = np.where(above < 0, -1, self.last[above])
+        first = np.append(0, self.last[:-1] + 1)
+        self.parent[first] = np.where(above < 0, -1, self.last[above])
         self.depth = sum_to_root(np.ones(len(order), np.int64), self.parent) - 1
 
         # Unique names: numbers in place of missing names, paths where several nodes have one name
