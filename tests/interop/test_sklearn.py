@@ -160,7 +160,7 @@ def test_the_most_probable_classes_are_those_of_a_sort(name, layout, patience, m
         assert (classes == model.classes_[order[:, :k]]).all()
         close(values, np.take_along_axis(log_proba, order[:, :k], axis=1), 1e-6)
     if patience == 1000:
-        monkeypatch.delattr(linear, "top_k_of_all")
+        monkeypatch.delattr(linear, "first_columns")
         model.top_k(layout(X), 2)
 
 
