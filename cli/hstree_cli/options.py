@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -260,31 +260,22 @@ def spread_options(command: Callable[..., None]) -> Callable[..., None]:
 
     Typer sees every field as an option. The command gets one object of each class.
     """
-    hints = get_type_hints(command, include_extras=True)
-    signature = inspect.signature(command)
-    classes: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    signature = inspect.signature(command, eval_str=True)
+    classes: dict[str, Any] = {}
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
-        if name not in classes:
-            parameters.append(parameter.replace(annotation=hints[name]))
+        if not is_dataclass(parameter.annotation):
+            parameters.append(parameter)
             continue
-        field_hints = get_type_hints(classes[name], include_extras=True)
-        parameters += [
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=field.default,
-                annotation=field_hints[field.name],
-            )
-            for field in fields(classes[name])
-        ]
+        classes[name] = parameter.annotation
+        for field in inspect.signature(classes[name]).parameters.values():
+            parameters.append(field.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
         for name, options in classes.items():
-            values[name] = options(
-                **{field.name: values.pop(field.name) for field in fields(options)}
-            )
+            typed = {field.name: values.pop(field.name) for field in fields(options)}
+            values[name] = options(**typed)
         command(**values)
 
     # Typer reads the signature, or the annotations, depending on its version.

@@ -1,7 +1,6 @@
 """Drawings of a tree: its top levels, and the codes of a label."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from itertools import chain
 
 from rich.console import RenderableType
@@ -10,7 +9,6 @@ from rich.text import Text
 from rich.tree import Tree as Drawing
 
 from hstree._text import format_number, plural
-from hstree.errors import InputError
 from hstree.tree import Tree
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.branches import Branch, Branches
@@ -20,15 +18,6 @@ from hstree_cli.tables import STYLE, shortened
 MAX_BRANCHES = 10
 #: Maximum number of codes that are drawn per label.
 MAX_CODES = 8
-
-
-def label_id(tree: TreeArrays, word: str) -> int:
-    """Return the id of a label; the error for an unknown label suggests similar labels."""
-    if word in tree.labels:
-        return int(tree.labels.index(word))
-    close = get_close_matches(word, tree.labels, n=3)
-    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-    raise InputError(f"{word!r} is not one of the tree's {tree.n_labels:,} labels{hint}")
 
 
 def draw_top(branches: Branches, depth: int) -> RenderableType:
@@ -52,10 +41,11 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
     return root
 
 
-def draw_codes(tree: Tree, branches: Branches, label: int, depth: int) -> Iterator[RenderableType]:
-    """Yield the codes of a label, the shortest first; each is drawn to `depth` decisions."""
-    codes = sorted(tree.codes(tree.labels[label]), key=len)
-    name = shortened(tree.labels[label])
+def draw_codes(tree: Tree, branches: Branches, word: str, depth: int) -> Iterator[RenderableType]:
+    """Yield the codes of a word, the shortest first; each is drawn to `depth` decisions."""
+    label = tree.label_id(word)
+    codes = sorted(tree.codes(word), key=len)
+    name = shortened(word)
     counted = "" if tree.counts is None else f", counted {tree.counts[label]:,} times"
     yield Text(f"{name}: label {label}, {plural(len(codes), 'code')}{counted}")
     for number, code in enumerate(codes[:MAX_CODES], start=1):

@@ -324,7 +324,7 @@ def show(
     """
     from hstree.tree import load
     from hstree.tree.branches import Branches
-    from hstree_cli.tree_drawing import draw_codes, draw_top, label_id
+    from hstree_cli.tree_drawing import draw_codes, draw_top
 
     with showing_progress():
         opened = load(tree)
@@ -332,7 +332,7 @@ def show(
         if word is None:
             views = [draw_top(branches, depth or 3)]
         else:
-            views = list(draw_codes(opened, branches, label_id(opened, word), depth or 40))
+            views = list(draw_codes(opened, branches, word, depth or 40))
     for view in views:
         say(view)
 

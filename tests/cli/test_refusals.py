@@ -96,7 +96,7 @@ BAD_FILES = [
     ("check corpse.json", "corpse.json"),
     ("check huffmann.json", "did you mean huffman.json?"),
     ("check no/t.json", "there is no folder no"),
-    ("show huffman.json --word w00", "did you mean 'w0'"),
+    ("show huffman.json --word w00", "'w00'"),
     ("convert huffman.json no/x.dot", "cannot write no/x.dot"),
     ("convert bad.nwk x.json", "bad.nwk: Newick"),
     ("demo -o corpus.txt", "corpus.txt is a file"),
