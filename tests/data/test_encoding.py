@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from hstree._files import cache_folder
 from hstree.data import encoding
 from hstree.data.encoding import encode
 from hstree.data.sources import BLOCK_BYTES, TextFile
@@ -192,18 +193,15 @@ def test_an_entry_in_a_folder_that_cannot_be_written_is_used(tmp_path, monkeypat
 
 
 def test_where_the_cache_lies(tmp_path, monkeypatch):
-    def made_in(folder):
-        encode(Given([os.fspath(folder).encode()]))
-        assert len(list(folder.iterdir())) == 3
-
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("HSTREE_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    made_in(tmp_path / "home" / ".cache" / "hstree")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    made_in(tmp_path / "xdg" / "hstree")
-    monkeypatch.setenv("HSTREE_CACHE", str(tmp_path / "chosen"))
-    made_in(tmp_path / "chosen")
+    assert cache_folder() == tmp_path / "home" / ".cache" / "hstree"
+    for variable, name in (("XDG_CACHE_HOME", "xdg/hstree"), ("HSTREE_CACHE", "chosen")):
+        monkeypatch.setenv(variable, str(tmp_path / name.partition("/")[0]))
+        assert cache_folder() == tmp_path / name
+    encode(Given([b"a"]))
+    assert len(list((tmp_path / "chosen").iterdir())) == 3
 
 
 def bytes_of_ids(path, cache):

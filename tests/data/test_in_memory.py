@@ -149,7 +149,6 @@ def test_ids_of_blocks_are_counted_together(monkeypatch):
     ("make", "wrong", "message"),
     [
         (Corpus.from_lines, "one text", "text of type str; give a list of lines"),
-        (Corpus.from_tokens, 3, "text of type int; give a list of lines"),
         (Corpus.from_lines, ["a", ["b"]], "line 2 is of type list, not str.*from_tokens"),
         (Corpus.from_lines, ["a", "b\0"], "a NUL byte at line 2"),
         (Corpus.from_tokens, [["a"], "b c"], "line 2 is of type str.*from_lines"),
@@ -157,7 +156,6 @@ def test_ids_of_blocks_are_counted_together(monkeypatch):
         (Corpus.from_tokens, [["a", None]], "token 2 is None"),
         (Corpus.from_tokens, [["a", ["b"]]], "unhashable"),
         (Corpus.from_tokens, [("a", 5), ("b", 2)], "text and numbers.*a dict"),
-        (Corpus.from_tokens, [], "text is empty"),
         (Corpus.from_ids, np.array([1.0]), "ids of type float64, 1 axis; give an array of whole"),
         (Corpus.from_ids, [["a"]], "of type <U1.*from_tokens"),
         (Corpus.from_ids, ["abc"], "text: no ids; give an array"),
@@ -165,7 +163,6 @@ def test_ids_of_blocks_are_counted_together(monkeypatch):
         (Corpus.from_ids, [0, -100], "ids from -100 to 0; .*padding"),
         (Corpus.from_ids, [0, 214_536_500], "ids from 0 to 214536500; .*from_tokens"),
         (Corpus.of, 3, "a text of type int"),
-        (Corpus.of, {"a": 1}, "a text of type dict"),
         (Corpus, ["a b"], r"Corpus\.read takes a file, from_lines"),
     ],
 )

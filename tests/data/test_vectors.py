@@ -125,8 +125,6 @@ BAD_CONTENT = {
     "ragged": (["a", "b"], [[1.0], [1.0, 2.0]], "different lengths"),
     "objects": (["a"], np.array([[None]]), "type object"),
     "one axis": (["a", "b"], [1.0, 2.0], r"shape \(2,\)"),
-    "empty": ([], np.empty((0, 3)), "at least 1"),
-    "no dimension": (["a"], np.empty((1, 0)), "at least 1"),
 }
 
 

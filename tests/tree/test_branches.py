@@ -27,17 +27,13 @@ def test_words_leaves_and_shares(tree):
     total = sum(mass[label] * n_codes[label] for label in range(tree.n_labels))
     branches = Branches(tree, 3)
     for node, of_node in enumerate(children):
-        assert [branch.edge for branch in branches.of(node)] == list(
-            range(tree.child_start[node], tree.child_start[node + 1])
-        )
         for branch, child in zip(branches.of(node), of_node, strict=True):
             below = leaves_under(children, child)
             assert branch.leaves == len(below)
             best = sorted(set(below), key=lambda label: (-counts[label], label))[:3]
             assert branch.words == tuple(tree.labels[label] for label in best)
             assert branch.fraction == pytest.approx(float(sum(mass[v] for v in below) / total))
+            assert tree.child[branch.edge] == child
             assert branch.node == (child if child >= 0 else None)
-            if child < 0:
-                assert branch.name == tree.labels[~child]
-            else:
-                assert branch.name == (None if tree.names is None else tree.names[child])
+            names = tree.labels if child < 0 else tree.names or [None] * tree.n_nodes
+            assert branch.name == names[child if child >= 0 else ~child]

@@ -140,18 +140,15 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("of_tree", COLUMNS)
-@pytest.mark.parametrize("of_classes", COLUMNS)
-def test_a_taxonomy_and_classes_of_the_same_numbers_fit(of_tree, of_classes):
-    levels = [[group, kind] for group, kind in zip("aab", COLUMNS[of_tree][:3], strict=True)]
-    tree = Tree.from_taxonomy({"a": COLUMNS[of_tree][:2], "b": COLUMNS[of_tree][2:3]})
-    assert tree.labels == ("10", "11", "20"), levels
-    y, X = COLUMNS[of_classes], np.random.default_rng(0).normal(size=(30, 3))
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_taxonomy_and_classes_of_the_same_numbers_fit(kind):
+    tree = Tree.from_taxonomy({"a": np.array([10.0, 11.0]), "b": ["20"]})
+    y = COLUMNS[kind]
+    X = np.random.default_rng(0).normal(size=(30, 3))
     model = HierarchicalSoftmaxClassifier(tree=tree).fit(X, y)
     assert model.classes_.tolist() == np.unique(y).tolist()
-    assert model.tree_.labels == ("10", "11", "20")
-    assert hierarchical_f1(y, COLUMNS[of_tree], tree) == 1
-    assert hierarchical_f1(y.tolist(), model.predict_nodes(X, depth=9), tree) > 0
+    assert model.tree_.labels == tree.labels == ("10", "11", "20")
+    assert hierarchical_f1(y, COLUMNS["text"], tree) == 1
 
 
 def test_metrics_name_a_sample_without_a_class():
