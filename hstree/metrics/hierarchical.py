@@ -5,12 +5,13 @@ Silla & A. A. Freitas, "A survey of hierarchical classification across different
 domains", Data Mining and Knowledge Discovery 22, 2011.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.metrics import f1_score, precision_score, recall_score
 
-from hstree._arrays import Float64
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
 from hstree.tree.hierarchy import Hierarchy
@@ -18,6 +19,8 @@ from hstree.tree.names import class_names
 
 #: Sums over all samples, or the mean of the samples' own values.
 Average = Literal["micro", "macro"]
+#: What scikit-learn calls them.
+AVERAGES = {"micro": "micro", "macro": "samples"}
 
 
 def hierarchical_precision(
@@ -52,8 +55,7 @@ def hierarchical_precision(
     >>> hierarchical_precision(["cat", "oak"], ["dog", "oak"], tree)
     0.75
     """
-    right, _, predicted = _sizes(y_true, y_pred, tree)
-    return _average(right, predicted, average)
+    return _score(precision_score, y_true, y_pred, tree, average)
 
 
 def hierarchical_recall(
@@ -67,8 +69,7 @@ def hierarchical_recall(
     >>> hierarchical_recall(["cat", "oak"], ["animal", "oak"], tree)
     0.75
     """
-    right, true, _ = _sizes(y_true, y_pred, tree)
-    return _average(right, true, average)
+    return _score(recall_score, y_true, y_pred, tree, average)
 
 
 def hierarchical_f1(y_true: Any, y_pred: Any, tree: Tree, *, average: Average = "micro") -> float:
@@ -82,44 +83,33 @@ def hierarchical_f1(y_true: Any, y_pred: Any, tree: Tree, *, average: Average = 
     >>> round(hierarchical_f1(["cat", "oak"], ["animal", "oak"], tree), 3)
     0.857
     """
-    right, true, predicted = _sizes(y_true, y_pred, tree)
-    return _average(2 * right, true + predicted, average)
+    return _score(f1_score, y_true, y_pred, tree, average)
 
 
-def _average(part: Float64, total: Float64, average: str) -> float:
-    if average not in ("micro", "macro"):
+def _score(
+    metric: Callable[..., float], y_true: Any, y_pred: Any, tree: Tree, average: str
+) -> float:
+    """Return a metric of scikit-learn, with the items above or at each name as labels."""
+    if average not in AVERAGES:
         raise OptionError(f"average is {average!r}; it is 'micro' or 'macro'")
-    if average == "micro":
-        part = part.sum(keepdims=True)
-        total = total.sum(keepdims=True)
-    fractions = np.divide(part, total, out=np.ones(len(part)), where=total > 0)
-    return float(fractions.mean())
-
-
-def _sizes(y_true: Any, y_pred: Any, tree: Tree) -> tuple[Float64, Float64, Float64]:
-    """Return the numbers of nodes (n,) of each sample that are right, true and predicted."""
-    names = class_names(y_true, "y_true, sample")
-    n = len(names)
-    names += class_names(y_pred, "y_pred, sample")
-    if len(names) != 2 * n:
-        raise InputError(f"{n} true and {len(names) - n} predicted samples; give one each")
+    true_names = class_names(y_true, "y_true, sample")
+    names = class_names(y_pred, "y_pred, sample")
+    n = len(true_names)
+    if len(names) != n:
+        raise InputError(f"{n} true and {len(names)} predicted samples; give one each")
     if n == 0:
         raise InputError("there is no sample; give at least one")
-    nodes = _ancestors(names, tree)  # (2 n, I)
-    true = nodes[:n]
-    predicted = nodes[n:]
-    right = true.multiply(predicted)
-    return right.sum(axis=1), true.sum(axis=1), predicted.sum(axis=1)
-
-
-def _ancestors(names: list[str], tree: Tree) -> Any:
-    """Return an indicator (n, I) of the items above or at each name, without the root."""
     levels = Hierarchy(tree)
-    index: dict[str, int] = {}
-    number = [index.setdefault(name, len(index)) for name in names]
-    # Go from the distinct names to the root, all together
-    item = levels.find(index)
-    sample = np.arange(len(item))
+    true = _ancestors(levels, true_names)
+    predicted = _ancestors(levels, names)
+    return float(metric(true, predicted, average=AVERAGES[average], zero_division=1.0))
+
+
+def _ancestors(levels: Hierarchy, names: list[str]) -> Any:
+    """Return an indicator (n, I) of the items above or at each name, without the root."""
+    # Go from the names to the root, all together
+    item = levels.find(names)
+    sample = np.arange(len(names))
     pairs = []
     while len(sample):
         is_below_root = levels.depth[item] > 0
@@ -128,5 +118,6 @@ def _ancestors(names: list[str], tree: Tree) -> Any:
         pairs.append(np.stack([sample, item]))
         item = levels.parent[item]
     row, column = np.concatenate(pairs, axis=1)
-    shape = len(index), len(levels.names)
-    return csr_array((np.ones(len(row)), (row, column)), shape=shape)[number]
+    # scikit-learn accepts two columns or more
+    shape = len(names), max(2, len(levels.names))
+    return csr_array((np.ones(len(row), np.int8), (row, column)), shape=shape)

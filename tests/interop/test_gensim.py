@@ -92,16 +92,6 @@ def test_bit_0_is_the_first_child_and_point_the_node():
     assert model.syn1.shape == (3, 16)
 
 
-def test_a_saved_model_keeps_its_tree(tmp_path):
-    model = untrained()
-    tree = hstree.build("balanced", bridge.vocabulary_of(model))
-    bridge.use_tree(model, tree)
-    trained(model).save(str(tmp_path / "model"))
-    again = models.Word2Vec.load(str(tmp_path / "model"))
-    assert bridge.tree_of(again).sha256 == tree.sha256
-    np.testing.assert_array_equal(bridge.layer_of(again).weight, bridge.layer_of(model).weight)
-
-
 def pairs(model, sentence):
     """Yield what gensim predicts each word of a sentence from, and the word."""
     ids = [model.wv.key_to_index[word] for word in sentence]

@@ -210,28 +210,24 @@ def test_by_default_many_classes_are_under_ten_children(n_classes, method, fan_o
 
 @pytest.mark.parametrize("order", [*THREE_CYCLES, (0, 1), (1, 0)], ids=str)
 @pytest.mark.parametrize("solver", ["lbfgs", "adagrad", "liblinear"])
-@pytest.mark.parametrize("permuted", ["children", "labels"])
-def test_coefficients_of_a_given_flat_tree_are_those_of_the_classes(
-    order, solver, permuted, monkeypatch
-):
+def test_coefficients_of_a_given_flat_tree_are_those_of_the_classes(order, solver, monkeypatch):
     n = len(order)
     X, y = problem(n)
     names = [f"class {c}" for c in range(n)]
-    children = [~label for label in order]
-    if permuted == "labels":
-        names, children = [names[label] for label in order], [~label for label in range(n)]
-    model = Classifier(tree=Tree.from_children(names, [children]), solver=solver).fit(X, y)
-    assert model.tree_.labels == tuple(names)
-    logits = X @ model.coef_.T + model.intercept_
-    if n == 2:
-        logits = np.hstack([np.zeros_like(logits), logits])
-    close(model.predict_log_proba(X), log_softmax(logits, axis=1), 1e-5)
-    assert (model.predict(X) == model.classes_[logits.argmax(axis=1)]).all()
-    assert model.score(X, y) > 0.5
-    expected = model.classes_[np.argsort(-logits, axis=1)]
-    for edges in (0, 100):
-        monkeypatch.setattr(linear, "LEAST_EDGES", edges)
-        assert (model.top_k(X, n)[0] == expected).all()
+    in_order = Tree.from_children(names, [[~label for label in order]])
+    permuted = Tree.from_children([names[c] for c in order], [range(-1, -n - 1, -1)])
+    for tree in (in_order, permuted):
+        model = Classifier(tree=tree, solver=solver).fit(X, y)
+        logits = X @ model.coef_.T + model.intercept_
+        if n == 2:
+            logits = np.hstack([np.zeros_like(logits), logits])
+        close(model.predict_log_proba(X), log_softmax(logits, axis=1), 1e-5)
+        assert model.score(X, y) > 0.5
+        expected = model.classes_[np.argsort(-logits, axis=1)]
+        for edges in (0, 100):
+            monkeypatch.setattr(linear, "LEAST_EDGES", edges)
+            assert (model.top_k(X, n)[0] == expected).all()
+        assert (model.predict(X) == expected[:, 0]).all()
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "adagrad"])
@@ -327,7 +323,7 @@ def test_weights_of_liblinear_that_move_no_logit_are_not_kept():
     assert few.weight_.dtype == np.float32
 
 
-def test_parts_and_a_warm_start_go_on_from_kept_weights():
+def test_parts_go_on_from_kept_weights():
     X, y = problem(20, n=600)
     X = scipy.sparse.csr_array(X)
     model = Classifier(**LIBLINEAR, C=3).fit(X[:300], y[:300])
@@ -336,9 +332,6 @@ def test_parts_and_a_warm_start_go_on_from_kept_weights():
     model.partial_fit(X[:30], y[:30])
     assert model.score(X[300:], y[300:]) > before - 0.03
     assert np.abs(model.weight_ - weight).max() > 0
-    cold = Classifier(tree=model.tree_, C=3).fit(X, y)
-    warm = Classifier(**LIBLINEAR, C=3, warm_start=True).fit(X, y).set_params(solver="lbfgs")
-    assert warm.fit(X, y).n_iter_ < cold.n_iter_
 
 
 def test_a_child_without_samples_keeps_its_first_bias():
@@ -438,14 +431,14 @@ def test_training_starts_at_the_weighted_frequencies_of_the_classes(builder):
 
 def test_same_seed_same_weights():
     X, y = problem()
-    model = Classifier(solver="adagrad", epochs=2, random_state=3)
-    first, again = clone(model).fit(X, y), clone(model).fit(X, y)
-    assert (first.weight_ == again.weight_).all()
-    assert first.tree_ == again.tree_
-    other = clone(model).set_params(random_state=4).fit(X, y)
-    assert (other.weight_ != first.weight_).any()
-    for state in (None, np.random.RandomState(0)):
-        assert clone(model).set_params(random_state=state).fit(X, y).score(X, y) > 0.3
+    model = Classifier(solver="adagrad", epochs=2)
+    first, again, other, drawn = (
+        clone(model).set_params(random_state=state).fit(X, y).weight_
+        for state in (3, 3, 4, np.random.RandomState(0))
+    )
+    assert (first == again).all()
+    assert (other != first).any()
+    assert (drawn != first).any()
 
 
 def test_the_tree_follows_the_centroids_of_wide_sparse_rows():

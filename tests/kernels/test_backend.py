@@ -116,17 +116,6 @@ IF_EMPTY_NO_FOLDER = (
 )
 
 
-@needs_numba
-def test_machine_code_is_kept_in_the_cache_folder(tmp_path):
-    def times():
-        run(NO_FOLDER + SUMMED, HSTREE_CACHE=str(tmp_path), NUMBA_CACHE_DIR="")
-        return {file: file.stat().st_mtime_ns for file in (tmp_path / "kernels").rglob("*.nbc")}
-
-    first = times()
-    assert first
-    assert times() == first
-
-
 @pytest.fixture
 def copied(tmp_path):
     """Return a copy of the package, a folder for its machine code, and what runs a step there."""

@@ -1,7 +1,5 @@
 """Compiled losses and searches against those in NumPy, and against formulas in more digits."""
 
-import copy
-import pickle
 from random import Random
 
 import numpy as np
@@ -291,10 +289,3 @@ def test_targets_and_vectors_that_do_not_fit_are_refused(wide, targets, width):
     if width != 7:
         with pytest.raises(ValueError, match="must have the shape"):
             layer.top_k(hidden, 3)
-
-
-def test_copies_of_a_layer_need_no_numba():
-    layer, hidden, targets = drawn(wide_tree(np.random.default_rng(0)))
-    losses = layer.nll(hidden, targets)
-    assert b"hstree.kernels" not in pickle.dumps(layer)
-    np.testing.assert_array_equal(copy.deepcopy(layer).nll(hidden, targets), losses)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from hstree import progress
@@ -271,15 +271,11 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         classes : array_like (V,), optional
             All classes, for the first call.
         """
-        is_first = not hasattr(self, "classes_")
-        if is_first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit")
+        _check_partial_fit_first_call(self, classes)
+        known = self.classes_
+        is_first = not hasattr(self, "_model")
         self._check_parameters()
         X, y, weight = self._validated(X, y, sample_weight, reset=is_first)
-        known = np.unique(np.asarray(classes)) if classes is not None else self.classes_
-        if not is_first and not np.array_equal(known, self.classes_):
-            raise ValueError("classes are not the same as at the first call to partial_fit")
-
         source = self.tree if is_first else self.tree_
         tree = None if source is None else as_tree(source)
         new = _without_nodes(tree, np.setdiff1d(y, known))
@@ -588,7 +584,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     def _checked(self, X: Any) -> Samples:
         """Return X with the columns of the model."""
-        check_is_fitted(self)
+        check_is_fitted(self, "_model")
         X = validate_data(self, X, reset=False, **ACCEPTED)
         X = canonical_csr(X) if is_sparse(X) else X
         check_not_too_large(X)
@@ -606,10 +602,6 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether there is a model."""
-        return hasattr(self, "_model")
 
 
 def _without_nodes(tree: Tree | None, values: Array) -> Array:

@@ -279,7 +279,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
 
     def _checked(self, X: Any) -> Any:
         """Return X as the model takes it."""
-        check_is_fitted(self)
+        check_is_fitted(self, "_model")
         X = canonical_csr(validate_data(self, X, reset=False, **ACCEPTED))
         return scale_samples(X, self.scale_, self._has_unit_length)
 
@@ -301,7 +301,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         The folder has ``config.json``, ``tree.json`` and ``weights.safetensors``, replaced
         together. Raises InputError when classes are neither texts nor numbers.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "_model")
         plain = bool | int | float | str | None
         classes: Any = self.classes_.tolist()
         if not all(isinstance(value, plain) for value in classes):
@@ -381,7 +381,3 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         tags.classifier_tags.multi_label = True
         tags.target_tags.multi_output = True
         return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether there is a model."""
-        return hasattr(self, "_model")

@@ -28,7 +28,6 @@ from hstree.layers.base import first_columns
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.top_k import BatchTopK, children_of_rows, top_k_of_batch
 from hstree.tree import Codes, Tree
-from hstree.tree.codes import Expansion
 from hstree.tree.paths import Decisions, path_decisions
 from hstree.tree.weight_rows import edge_mass
 
@@ -138,13 +137,12 @@ class LinearTree:
         """
         tree = self.tree
         mass = edge_mass(tree, self.counts)
+        # Add the samples that stop at a node to the edges of the path to it
         stopping = self.target_counts[tree.n_labels :]
-        if stopping.any():
-            # Add the samples that stop at each node to the edges of the path to it
-            nodes = np.flatnonzero(stopping)
-            paths = self.expand(tree.n_labels + nodes)
-            node = nodes[segment_ids(paths.decision_start)]  # a target has one code
-            mass += np.bincount(paths.edge, stopping[node], len(mass))
+        nodes = np.flatnonzero(stopping)
+        paths = self.codes.expand(tree.n_labels + nodes)
+        node = nodes[segment_ids(paths.decision_start)]  # a target has one code
+        mass += np.bincount(paths.edge, stopping[node], len(mass))
         # (N,) samples that reach each node
         node_mass = mass[tree.node_edge]
         node_mass[0] = mass[: tree.child_start[1]].sum()
@@ -221,16 +219,9 @@ class LinearTree:
             return scipy.sparse.csr_array(X)
         return X.toarray() if is_sparse(X) else X
 
-    def expand(self, targets: Integer) -> Expansion:
-        """Return the paths to targets (B,): label ids, or ``V + n`` for node n."""
-        return self._codes(targets).expand(targets)
-
-    def _codes(self, targets: Integer) -> Codes:
-        has_nodes = targets.max(initial=0) >= self.tree.n_labels
-        return self._codes_with_nodes if has_nodes else self.layer.codes
-
     @cached_property
-    def _codes_with_nodes(self) -> Codes:
+    def codes(self) -> Codes:
+        """Paths to targets: label ids, or ``V + n`` for node n."""
         return Codes(self.tree, nodes=True)
 
     def loss(
@@ -238,11 +229,11 @@ class LinearTree:
     ) -> tuple[Float64, list[Gradient]]:
         """Return the negative log-likelihoods (B,) and the gradients of their weighted sum.
 
-        `X` is as `converted` returns it; `targets` (B,) are as for `expand`.
+        `X` is as `converted` returns it; `targets` (B,) are as for `codes`.
         """
         if self.tree.n_nodes == 0:
             return np.zeros(len(targets)), []
-        decisions, _ = path_decisions(self._codes(targets), targets)
+        decisions, _ = path_decisions(self.codes, targets)
         n_samples = np.bincount(decisions.row)[decisions.row]
         is_product = (decisions.width > NARROW) | ((decisions.width > 2) & (n_samples >= BLOCK))
 

@@ -49,7 +49,6 @@ class NodeProblem(NamedTuple):
     sample: Int64  # (n,) samples that pass the node
     branch: Int64  # (n,) their children of it
     weight: Float64  # (n,)
-    width: int  # number of children
     C: float
     start: Any  # weights (n_features, rows) from which L-BFGS starts
     bias: Array  # (rows,)
@@ -82,7 +81,7 @@ def solve(
     model : LinearTree
     X : array or CSR array (n, n_features)
     targets : int array (n,)
-        As for `LinearTree.expand`.
+        As for `LinearTree.codes`.
     weight : float array (n,)
         Weights of the samples.
     C : float
@@ -169,7 +168,7 @@ def _each_node(
     total = weight.sum()
 
     # (D,) sample, branch and node of each decision; a target has one code
-    paths = model.expand(targets[used])
+    paths = model.codes.expand(targets[used])
     sample = used[segment_ids(paths.decision_start)]
     branch = tree.edge_branch[paths.edge]
     node = tree.edge_node[paths.edge]
@@ -189,7 +188,6 @@ def _each_node(
             sample=sample[here],
             branch=branch[here],
             weight=weight[sample[here]],
-            width=int(tree.fan_out[number]),
             C=C / float(penalty[number]),
             start=None if is_sparse(model.weight) else model.weight[rows].T,
             bias=model.bias[rows],
