@@ -49,7 +49,10 @@ class Registry(Generic[R]):
 
     def all(self) -> dict[str, R]:
         """Return every record that can be used: hstree's own, then other packages' by name."""
-        records = {name: self.get(name) for name in self.native}
+        records = {}
+        for name in self.native:
+            with suppress(MissingExtraError):
+                records[name] = self.get(name)
         for name, entry in self._plugins().items():
             with suppress(HstreeError):
                 records[name] = self._load(entry)

@@ -13,6 +13,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Self
 
@@ -98,9 +99,16 @@ class Predictor(ABC):
     def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
 
-    @abstractmethod
-    def score(self, corpus: Any) -> TextScore:
-        """Score every position of a text, a corpus or what `Corpus.of` makes one of."""
+    def score(self, corpus: Any, *, details: bool = False) -> TextScore:
+        """Score every position of a text; `details` add ln Z and the nll of each token.
+
+        The text is a corpus or what `Corpus.of` makes one of.
+        """
+        batches = list(self.scored(corpus))
+        nll = np.concatenate([np.empty(0), *(nll for nll, _ in batches)])
+        oov = np.concatenate([np.empty(0, np.bool_), *(oov for _, oov in batches)])
+        score = TextScore.of(nll, oov)
+        return score if details else replace(score, token_nll=None)
 
     @abstractmethod
     def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
@@ -245,10 +253,6 @@ class BaseModel(Predictor):
             for nll, oov in self.scored_batches(text):
                 yield nll, oov
                 task.advance(len(nll))
-
-    @abstractmethod
-    def score(self, corpus: Any, *, details: bool = False) -> TextScore:
-        """Score every position of a text; `details` add ln Z and the nll of each token."""
 
     @abstractmethod
     def log_prob(self, contexts: Contexts) -> Float64:

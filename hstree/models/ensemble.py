@@ -11,7 +11,6 @@ from hstree._options import RANDOM_STATE, checked_count
 from hstree._text import plural
 from hstree.data.contexts import Contexts, check_ids, ids_or_words
 from hstree.data.corpus import Corpus
-from hstree.data.text_score import TextScore
 from hstree.errors import OptionError
 from hstree.layers.base import first_columns
 from hstree.layers.registry import LayerSpec
@@ -94,13 +93,6 @@ class Ensemble(Predictor):
                 nlls = [nll for nll, _ in batches]
                 yield mean_probability(nlls), batches[0][1]
                 task.advance(len(nlls[0]))
-
-    def score(self, corpus: Any) -> TextScore:
-        """Score every position of a text, a corpus or what `Corpus.of` makes one of."""
-        batches = list(self.scored(corpus))
-        nll = np.concatenate([np.empty(0), *(nll for nll, _ in batches)])
-        oov = np.concatenate([np.empty(0, np.bool_), *(oov for _, oov in batches)])
-        return TextScore.of(nll, oov)
 
     def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V).

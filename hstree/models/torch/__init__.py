@@ -1,1 +1,6 @@
-"""Models whose hidden vectors a PyTorch network computes. They are imported without torch."""
+"""Models whose hidden vectors a PyTorch network computes.
+
+Importing it needs torch; without it, MissingExtraError names the extra.
+"""
+
+import hstree.interop.torch  # noqa: F401 - refuses a missing torch in one line

@@ -1,7 +1,7 @@
 """Models whose hidden vectors a PyTorch network computes: `GRU`, `Transformer`, `TorchNetwork`.
 
-torch is imported when a model is used. A saved model is a folder as that of other models
-(`hstree.layers.saved`), with the tensors of the network as ``network.NAME``.
+A saved model is a folder as that of other models (`hstree.layers.saved`), with the tensors of the
+network as ``network.NAME``.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import KW_ONLY, InitVar, dataclass, fields, replace
+from dataclasses import KW_ONLY, InitVar, dataclass, fields
 from functools import cached_property
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+import torch
 from msgspec import Meta
+from torch import Tensor, nn
 
 from hstree import progress
 from hstree._arrays import Array, Bool, Float64, Int64, Integer
@@ -35,7 +36,6 @@ from hstree.data.arrays import check_tensor
 from hstree.data.contexts import Contexts, check_ids, ids_or_words, word_ids
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import collect_sources
-from hstree.data.text_score import TextScore
 from hstree.data.vocabulary import EOS
 from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
@@ -52,14 +52,16 @@ from hstree.models.base import (
     Width,
     in_sorted_order,
 )
+from hstree.models.torch.heads import TorchHead, check_head
+from hstree.models.torch.networks import (
+    GRUNetwork,
+    TransformerNetwork,
+    check_network,
+    make_network,
+)
+from hstree.models.torch.training import NetworkTrainer, Reader, StreamBatches, in_parts, read
 from hstree.training.scoring import BATCH
 from hstree.tree import Tree
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
-
-    from hstree.models.torch.heads import TorchHead
 
 Dropout = Annotated[float, Meta(ge=0, lt=1)]
 Layers = Annotated[int, Meta(ge=1, le=64)]
@@ -73,19 +75,12 @@ STATE_REACH = 1 << 16
 RATES_FRACTION = 1 / 2
 
 
-def import_torch() -> Any:
-    """Return the module torch; MissingExtraError, in one line, without it."""
-    import_module("hstree.interop.torch")  # which checks the version, too
-    return import_module("torch")
-
-
 @contextmanager
 def torch_session(device: torch.device) -> Iterator[None]:
     """Compute with the threads of hstree, and leave torch's generators as they were."""
-    torch = import_torch()
     before = torch.get_num_threads()
     torch.set_num_threads(n_threads())
-    torch.sparse.check_sparse_tensor_invariants.disable()
+    torch.sparse.check_sparse_tensor_invariants.disable()  # type: ignore[no-untyped-call]
     try:
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             yield
@@ -95,7 +90,6 @@ def torch_session(device: torch.device) -> Iterator[None]:
 
 def find_device(name: str) -> torch.device | None:
     """Return the device of a name, None where this machine has none."""
-    torch = import_torch()
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     device = torch.device(name)
@@ -176,19 +170,13 @@ class TorchModel(BaseModel):
     @classmethod
     def check_layer(cls, spec: LayerSpec) -> None:
         """Raise OptionError where an output layer has no PyTorch form."""
-        import_torch()
-        from hstree.models.torch.heads import check_head
-
         check_head(spec)
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
         """Describe a model and its training, without limits, from what `config` returns."""
-        sizes = [
-            plural(options[name], name.rstrip("s"))
-            for name in ("layers", "heads")
-            if name in options
-        ]
+        counted = [name for name in ("layers", "heads") if name in options]
+        sizes = [plural(options[name], name.rstrip("s")) for name in counted]
         model = ", ".join([cls.name, *sizes, f"{options['dim']} dimensions"])
         size = options.get("batch_size")
         batch = f"{CPU_BATCH} or {GPU_BATCH:,}" if size is None else str(size)
@@ -215,7 +203,6 @@ class TorchModel(BaseModel):
     @cached_property
     def module(self) -> nn.Module:
         """The network."""
-        torch = import_torch()
         with torch_session(self.torch_device):
             torch.manual_seed(self.random_state)
             return self.make_network().to(self.torch_device)
@@ -227,9 +214,6 @@ class TorchModel(BaseModel):
 
     def _new_head(self, counts: Array) -> TorchHead:
         """Return an untrained head, the unigram distribution of counts (V,)."""
-        torch = import_torch()
-        from hstree.models.torch.heads import check_head
-
         with torch_session(self.torch_device):
             torch.manual_seed(self.random_state)
             return check_head(self.spec)(self.spec, self.dim, counts).to(self.torch_device)
@@ -252,9 +236,6 @@ class TorchModel(BaseModel):
 
     def first_state(self, streams: int) -> Any:
         """Return a state of the network for some streams; OptionError where it is not usable."""
-        import_torch()
-        from hstree.models.torch.networks import check_network
-
         name = getattr(self, "network", self.name)
         return check_network(self.module, name, self.dim, self.length, streams)
 
@@ -263,7 +244,6 @@ class TorchModel(BaseModel):
 
         A model that was trained on another device is used on the CPU where there is none.
         """
-        torch = import_torch()
         # The claimed sizes may be far beyond those of the file
         if sum(tensor.size for tensor in saved.tensors.values()) < self.dim * len(self.spec.labels):
             problem = f"has too few weights for {self.dim} dimensions"
@@ -294,9 +274,6 @@ class TorchModel(BaseModel):
         train, valid = self._read_texts(train, valid)
         if self._rates:
             return self._fit_best_rate(train, valid, checkpoints)
-        import_torch()
-        from hstree.models.torch.training import NetworkTrainer
-
         self.texts = collect_sources([text.record for text in (train, valid) if text is not None])
         text = self.reencode(train)
         self.__dict__.pop("module", None)
@@ -314,11 +291,8 @@ class TorchModel(BaseModel):
             self.history_.kernels = backend_name()
         return self
 
-    def _streams(self, text: Corpus) -> Any:
+    def _streams(self, text: Corpus) -> StreamBatches:
         """Return a text as parallel streams."""
-        import_torch()
-        from hstree.models.torch.training import StreamBatches
-
         default = CPU_BATCH if self.torch_device.type == "cpu" else GPU_BATCH
         size = default if self.batch_size is None else self.batch_size
         return StreamBatches(text, max(1, size // self.length), self.length)
@@ -385,8 +359,6 @@ class TorchModel(BaseModel):
     def training_steps(self, corpus: Corpus) -> Iterator[tuple[float, bool]]:
         """Continue to train, one batch after the other, so that the speed can be measured."""
         batches = self._streams(self.reencode(corpus))
-        from hstree.models.torch.training import NetworkTrainer
-
         with torch_session(self.torch_device):
             trainer = NetworkTrainer(self, batches.streams)
             epoch = 0
@@ -400,36 +372,21 @@ class TorchModel(BaseModel):
 
     def _hidden(self, text: Corpus) -> Iterator[tuple[Tensor, Tensor, Bool]]:
         """Yield hidden vectors, targets, and whether they are OOV, `BATCH` tokens at a time."""
-        torch = import_torch()
-        from hstree.models.torch.training import in_parts, read
-
         batches = list(ContextBatches(text, 0).batches(BATCH))
         targets = [torch.from_numpy(labels).long() for _, labels, _ in batches]
         # (T,) the token before each; an <eos> precedes the first
         eos = torch.tensor([text.vocabulary.index(EOS)])
         ids = torch.cat([eos, *targets])[:-1].to(self.torch_device)
-        self.module.eval()
-        self.head.eval()
         with torch_session(self.torch_device):
             pieces = in_parts(read(self.module, ids, self.length), BATCH)
             for hidden, labels, (_, _, oov) in zip(pieces, targets, batches, strict=True):
-                yield hidden.float(), labels.to(self.torch_device), oov
+                yield hidden, labels.to(self.torch_device), oov
 
+    @torch.no_grad()
     def scored_batches(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token, and whether it is OOV, `BATCH` tokens at a time."""
-        torch = import_torch()
         for hidden, targets, oov in self._hidden(corpus):
-            with torch.no_grad():
-                nll: Float64 = self.head.nll(hidden, targets).double().cpu().numpy()
-            yield nll, oov
-
-    def score(self, corpus: Any, *, details: bool = False) -> TextScore:
-        """Score every position of a text; `details` add the nll of each token."""
-        batches = list(self.scored(corpus))
-        nll = np.concatenate([np.empty(0), *(nll for nll, _ in batches)])
-        oov = np.concatenate([np.empty(0, np.bool_), *(oov for _, oov in batches)])
-        score = TextScore.of(nll, oov)
-        return score if details else replace(score, token_nll=None)
+            yield self.head.nll(hidden, targets).double().cpu().numpy(), oov
 
     def hidden_batches(self, corpus: Corpus) -> Iterator[tuple[Array, Integer]]:
         """Yield the hidden vectors (B, d) and the targets (B,) of a text, some at a time."""
@@ -447,30 +404,24 @@ class TorchModel(BaseModel):
 
         The positions are those of a text, which the network reads in its order.
         """
-        torch = import_torch()
-        from hstree.models.torch.training import read
-
         ids = next(iter(ContextBatches(self.reencode(corpus), 0).batches(batch_size + 1)))[1]
         tokens = torch.from_numpy(ids).long().to(self.torch_device)
-        self.module.eval()
-        self.head.eval()
+        most = len(ids) - 1
+        n_labels = len(self.spec.labels)
+        k = min(k, n_labels)
 
         def hidden(n: int) -> Tensor:
-            pieces = list(read(self.module, tokens[:n], self.length))
-            return cast("Tensor", torch.cat(pieces).float())
+            return torch.cat(list(read(self.module, tokens[:n], self.length)))
 
+        @torch.no_grad()
         def nll(n: int) -> object:
-            with torch.no_grad():
-                return self.head.nll(hidden(n), tokens[1 : n + 1]).cpu()
+            return self.head.nll(hidden(n), tokens[1 : n + 1]).cpu()
 
+        @torch.no_grad()
         def top_k(n: int) -> object:
-            with torch.no_grad():
-                return self.head.top_k(hidden(n), k)[0].cpu()
+            return self.head.top_k(hidden(n), k)[0].cpu()
 
-        k = min(k, len(self.spec.labels))
-        most = len(ids) - 1
-        n_top_k = min(most, max(1, max_scores // len(self.spec.labels)))
-        return {"nll": (nll, most), "top_k": (top_k, n_top_k)}
+        return {"nll": (nll, most), "top_k": (top_k, min(most, max(1, max_scores // n_labels)))}
 
     # Contexts
 
@@ -485,18 +436,8 @@ class TorchModel(BaseModel):
             return [[eos, *row] for row in lists.tolist()]
         return [[eos, *word_ids(words, self.vocabulary).tolist()] for words in lists]
 
-    def hidden(self, contexts: Contexts) -> Array:
-        """Return the hidden vectors after contexts, a float32 array (B, d)."""
-        hidden: Array = self._hidden_after(contexts).cpu().numpy()
-        return hidden
-
-    def _hidden_after(self, contexts: Contexts) -> Tensor:
+    def hidden(self, contexts: Contexts) -> Tensor:
         """Return the hidden vectors (B, d) after contexts."""
-        torch = import_torch()
-        from hstree.models.torch.training import Reader
-
-        self.module.eval()
-        self.head.eval()
         rows = self._context_ids(contexts)
         hidden = torch.empty(len(rows), self.dim, device=self.torch_device)
         # Contexts of one length are read together
@@ -504,33 +445,29 @@ class TorchModel(BaseModel):
             places = [place for place, row in enumerate(rows) if len(row) == length]
             ids = torch.tensor([rows[place] for place in places], device=self.torch_device)
             hidden[places] = Reader(self.module, self.length).read(ids)
-        return cast("Tensor", hidden)
+        return hidden
 
+    @torch.no_grad()
     def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
-        torch = import_torch()
-        with torch.no_grad():
-            log_prob: Float64 = (
-                self.head.log_prob(self._hidden_after(contexts)).double().cpu().numpy()
-            )
+        log_prob: Float64 = self.head.log_prob(self.hidden(contexts)).double().cpu().numpy()
         return log_prob
 
+    @torch.no_grad()
     def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each context and their log-probabilities (B, k)."""
-        torch = import_torch()
         k = min(checked_count("k", k), len(self.spec.labels))
-        with torch.no_grad():
-            labels, log_prob = self.head.top_k(self._hidden_after(contexts), k)
+        labels, log_prob = self.head.top_k(self.hidden(contexts), k)
         return labels.cpu().numpy(), log_prob.double().cpu().numpy()
 
+    @torch.no_grad()
     def draw(self, contexts: Contexts, rng: np.random.Generator) -> Int64:
         """Draw a label after each context, (B,)."""
-        torch = import_torch()
         generator = torch.Generator(self.torch_device).manual_seed(int(rng.integers(1 << 62)))
-        with torch.no_grad():
-            labels: Int64 = self.head.sample(self._hidden_after(contexts), generator).cpu().numpy()
+        labels: Int64 = self.head.sample(self.hidden(contexts), generator).cpu().numpy()
         return labels
 
+    @torch.no_grad()
     def sample(
         self, length: int, context: Sequence[str] = (), *, random_state: int = 0
     ) -> list[str]:
@@ -539,17 +476,12 @@ class TorchModel(BaseModel):
         Raises OptionError when a number is out of range.
         """
         length = checked_count("length", length, 0)
-        torch = import_torch()
-        from hstree.models.torch.training import Reader
-
         seed = RANDOM_STATE.checked(random_state)
         generator = torch.Generator(self.torch_device).manual_seed(seed)
-        self.module.eval()
-        self.head.eval()
         reader = Reader(self.module, self.length)
         ids = torch.tensor(self._context_ids([list(context)]), device=self.torch_device)
         words = []
-        with progress.task("sampling", length, "words") as task, torch.no_grad():
+        with progress.task("sampling", length, "words") as task:
             for _ in range(length):
                 ids = self.head.sample(reader.read(ids), generator)[None]
                 words.append(self.spec.labels[int(ids)])
@@ -577,8 +509,6 @@ class GRU(TorchModel):
 
     def make_network(self) -> nn.Module:
         """Return an untrained GRU."""
-        from hstree.models.torch.networks import GRUNetwork
-
         return with_sorted_words(
             GRUNetwork(len(self.spec.labels), self.dim, layers=self.layers, dropout=self.dropout),
             self.spec.labels,
@@ -618,8 +548,6 @@ class Transformer(TorchModel):
 
     def make_network(self) -> nn.Module:
         """Return an untrained transformer."""
-        from hstree.models.torch.networks import TransformerNetwork
-
         network = TransformerNetwork(
             len(self.spec.labels),
             self.dim,
@@ -634,7 +562,6 @@ class Transformer(TorchModel):
 
 def with_sorted_words(network: Any, words: Sequence[str]) -> nn.Module:
     """Return a network whose starting word vectors do not depend on the order of the labels."""
-    torch = import_torch()
     with torch.no_grad():
         drawn = network.embedding.weight.numpy()
         network.embedding.weight.copy_(torch.from_numpy(in_sorted_order(words, drawn)))
@@ -688,8 +615,6 @@ class TorchNetwork(TorchModel):
 
     def make_network(self) -> nn.Module:
         """Return what the user's function makes."""
-        from hstree.models.torch.networks import make_network
-
         return make_network(self.network, len(self.spec.labels), self.dim, self._arguments)
 
 

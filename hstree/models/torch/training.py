@@ -242,30 +242,31 @@ def read(network: nn.Module, ids: Tensor, length: int) -> Iterator[Tensor]:
     A network with a state reads all tokens in their order. One without reads windows of `length`
     tokens, of which the second half is new.
     """
+    network.eval()
     hidden, state = network(ids[None, :length], None)
-    yield hidden[0]
+    yield hidden[0].float()
     if state is not None:
         for start in range(length, len(ids), length):
             hidden, state = network(ids[None, start : start + length], state)
-            yield hidden[0]
+            yield hidden[0].float()
         return
     step = max(1, length // 2)
     n_read = min(length, len(ids))
     windows = ids.unfold(0, n_read, step)[1:]
     for start in range(0, len(windows), WINDOWS):
         hidden, _ = network(windows[start : start + WINDOWS], None)
-        yield hidden[:, -step:].flatten(0, 1)
+        yield hidden[:, -step:].flatten(0, 1).float()
     n_read += step * len(windows)
     if n_read < len(ids):
         hidden, _ = network(ids[None, n_read - length + step :], None)
-        yield hidden[0, length - step :]
+        yield hidden[0, length - step :].float()
 
 
 class Reader:
     """Reads texts of one length further, some tokens at a time."""
 
     def __init__(self, network: nn.Module, length: int) -> None:
-        self._network = network
+        self._network = network.eval()
         self._length = length
         self._state: Any = None
         self._ids: Tensor | None = None
