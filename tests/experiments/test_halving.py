@@ -189,15 +189,6 @@ def test_a_paused_training_goes_on_to_the_same_bits(splits, tmp_path):
     assert all(np.array_equal(paused[name], whole[name]) for name in whole)
 
 
-def test_a_paused_training_asked_for_no_more_time_trains_no_more(splits, tmp_path):
-    tree, limit = hstree.build("huffman", splits.train), {"epochs": 9, "seconds": 0.05}
-    models = [LanguageModel(tree, **QUICK, **limit) for _ in range(2)]
-    for model in models:
-        model.fit(splits.train, splits.valid, checkpoints=tmp_path, pauses=True)
-    one, two = (model.parameters() for model in models)
-    assert all(np.array_equal(one[name], two[name]) for name in one)
-
-
 @pytest.fixture
 def slow_at_first(monkeypatch):
     """The n-gram features of a text take 0.3 seconds more the first time."""

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.signal import lfilter
 
 from hstree.experiments.statistics import paired_ratio
 
@@ -50,29 +49,6 @@ def test_a_text_of_few_blocks_is_too_short_to_tell(tokens, blocks):
     assert (found.low, found.high, found.p, found.blocks) == (None, None, None, blocks)
     # The ratio of the perplexities is what it is.
     assert found.ratio == pytest.approx(np.exp(own.mean()) / np.exp(other.mean()))
-
-
-def topical(tokens, trials, rng):
-    """Differences of two equal models whose quality drifts with the topic, by about 50 tokens.
-
-    An AR(1) process beside independent noise.
-    """
-    fade = np.exp(-1 / 50)
-    steps = np.sqrt(1 - fade**2) * rng.standard_normal((trials, tokens))
-    before = fade * rng.standard_normal((trials, 1))
-    topic = lfilter([1], [1, -fade], steps, axis=1, zi=before)[0]
-    return np.sqrt(0.05) * topic + np.sqrt(0.95) * rng.standard_normal((trials, tokens))
-
-
-@pytest.mark.slow
-def test_equal_models_are_told_apart_as_seldom_as_p_says():
-    found = [
-        paired_ratio([drawn], [np.zeros(20_000)])
-        for drawn in topical(20_000, 400, np.random.default_rng(0))
-    ]
-    # 0.05, and three standard errors of 400 trials.
-    assert 0.02 <= np.mean([one.p < 0.05 for one in found]) <= 0.083
-    assert 0.02 <= np.mean([not one.low <= 1 <= one.high for one in found]) <= 0.083
 
 
 @pytest.mark.parametrize("tokens", [30_000, 300])
