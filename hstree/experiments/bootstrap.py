@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hstree._files import locked
 from hstree._options import checked_count
 from hstree._parallel import doing_jobs
 from hstree._text import brief
@@ -80,7 +81,7 @@ def bootstrap(
     store = Store(folder)
     done: list[Candidate] = []
     writer = ResultsWriter(done, setting, store, updated)
-    with store.lock(), setting.backend():
+    with locked(store.home), setting.backend():
         with_kept_candidates([], setting, store, only=True, force=force)
         store.save_words(setting.splits.train.counted_vocabulary())
         for number, template in enumerate(templates):
@@ -133,7 +134,7 @@ def _from_best_vectors(
     results = [writer.finished[candidate][0] for candidate in done]
     best = min(range(len(done)), key=lambda number: results[number].valid)
     model_folder = store.model_folder(setting.jobs(done[best])[0])
-    folder = store.round_folder(best)
+    folder = store.home / f"round-{best}"
     file, _ = mean_vectors(model_folder, results[best], setting, store, folder)
     option = shlex.quote(f"{VECTORS_FILE.name}={file.relative_to(store.home)}")
     output, plus, layer = str(template).partition(" + ")

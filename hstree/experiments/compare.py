@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from hstree._files import locked
 from hstree._options import checked_count
 from hstree._parallel import limited_threads, threads_of_job
 from hstree.data.splits import Splits
@@ -23,9 +24,9 @@ from hstree.experiments.candidate import Candidate
 from hstree.experiments.continuation import with_kept_candidates
 from hstree.experiments.halving import affordable_speed_rounds
 from hstree.experiments.job import run_job
-from hstree.experiments.results import CandidateResult, Comparison, Epochs, Halving, Stop
+from hstree.experiments.results import CandidateResult, Comparison, Epochs, Stop
 from hstree.experiments.schedule import Schedule
-from hstree.experiments.setting import Setting, read_setting
+from hstree.experiments.setting import read_setting
 from hstree.experiments.store import Store
 from hstree.experiments.writer import ResultsWriter
 from hstree.models import BaseModel, load_model
@@ -111,10 +112,10 @@ def compare(
     speed_rounds = checked_count("speed_rounds", speed_rounds, 0)
     setting, parsed = read_setting(text, candidates, stop, seeds, options)
     store = Store(folder)
-    with store.lock(), setting.backend():
+    with locked(store.home), setting.backend():
         parsed = with_kept_candidates(parsed, setting, store, only=only, force=force)
         store.save_words(setting.splits.train.counted_vocabulary())
-        speed_rounds = _speed_rounds(parsed, setting, speed_rounds)
+        speed_rounds = affordable_speed_rounds(setting, parsed, speed_rounds)
         jobs = Schedule(parsed, setting, store, n_jobs=n_jobs, speed_rounds=speed_rounds)
         writer = ResultsWriter(parsed, setting, store, updated)
         with writer.saved_when_interrupted():
@@ -156,19 +157,11 @@ def plan(
     setting, parsed = read_setting(text, candidates, stop, seeds, options)
     store = Store(folder)
     parsed = with_kept_candidates(parsed, setting, store, only=only, force=force)
-    speed_rounds = _speed_rounds(parsed, setting, speed_rounds)
+    speed_rounds = affordable_speed_rounds(setting, parsed, speed_rounds)
     # the keys of trainings in a bounded time depend on the threads and the kernels
     with limited_threads(threads_of_job(n_jobs)), setting.backend():
         jobs = Schedule(parsed, setting, store, n_jobs=n_jobs, speed_rounds=speed_rounds)
         return jobs.plan()
-
-
-def _speed_rounds(candidates: Iterable[Candidate], setting: Setting, wanted: int) -> int:
-    """Return the number of turns in which speeds are measured; by halving, time limits it."""
-    if not isinstance(setting.stop, Halving):
-        return wanted
-    n_trained = sum(candidate.is_trained for candidate in candidates)
-    return affordable_speed_rounds(setting, n_trained, wanted)
 
 
 @dataclass(frozen=True)
@@ -256,7 +249,7 @@ def evaluate(
         if trained is not None:
             trained(model)
 
-    with store.lock(), setting.backend():
+    with locked(store.home), setting.backend():
         job = setting.jobs(parsed)[0]
         result = run_job(job, setting, store, setting.budget, on_trained=on_trained)
         writer = ResultsWriter([parsed], setting, store)

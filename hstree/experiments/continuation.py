@@ -17,7 +17,7 @@ from hstree.experiments import results
 from hstree.experiments.candidate import Candidate
 from hstree.experiments.results import Comparison
 from hstree.experiments.setting import Setting
-from hstree.experiments.store import Store, problem
+from hstree.experiments.store import RESULT, Store, problem
 from hstree.models import kind_of
 from hstree.tree import load
 from hstree.tree.files import ENDINGS
@@ -77,7 +77,8 @@ def with_kept_candidates(
     for name in pending:
         with suppress(HstreeError):
             candidate = Candidate.parse(name)
-            if store.has_results(setting.jobs(candidate)):
+            folders = [store.folder(job) for job in setting.jobs(candidate)]
+            if all((folder / RESULT).exists() for folder in folders):
                 merged.append(candidate)
     return [*merged, *named.values()]
 

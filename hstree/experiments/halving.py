@@ -18,7 +18,7 @@ import msgspec
 from hstree._text import plural
 from hstree.errors import OptionError
 from hstree.experiments.candidate import Candidate
-from hstree.experiments.results import Count, Positive, Record
+from hstree.experiments.results import Count, Halving, Positive, Record
 from hstree.experiments.setting import Setting
 from hstree.experiments.store import ROUNDS, Store, rounds_key
 
@@ -86,11 +86,16 @@ def n_rounds(active: Sequence[Candidate]) -> int:
     return rounds
 
 
-def affordable_speed_rounds(setting: Setting, n_trained: int, wanted: int) -> int:
-    """Return the number of turns of speeds: one at least, at most `wanted`, while there is time."""
-    turn = TURN_SECONDS * max(1, n_trained)
-    affordable = int(SPEEDS_FRACTION * (setting.stop.total_seconds or 0.0) / turn)
-    return min(wanted, max(1, affordable))
+def affordable_speed_rounds(setting: Setting, candidates: Sequence[Candidate], wanted: int) -> int:
+    """Return the number of turns in which speeds are measured; by halving, time limits it.
+
+    There is one turn at least, and `wanted` at most.
+    """
+    if not isinstance(setting.stop, Halving):
+        return wanted
+    n_trained = sum(candidate.is_trained for candidate in candidates)
+    turn_seconds = TURN_SECONDS * max(1, n_trained)
+    return min(wanted, max(1, int(SPEEDS_FRACTION * setting.stop.total_seconds / turn_seconds)))
 
 
 class RoundTimes:

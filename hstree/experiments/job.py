@@ -23,13 +23,17 @@ from hstree._arrays import Float64
 from hstree.builders import build
 from hstree.data.splits import Splits, read_before
 from hstree.data.text_score import perplexity
+from hstree.data.vectors import WordVectors
 from hstree.errors import TrainingError
 from hstree.experiments.candidate import Job
 from hstree.experiments.results import JobResult, NormaliserRecord, Scored, Timings, TokenCounts
 from hstree.experiments.setting import SAMPLE, Budget, Setting
 from hstree.experiments.store import (
     ALL_TOKENS,
+    BUILD,
+    CHECKPOINTS,
     RESULT,
+    VECTORS,
     ArtifactKind,
     BuildRecord,
     HeldOut,
@@ -43,7 +47,7 @@ from hstree.experiments.store import (
 )
 from hstree.layers.registry import LayerSpec
 from hstree.models import BaseModel, kind_of, load_model, new_model
-from hstree.tree import Tree
+from hstree.tree import Tree, load
 
 #: Fractions of the seconds of a candidate's first round: the maximum for the vectors of its tree,
 #: the part of them in which the source of the vectors trains, and the minimum for its own training.
@@ -62,7 +66,7 @@ def find_result(
 ) -> JobResult | None:
     """Return the result of a finished job, or None; nothing is trained or written."""
     try:
-        return run_job(job, setting, store.for_reading(), budget)
+        return run_job(job, setting, Store(store.home, is_read_only=True), budget)
     except NotFinishedError:
         return None
 
@@ -101,8 +105,6 @@ def run_job(
     with store.lock_folder(home):
         kept = store.load_result(home, key, store.model_folder(job, kind))
         if kept is not None:
-            # checkpoints are left where the process was killed at the end
-            store.remove_checkpoints(home)
             return kept
 
         model = _train(
@@ -138,10 +140,7 @@ def run_job(
             train=training_perplexity,
             **fields,
         )
-        result = store.save_result(home, result, nlls)
-        if not history.interrupted:
-            store.remove_checkpoints(home)
-        return result
+        return store.save_result(home, result, nlls)
 
 
 def continue_job(job: Job, setting: Setting, store: Store, budget: Budget | None = None) -> float:
@@ -247,10 +246,10 @@ def mean_vectors(
     They are means over the first training tokens, over all by default.
     """
     with store.lock_folder(folder):
-        kept = store.load_vectors(folder, result.key)
+        file = folder / VECTORS
+        kept = store.load_built(file, result.key, WordVectors.read)
         if kept is not None:
-            file, record = kept
-            return file, record.seconds or 0.0
+            return file, kept[1].seconds or 0.0
         store.require_writable()
         began = time.perf_counter()
         model = load_model(model_folder)
@@ -261,7 +260,8 @@ def mean_vectors(
             vectors.counts = train.counts
         seconds = (result.timings.total or 0.0) + time.perf_counter() - began
         record = BuildRecord(result.key, vectors.sha256, 0.0, seconds)
-        return store.save_vectors(folder, vectors, record), seconds
+        store.save_built(file, vectors, record)
+        return file, seconds
 
 
 def build_tree(
@@ -287,8 +287,11 @@ def build_tree(
         inputs["vectors"] = vectors
     elif candidate.vectors_file is not None:
         vectors = candidate.vectors_file
-        if store.holds_vectors(vectors):
-            learning_seconds = store.learning_seconds(vectors)
+        build_record = vectors.parent / BUILD
+        if not vectors.is_absolute() and (store.home / build_record).exists():
+            # learned in a round of a bootstrap
+            learned = store.load(str(build_record), BuildRecord)
+            learning_seconds = (learned and learned.seconds) or 0.0
             is_timed = learning_seconds > 0 and candidate.options.get("from") is None
             vectors = store.home / vectors
             inputs["vectors_file"] = vectors
@@ -299,8 +302,9 @@ def build_tree(
         if isinstance(value, Path) or (isinstance(value, str) and os.path.isfile(value))
     }
     key = tree_key(setting, candidate, job.seed, files)
-    with store.lock_folder(store.folder(job, "trees")):
-        kept = store.load_tree(job, key)
+    file = store.tree_file(job)
+    with store.lock_folder(file.parent):
+        kept = store.load_built(file, key, load)
         if kept is not None:
             tree, record = kept
             return tree, Timings(vectors=record.vectors, tree=record.seconds)
@@ -312,7 +316,7 @@ def build_tree(
         if not is_timed:
             timings = Timings(vectors=None, tree=None)
         record = BuildRecord(key, tree.sha256, timings.vectors, timings.tree)
-        store.save_tree(job, tree, record)
+        store.save_built(file, tree, record)
         return tree, timings
 
 
@@ -347,7 +351,7 @@ def _train(
         model.fit(
             model.reencode(setting.splits.train),
             model.reencode(setting.sample.valid),
-            checkpoints=store.checkpoints(home),
+            checkpoints=home / CHECKPOINTS,
             pauses=budget is not None,
         )
     except TrainingError as error:

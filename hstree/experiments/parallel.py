@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hstree import progress
+from hstree._files import LOCK
 from hstree._parallel import n_parallel, parallel
 from hstree.data.corpus import corpus_address, open_corpus
 from hstree.data.splits import Splits
@@ -110,7 +111,7 @@ def _do_task(
     """Do a task in a worker; return the result of a job, or None for vectors and trees."""
     stage, name, tree, seed = task
     store = Store(home)
-    if not store.is_visible():
+    if not (home / LOCK).exists():
         raise WorkerError(
             f"{socket.gethostname()} does not see the folder {home}; choose one that all workers "
             "share"

@@ -19,7 +19,11 @@ def eligible_candidates(candidates: Sequence[CandidateResult]) -> list[Candidate
     perplexity are left out. So are candidates that were scored on a sample of the held-out tokens
     where others were scored on all, because their perplexities cannot be compared.
     """
-    eligible = [candidate for candidate in candidates if candidate.can_be_chosen]
+    eligible = [
+        candidate
+        for candidate in candidates
+        if candidate.is_trained and candidate.seen is None and math.isfinite(candidate.valid)
+    ]
     return [candidate for candidate in eligible if candidate.sample is None] or eligible
 
 

@@ -371,11 +371,6 @@ class CandidateResult(Record, frozen=True):
         return self.kind == "tree"
 
     @property
-    def can_be_chosen(self) -> bool:
-        """Whether it is an output layer with a finite perplexity, whose test split is unseen."""
-        return self.is_trained and self.seen is None and math.isfinite(self.valid)
-
-    @property
     def trained_epochs(self) -> float:
         """Mean number of epochs over the jobs; an epoch that was cut short counts as a part."""
         return statistics.fmean(sum(epoch.share for epoch in job.epochs) for job in self.jobs)
@@ -505,11 +500,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         Raises MissingExtraError when pandas is not installed.
         """
         pandas: Any = require("pandas", "notebook")
-        lines = [
-            [value_at(column.path, candidate) for column in COLUMNS]
-            for candidate in self.candidates
-        ]
-        return pandas.DataFrame(lines, columns=[column.key for column in COLUMNS])
+        return pandas.DataFrame({column.key: self.values(column) for column in COLUMNS})
 
     def table(self, note: str = "") -> TextTable:
         """Return the columns with a title that a candidate has a value for, above a note.
@@ -521,7 +512,8 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         columns = [
             column
             for column in COLUMNS
-            if column.title and (column.key in _ALWAYS or self._has_value(column))
+            if column.title
+            and (column.key in _ALWAYS or any(value is not None for value in self.values(column)))
         ]
         titles = {column.key: column.title for column in columns}
         for candidate in self.candidates:
@@ -532,9 +524,9 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         oov = f"Out of vocabulary: {self.oov_rate('test'):.2%} of test tokens."
         return TextTable(list(titles.values()), lines, f"{oov}\n{note}" if note else oov)
 
-    def _has_value(self, column: Column) -> bool:
-        """Return whether a candidate has a value in a column."""
-        return any(value_at(column.path, candidate) is not None for candidate in self.candidates)
+    def values(self, column: Column) -> list[Any]:
+        """Return the value of each candidate in a column; None where it has none."""
+        return [value_at(column.path, candidate) for candidate in self.candidates]
 
     def _cells(self, columns: Sequence[Column], candidate: CandidateResult) -> list[str]:
         """Return the cells of a candidate in the table."""
@@ -703,11 +695,8 @@ def save(comparison: Comparison, folder: Path) -> None:
 
 def csv_text(comparison: Comparison) -> bytes:
     """Return the content of ``results.csv``."""
-    lines = [
-        [value_at(column.path, candidate) for column in COLUMNS]
-        for candidate in comparison.candidates
-    ]
-    return csv_bytes([column.key for column in COLUMNS], lines)
+    columns = [comparison.values(column) for column in COLUMNS]
+    return csv_bytes([column.key for column in COLUMNS], zip(*columns, strict=True))
 
 
 def csv_bytes(titles: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:

@@ -118,20 +118,17 @@ class Setting:
         is_online = bool(self.options.get("online"))
         return numpy_for_short_runs(n_tokens, self.stop.total_seconds, always=is_online)
 
-    def jobs_by_seed(self, candidate: Candidate) -> list[list[Job]]:
-        """Return the jobs of a candidate for each seed; an n-gram model has one for all seeds."""
-        n_seeds = len(self.seeds) if candidate.is_trained else 1
-        first = self.seeds[0]
-        states = range(first, first + n_seeds * candidate.models)
-        jobs = [Job(candidate.single, state) for state in states]
-        return [jobs[i : i + candidate.models] for i in range(0, len(jobs), candidate.models)]
-
     def jobs(self, *candidates: Candidate) -> list[Job]:
-        """Return the jobs of candidates for all seeds, each once."""
+        """Return the jobs of candidates, each once: seed by seed, for each the models of a seed.
+
+        An n-gram model has one job for all seeds.
+        """
         jobs: dict[Job, None] = {}
         for candidate in candidates:
-            for seed_jobs in self.jobs_by_seed(candidate):
-                jobs |= dict.fromkeys(seed_jobs)
+            n_seeds = len(self.seeds) if candidate.is_trained else 1
+            first = self.seeds[0]
+            states = range(first, first + n_seeds * candidate.models)
+            jobs |= dict.fromkeys(Job(candidate.single, state) for state in states)
         return list(jobs)
 
 

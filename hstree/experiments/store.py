@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -22,7 +22,6 @@ import numpy as np
 
 from hstree._arrays import Float64
 from hstree._files import (
-    LOCK,
     json_hash,
     locked,
     open_regular,
@@ -48,7 +47,7 @@ from hstree.experiments.setting import Setting
 from hstree.kernels import backend_name
 from hstree.layers.registry import LayerSpec
 from hstree.models import BaseModel, load_model
-from hstree.tree import Tree, load
+from hstree.tree import Tree
 
 HeldOut = Literal["valid", "test"]
 ArtifactKind = Literal["runs", "trees", "vectors"]
@@ -102,10 +101,6 @@ class Store:
         self.home = Path(home)
         self.is_read_only = is_read_only
 
-    def for_reading(self) -> Store:
-        """Return a store of the same folder that is only read."""
-        return Store(self.home, is_read_only=True)
-
     def require_writable(self) -> None:
         """Raise NotFinishedError if the store is only read."""
         if self.is_read_only:
@@ -123,10 +118,6 @@ class Store:
         """Return the folder of a job's trained model, or of the source of its vectors."""
         return self.folder(job, kind) / MODEL
 
-    def round_folder(self, number: int) -> Path:
-        """Return the folder with the vectors that round `number` of a bootstrap has learned."""
-        return self.home / f"round-{number}"
-
     def relative(self, path: Path) -> str:
         """Return a path below the folder of the comparison as results name it."""
         return path.relative_to(self.home).as_posix()
@@ -134,14 +125,6 @@ class Store:
     def tree_file(self, job: Job) -> Path:
         """Return the file of a job's tree."""
         return self.folder(job, "trees") / TREE
-
-    def lock(self) -> AbstractContextManager[None]:
-        """Keep other comparisons out of the folder; InputError if one works in it."""
-        return locked(self.home)
-
-    def is_visible(self) -> bool:
-        """Return whether this process sees the folder, in which another process works."""
-        return (self.home / LOCK).exists()
 
     def lock_folder(self, folder: Path) -> AbstractContextManager[None]:
         """Keep other processes out of the folder of a job, and wait for them."""
@@ -153,45 +136,7 @@ class Store:
         """Return whether a tree of a job was built, for whatever key."""
         return (self.tree_file(job).parent / BUILD).exists()
 
-    def load_tree(self, job: Job, key: str) -> tuple[Tree, BuildRecord] | None:
-        """Return a valid tree with its record, or None."""
-        return self._load_artifact(self.tree_file(job), key, load)
-
-    def save_tree(self, job: Job, tree: Tree, record: BuildRecord) -> None:
-        """Write a tree, and then its record."""
-        file = self.tree_file(job)
-        _make_room(file.parent, BUILD, file.name)
-        tree.save(file)
-        write_record(file.parent / BUILD, record)
-
-    def load_vectors(self, folder: Path, key: str) -> tuple[Path, BuildRecord] | None:
-        """Return the file of valid vectors with its record, or None."""
-        file = folder / VECTORS
-        kept = self._load_artifact(file, key, WordVectors.read)
-        return None if kept is None else (file, kept[1])
-
-    def save_vectors(self, folder: Path, vectors: WordVectors, record: BuildRecord) -> Path:
-        """Write vectors, and then their record; return their file."""
-        file = folder / VECTORS
-        _make_room(folder, BUILD, file.name, f"{file.stem}{LABELS}")
-        vectors.save(file)
-        write_record(folder / BUILD, record)
-        return file
-
-    def holds_vectors(self, file: Path) -> bool:
-        """Return whether a file of vectors belongs to this comparison.
-
-        The rounds of a bootstrap are built from such files. They are named by their paths below the
-        comparison's folder.
-        """
-        return not file.is_absolute() and (self.home / file.parent / BUILD).exists()
-
-    def learning_seconds(self, file: Path) -> float:
-        """Return the seconds from the text to a file of vectors of this comparison."""
-        record = self.load(str(file.parent / BUILD), BuildRecord)
-        return 0.0 if record is None or record.seconds is None else record.seconds
-
-    def _load_artifact(
+    def load_built(
         self, file: Path, key: str, read: Callable[[Path], Artifact]
     ) -> tuple[Artifact, BuildRecord] | None:
         """Return a valid tree, or valid vectors, with the record beside it; else None."""
@@ -211,11 +156,13 @@ class Store:
             return None
         return artifact, record
 
-    # Models and their results
+    def save_built(self, file: Path, artifact: Tree | WordVectors, record: BuildRecord) -> None:
+        """Write a tree or vectors, and then its record."""
+        _make_room(file.parent, BUILD, file.name, f"{file.stem}{LABELS}")
+        artifact.save(file)
+        write_record(file.parent / BUILD, record)
 
-    def has_results(self, jobs: Sequence[Job]) -> bool:
-        """Return whether all jobs have a result, of whatever key."""
-        return all(os.path.lexists(self.folder(job) / RESULT) for job in jobs)
+    # Models and their results
 
     def load_result(
         self, folder: Path, key: str, model_folder: Path | None = None
@@ -244,7 +191,10 @@ class Store:
     def save_result(
         self, folder: Path, result: JobResult, nlls: Mapping[HeldOut, Float64]
     ) -> JobResult:
-        """Write the scores of every token and then the result; return it with their hashes."""
+        """Write the scores of every token and then the result; return it with their hashes.
+
+        The checkpoints of a finished training are removed.
+        """
         _make_room(folder, RESULT, *NLL.values())
         hashes = {}
         for split, nll in nlls.items():
@@ -254,6 +204,9 @@ class Store:
             hashes[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
         result = msgspec.structs.replace(result, files=hashes)
         write_record(folder / RESULT, result)
+        if not result.interrupted:
+            with suppress(OSError):
+                remove(folder / CHECKPOINTS)
         return result
 
     def save_model(self, folder: Path, model: BaseModel) -> None:
@@ -269,15 +222,6 @@ class Store:
             folder /= ALL_TOKENS
         nll: Float64 = np.load(folder / NLL[split], allow_pickle=False)
         return nll
-
-    def checkpoints(self, folder: Path) -> Path:
-        """Return the folder of the checkpoints of a job in `folder`."""
-        return folder / CHECKPOINTS
-
-    def remove_checkpoints(self, folder: Path) -> None:
-        """Remove the checkpoints of a finished job, if that is possible."""
-        with suppress(OSError):
-            remove(folder / CHECKPOINTS)
 
     def _warn_of_damage(self, error: Exception, consequence: str) -> None:
         """Warn of damaged work that is replaced, instead of the remedy that the error names."""

@@ -106,7 +106,7 @@ def key_of(splits, tmp_path, monkeypatch):
         setting, candidates = read_setting(text, [candidate], stop, 1, options)
         (job,) = setting.jobs(*candidates)
         with monkeypatch.context() as patched:
-            patched.setattr(Store, "load_tree" if step is build_tree else "load_result", kept)
+            patched.setattr(Store, "load_built" if step is build_tree else "load_result", kept)
             patched.setattr(job_module, "learn_vectors", learned)
             with pytest.raises(NotFinishedError):
                 step(job, setting, Store(tmp_path / "c"), setting.budget)
