@@ -64,7 +64,8 @@ _SMALL_TREE = Tree([EOS, "a"], [0, 2], [~0, ~1])
 #: Option of candidates whose builder takes vectors: a file of vectors, instead of learned ones.
 VECTORS_FILE = Option.of("vectors_file", Path | None)
 _N_MODELS = Option.of("K", Annotated[int, Meta(ge=2, le=100)])
-_NGRAM_ORDER = Option.of("order", Annotated[int, Meta(ge=2, le=7)])
+#: Names of n-gram models, by order from 2 on.
+_NGRAM_MODELS = ("kn2", "kn3", "kn4", "kn5", "kn6", "kn7")
 
 Kind = Literal["tree", "layer", "ngram"]
 
@@ -198,7 +199,7 @@ class Candidate:
         tokens = typed_words(entry)
         if len(tokens) > 2 and tokens[1] == "x" and tokens[0].isdecimal():
             single = Candidate.parse(shlex.join(tokens[2:]), tree)
-            return EnsembleCandidate(single, _N_MODELS.parsed(tokens[0]))
+            return EnsembleCandidate(single, _N_MODELS.checked(_N_MODELS.parsed(tokens[0])))
 
         plus = tokens.index("+") if "+" in tokens else len(tokens)
         output = tokens[:plus]
@@ -212,21 +213,23 @@ class Candidate:
 
         name, *pairs = output
         is_file = name.endswith(ENDINGS)
-        ngrams = re.fullmatch(r"kn(\d+)", name)
-        if (ngrams or is_file) and pairs:
+        is_ngram = name in _NGRAM_MODELS
+        if (is_ngram or is_file) and pairs:
             raise OptionError(f"{entry!r} is no candidate: {name} has no options; leave them out")
         if is_file:
             return TreeCandidate(name, tree, layer_words)
         if name in BUILDERS:
             return BuilderCandidate(name, pairs, layer_words)
-        if name not in LAYERS and not ngrams:
+        if re.fullmatch(r"kn\d+", name) and not is_ngram:
+            raise OptionError(f"there is no {name:.40}; there are kn2 to kn7, Kneser-Ney")
+        if name not in LAYERS and not is_ngram:
             raise OptionError(f"there is no candidate {quoted(name)}; {_hint(name)}")
         if layer_words:
             raise OptionError(
                 f"{entry!r} is no candidate: {name} has no tree, and takes no layer; leave it out"
             )
-        if ngrams:
-            return NGramCandidate(_NGRAM_ORDER.parsed(ngrams[1]))
+        if is_ngram:
+            return NGramCandidate(name)
         return LayerCandidate(name, pairs)
 
     def __str__(self) -> str:
@@ -381,7 +384,6 @@ class EnsembleCandidate(Candidate):
     def __init__(self, single: Candidate, models: int) -> None:
         if single.models > 1 or not single.is_trained:
             raise OptionError(f"{single} cannot be each of several models; give one candidate")
-        _N_MODELS.checked(models)
         summary = f"{models} models, whose probabilities are averaged. {single.summary}"
         name = f"{models} x {single}"
         super().__init__(name, single.kind, single.method, single.options, summary)
@@ -405,10 +407,8 @@ class NGramCandidate(Candidate):
 
     is_trained = False
 
-    def __init__(self, order: int) -> None:
-        if order not in range(2, 8):
-            raise OptionError(f"there is no kn{order!s:.40}; there are kn2 to kn7, Kneser-Ney")
-        name = f"kn{order}"
+    def __init__(self, name: str) -> None:
+        order = int(name.removeprefix("kn"))
         options = {"order": order, "discount": "modified"}
         summary = f"A Kneser-Ney model of the last {order - 1} words."
         super().__init__(name, "ngram", name, options, summary)

@@ -219,9 +219,10 @@ def learn_word_vectors(
     seconds = None if budget is None else WORD_VECTORS_FRACTION * budget.first_round
     key = job_key(replace(setting, options=options), spec, job.seed, seconds)
     with store.lock_folder(folder):
-        kept = store.load_vectors(folder, key)
+        file = folder / VECTORS
+        kept = store.load_built(file, key, WordVectors.read)
         if kept is not None:
-            return kept[0], kept[1].seconds or 0.0
+            return file, kept[1].seconds or 0.0
         store.require_writable()
         began = time.perf_counter()
         model: Any = new_model(spec, **options, seconds=seconds, random_state=job.seed)
@@ -230,7 +231,8 @@ def learn_word_vectors(
             raise KeyboardInterrupt
         taken = time.perf_counter() - began
         record = BuildRecord(key, vectors.sha256, 0.0, taken)
-        return store.save_vectors(folder, vectors, record), taken
+        store.save_built(file, vectors, record)
+        return file, taken
 
 
 def mean_vectors(

@@ -126,14 +126,8 @@ def _cheaper_alternative(comparison: Comparison, choice: Choice, best: Candidate
     if best.timings.total is None:
         return "Its time from the text is not known, so that no cheaper alternative is named."
     if choice.cheaper is None:
-        # Times that count as the same may still differ in the table.
-        is_less = any(
-            candidate.timings.total is not None and candidate.timings.total < best.timings.total
-            for candidate in map(comparison.candidate, choice.candidates)
-            if candidate.valid <= (1 + choice.tolerance) * best.valid
-        )
-        less = f"at least {100 * SAME_TIME:g}% less time" if is_less else "less time"
-        return f"No other candidate {tolerance} of this perplexity takes {less} from the text."
+        saved = f"at least {100 * SAME_TIME:g}% less time from the text"
+        return f"No other candidate {tolerance} of this perplexity takes {saved}."
     cheaper = comparison.candidate(choice.cheaper)
     percent = round(100 * (cheaper.valid / best.valid - 1), 1)
     loss = f"{percent:.1f}% worse" if percent else "as good to 0.1%"

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from hstree.experiments.recommendation import eligible_candidates
 from hstree.experiments.results import (
     Band,
@@ -38,18 +36,7 @@ def make_plots(comparison: Comparison) -> list[Plot]:
         _plot_steps(candidates),
         *speeds,
     ]
-    return [plot for plot in map(_without_zeros, plots) if plot.marks]
-
-
-def _without_zeros(plot: Plot) -> Plot:
-    """Return a plot without zeros on log axes, which only damaged results have."""
-    log_axes = [
-        i for i, axis in enumerate((plot.x, plot.y)) if axis is not None and axis.scale == "log"
-    ]
-    marks = [
-        mark for mark in plot.marks if all(point[i] > 0 for point in mark.points for i in log_axes)
-    ]
-    return replace(plot, marks=marks)
+    return [plot for plot in plots if plot.marks]
 
 
 class _Cost(NamedTuple):
@@ -178,8 +165,9 @@ def _learning_curves(number: int, candidate: CandidateResult) -> list[Mark]:
         dots = []
         epochs_done = accumulate(epoch.share for epoch in job.epochs)
         for epoch, done in zip(job.epochs, epochs_done, strict=True):
-            if epoch.valid is not None:
-                seconds = start + done * epoch_seconds
+            seconds = start + done * epoch_seconds
+            # both axes are logarithmic; damaged results may have zeros
+            if seconds > 0 and epoch.valid is not None and epoch.valid > 0:
                 values = [candidate.name, job.seed, epoch.epoch, seconds, epoch.valid]
                 dots.append(Mark(number, "dot", [(seconds, epoch.valid)], values))
         if dots:

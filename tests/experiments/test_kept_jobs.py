@@ -11,6 +11,7 @@ import pytest
 
 import hstree
 from hstree import report
+from hstree._files import remove
 from hstree.errors import FileFormatError, HstreeError
 from hstree.experiments import results, store, writer
 from hstree.experiments.results import JobResult
@@ -306,46 +307,30 @@ def files_of(folder):
     )
 
 
+FOLDERS = ["runs", "trees", "vectors", "runs/gmm", "trees/gmm", "runs/kn2", RUN, TREE, VECTORS]
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", IN_THE_PLACE)
-def test_whatever_is_in_the_place_of_a_file_it_is_done_anew_or_refused(
+def test_whatever_is_in_a_place_it_is_done_anew_or_refused(
     request, finished, splits, tmp_path, kind
 ):
-    names = files_of(finished.folder)
-    if not request.config.getoption("--slow"):  # some files, others for each kind
-        names = names[list(IN_THE_PLACE).index(kind) % 6 :: 6]
-    for name in names:
+    places = [*files_of(finished.folder), *FOLDERS, f"{RUN}/model"]
+    if not request.config.getoption("--slow"):  # some places, others for each kind
+        places = places[list(IN_THE_PLACE).index(kind) % 6 :: 6]
+    for name in places:
         home = Path(shutil.copytree(finished.folder, tmp_path / "c"))
-        (home / name).unlink()
+        is_file = (home / name).is_file()
+        remove(home / name)
         IN_THE_PLACE[kind](home / name)
         again = within_a_minute(lambda home=home: compare(splits, CANDIDATES, home, speed_rounds=1))
         if isinstance(again, HstreeError):
             assert "\n" not in str(again)
             assert Path(name).name in str(again) or kind == "dangling"
-            assert Path(name).name in NOT_REMOVED, again
+            assert Path(name).name in NOT_REMOVED or not is_file, again
         else:
             assert perplexities(again) == perplexities(finished), name
             assert results.load(home).candidates == again.candidates
-        shutil.rmtree(home)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("kind", ["empty", "pipe", "circle", "dangling"])
-def test_whatever_is_in_the_place_of_a_folder_its_jobs_are_done_anew_or_refused(
-    finished, splits, tmp_path, kind
-):
-    names = ["runs", "trees", "vectors", "runs/gmm", "trees/gmm", "runs/kn2", "runs/gmm/seed-0"]
-    names += ["trees/gmm/seed-0", "vectors/random/seed-0", "runs/gmm/seed-0/model"]
-    for name in names:
-        home = Path(shutil.copytree(finished.folder, tmp_path / "c"))
-        shutil.rmtree(home / name)
-        IN_THE_PLACE[kind](home / name)
-        again = within_a_minute(lambda home=home: compare(splits, CANDIDATES, home, speed_rounds=1))
-        if isinstance(again, HstreeError):
-            assert "\n" not in str(again)
-            assert str(home / name) in str(again)
-        else:
-            assert perplexities(again) == perplexities(finished), name
         shutil.rmtree(home)
 
 
