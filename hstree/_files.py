@@ -256,7 +256,7 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
     for abandoned in parent.glob(f"{PREFIX}*{SUFFIX}"):
         remove_unused(abandoned)
     # With the permissions of other folders; those of `tempfile` are closed to the group
-    home = _temporary_name(parent)
+    home = parent / f"{PREFIX}{uuid4().hex}{SUFFIX}"
     home.mkdir()
     files = home / "files"
     try:
@@ -265,11 +265,6 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
             yield files
     finally:
         shutil.rmtree(home, ignore_errors=True)
-
-
-def _temporary_name(parent: Path) -> Path:
-    """Return an unused path for a temporary folder."""
-    return parent / f"{PREFIX}{uuid4().hex}{SUFFIX}"
 
 
 @contextmanager
@@ -359,7 +354,7 @@ def _is_at(file: BinaryIO, path: Path) -> bool:
 
 def remove_unused(folder: Path) -> None:
     """Remove a folder with its content, unless a process holds its lock or files have no locks."""
-    removed = _temporary_name(folder.parent)
+    removed = folder.parent / f"{PREFIX}{uuid4().hex}{SUFFIX}"
     with suppress(OSError):
         if fcntl is None:  # Windows renames no folder in which a process has a file open
             folder.rename(removed)

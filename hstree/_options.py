@@ -294,13 +294,12 @@ def typed_words(text: str) -> list[str]:
         tokens = shlex.split(text)
     except ValueError as error:
         raise OptionError(f"{text!r} cannot be read: {str(error).lower()}") from error
-    if not any(token.startswith("--") for token in tokens):
-        return tokens
-    flag = r"--(no-)?([\w-]+)(?:[= ]+(?!--|\+)(\S+))?"  # a switch has no value
-    plain = re.sub(
-        flag, lambda f: f"{f[2].replace('-', '_')}={'false' if f[1] else f[3] or 'true'}", text
-    )
-    raise OptionError(f'options are spelled key=value: "{plain}", not {text!r}')
+    for token in tokens:
+        if token.startswith("--"):
+            raise OptionError(
+                f'options in {text!r} are spelled key=value, not {token}: "gmm epsilon=0.4 trees=4"'
+            )
+    return tokens
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:

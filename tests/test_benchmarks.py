@@ -83,13 +83,6 @@ def test_fast_measures_numpy_and_compiled_functions(monkeypatch, capsys, tmp_pat
         "building, classes by exchange, 5 classes",
     }
     assert all(0 < row["lowest"] <= row["ratio"] <= row["highest"] for row in rows)
-    (only,) = run("fast", monkeypatch, capsys, tmp_path, corpus, *sizes, "--only", "search")
-    assert only["work"] == "search, huffman, 400 labels"
-
-
-@pytest.fixture
-def short_turns(monkeypatch):
-    monkeypatch.setattr("hstree.experiments.speed.TURN", 0.01)
 
 
 def ptb(folder):

@@ -33,7 +33,7 @@ def test_check_names_every_broken_rule(hstree, tmp_path):
 
 def test_a_hostile_meta_is_printed_or_ignored(hstree, tmp_path, corpus):
     digest = hashlib.sha256(corpus.read_bytes()).hexdigest()
-    for lines in (["a", "b"], [1], 7, None, [True, 10**30], {"words": None}):
+    for lines in (["a", "b"], [1], None, [True, 10**30], {"words": None}):
         meta = {
             "coverage": lines,
             "method": {"a": [1]},
@@ -41,7 +41,6 @@ def test_a_hostile_meta_is_printed_or_ignored(hstree, tmp_path, corpus):
             "input": {"kind": 3, "sha256": digest, "lines": lines, "words_without_vector": []},
         }
         (tmp_path / "odd.json").write_bytes(changed(meta=meta))
-        for command in (["stats"], ["show"], ["check"]):
-            ran = hstree(*command, "odd.json")
-            assert "\x1b" not in ran.out
+        for command in ("stats", "show", "check"):
+            assert "\x1b" not in hstree(command, "odd.json").out
         hstree("evaluate", "odd.json", corpus, "--epochs", "0", warns=True)

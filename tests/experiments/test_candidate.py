@@ -124,9 +124,7 @@ def test_only_plain_flat_is_the_reference():
 @pytest.mark.parametrize(
     ("text", "saying"),
     [
-        ("gmm --epsilon 0.4", '"gmm epsilon=0.4"'),
-        ("nce --samples 200 --ranking --no-unique", '"nce samples=200 ranking=true unique=false"'),
-        ("gmm --trees=2 + ngrams --min-count 3", '"gmm trees=2 + ngrams min_count=3"'),
+        ("gmm --trees=2 + ngrams --min-count 3", "key=value, not --trees=2"),
         ("nosuch", "there is no candidate 'nosuch'"),
         ("epsilon=0.4", "in the quotes of their candidate"),
         ("gmm eps=1", "did you mean 'epsilon'"),

@@ -60,10 +60,9 @@ def test_kernels_that_are_off_stay_off_in_threads(cores):
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals to threads")
 @pytest.mark.parametrize("name", ["kmeans", "gmm"])
-@pytest.mark.parametrize("number", [1, 2])
-def test_an_interrupt_ends_the_building_of_a_large_node(name, number, monkeypatch):
+def test_an_interrupt_ends_the_building_of_a_large_node(name, monkeypatch):
     pytest.importorskip("numba", reason=NUMBA)
-    use_threads(monkeypatch, number)
+    use_threads(monkeypatch, 2)
     drawn = np.random.default_rng(0).standard_normal((60_000, 20)).astype(np.float32)
     words = [f"w{i}" for i in range(len(drawn))]
     # rounds that would take minutes
