@@ -87,7 +87,12 @@ def grow(tree: Tree, words: Words) -> Tree:
         new_counts = words.counts
         source = words.source
     else:
-        labels = _check_new(words, id_by_label)
+        labels = tuple(dict.fromkeys(words))
+        if duplicates := [label for label in labels if label in id_by_label]:
+            raise InputError(
+                f"the label {quoted(duplicates[0])} is in the tree already ({len(duplicates):,} of "
+                f"the {len(labels):,} labels are); give only new labels"
+            )
         new_counts = None
         source = dict[str, object](kind="labels")
     for label in labels:
@@ -168,16 +173,6 @@ def _as_words_or_vectors(words: Any) -> WordVectors | Vocabulary | Sequence[str]
             )
         return Vocabulary.of(words)
     return tuple(as_words(words))
-
-
-def _check_new(labels: Sequence[str], known: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the distinct labels; refuse those that are in the tree."""
-    if duplicates := [label for label in labels if label in known]:
-        raise InputError(
-            f"the label {quoted(duplicates[0])} is in the tree already ({len(duplicates):,} of the "
-            f"{len(labels):,} labels are); give only new labels"
-        )
-    return tuple(dict.fromkeys(labels))
 
 
 def _merge_counts(tree: Tree, n_labels: int, ids: Int64, counts: Int64 | None) -> Int64 | None:

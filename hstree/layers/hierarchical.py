@@ -318,16 +318,13 @@ class HierarchicalSoftmax(OutputLayer):
             return nll
         for block in batch_blocks(len(targets), int(self.tree.fan_out.max())):
             layer = self._for_items(block)
-            nll[block] = layer._nll(hidden[block], targets[block])
-        return nll
-
-    def _nll(self, hidden: Array, targets: Integer) -> Float64:
-        decisions, code_item = path_decisions(self.codes, targets)
-        layout = self.compiled_layout(decisions, code_item, hidden, with_gradients=False)
-        if layout is not None:
-            nll: Float64 = compiled().tree_nll(self.weight, self.bias, hidden, layout)
-            return nll
-        nll, _ = forward(self._inputs(hidden), decisions, code_item)
+            part = hidden[block]
+            decisions, code_item = path_decisions(self.codes, targets[block])
+            layout = layer.compiled_layout(decisions, code_item, part, with_gradients=False)
+            if layout is None:
+                nll[block], _ = forward(layer._inputs(part), decisions, code_item)
+            else:
+                nll[block] = compiled().tree_nll(self.weight, self.bias, part, layout)
         return nll
 
     def loss(

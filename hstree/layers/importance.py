@@ -95,7 +95,13 @@ class ImportanceSampling(noise.NoiseLayer):
         n = 0
         while len(waiting) and n < self.limit:
             size = min(max(self.n_samples, n), self.limit - n)
-            drawn = _joined(drawn, self.samples(size, rng, waiting))
+            more = self.samples(size, rng, waiting)
+            if drawn is not None:
+                more = noise.Samples(
+                    labels=np.hstack([drawn.labels, more.labels]),
+                    log_prob=np.hstack([drawn.log_prob, more.log_prob]),
+                )
+            drawn = more
             n += size
             estimate = self._estimate(hidden[waiting], targets[waiting], drawn)
             if n == self.n_samples:
@@ -162,13 +168,3 @@ class Estimate(NamedTuple):
     losses: Float64  # (b,)
     gradients: Gradients  # zero for the items whose samples do not suffice
     sample_weight: Array  # (b, k) normalised weights of the samples
-
-
-def _joined(drawn: noise.Samples | None, more: noise.Samples) -> noise.Samples:
-    """Return samples and more samples for the same items."""
-    if drawn is None:
-        return more
-    return noise.Samples(
-        labels=np.concatenate([drawn.labels, more.labels], axis=-1),
-        log_prob=np.concatenate([drawn.log_prob, more.log_prob], axis=-1),
-    )

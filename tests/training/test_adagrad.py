@@ -59,12 +59,6 @@ def test_a_row_shrinks_by_the_weight_decay_since_its_last_touch():
     np.testing.assert_allclose(parameter, [[second, second], [other, other]], rtol=1e-6)
 
 
-def test_the_weight_decay_is_no_part_of_the_sum_of_squares():
-    adagrad = RowAdagrad(np.full((1, 2), 2.0), weight_decay=0.01)
-    adagrad.step(np.array([0]), np.ones((1, 2)), 0.1, tokens=500_000)
-    np.testing.assert_allclose(adagrad.squares, [1])
-
-
 @pytest.mark.parametrize("learning_rate", [0.1, 0.3, 1.0])
 def test_a_row_first_touched_late_shrinks_and_never_changes_its_sign(learning_rate):
     start = np.array([[0.01, -0.02, 0.005]], np.float32)
@@ -75,21 +69,6 @@ def test_a_row_first_touched_late_shrinks_and_never_changes_its_sign(learning_ra
 
 
 @pytest.mark.parametrize("rows", [slice(3, 40), slice(None), np.arange(1, 40, 3)])
-def test_rows_moved_a_few_at_a_time_move_as_all_at_once(rows, monkeypatch):
-    rng = np.random.default_rng(0)
-    start = rng.standard_normal((41, 3), np.float32)
-    at_once, in_parts = RowAdagrad(start.copy(), 1e-3), RowAdagrad(start.copy(), 1e-3)
-    for step in range(1, 4):
-        gradient = rng.standard_normal(start[rows].shape, np.float32)
-        with monkeypatch.context() as patch:
-            at_once.step(rows, gradient, 0.1, 5 * step)
-            patch.setattr("hstree.training.adagrad.MOVED", 12)  # four rows
-            in_parts.step(rows, gradient, 0.1, 5 * step)
-    assert np.array_equal(at_once.parameter, in_parts.parameter)
-    assert (at_once.parameter != start).any(axis=1).sum() == len(start[rows])
-
-
-@pytest.mark.parametrize("rows", [slice(3, 40), np.arange(1, 40, 3)])
 def test_rows_of_each_block_shrink_by_what_they_owe(rows, monkeypatch):
     """By a number of tokens of their own, moved a few at a time."""
     monkeypatch.setattr("hstree.training.adagrad.MOVED", 12)  # four rows
