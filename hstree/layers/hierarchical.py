@@ -431,17 +431,17 @@ class HierarchicalSoftmax(OutputLayer):
 
         if self.tree.n_nodes > 1:
             features = self.context_features
-            found = search(self.codes, self.weight, self.bias, hidden, k, features)
+            best = search(self.codes, self.weight, self.bias, hidden, k, features)
         else:
-            found = BatchTopK.empty(len(hidden), k)
+            best = BatchTopK.empty(len(hidden), k)
 
         # The log-probabilities of all labels, for those whose search reached a large part
-        others = np.flatnonzero(~found.certain)
+        others = np.flatnonzero(~best.certain)
         for block in batch_blocks(len(others), self.n_labels):
             items = others[block]
             log_prob = self._for_items(items).log_prob(hidden[items])
-            found.labels[items], found.log_prob[items] = first_columns(log_prob, k)
-        return found.labels, found.log_prob
+            best.labels[items], best.log_prob[items] = first_columns(log_prob, k)
+        return best.labels, best.log_prob
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,).
