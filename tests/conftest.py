@@ -1,10 +1,9 @@
-"""Settings of all tests: a cache folder, threads, the backend; the summary of skipped tests."""
+"""Settings of all tests: a cache folder, threads, the backend, and which tests are run."""
 
 import os
 import signal
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -120,42 +119,15 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item.nodeid not in names]
 
 
-def reports(config, outcome):
-    """Return the reports of an outcome; none in the workers of xdist, which have no reporter."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    return reporter.stats.get(outcome, []) if reporter else []
-
-
-def skipped(config):
-    """Return the counts of skipped tests and files, by (reason, "test" or "file")."""
-    counts = Counter()
-    for report in reports(config, "skipped"):
-        _, _, reason = report.longrepr
-        unit = "file" if isinstance(report, pytest.CollectReport) else "test"
-        counts[reason.removeprefix("Skipped: "), unit] += 1
-    return counts
-
-
-def is_forbidden(reason, config):
-    allowed = config.getoption("--only-skip")
-    return allowed is not None and not reason.startswith(allowed)
-
-
 def pytest_sessionfinish(session):
-    if any(is_forbidden(reason, session.config) for reason, _ in skipped(session.config)):
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:  # a worker of xdist
+        return
+    allowed = session.config.getoption("--only-skip")
+    reasons = {report.longrepr[2] for report in reporter.stats.get("skipped", [])}
+    if allowed and not all(reason.startswith(f"Skipped: {allowed}") for reason in reasons):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    passed = [report.nodeid for report in reports(session.config, "passed")]
+    passed = [report.nodeid for report in reporter.stats.get("passed", [])]
     if passed and session.config.getoption("--passed-to"):
         names = "".join(f"{name}\n" for name in passed)
         Path(session.config.getoption("--passed-to")).write_text(names, encoding="utf-8")
-
-
-def pytest_terminal_summary(terminalreporter, config):
-    counts = skipped(config)
-    if counts:
-        terminalreporter.write_sep("=", "skipped, and what lets it run")
-    for (reason, unit), n in sorted(counts.items()):
-        forbidden = is_forbidden(reason, config)
-        fault = "ERROR: must not be skipped here: " if forbidden else ""
-        line = f"{fault}{n} {unit}{'s' * (n > 1)}: {reason}"
-        terminalreporter.write_line(line, red=forbidden, yellow=not forbidden)

@@ -1,4 +1,4 @@
-"""Reasons to skip a test: a requirement and its installation. The summary of a run counts them."""
+"""Reasons to skip a test: a requirement and its installation. A run lists them at its end."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A run's last lines say what was skipped and what lets it run; CI lets nothing be skipped."""
+"""CI lets no test be skipped; named tests start no workers; a run leaves out passed tests."""
 
 from pathlib import Path
 
@@ -25,13 +25,6 @@ WITHOUT_TORCH = """
 
     pytest.importorskip("no_such_package", reason="needs torch: how to get it")
 """
-SUMMARY = [
-    "*= skipped, and what lets it run =*",
-    "2 tests: needs a GPU",
-    "1 file: needs torch: how to get it",
-    "1 test: slow, needs python -m pytest --slow",
-    "*= 1 passed, 4 skipped in *",
-]
 
 
 @pytest.fixture
@@ -45,36 +38,26 @@ def project(pytester, monkeypatch):
     return pytester
 
 
-def test_skips_are_counted_by_what_lets_them_run(project):
-    ran = project.runpytest_inprocess(project.path)
-    assert ran.ret == 0
-    ran.stdout.fnmatch_lines(SUMMARY, consecutive=True)
-
-
 @pytest.mark.slow
-def test_workers_count_the_same_and_may_skip_no_more(project):
+def test_workers_may_skip_no_more_than_is_allowed(project):
     ran = project.runpytest_subprocess("--only-skip", "needs a GPU")
     assert ran.ret == 1
+    ran.assert_outcomes(passed=1, skipped=4)
     ran.stdout.fnmatch_lines(["* worker* [[]4 items]"])
-    forbidden = "ERROR: must not be skipped here: "
-    ran.stdout.fnmatch_lines(
-        [*SUMMARY[:2], *(forbidden + line for line in SUMMARY[2:4]), SUMMARY[4]], consecutive=True
-    )
 
 
 def test_a_run_may_skip_for_the_reason_that_it_allows(project):
     ran = project.runpytest_inprocess("--only-skip", "needs a GPU", "--slow", "test_some.py")
     assert ran.ret == 0
     ran.assert_outcomes(passed=2, skipped=2)
-    ran.stdout.fnmatch_lines(SUMMARY[:2], consecutive=True)
-    ran.stdout.no_fnmatch_line("ERROR*")
+    ran = project.runpytest_inprocess("--only-skip", "needs a GPU", "test_torch.py")
+    assert ran.ret == 1
 
 
-def test_a_test_chosen_by_name_starts_no_workers_and_no_summary_of_skips(project):
+def test_a_test_chosen_by_name_starts_no_workers(project):
     chosen = ("--only-skip", "needs a GPU", "test_some.py::test_that_passes")
     ran = project.runpytest_inprocess(*chosen)
     assert ran.ret == 0
-    ran.stdout.no_fnmatch_line("* skipped*")
     ran.stdout.no_fnmatch_line("* worker*")
 
 
