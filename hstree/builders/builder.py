@@ -193,9 +193,6 @@ def convert_input(
     InputError when the input is not convertible, and OptionError when it would be a second
     vocabulary, or has no use for labels or counts.
     """
-    has_more = labels is not None or counts is not None
-    if isinstance(input, WordVectors) and method.takes is WordVectors and not has_more:
-        return input
     input = _as_typed_input(input, method, vocabulary, labels, counts)
     if isinstance(input, Corpus) and method.takes is not WordVectors:
         corpus = input if vocabulary is None else input.with_vocabulary(vocabulary)

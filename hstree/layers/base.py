@@ -73,20 +73,13 @@ def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
 
         # (rows, n_sorted) number of the group of ties that each belongs to
         tie = np.zeros(largest.shape, np.int64)
-        is_apart = -np.diff(value, axis=1) > TIE * np.maximum(1, np.abs(value[:, 1:]))
+        with np.errstate(invalid="ignore"):  # infinities
+            is_apart = -np.diff(value, axis=1) > TIE * np.maximum(1, np.abs(value[:, 1:]))
         np.cumsum(is_apart, axis=1, out=tie[:, 1:])
         order = np.lexsort((largest, tie), axis=1)[:, :k]
         columns[rows] = np.take_along_axis(largest, order, axis=1)
         rows = rows[tie[:, -1] == tie[:, k - 1]]
     return columns, np.take_along_axis(values, columns, axis=1)
-
-
-def draw_columns(logits: Array, uniform: Float64) -> Int64:
-    """Return the columns (B,) that numbers between 0 and 1 (B,) draw from the rows' softmaxes."""
-    cumulative = np.cumsum(np.exp(logits - logits.max(axis=1, keepdims=True)), axis=1)
-    below = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(axis=1)
-    column: Int64 = np.minimum(below, logits.shape[1] - 1)
-    return column
 
 
 class OutputLayer(TrainingHooks, ABC):
@@ -183,7 +176,10 @@ class OutputLayer(TrainingHooks, ABC):
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""
-        return draw_columns(self.log_prob(hidden), rng.random(len(hidden)))
+        cumulative = np.cumsum(np.exp(self.log_prob(hidden)), axis=1)
+        drawn = rng.random((len(hidden), 1)) * cumulative[:, -1:]
+        label: Int64 = np.minimum((cumulative <= drawn).sum(axis=1), self.n_labels - 1)
+        return label
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Estimate the mean curvature of the loss along each row, per parameter (R,).
