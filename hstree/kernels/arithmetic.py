@@ -3,8 +3,6 @@
 Sums run in the order of the batch, so that results do not depend on the number of threads.
 """
 
-import threading
-
 import numpy as np
 
 from hstree._arrays import Array, Int32, Int64, Integer
@@ -80,12 +78,15 @@ def group(ids: Int32, n_values: int) -> tuple[Int64, Int64, Int32]:
     start = np.zeros(len(ids) + 1, np.int64)
     slot = np.empty(len(ids), np.int32)
     position = np.empty(len(ids), np.int32)
-    n = _group(ids, _slots.table(n_values), values, start, slot, position)
+    value_slot = np.empty(n_values, np.int32)  # only elements of values that occur are used
+    n = _group(ids, value_slot, values, start, slot, position)
     return values[:n], start[: n + 1], position
 
 
 @jit
 def _group(ids, value_slot, values, start, slot, position):
+    for value in ids:
+        value_slot[value] = -1
     n = 0
     for p in range(len(ids)):
         value = ids[p]
@@ -96,7 +97,6 @@ def _group(ids, value_slot, values, start, slot, position):
         slot[p] = value_slot[value]
         start[slot[p] + 1] += 1
     for g in range(n):
-        value_slot[values[g]] = -1
         start[g + 1] += start[g]
     # Each group's offset moves on with its positions, from where the one before it ends
     for p in range(len(ids)):
@@ -193,18 +193,3 @@ def check_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) ->
 def is_supported(*arrays: Array) -> bool:
     """Return whether arrays are C-contiguous float32 in the byte order of the machine."""
     return all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays)
-
-
-class _Slots(threading.local):
-    """Table of -1 of each thread, in which `group` numbers the values that it meets."""
-
-    _table: Int32 = np.empty(0, np.int32)
-
-    def table(self, length: int) -> Int32:
-        """Return a table (length,) of this thread, to be left as it was."""
-        if len(self._table) < length:
-            self._table = np.full(length, -1, np.int32)
-        return self._table[:length]
-
-
-_slots = _Slots()

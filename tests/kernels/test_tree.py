@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from hstree.kernels import NARROW, numpy_only
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.training.adagrad import adagrad_rows
 from hstree.tree import Tree
 from hstree.tree.paths import path_decisions
-from tests.layers.gradients import dense
 from tests.layers.gradients import drawn as drawn_layer
 from tests.limits import use_threads
 from tests.needs import NUMBA
@@ -46,7 +44,7 @@ def drawn(tree, seed=0, *, dim=7, items=40):
 
 
 def check_tree(tree, seed, **sizes):
-    """Compare a compiled pass, which has to run, and a step of it with NumPy's."""
+    """Compare a compiled pass, which has to run, with NumPy's."""
     layer, hidden, targets = drawn(tree, seed, **sizes)
     with numpy_only():
         expected = layer.nll(hidden, targets)
@@ -55,53 +53,6 @@ def check_tree(tree, seed, **sizes):
             patch.delattr("hstree.layers.hierarchical.forward")
         nll = layer.nll(hidden, targets)
     np.testing.assert_allclose(nll, expected, rtol=1e-5, atol=1e-5)
-    if tree.n_nodes and not layer.is_one_softmax:
-        check_step(layer, hidden, targets)
-
-
-def check_step(layer, hidden, targets):
-    """Compare a compiled training step with the gradients and Adagrad of NumPy."""
-    rng = np.random.default_rng(1)
-    contexts = np.arange(len(hidden))[:, None]  # of one word, whose vector is the hidden vector
-    model = functions.LogBilinearArrays(
-        embedding=hidden.copy(),
-        position=np.ones((1, layer.dim), np.float32),
-        weight=layer.weight.copy(),
-        bias=layer.bias.copy(),
-        words=drawn_state(rng, len(hidden), 1),
-        nodes=drawn_state(rng, len(layer.weight), len(layer.weight)),
-    )
-    with numpy_only():
-        losses, gradients = layer.loss(hidden, targets)
-        by_name = dense(layer, gradients)
-        moved = [hidden.copy(), layer.weight.copy(), layer.bias.copy()]
-        sums = [model.words.squares, model.nodes.squares, model.nodes.other_squares]
-        names = ["hidden", "node_weight", "node_bias"]
-        for array, squares, name in zip(moved, sums, names, strict=True):
-            adagrad_rows(array, squares.copy(), slice(0, len(array)), by_name[name], 0.1)
-
-    decisions, code_item = path_decisions(layer.codes, targets)
-    tree_layout = layer.compiled_layout(decisions, code_item, hidden, with_gradients=True)
-    rates = functions.Rates(np.float32(0.1), 0.0, 0.0, len(targets))
-    forward = functions.log_bilinear_step(
-        model,
-        functions.lay_out_contexts(contexts, len(hidden), tree_layout),
-        np.ones_like(hidden),
-        rates,
-    )
-    np.testing.assert_allclose(forward.items.nll, losses, rtol=1e-5, atol=1e-5)
-    compiled = [model.embedding, model.weight, model.bias]
-    for array, expected in zip(compiled, moved, strict=True):
-        np.testing.assert_allclose(array, expected, rtol=1e-5, atol=2e-5)
-
-
-def drawn_state(rng, n_rows, n_others):
-    """Return the state of Adagrad after some steps, so that small gradients move little."""
-    return functions.RowState(
-        squares=rng.uniform(0.5, 1, n_rows).astype(np.float32),
-        other_squares=rng.uniform(0.5, 1, n_others).astype(np.float32),
-        decayed=np.zeros(n_rows, np.int64),
-    )
 
 
 #: Trees of any shape, and some with wide nodes.
@@ -110,7 +61,7 @@ ANY = trees(only_codes=True) | st.builds(wide_tree, st.integers(0, 2).map(np.ran
 
 @given(ANY, st.integers(0, 99))
 @settings(deadline=None, max_examples=30)
-def test_trees_have_the_losses_and_gradients_of_numpy(tree, seed):
+def test_trees_have_the_losses_of_numpy(tree, seed):
     check_tree(tree, seed)
 
 
@@ -157,7 +108,7 @@ with one_blas_thread():
     assert run_python(["-c", code], tmp_path, OPENBLAS_NUM_THREADS="2") == "{1}\n"
 
 
-def test_work_at_wide_nodes_in_pieces_has_the_losses_and_gradients_of_numpy():
+def test_work_at_wide_nodes_in_pieces_has_the_losses_of_numpy():
     wide = wide_tree(np.random.default_rng(0), layout.MIN_ROWS + NARROW)
     check_tree(wide, 0, items=2 * layout.MIN_VISITS + 5)
 

@@ -299,21 +299,15 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         """Write the fitted classifier as a folder, without pickles; `load` is the inverse.
 
         The folder has ``config.json``, ``tree.json`` and ``weights.safetensors``, replaced
-        together. Raises InputError when classes are neither texts nor numbers.
+        together. Raises TypeError when classes are neither texts nor numbers.
         """
         check_is_fitted(self, "_model")
         plain = bool | int | float | str | None
-        classes: Any = self.classes_.tolist()
-        if not all(isinstance(value, plain) for value in classes):
-            raise InputError(
-                f"classes of type {self.classes_.dtype} cannot be saved; train with texts or "
-                "numbers"
-            )
         names = getattr(self, "feature_names_in_", None)
         parameters = self.get_params().items()
         config = Config(
             parameters={name: value for name, value in parameters if isinstance(value, plain)},
-            classes=classes if self._is_single else None,
+            classes=self.classes_.tolist() if self._is_single else None,
             feature_names=None if names is None else names.tolist(),
             has_unit_length=self._has_unit_length,
             sparse=self._is_sparse,
