@@ -82,6 +82,13 @@ def test_torch(tmp_path):
     assert (tmp_path / "model" / "weights.safetensors").exists()
 
 
+def test_the_comparison_of_heads(tmp_path):
+    pytest.importorskip("torch", reason=needs.TORCH)
+    printed = run_page("torch-compare.md", tmp_path)
+    start, end = map(float, re.findall(r"\d+\.\d+", printed[-1]))
+    assert end < start
+
+
 @pytest.mark.slow
 def test_gensim(tmp_path):
     pytest.importorskip("gensim", reason="gensim is not installed: hstree[gensim]")

@@ -55,6 +55,7 @@ Seconds = Annotated[float, Meta(gt=0)] | None
 
 #: Attributes for subclasses, trainers and experiments, which `dir` leaves out.
 _AUTHOR_NAMES = {
+    "backend",
     "check_layer",
     "config",
     "context_ids",
@@ -178,6 +179,8 @@ class BaseModel(Predictor):
     """Whether it predicts a word from the words before it, and can write text."""
     converges: ClassVar[bool] = False
     """Whether training may stop before its limit of epochs."""
+    backend: ClassVar[str] = "NumPy"
+    """What computes it."""
     more_candidates: ClassVar[tuple[str, ...]] = ()
     """Candidates of a comparison that names none, beside those of other models."""
     vector_options: ClassVar[Mapping[str, Any] | None] = None

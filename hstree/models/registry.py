@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from hstree._options import Option, effective, read_options
+from hstree._options import Option, effective, parse_options, read_options, typed_words
 from hstree._plugins import PACKAGE, Registry, read_summary, unusable
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, OptionError, PluginError
@@ -68,11 +68,13 @@ MODELS = Registry(
 
 
 def new_model(output: Tree | LayerSpec, *, model: str = DEFAULT_MODEL, **options: Any) -> BaseModel:
-    """Return an untrained model of a registered name: "lbl", "cbow", "gru".
+    """Return an untrained model of a registered name, which options may follow: "gru dim=256".
 
     Raises OptionError when there is no such model or option, or an option cannot have its value.
     """
-    kind = MODELS.get(model)
+    name, *pairs = typed_words(model) or [model]
+    kind = MODELS.get(name)
+    options = parse_options(name, kind.options, pairs) | options
     new: Callable[..., BaseModel] = kind.model
     return new(output, **effective(kind.options, options, kind.name))
 

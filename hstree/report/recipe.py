@@ -34,7 +34,8 @@ def make_recipe(result: CandidateResult, comparison: Comparison, folder: Path) -
     if corpus and (folder / WORDS).exists():
         with suppress(HstreeError):  # a builder or layer that is not installed here
             command = shlex.join(_command(result, corpus, comparison, folder))
-    python = _python_code(result, models, comparison.vocabulary.size)
+    backend = kind_of(comparison.options).model.backend
+    python = _python_code(result, models, comparison.vocabulary.size, backend)
     return Recipe(describe(result), command, result.tree_file, models, python)
 
 
@@ -55,7 +56,7 @@ def describe(result: CandidateResult) -> str:
     )
 
 
-def _python_code(result: CandidateResult, models: list[str], n_words: int) -> str:
+def _python_code(result: CandidateResult, models: list[str], n_words: int, backend: str) -> str:
     """Return Python code that makes a PyTorch layer, or loads the trained models."""
     if result.models > 1:
         loaded = "".join(f"    hstree.load_model({model!r}),\n" for model in models)
@@ -70,7 +71,7 @@ def _python_code(result: CandidateResult, models: list[str], n_words: int) -> st
             f"tree = hstree.load({result.tree_file!r})\n"
             "layer = HierarchicalSoftmax(tree, in_features=d)"
         )
-    return f"import hstree\nmodel = hstree.load_model({models[0]!r})  # in NumPy"
+    return f"import hstree\nmodel = hstree.load_model({models[0]!r})  # in {backend}"
 
 
 def _command(

@@ -13,6 +13,7 @@ from hstree.errors import OptionError, TrainingError
 from hstree.layers.registry import LayerSpec
 from hstree.models import load_model, new_model
 from tests import needs
+from tests.plugins import install
 from tests.texts import markov_lines
 
 torch = pytest.importorskip("torch", reason=needs.TORCH)
@@ -296,6 +297,17 @@ def test_layers_without_a_torch_form_are_refused(texts, tmp_path):
     for candidate in ("huffman + ngrams", "negative", "nce ranking=true"):
         with pytest.raises(OptionError, match=r"no PyTorch form; .*(adaptive|samples)"):
             hstree.compare(splits, [candidate], tmp_path, model="gru")
+
+
+def test_another_package_offers_a_head(texts, tmp_path, monkeypatch):
+    (tmp_path / "their_heads.py").write_text(
+        "from hstree.models.torch.heads import FlatHead\n\n\nclass Their(FlatHead):\n    pass\n"
+    )
+    install(tmp_path, "their-heads", {"hstree.heads": {"negative": "their_heads:Their"}})
+    monkeypatch.syspath_prepend(tmp_path)
+    spec = LayerSpec(texts[0].counted_vocabulary(), "negative")
+    model = new_model(spec, model="gru dim=8", epochs=0).fit(texts[0])
+    assert type(model.head).__name__ == "Their"
 
 
 def test_the_best_rate_goes_on(texts, tmp_path):

@@ -259,6 +259,12 @@ HEADS = Registry(
 )
 
 
+def new_head(spec: LayerSpec, dim: int, counts: Array | None = None) -> TorchHead:
+    """Return an untrained head, the unigram distribution of counts (V,), by default the spec's."""
+    counts = spec.vocabulary.counts if counts is None else counts
+    return check_head(spec)(spec, dim, counts)
+
+
 def check_head(spec: LayerSpec) -> type[TorchHead]:
     """Return the class of the head of an output layer; OptionError if it has no torch form."""
     name = spec.kind.name

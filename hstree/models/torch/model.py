@@ -52,7 +52,7 @@ from hstree.models.base import (
     Width,
     in_sorted_order,
 )
-from hstree.models.torch.heads import TorchHead, check_head
+from hstree.models.torch.heads import TorchHead, check_head, new_head
 from hstree.models.torch.networks import (
     GRUNetwork,
     TransformerNetwork,
@@ -133,6 +133,7 @@ class TorchModel(BaseModel):
     predicts: ClassVar[str] = "word given the words before it"
     is_language_model: ClassVar[bool] = True
     more_candidates: ClassVar[tuple[str, ...]] = ("adaptive",)
+    backend: ClassVar[str] = "PyTorch"
     vector_options: ClassVar[Mapping[str, Any] | None] = {"model": "cbow"}
 
     output: InitVar[Tree | LayerSpec]
@@ -210,13 +211,13 @@ class TorchModel(BaseModel):
     @cached_property
     def head(self) -> TorchHead:
         """The output layer."""
-        return self._new_head(self.spec.vocabulary.counts)
+        return self._new_head()
 
-    def _new_head(self, counts: Array) -> TorchHead:
+    def _new_head(self, counts: Array | None = None) -> TorchHead:
         """Return an untrained head, the unigram distribution of counts (V,)."""
         with torch_session(self.torch_device):
             torch.manual_seed(self.random_state)
-            return check_head(self.spec)(self.spec, self.dim, counts).to(self.torch_device)
+            return new_head(self.spec, self.dim, counts).to(self.torch_device)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all tensors of the network and the head by their names in a file."""
