@@ -27,34 +27,26 @@ def printed(tmp_path, request):
 @pytest.mark.parametrize("printed", ["compare_trees"], indirect=True)
 def test_compare_trees(printed, tmp_path):
     *rows, _, (*_, best) = printed[1:]
-    rows = {" ".join(row[:-3]): [float(figure) for figure in row[-3:]] for row in rows}
-    assert list(rows) == ["huffman", "huffman arity=4", "classes", "flat"]
-    scores, perplexity, _ = zip(*rows.values(), strict=True)
-    assert min(scores) == rows["huffman"][0]
-    assert max(scores) == rows["flat"][0]
-    assert max(perplexity) < 100
-    assert best in rows
+    perplexity = {" ".join(row[:-3]): float(row[-2]) for row in rows}
+    assert list(perplexity) == ["huffman", "huffman arity=4", "classes", "flat"]
+    assert max(perplexity.values()) < 100
+    assert best in perplexity
     assert (tmp_path / "which" / "results.json").exists()
 
 
 @pytest.mark.parametrize("printed", ["own_vectors"], indirect=True)
 def test_own_vectors(printed, tmp_path):
     codes = {word: gmm for word, gmm, _ in printed[1:13]}
-    topics = {code[:2] for word, code in codes.items() if word in ("cat", "dog", "horse", "mouse")}
-    assert len(topics) == 1
-    lengths = [float(row[1]) for row in printed[13:]]
-    assert lengths[1] < lengths[0]
+    assert len({codes[word][:2] for word in ("cat", "dog", "horse", "mouse")}) == 1
     assert load(tmp_path / "own_vectors.json").labels == tuple(codes)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("printed", ["language_model"], indirect=True)
 def test_language_model(printed, tmp_path):
-    assert printed[0][0] == "perplexity"
     assert float(printed[0][1]) < 100
     probabilities = [float(row[3]) for row in printed[1:6]]
     assert probabilities == sorted(probabilities, reverse=True)
-    assert len(printed[6]) == 20
     assert (tmp_path / "model" / "weights.safetensors").exists()
 
 
@@ -63,9 +55,7 @@ def test_language_model(printed, tmp_path):
 def test_gensim_tree(printed):
     rows = {" ".join(row[:-3]): [float(figure) for figure in row[-3:]] for row in printed[1:]}
     assert list(rows) == ["gensim's own", "huffman", "gmm"]
-    lengths, _, nll = zip(*rows.values(), strict=True)
-    assert lengths[0] == lengths[1] < lengths[2]
-    assert 4 < min(nll) <= max(nll) < 7
+    assert rows["huffman"][0] == rows["gensim's own"][0] < rows["gmm"][0]
 
 
 @pytest.mark.slow

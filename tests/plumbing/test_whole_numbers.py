@@ -8,13 +8,11 @@ from hstree import metrics
 from hstree._parallel import n_parallel
 from hstree.errors import OptionError
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
-from hstree.layers.registry import LAYERS
 from hstree.ngrams.kneser_ney import KneserNey
 from hstree.tree.branches import Branches
 from hstree.tree.hierarchy import Hierarchy
 
 TREE = hstree.build("huffman", np.arange(1, 9))
-WORDS = hstree.Vocabulary([f"w{number}" for number in range(8)], np.arange(8, 0, -1))
 CORPUS = hstree.Corpus.of([["a", "b", "c"], ["b", "c"], ["a", "c", "b"]] * 20)
 MODEL = hstree.LanguageModel(hstree.build("huffman", CORPUS), dim=4, epochs=0).fit(CORPUS)
 NGRAMS = KneserNey(2).fit(CORPUS)
@@ -62,25 +60,14 @@ CALLS = {
     "Hierarchy.names_of": (lambda depth: Hierarchy(TREE).names_of([0], depth), 0, "depth"),
     "Corpus.first_tokens": (CORPUS.first_tokens, 0, "n"),
 }
+LAYER = hstree.layers.LayerSpec(TREE, "tree").new(4)
+CALLS["layer.top_k"] = (lambda k: LAYER.top_k(np.zeros((2, 4), np.float32), k), 1, "k")
 #: Calls to which None is something else.
 TAKES_NONE = {
     "HierarchicalSoftmaxClassifier.predict_nodes",
     "ProbabilisticLabelTreeClassifier.predict_proba",
     "Hierarchy.names_of",
 }
-
-
-def _layer_calls():
-    sources = {hstree.Tree: TREE, hstree.Vocabulary: WORDS}
-    hidden = np.zeros((2, 4), np.float32)
-    for name in LAYERS.names():
-        kind = LAYERS.get(name)
-        layer = kind.layer(sources[kind.takes], 4)
-        yield f"{name} layer.top_k", (lambda k, layer=layer: layer.top_k(hidden, k), 1, "k")
-        yield (
-            f"dim of the {name} layer",
-            (lambda dim, kind=kind: kind.layer(sources[kind.takes], dim), 0, "dim"),
-        )
 
 
 def _torch_calls():
@@ -104,7 +91,6 @@ def _torch_calls():
     yield "torch NCE, samples", (lambda n: NCE(8, 4, samples=n), 1, "samples")
 
 
-CALLS |= dict(_layer_calls())
 CALLS |= dict(_torch_calls())
 TAKES_NONE.add("torch HierarchicalSoftmax.predict_nodes")
 
