@@ -26,7 +26,6 @@ from hstree.data.encoding import (
     count_ids,
     encode,
     encoded_again,
-    return_freed_memory,
 )
 from hstree.data.in_memory import encode_ids, encode_lines, encode_tokens, is_no_list
 from hstree.data.provenance import collect_sources
@@ -364,7 +363,6 @@ class Corpus:
         # All types are counted, whatever the vocabulary
         corpus = cls(text, Vocabulary([EOS], [0], source={}))
         chosen = corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
-        return_freed_memory()
         corpus = corpus.with_vocabulary(chosen)
         corpus.has_automatic_words = not has_options
         return corpus
@@ -478,7 +476,7 @@ class Corpus:
                     f"({np.count_nonzero(is_rare):,} of {plural(len(types), 'word')}); "
                     "--min-count 1 (in Python min_count=1) keeps them"
                 )
-        chosen = Vocabulary.from_counts(
+        return Vocabulary.from_counts(
             types,
             counts,
             min_count=min_count,
@@ -486,8 +484,6 @@ class Corpus:
             unk=unk,
             source=self.source,
         )
-        return_freed_memory()  # arrays of all words
-        return chosen
 
 
 def _source_record(source: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:

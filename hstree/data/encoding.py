@@ -11,14 +11,12 @@ Every line, an empty one too, ends with ``<eos>``; a last line without ``\n`` is
 line follows a last ``\n``.
 """
 
-import ctypes
 import functools
 import hashlib
 import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
@@ -90,7 +88,6 @@ def encode(
     if text is None:
         _write(entry, source, lower)
         text = _open_entry(entry, source.name, lower)
-        return_freed_memory()
     if text is None:
         raise FileFormatError(
             f"cannot read back {entry}.json; set {CACHE_VARIABLE} to a folder on another disk"
@@ -253,12 +250,3 @@ def _open_entry(entry: Path, name: str, lower: bool) -> EncodedText | None:
     if len(types) != len(counts) or not len(ids) == counts.sum() == line_start[-1]:
         return None
     return EncodedText(name, description.sha256, lower, types, counts, ids, line_start, entry)
-
-
-def return_freed_memory() -> None:
-    """Return freed memory to the system, where the C library does so on request (glibc).
-
-    Each of its threads otherwise keeps freed arrays of up to 32 MiB.
-    """
-    with suppress(OSError, AttributeError, TypeError):  # TypeError on Windows
-        ctypes.CDLL(None).malloc_trim(0)

@@ -6,6 +6,7 @@ pickles. Messages about content continue the name of the file.
 """
 
 import gzip
+import io
 import json
 import os
 import zipfile
@@ -16,7 +17,6 @@ from typing import Annotated, Any, BinaryIO, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.lib.npyio import NpzFile
 
 from hstree import progress
 from hstree._arrays import Array, offsets
@@ -253,6 +253,8 @@ def from_npz(file: BinaryIO) -> Content:
 
 def _members(file: BinaryIO) -> dict[str, Array]:
     """Return all arrays of an archive; members may not be compressed, which bounds the memory."""
+    arrays: dict[str, Array] = {}
+    size = os.fstat(file.fileno()).st_size
     try:
         with zipfile.ZipFile(file) as archive:
             for member in archive.infolist():
@@ -261,11 +263,19 @@ def _members(file: BinaryIO) -> dict[str, Array]:
                     raise FileFormatError(f"has the unknown member {name!r}; {_EXPECTED}")
                 if member.compress_type != zipfile.ZIP_STORED:
                     raise FileFormatError(f"has the member {name!r} compressed; {_EXPECTED}")
-        return {name: np.asarray(array) for name, array in NpzFile(file).items()}
+                if member.compress_size > size:
+                    raise FileFormatError(f"has a broken member {name!r}: it is cut off")
+                # No header can allocate more than the file has: the bytes must be those of a shape
+                data = archive.read(member)
+                stream = io.BytesIO(data)
+                np.lib.format.read_magic(stream)
+                shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+                arrays[name] = np.frombuffer(data, dtype, offset=stream.tell()).reshape(shape)
     except FileFormatError:
         raise
     except Exception as error:  # damaged bytes raise a dozen kinds in zipfile and NumPy
         raise FileFormatError(f"is not a sound .npz: {one_line(error)}; build it again") from error
+    return arrays
 
 
 def _member(arrays: dict[str, Array], name: str, dtype: str) -> Any:

@@ -1,7 +1,7 @@
 """Labels that are row numbers, "0" to "V - 1", of which no strings are kept."""
 
 from collections.abc import Iterator, Sequence
-from typing import overload
+from typing import Any
 
 import numpy as np
 
@@ -30,11 +30,7 @@ class RowNumbers(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return map(str, self._rows)
 
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[str, ...]: ...
-    def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
+    def __getitem__(self, at: Any) -> Any:
         rows = self._rows[at]
         return tuple(map(str, rows)) if isinstance(rows, range) else str(rows)
 

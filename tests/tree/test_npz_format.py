@@ -28,7 +28,7 @@ BAD_MEMBERS = [
     ({"child": ANY[:, None]}, "of shape (2, 1)"),
     ({"counts": ANY.astype(float)}, "'counts' as <f8"),
     ({"labels": np.array(["a", "b"])}, "has the member 'labels' as <U1"),
-    ({"labels": np.array(["a", {}], object)}, "not a sound .npz: Object arrays cannot be loaded"),
+    ({"labels": np.array(["a", {}], object)}, "not a sound .npz: "),
     ({"labels": np.full(20, 255, np.uint8)}, "broken member 'labels' or 'label_start': 'utf-8'"),
     ({"label_start": np.array([0, 3, 2, 6, 6, 20])}, "'label_start': the offsets do not run"),
     ({"label_start": np.array([0, 3, -(2**63), -1, 20])}, "'label_start': the offsets do not run"),

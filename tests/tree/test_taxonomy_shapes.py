@@ -140,11 +140,6 @@ def test_missing_numbers_of_arrays_are_none():
     assert Tree.from_taxonomy(levels).labels == ("10", "11", "2")
 
 
-def test_titles_of_arrays_are_those_of_tables():
-    array = np.array([("a", "r"), ("b", "r")], dtype=[("child", "U3"), ("parent", "U3")])
-    assert Tree.from_taxonomy(array).labels == ("a", "b")
-
-
 @pytest.mark.parametrize("ids", [[1, 2, 3, 4], list("wxyz")])
 def test_a_first_column_of_ids_is_no_level(ids):
     rows = list(zip(ids, "abcd", "efgh", strict=True))

@@ -26,12 +26,12 @@ Rows = Sequence[tuple[int, Sequence[Any]]]
 
 
 def read_array(values: Any) -> Outline:
-    """Read an array or a DataFrame of pairs or of levels; columns or fields have titles."""
+    """Read an array or a DataFrame of pairs or of levels; columns have titles."""
     titles = list(map(str, getattr(values, "columns", ())))
     array = np.asarray(values, object) if titles else np.ma.asarray(values)
     # Masked values become None
     rows: list[Any] = array.tolist()
-    return read_rows(rows if array.ndim else [rows], titles or array.dtype.names or ())
+    return read_rows(rows if array.ndim else [rows], titles)
 
 
 def read_rows(source: Iterable[Any], titles: Sequence[str] = ()) -> Outline:
