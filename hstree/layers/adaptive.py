@@ -11,7 +11,7 @@ from hstree._options import RandomState, checked_count
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
-from hstree.layers.base import Gradients, OutputLayer, first_columns
+from hstree.layers.base import TIE, Gradients, OutputLayer, first_columns
 from hstree.layers.dense import log_sum_exp, log_unigram, softmax_loss
 
 #: Items of the batch for which cut-offs are chosen.
@@ -34,10 +34,6 @@ MAX_TAILS = 4
 CANDIDATES = 30
 #: Minimum number of labels for which cut-offs are chosen.
 MIN_LABELS = 500
-#: Log-probabilities are equal within this distance.
-TIE = 1e-10
-#: They are also equal where they agree to this many digits.
-TIE_DIGITS = 11
 
 #: Softmax of some targets: its name in parameters, batch items, projection of their hidden vectors,
 #: weights, biases, and the rows (n,) of the targets.
@@ -192,11 +188,14 @@ class AdaptiveSoftmax(OutputLayer):
                 items = np.flatnonzero(cluster_log_prob[:, 0] >= best[:, -1] - TIE)
                 values = self._tail(i - 1, hidden[items]) + cluster_log_prob[items]
             column, value = first_columns(values, min(k, values.shape[1]))
+            # The best of both, in the order of their labels for ties
             both = np.hstack([labels[items], self.bands.label[start[i] + column]])
             value = np.hstack([best[items], value])
-            order = np.lexsort((both, -np.round(value, TIE_DIGITS)), axis=1)[:, :k]
-            labels[items] = np.take_along_axis(both, order, axis=1)
-            best[items] = np.take_along_axis(value, order, axis=1)
+            by_label = np.argsort(both, axis=1)
+            value = np.take_along_axis(value, by_label, axis=1)
+            chosen, best[items] = first_columns(value, k)
+            by_label = np.take_along_axis(by_label, chosen, axis=1)
+            labels[items] = np.take_along_axis(both, by_label, axis=1)
         return labels, best
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
