@@ -569,23 +569,25 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
 
     def samples(self) -> list[str]:
         """Return a sentence for each sample, with the candidates that were scored on it."""
-        names: dict[TokenCounts, list[str]] = {}
-        for candidate in self.candidates:
-            if candidate.sample is not None:
-                names.setdefault(candidate.sample, []).append(candidate.name)
         return [
             f"scored on the first {sample.valid:,} tokens of the validation split and the first "
-            f"{sample.test:,} of the test split: {', '.join(candidates)}"
-            for sample, candidates in names.items()
+            f"{sample.test:,} of the test split: {names}"
+            for sample, names in self._names_by("sample").items()
         ]
 
     def read_before(self) -> list[str]:
         """Return a sentence for each set of test lines that candidates have read before."""
-        names: dict[str, list[str]] = {}
+        return [f"{names}: {sentence}" for sentence, names in self._names_by("seen").items()]
+
+    def _names_by(self, field: str) -> dict[Any, str]:
+        """Return the names of the candidates that share a value of a field; None is left out."""
+        names: dict[Any, str] = {}
         for candidate in self.candidates:
-            if candidate.seen is not None:
-                names.setdefault(candidate.seen, []).append(candidate.name)
-        return [f"{', '.join(readers)}: {sentence}" for sentence, readers in names.items()]
+            value = getattr(candidate, field)
+            if value is not None:
+                before = f"{names[value]}, " if value in names else ""
+                names[value] = before + candidate.name
+        return names
 
 
 # Columns

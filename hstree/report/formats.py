@@ -5,7 +5,7 @@ import math
 from importlib.resources import files
 from typing import NamedTuple, Self
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hstree._text import plural
 
@@ -54,7 +54,7 @@ class Link(NamedTuple):
 ASSETS = files("hstree.report") / "assets"
 #: The templates, which escape all values.
 TEMPLATES = Environment(
-    loader=FunctionLoader(lambda name: (ASSETS / name).read_text("utf-8")),
+    loader=PackageLoader("hstree.report", "assets"),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
