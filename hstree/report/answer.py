@@ -7,7 +7,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from hstree._text import plural
-from hstree.experiments.results import CandidateResult, Choice, Comparison
+from hstree.experiments.results import Choice, Comparison
 from hstree.report.formats import TEMPLATES, Link
 from hstree.report.recipe import Recipe
 
@@ -31,27 +31,11 @@ def answer_markup(comparison: Comparison, recipe: Recipe | None, folder: Path) -
         comparison=comparison,
         recipe=recipe,
         tree=tree,
-        among=_count(eligible, candidate_noun(comparison)),
+        among=plural(len(eligible), "candidate"),
         p=None if choice is None else _p_value(comparison, choice),
         quickest=min(timed, key=lambda candidate: candidate.timings.total or 0.0, default=None),
     )
     return Markup(html)
-
-
-def _count(candidates: list[CandidateResult], noun: str) -> str:
-    """Return the number of candidates; the flat softmax is not counted among trees."""
-    is_flat = [
-        noun == "tree" and candidate.tree is not None and candidate.tree.nodes <= 1
-        for candidate in candidates
-    ]
-    n_flat = sum(is_flat)
-    n_others = len(candidates) - n_flat
-    parts = []
-    if n_others:
-        parts.append(plural(n_others, noun))
-    if n_flat:
-        parts.append("the flat softmax" if n_flat == 1 else f"{n_flat} flat softmaxes")
-    return " and ".join(parts)
 
 
 def _p_value(comparison: Comparison, choice: Choice) -> float | None:
