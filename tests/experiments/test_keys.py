@@ -31,10 +31,20 @@ from tests.experiments.conftest import QUICK
 from tests.texts import corpus_of, markov_lines
 
 ONE = hstree.Epochs(1)
-#: Options that the stopping rule and the seed set.
-BY_RULE = {"epochs", "seconds", "random_state"}
+#: Options that the stopping rule and the seed set, and the hash of a network's source.
+BY_RULE = {"epochs", "seconds", "random_state", "source"}
 #: Other values of options whose type does not tell which are legal, or quick.
-VALUES = {"cutoffs": "2,4", "bands": "2:8,*:4", "limit": 3000, "batch_size": 32}
+VALUES = {
+    "cutoffs": "2,4",
+    "bands": "2:8,*:4",
+    "limit": 3000,
+    "batch_size": 32,
+    "dim": 16,
+    "rates": "0.1,0.3",
+    "device": "cpu",
+    "network": "tests.texts:markov_lines",
+    "arguments": "layers=2",
+}
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +83,8 @@ def declared(registry, *, without=()):
     """Return the name of each thing that is registered, with each of its options."""
     return [
         pytest.param(name, option, id=f"{name}-{option.name}")
-        for name in registry.names()
-        for option in registry.get(name).options
+        for name, registered in registry.all().items()
+        for option in registered.options
         if option.name not in without
     ]
 
@@ -82,7 +92,8 @@ def declared(registry, *, without=()):
 def quick_options(model):
     """Return the options with which a model trains in a moment."""
     known = {option.name for option in MODELS.get(model).options}
-    return {"model": model, **{name: v for name, v in QUICK.items() if name in known}}
+    network = {"network": "tests.texts:corpus_of"} if model == "torch" else {}
+    return {"model": model, **network, **{name: v for name, v in QUICK.items() if name in known}}
 
 
 @pytest.fixture
