@@ -87,19 +87,22 @@ def get_index(values: Any) -> Any:
     return None if callable(index) else index
 
 
+def is_no_list(value: object) -> bool:
+    """Return whether a value is one text, has no order, as a set, or cannot be iterated over."""
+    if isinstance(value, str | bytes | Mapping | set | frozenset):
+        return True
+    return not hasattr(value, "__iter__")
+
+
 def as_words(words: Any, what: str = "label") -> tuple[str, ...] | RowNumbers:
     """Return names as text, whole numbers of any type as `class_name` names them.
 
     `what` says what one of them is. Raises InputError when they have no order, as a set, or one is
     neither text nor a whole number.
     """
-    has_no_order = isinstance(words, set | frozenset)
-    if isinstance(words, str | bytes | Mapping) or has_no_order or not hasattr(words, "__iter__"):
+    if is_no_list(words):
         kind = type(words).__name__
-        remedy = ", such as sorted(...)" if has_no_order else ""
-        raise InputError(
-            f"the {what}s are of type {kind}; give a list{remedy}, in the order of the rows"
-        )
+        raise InputError(f"the {what}s are of type {kind}; give a list, in the order of the rows")
     if isinstance(words, RowNumbers):
         return words
     listed = tuple(words.tolist() if hasattr(words, "tolist") else words)

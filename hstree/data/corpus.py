@@ -20,14 +20,14 @@ from hstree import progress
 from hstree._arrays import Int32, Int64, Integer
 from hstree._options import checked_count
 from hstree._text import plural
-from hstree.data.arrays import count_axes
+from hstree.data.arrays import count_axes, is_no_list
 from hstree.data.encoding import (
     EncodedText,
     count_ids,
     encode,
     encoded_again,
 )
-from hstree.data.in_memory import encode_ids, encode_lines, encode_tokens, is_no_list
+from hstree.data.in_memory import encode_ids, encode_lines, encode_tokens
 from hstree.data.provenance import collect_sources
 from hstree.data.sources import open_source
 from hstree.data.vocabulary import EOS, UNK, Vocabulary, automatic_count, ranked

@@ -5,7 +5,7 @@ They are not kept in the cache folder. An array of ids stays as it is, memory-ma
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain, count, islice
 from numbers import Integral
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ import numpy as np
 from hstree import progress
 from hstree._arrays import Array, Int32, Int64, offsets
 from hstree._text import plural
-from hstree.data.arrays import as_array, as_words, count_axes
+from hstree.data.arrays import as_array, as_words, count_axes, is_no_list
 from hstree.data.encoding import EncodedText, Encoder, count_ids
 from hstree.data.vocabulary import EOS
 from hstree.errors import InputError
@@ -29,13 +29,6 @@ _IDS = 1 << 20
 _MOST_UNNAMED = 1 << 20
 #: Without labels, the id that ends lines is below this.
 _MOST_EOS = 1 << 24
-
-
-def is_no_list(value: object) -> bool:
-    """Return whether a value is one text, has no order, as a set, or cannot be iterated over."""
-    if isinstance(value, str | bytes | Mapping | set | frozenset):
-        return True
-    return not hasattr(value, "__iter__")
 
 
 def iterated(lines: Iterable[T], name: str) -> Iterator[T]:
