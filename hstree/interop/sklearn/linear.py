@@ -179,9 +179,9 @@ class LinearTree:
         n = X.shape[0]
         n_edges = len(self.tree.child)
         result = BatchTopK.empty(n, k)
-        step = SEARCHED_TOGETHER
-        for a in range(0, n if n_edges >= LEAST_EDGES else 0, step):
-            samples = slice(a, a + step)
+        starts = range(0, n, SEARCHED_TOGETHER) if n_edges >= LEAST_EDGES else ()
+        for a in starts:
+            samples = slice(a, a + SEARCHED_TOGETHER)
             answers = top_k_of_batch(
                 self.tree,
                 partial(self._child_log_prob, self.converted(X[samples])),
