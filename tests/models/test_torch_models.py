@@ -129,6 +129,14 @@ def test_the_perplexity_is_that_of_a_plain_loop_over_the_saved_weights(candidate
     assert len(saved.sample(5)) == len(hstree.Ensemble([saved, model]).sample(5)) == 5
 
 
+def test_a_saved_head_keeps_the_order_of_the_training_counts(texts, tmp_path):
+    words = texts[0].vocabulary.words
+    other = hstree.Vocabulary(words, np.arange(1, len(words) + 1))  # not the counts of the text
+    model = new_model(LayerSpec(other, "adaptive"), model="gru", **QUICK, epochs=1).fit(*texts[:2])
+    model.save(tmp_path / "model")
+    assert np.array_equal(load_model(tmp_path / "model").nll(texts[2]), model.nll(texts[2]))
+
+
 @pytest.mark.parametrize("model", ["gru", "transformer"])
 def test_a_score_depends_on_the_words_before_alone(model, texts):
     train, valid, test = texts

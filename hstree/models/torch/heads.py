@@ -183,7 +183,7 @@ class AdaptiveHead(TorchHead):
         order = np.argsort(-counts, kind="stable")
         rank = np.empty(n, np.int64)
         rank[order] = np.arange(n)
-        self.register_buffer("rank", torch.from_numpy(rank), persistent=False)
+        self.register_buffer("rank", torch.from_numpy(rank))
 
         # Each cluster has vectors of a factor fewer dimensions than the one before
         factor = spec.options["factor"]

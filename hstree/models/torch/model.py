@@ -228,7 +228,14 @@ class TorchModel(BaseModel):
 
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""
-        return {name: t.detach().cpu().numpy() for name, t in self.tensors().items()}
+        tensors = self.tensors().items()
+        return {name: t.detach().cpu().numpy() for name, t in tensors if t.is_floating_point()}
+
+    @property
+    def tables(self) -> dict[str, Array]:
+        """Integers of the network and the head, such as the order of labels."""
+        tensors = self.tensors().items()
+        return {name: t.cpu().numpy() for name, t in tensors if not t.is_floating_point()}
 
     @property
     def is_likelihood(self) -> bool:
