@@ -398,7 +398,7 @@ class HierarchicalSoftmax(OutputLayer):
                     logits, arrays, self.n_labels, has_single_codes=tree.has_single_codes
                 )
             else:
-                result[block] = self.log_prob_of_logits(np.ascontiguousarray(logits.T))
+                result[block] = self.log_prob_of_logits(logits.T)
         return result
 
     def log_prob_of_logits(self, logits: Array) -> Float64:
@@ -409,10 +409,11 @@ class HierarchicalSoftmax(OutputLayer):
             return np.zeros((logits.shape[1], 1))
         if self.is_one_softmax:
             # (B, V) logits of the root's children, in the order of the labels
-            result = logits[codes.leaf_edge].T.astype(np.float64)
+            result = logits.T.take(codes.leaf_edge, axis=1).astype(np.float64)
             result -= log_sum_exp(result)[:, None]
             return result
         # (E, B) of each branch, then of the path from the root to the end of each edge
+        logits = np.ascontiguousarray(logits)
         log_prob = arithmetic.branch_log_prob(logits, tree.row_start, tree.child_start)
         tree.sum_down(log_prob)
         # (C, B) of each code
