@@ -56,6 +56,8 @@ SOURCE_FRACTION = 1 / 3
 #: Fraction of these seconds for word vectors, where these are of another model.
 WORD_VECTORS_FRACTION = 1 / 4
 MIN_TRAINING_FRACTION = 1 / 4
+#: Validation perplexity of a failed training, which is ranked last; JSON has no infinity.
+FAILED = 1e300
 #: Tokens that an n-gram model is fitted to, for each second of a bounded time. It fits 800,000
 #: tokens per second, so that this takes a thirteenth of the time.
 NGRAM_TOKENS_PER_SECOND = 60_000
@@ -153,7 +155,7 @@ def continue_job(job: Job, setting: Setting, store: Store, budget: Budget | None
     if history.interrupted:
         raise KeyboardInterrupt
     perplexities = [epoch.valid for epoch in history.epochs if epoch.valid is not None]
-    return min(perplexities, default=math.inf)
+    return min(perplexities, default=FAILED)
 
 
 def score_all_tokens(

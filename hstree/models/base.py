@@ -159,6 +159,17 @@ class BaseModel(Predictor):
 
     Experiments, commands and ensembles use a model through these methods alone.
 
+    Parameters
+    ----------
+    dim : int
+        Length of the hidden vectors.
+    epochs : int
+        Maximum number of epochs; 0 leaves the model untrained.
+    seconds : float, optional
+        Budget of training in seconds, validations not counted; no limit by default.
+    random_state : int
+        Random seed of the starting weights and of the training.
+
     Attributes
     ----------
     spec : LayerSpec

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import numpy as np
 import pytest
@@ -298,6 +299,18 @@ def test_nan_ends_the_training_of_a_candidate_alone(texts, tmp_path):
         )
     assert all("\n" not in str(warning.message) for warning in warned)
     assert [candidate.name for candidate in compared.candidates] == ["huffman", "kn2"]
+
+
+def test_failed_trainings_are_ranked_last_by_halving(texts, tmp_path):
+    options = user_network(tmp_path, NAN, "Network", stop=hstree.Halving(0.3), speed_rounds=0)
+    splits = hstree.data.splits.Splits(*texts)
+    candidates = ["huffman", "random", "flat"]
+    with pytest.warns(UserWarning, match="diverged"):
+        compared = hstree.compare(splits, candidates, tmp_path / "which", **options)
+    assert len(compared.candidates) == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # rounds and jobs are kept
+        hstree.compare(splits, candidates, tmp_path / "which", **options)
 
 
 def test_layers_without_a_torch_form_are_refused(texts, tmp_path):
