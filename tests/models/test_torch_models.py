@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hstree
+from hstree.data.splits import Splits
 from hstree.data.vocabulary import EOS
 from hstree.errors import OptionError, TrainingError
 from hstree.layers.registry import LayerSpec
@@ -203,7 +204,7 @@ def test_a_network_of_the_user_is_compared(texts, tmp_path):
     options = user_network(tmp_path, arguments="width=3")
     rule = hstree.Epochs(1)
     candidates = ["huffman", "sampled samples=3", "kn2"]
-    splits = hstree.data.splits.Splits(*texts)
+    splits = Splits(*texts)
     compared = hstree.compare(
         splits, candidates, tmp_path / "which", stop=rule, speed_rounds=0, **options
     )
@@ -290,7 +291,7 @@ def test_nan_ends_the_training_of_a_candidate_alone(texts, tmp_path):
         new_model(tree, **options, epochs=3).fit(*texts[:2])
     with pytest.warns(UserWarning, match="huffman: the training diverged") as warned:
         compared = hstree.compare(
-            hstree.data.splits.Splits(*texts),
+            Splits(*texts),
             ["huffman", "kn2"],
             tmp_path / "which",
             stop=hstree.Epochs(2),
@@ -303,7 +304,7 @@ def test_nan_ends_the_training_of_a_candidate_alone(texts, tmp_path):
 
 def test_failed_trainings_are_ranked_last_by_halving(texts, tmp_path):
     options = user_network(tmp_path, NAN, "Network", stop=hstree.Halving(0.3), speed_rounds=0)
-    splits = hstree.data.splits.Splits(*texts)
+    splits = Splits(*texts)
     candidates = ["huffman", "random", "flat"]
     with pytest.warns(UserWarning, match="diverged"):
         compared = hstree.compare(splits, candidates, tmp_path / "which", **options)
@@ -314,7 +315,7 @@ def test_failed_trainings_are_ranked_last_by_halving(texts, tmp_path):
 
 
 def test_layers_without_a_torch_form_are_refused(texts, tmp_path):
-    splits = hstree.data.splits.Splits(*texts)
+    splits = Splits(*texts)
     for candidate in ("huffman + ngrams", "negative", "nce ranking=true"):
         with pytest.raises(OptionError, match=r"no PyTorch form; .*(adaptive|samples)"):
             hstree.compare(splits, [candidate], tmp_path, model="gru")

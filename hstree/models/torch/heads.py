@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hstree._arrays import Array
-from hstree._plugins import PACKAGE, Registry, read_summary, unusable
+from hstree._plugins import PACKAGE, Registry, unusable
 from hstree.errors import OptionError
 from hstree.interop.torch import NCE, HierarchicalSoftmax, SampledSoftmax
 from hstree.interop.torch.module import TABLE_LIMIT, largest
@@ -230,19 +230,17 @@ def log_unigram(counts: Array) -> Array:
 
 @dataclass(frozen=True)
 class HeadKind:
-    """A registered class of heads; `package` provides it."""
+    """A registered class of heads."""
 
     name: str
     head: type[TorchHead]
-    summary: str
-    package: str
 
     @classmethod
     def of(cls, name: str, head: Any, package: str = PACKAGE) -> Self:
         """Return the record of a class; PluginError when it is not a class of heads."""
         if not (isinstance(head, type) and issubclass(head, TorchHead)):
             raise unusable("head", name, package, "it is not a subclass of TorchHead")
-        return cls(name, head, read_summary(head)[0], package)
+        return cls(name, head)
 
 
 HEADS = Registry(

@@ -543,6 +543,7 @@ class Transformer(TorchModel):
 
     _: KW_ONLY
     length: Width = 64
+    learning_rate: LearningRate = 0.03
     layers: Layers = 2
     heads: Layers = 4
     positions: Literal["rotary", "learned"] = "rotary"
