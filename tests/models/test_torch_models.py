@@ -232,6 +232,9 @@ def test_a_network_of_the_user_is_compared(texts, tmp_path):
         ("return self.vectors(ids).to('meta'), state", "returns a tensor on meta"),
         ("return self.vectors(ids), {'a': ids}", "returns a state that is no tensor"),
         ("raise ValueError('too\\nbad')", "raises ValueError: too bad"),
+        ("assert not self.training, 'too bad'; return self.vectors(ids), None", "too bad"),
+        ("return self.vectors(ids)[:, self.training :], None", r"of shape \(\d+, 7, 8\)"),
+        ("h = self.vectors(ids); return h, h[: 1 + self.training]", "state whose shapes change"),
     ],
 )
 def test_a_network_that_cannot_be_used_is_refused_in_one_line(body, problem, texts, tmp_path):
@@ -253,6 +256,30 @@ def test_a_network_that_cannot_be_used_is_refused_in_one_line(body, problem, tex
     with pytest.raises(OptionError, match=problem) as caught:
         model.fit(*texts[:2])
     assert "\n" not in str(caught.value)
+
+
+def test_word_vectors_may_be_shared_in_any_precision(texts, tmp_path):
+    source = """
+        from torch import nn
+
+
+        class Network(nn.Module):
+            def __init__(self, n_words, dim, kind):
+                super().__init__()
+                self.vectors = nn.Embedding(n_words, dim, sparse=True).bfloat16()
+                self.same = getattr(nn, kind)(n_words, dim, sparse=True)
+                self.same.weight = self.vectors.weight
+
+            def forward(self, ids, state):
+                return self.vectors(ids), None
+    """
+    tree = hstree.build("huffman", texts[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # torch warns of parameters that are optimised twice
+        for kind in ("Embedding", "EmbeddingBag"):
+            options = user_network(tmp_path, source, "Network", arguments=f"kind={kind}")
+            model = new_model(tree, **options, epochs=1).fit(*texts[:2])
+            assert model.perplexity(texts[2]) < 6
 
 
 def test_names_of_networks_are_checked(texts, tmp_path):

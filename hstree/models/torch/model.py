@@ -56,6 +56,7 @@ from hstree.models.torch.heads import TorchHead, check_head, new_head
 from hstree.models.torch.networks import (
     GRUNetwork,
     TransformerNetwork,
+    call_network,
     check_network,
     make_network,
 )
@@ -206,7 +207,7 @@ class TorchModel(BaseModel):
         """The network."""
         with torch_session(self.torch_device):
             torch.manual_seed(self.random_state)
-            return self.make_network().to(self.torch_device)
+            return self.make_network().float().to(self.torch_device)
 
     @cached_property
     def head(self) -> TorchHead:
@@ -244,8 +245,16 @@ class TorchModel(BaseModel):
 
     def first_state(self, streams: int) -> Any:
         """Return a state of the network for some streams; OptionError where it is not usable."""
-        name = getattr(self, "network", self.name)
-        return check_network(self.module, name, self.dim, self.length, streams)
+        return check_network(self.module, self.network_name, self.dim, self.length, streams)
+
+    def call(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Return the hidden vectors and the state of the network; OptionError if it fails."""
+        return call_network(self.module, self.network_name, self.dim, ids, state)
+
+    @property
+    def network_name(self) -> str:
+        """The name of the network in messages."""
+        return getattr(self, "network", self.name)
 
     def take_over(self, saved: Saved) -> None:
         """Take over the tensors of a folder; FileFormatError when they do not fit the options.
@@ -386,7 +395,7 @@ class TorchModel(BaseModel):
         eos = torch.tensor([text.vocabulary.index(EOS)])
         ids = torch.cat([eos, *targets])[:-1].to(self.torch_device)
         with torch_session(self.torch_device):
-            pieces = in_parts(read(self.module, ids, self.length), BATCH)
+            pieces = in_parts(read(self, ids), BATCH)
             for hidden, labels, (_, _, oov) in zip(pieces, targets, batches, strict=True):
                 yield hidden, labels.to(self.torch_device), oov
 
@@ -419,7 +428,7 @@ class TorchModel(BaseModel):
         k = min(k, n_labels)
 
         def hidden(n: int) -> Tensor:
-            return torch.cat(list(read(self.module, tokens[:n], self.length)))
+            return torch.cat(list(read(self, tokens[:n])))
 
         @torch.no_grad()
         def nll(n: int) -> object:
@@ -452,7 +461,7 @@ class TorchModel(BaseModel):
         for length in {len(row) for row in rows}:
             places = [place for place, row in enumerate(rows) if len(row) == length]
             ids = torch.tensor([rows[place] for place in places], device=self.torch_device)
-            hidden[places] = Reader(self.module, self.length).read(ids)
+            hidden[places] = Reader(self).read(ids)
         return hidden
 
     @torch.no_grad()
@@ -486,7 +495,7 @@ class TorchModel(BaseModel):
         length = checked_count("length", length, 0)
         seed = RANDOM_STATE.checked(random_state)
         generator = torch.Generator(self.torch_device).manual_seed(seed)
-        reader = Reader(self.module, self.length)
+        reader = Reader(self)
         ids = torch.tensor(self._context_ids([list(context)]), device=self.torch_device)
         words = []
         with progress.task("sampling", length, "words") as task:

@@ -194,31 +194,29 @@ def check_network(network: nn.Module, name: str, dim: int, length: int, streams:
     parameter = next(network.parameters(), None)
     device = torch.device("cpu") if parameter is None else parameter.device
     ids = torch.zeros(streams, length, dtype=torch.int64, device=device)
-    hidden, state = _call(network, name, ids, None)
-    shape = (streams, length, dim)
-    if hidden.shape != shape or not hidden.is_floating_point():
-        raise refusal(name, f"returns {hidden.dtype} of shape {tuple(hidden.shape)}, not {shape}")
+    hidden, state = call_network(network, name, dim, ids, None)
     if hidden.device.type != device.type:
         raise refusal(name, f"returns a tensor on {hidden.device}, not on {device}")
 
     # Again, and with other tokens at the end of the streams
-    again, _ = _call(network, name, ids, None)
+    again, _ = call_network(network, name, dim, ids, None)
     if not torch.equal(again.nan_to_num(), hidden.nan_to_num()):
         raise refusal(name, "returns other numbers for the same ids in evaluation mode")
     ids[:, -1] = 1
-    changed, _ = _call(network, name, ids, None)
+    changed, _ = call_network(network, name, dim, ids, None)
     if not torch.allclose(changed[:, :-1].nan_to_num(), hidden[:, :-1].nan_to_num(), atol=1e-4):
         raise refusal(name, "is not causal: hidden vectors depend on later ids")
     if state is not None:
-        _, later = _call(network, name, ids, state)
-        if [s.shape for s in flat_state(later)] != [s.shape for s in flat_state(state)]:
-            raise refusal(name, "returns a state whose shapes change from call to call")
+        _, later = call_network(network, name, dim, ids, state)
+        check_state(name, state, later)
     network.train(was_training)
     return state
 
 
-def _call(network: nn.Module, name: str, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
-    """Return what a network returns; OptionError if it raises, or returns no tensor and state."""
+def call_network(
+    network: nn.Module, name: str, dim: int, ids: Tensor, state: Any
+) -> tuple[Tensor, Any]:
+    """Return what a network returns; OptionError if it raises, or returns other shapes."""
     try:
         result = network(ids, state)
     except Exception as error:  # whatever the user's network raises
@@ -227,7 +225,17 @@ def _call(network: nn.Module, name: str, ids: Tensor, state: Any) -> tuple[Tenso
         raise refusal(name, f"returns {brief(type(result).__name__)}, not hidden vectors and state")
     if any(not torch.is_tensor(part) for part in flat_state(result[1])):
         raise refusal(name, "returns a state that is no tensor, no tuple of tensors and not None")
+    hidden = result[0]
+    shape = (*ids.shape, dim)
+    if hidden.shape != shape or not hidden.is_floating_point():
+        raise refusal(name, f"returns {hidden.dtype} of shape {tuple(hidden.shape)}, not {shape}")
     return result
+
+
+def check_state(name: str, state: Any, later: Any) -> None:
+    """Raise OptionError where the state of a network has other shapes after a later call."""
+    if [s.shape for s in flat_state(later)] != [s.shape for s in flat_state(state)]:
+        raise refusal(name, "returns a state whose shapes change from call to call")
 
 
 # States: a tensor, a tuple or a list of states, or None

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from hstree._arrays import Array, Int64
 from hstree.data.windows import ContextBatches
-from hstree.models.torch.networks import flat_state, map_state
+from hstree.models.torch.networks import check_state, flat_state, map_state
 from hstree.training.adagrad import TINY
 from hstree.training.trainer import EpochLoop
 
@@ -122,11 +122,11 @@ class NetworkTrainer(EpochLoop):
         self._network_rate = model.network_rate
 
         # Rows of sparse word vectors and of the head have Adagrad, everything else has Adam
-        sparse: list[nn.Parameter] = [
-            module.weight  # type: ignore[misc]
-            for module in self.network.modules()
-            if isinstance(module, nn.Embedding) and module.sparse
+        tables = [
+            m for m in self.network.modules() if isinstance(m, nn.Embedding | nn.EmbeddingBag)
         ]
+        # Modules may share a table
+        sparse: list[Any] = list(dict.fromkeys(table.weight for table in tables if table.sparse))
         is_sparse = {id(parameter) for parameter in sparse}
         self._dense = [p for p in self.network.parameters() if id(p) not in is_sparse]
         self._adagrad = RowAdagrad([*sparse, *self.head.parameters()], lr=self.rate)
@@ -166,7 +166,8 @@ class NetworkTrainer(EpochLoop):
         self.head.train()
         state = None if prepared else self._stream_state
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            hidden, state = self.network(contexts, state)
+            hidden, state = self._model.call(contexts, state)
+        check_state(self._model.network_name, self._stream_state, state)
         loss = self.head.loss(hidden.flatten(0, 1).float(), targets)
         summed = float(loss.detach()) * len(targets)
         if not math.isfinite(summed):
@@ -236,38 +237,40 @@ class NetworkTrainer(EpochLoop):
 
 
 @torch.no_grad()
-def read(network: nn.Module, ids: Tensor, length: int) -> Iterator[Tensor]:
+def read(model: Any, ids: Tensor) -> Iterator[Tensor]:
     """Yield the hidden vectors (n, d) after the tokens (T,) of a text, some at a time, in order.
 
-    A network with a state reads all tokens in their order. One without reads windows of `length`
-    tokens, of which the second half is new.
+    A network with a state reads all tokens in their order. One without reads windows of the model's
+    `length`, of which the second half is new.
     """
-    network.eval()
-    hidden, state = network(ids[None, :length], None)
+    model.module.eval()
+    length = model.length
+    hidden, state = model.call(ids[None, :length], None)
     yield hidden[0].float()
     if state is not None:
         for start in range(length, len(ids), length):
-            hidden, state = network(ids[None, start : start + length], state)
+            hidden, state = model.call(ids[None, start : start + length], state)
             yield hidden[0].float()
         return
     step = max(1, length // 2)
     n_read = min(length, len(ids))
     windows = ids.unfold(0, n_read, step)[1:]
     for start in range(0, len(windows), WINDOWS):
-        hidden, _ = network(windows[start : start + WINDOWS], None)
+        hidden, _ = model.call(windows[start : start + WINDOWS], None)
         yield hidden[:, -step:].flatten(0, 1).float()
     n_read += step * len(windows)
     if n_read < len(ids):
-        hidden, _ = network(ids[None, n_read - length + step :], None)
+        hidden, _ = model.call(ids[None, n_read - length + step :], None)
         yield hidden[0, length - step :].float()
 
 
 class Reader:
     """Reads texts of one length further, some tokens at a time."""
 
-    def __init__(self, network: nn.Module, length: int) -> None:
-        self._network = network.eval()
-        self._length = length
+    def __init__(self, model: Any) -> None:
+        model.module.eval()
+        self._call = model.call
+        self._length = model.length
         self._state: Any = None
         self._ids: Tensor | None = None
 
@@ -278,11 +281,11 @@ class Reader:
             ids = torch.cat([self._ids, ids], 1)
         hidden: Tensor | None = None
         for part in torch.split(ids, self._length, 1):
-            hidden, self._state = self._network(part, self._state)
+            hidden, self._state = self._call(part, self._state)
         # Without a state, the network reads the last tokens again
         self._ids = ids[:, -self._length :]
         if self._state is None and ids.shape[1] > self._length:
-            hidden, _ = self._network(self._ids, None)
+            hidden, _ = self._call(self._ids, None)
         assert hidden is not None
         return hidden[:, -1].float()
 
