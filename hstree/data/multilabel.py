@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from hstree._arrays import canonical_csr, offsets
+from hstree._arrays import Array, Bool, Integer, canonical_csr, offsets
 from hstree._files import read_unpacked, replacing
-from hstree._text import one_line, plural
+from hstree._text import one_line, plural, quoted
 from hstree.data.arrays import as_table
 from hstree.errors import InputError, naming
 
@@ -72,59 +72,77 @@ def read_train_and_test(
 
 def _read(path: str | os.PathLike[str]) -> tuple[MultilabelData, bool]:
     """Read a file of the text form; also return whether its first line has sizes."""
-    from sklearn.datasets import load_svmlight_file  # which metrics and label trees do not need
-
     text = read_unpacked(path)
     first_line, _, samples = text.partition(b"\n")
     sizes = _SIZES.fullmatch(first_line)
     text = samples if sizes else text
     if text and not text.endswith(b"\n"):
         text += b"\n"
+    line = 2 if sizes else 1  # of the first sample
     with naming(path):
-        try:
-            file = io.BytesIO(_EMPTY_LINE.sub(b"0:0\n", text))
-            matrix, labels = load_svmlight_file(
-                file, dtype=np.float32, multilabel=True, zero_based=True
-            )
-        except (ValueError, OverflowError) as error:
-            raise InputError(
-                f"{one_line(error)}; expected lines 'label,label feature:value ...', after a first "
-                'line of the numbers of samples, features and labels, as in "4880 1836 159"'
-            ) from error
+        matrix, labels = _parse(text, line)
         if not labels:
             raise InputError("no sample; give lines 'label,label feature:value ...'")
         X: Any = scipy.sparse.csr_array(matrix)
         X.eliminate_zeros()
-        if not np.isfinite(X.data).all():
-            raise InputError("a value of a feature is too large for float32, or not a number")
-
+        n_samples = len(labels)
         # (pairs,) labels of all samples, one sample after the other
         label = np.array(list(chain.from_iterable(labels)), np.float64)
-        is_wrong = ~((label >= 0) & (label < MAX_COLUMNS) & (label == np.floor(label)))
-        if is_wrong.any():
-            raise InputError(f"the label {label[is_wrong][0]:g}; labels are whole numbers from 0")
-        n_samples = len(labels)
+        start = offsets(np.fromiter(map(len, labels), np.int64, n_samples))
+
+        # Wrong labels and values; the entries of each sample begin at `start` and at `X.indptr`
+        is_label = (label >= 0) & (label < MAX_COLUMNS) & (label == np.floor(label))
+        _refuse(~is_label, label, start, line, "label", "labels are whole numbers from 0")
+        is_finite = np.isfinite(X.data)
+        _refuse(~is_finite, X.data, X.indptr, line, "value", "values are finite float32 numbers")
+
         n_features = int(X.indices.max(initial=-1)) + 1
         n_labels = int(label.max(initial=-1)) + 1
-
         if sizes:
-            stated = [int(number) for number in sizes.groups()]
-            counted = (n_samples, n_features, n_labels)
-            if stated[0] != n_samples or stated[1] < n_features or stated[2] < n_labels:
-                raise InputError(
-                    "line 1 says {:,} samples, {:,} features and {:,} labels; ".format(*stated)
-                    + "the lines after it have {:,}, {:,} and {:,}".format(*counted)
-                )
-            _, n_features, n_labels = stated
+            n_stated, n_features, n_labels = map(int, sizes.groups())
+            if n_stated != n_samples:
+                raise InputError(f"line 1 says {n_stated:,} samples, and {n_samples:,} follow")
+            rule = f"line 1 says {n_features:,} features and {n_labels:,} labels, from 0 on"
+            _refuse(X.indices >= n_features, X.indices, X.indptr, line, "feature", rule)
+            _refuse(label >= n_labels, label, start, line, "label", rule)
         if max(n_features, n_labels) > MAX_COLUMNS:
             raise InputError(f"more than {MAX_COLUMNS:,} features or labels")
     X.resize((n_samples, n_features))
-    start = offsets(np.fromiter(map(len, labels), np.int64, n_samples))
     ones = np.ones(len(label), np.int8)
     Y = scipy.sparse.csr_array((ones, label.astype(np.int32), start), (n_samples, n_labels))
     Y.sum_duplicates()
     Y.data[:] = 1
     return MultilabelData(X, Y), sizes is not None
+
+
+def _parse(text: bytes, line: int) -> Any:
+    """Return the features and labels of samples, of which the first one is on line `line`."""
+    from sklearn.datasets import load_svmlight_file  # which metrics and label trees do not need
+
+    try:
+        file = io.BytesIO(_EMPTY_LINE.sub(b"0:0\n", text))
+        return load_svmlight_file(file, dtype=np.float32, multilabel=True, zero_based=True)
+    except (ValueError, OverflowError) as error:
+        # One of the halves ends in the error of its first bad line
+        lines = text.splitlines(keepends=True)
+        half = len(lines) // 2
+        if half > 0:
+            _parse(b"".join(lines[:half]), line)
+            _parse(b"".join(lines[half:]), line + half)
+        found = quoted(lines[0].decode("utf-8", "backslashreplace").rstrip())
+        raise InputError(
+            f"line {line} is {found} ({one_line(error).rstrip('.')}); expected 'label,label "
+            "feature:value ...', after a first line of the numbers of samples, features and "
+            'labels, as in "4880 1836 159"'
+        ) from error
+
+
+def _refuse(is_wrong: Bool, values: Array, start: Integer, line: int, noun: str, rule: str) -> None:
+    """Raise InputError for the first wrong value; values of samples begin at `start` (N + 1,)."""
+    if is_wrong.any():
+        at = int(np.argmax(is_wrong))
+        row = int(np.searchsorted(start, at, side="right")) - 1
+        raise InputError(f"line {line + row} has the {noun} {values[at]:.10g}; {rule}")
 
 
 def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:

@@ -36,21 +36,24 @@ _KINDS = (
     "a text file (.txt, .txt.gz), a folder or a pattern (*.txt) of them, - (standard input), "
     "nltk:NAME or builtin:python"
 )
+_VECTORS = "word vectors (which builders such as gmm and kmeans read)"
+#: Two lines of a word and five or more decimal numbers, perhaps after a line of sizes.
+_VECTOR_LINES = re.compile(rb"(\d+ \d+\s+)?(\S+([ \t]+-?\d+\.\d+(e-?\d+)?){5,}\s*\n){2}")
 #: Endings of files that are not texts, and what they are.
 _NOT_TEXTS = {
     ".tsv": "a vocabulary or a table",
     ".csv": "a table",
-    ".parquet": "a table",
-    ".vec": "word vectors",
-    ".npy": "word vectors",
-    ".bin": "word vectors",
+    ".parquet": "a table (give one of its columns, as pandas reads it)",
+    ".vec": _VECTORS,
+    ".npy": _VECTORS,
+    ".bin": _VECTORS,
     ".json": "a tree",
     ".npz": "a tree",
     ".paths": "a tree",
-    ".jsonl": "JSON lines",
+    ".jsonl": "JSON lines (`jq -r .text` takes the texts out)",
     ".xml": "XML",
-    ".pdf": "a PDF",
-    ".zip": "an archive",
+    ".pdf": "a PDF (`pdftotext` takes the text out)",
+    ".zip": "an archive (`unzip` makes a folder of it)",
 }
 
 
@@ -82,7 +85,7 @@ def open_source(
                 raise InputError(f"{source}: no such built-in text; there is {PythonDocs.name}")
             return PythonDocs()
         if source == "-":
-            return StandardInput()
+            return StandardInput(text)
         is_pattern = has_magic(source) and not os.path.exists(source)
         if is_pattern and (matches := sorted(glob(source, recursive=True))):
             return TextFile(*map(Path, matches), name=Path(source).name, text=text)
@@ -117,15 +120,13 @@ class TextFile:
                 raise InputError(f"{path} is not a regular file; a corpus is {_KINDS}")
         self.name = recorded_name(name or paths[0].name)
         self._key = ""
+        self._is_text = text
         # Files of other kinds would be read as nonsense words
         for file in [] if text else self._files:
             name = file.name.lower()
             name = name.removesuffix(next(filter(name.endswith, UNPACK), ""))
             if kind := _NOT_TEXTS.get(Path(name).suffix):
-                raise InputError(
-                    f"{file} looks like {kind}; a corpus is {_KINDS}; --text (in Python "
-                    "`Corpus.read(..., text=True)`) reads it all the same"
-                )
+                raise _no_text(file, kind)
 
     def key(self) -> str:
         """Return the sha256 of the (unpacked) text."""
@@ -138,13 +139,23 @@ class TextFile:
         digest = hashlib.sha256()
         size = sum(file.stat().st_size for file in self._files if file.exists())
         with progress.task(f"reading {self.name}", total=size or None, unit="bytes") as task:
-            for block, n_read in _read(self._files, self._kept):
+            for number, (block, n_read) in enumerate(_read(self._files, self._kept)):
+                if number == 0 and not self._is_text and _VECTOR_LINES.match(block):
+                    raise _no_text(self.name, _VECTORS)
                 digest.update(block)
                 yield block
                 task.advance(n_read)
         if self._key not in ("", digest.hexdigest()):
             raise InputError(f"{self.name} changed while it was read; try again")
         self._key = digest.hexdigest()
+
+
+def _no_text(name: object, kind: str) -> InputError:
+    """Return the error of a file that is no text."""
+    return InputError(
+        f"{name} looks like {kind}; a corpus is {_KINDS}; --text (in Python "
+        "`Corpus.read(..., text=True)`) reads it all the same"
+    )
 
 
 def _read(files: Iterable[Path], kept: BinaryIO | None) -> Iterator[tuple[bytes, int]]:
@@ -187,7 +198,7 @@ class StandardInput(TextFile):
 
     _read_before: BinaryIO | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, text: bool = False) -> None:
         if StandardInput._read_before is sys.stdin.buffer:
             raise InputError(
                 "standard input holds one text, and - names it a second time; "
@@ -196,6 +207,7 @@ class StandardInput(TextFile):
         StandardInput._read_before = sys.stdin.buffer
         self.name = STANDARD_INPUT
         self._key = ""
+        self._is_text = text
         self._files = [Path(self.name)]
         self._kept = tempfile.TemporaryFile()  # noqa: SIM115  (kept as long as the text)
         shutil.copyfileobj(sys.stdin.buffer, self._kept)

@@ -43,7 +43,10 @@ _BLANKS = re.compile(rb"[ \t]+")
 _NO_WORD = re.compile(rb"[\0\r\n]")
 # Readers split at ASCII white space, the C program's `scanf` at all of it.
 _STORABLE = re.compile(r"[^ \t\n\r\v\f\0\ud800-\udfff]+")
-_KINDS = "give .npy, word2vec text or binary, or GloVe text (a word and its numbers on each line)"
+_KINDS = (
+    "give .npy, word2vec text or binary, or GloVe text (a word and its numbers on each line); "
+    "unzip a .zip"
+)
 _TEXT_HINT = "; of running text, bootstrap makes vectors and a tree"
 
 #: Words and their vectors (n, d), a block of a file.
@@ -310,7 +313,8 @@ def _decode_words(
         if not decoded[-1] or _NO_WORD.search(word):
             raise InputError(
                 f"{name}, {unit} {number}: the word {word[:40]!r} is empty, holds NUL or a line "
-                "end, or is not UTF-8; the file is damaged, write it again"
+                "end, or is not UTF-8; the file is damaged, or words of a binary file hold spaces: "
+                "write it again, as text"
             )
     return decoded
 

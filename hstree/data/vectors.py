@@ -126,7 +126,9 @@ class WordVectors:
             self.vectors.setflags(write=False)
         if not all(np.isfinite(rows).all() for rows in self._blocks()):
             raise _not_finite(array, np.asarray(self.vectors), self.labels)
-        if not is_mapped and array.any() and not self.vectors.any():
+        is_converted = not is_mapped and array.dtype != np.float32
+        tiny = np.finfo(np.float32).tiny  # below which float32 has fewer digits
+        if is_converted and array.any() and np.abs(self.vectors).max() < tiny:
             raise InputError(
                 "the vectors are too small for float32; multiply all by the same number"
             )

@@ -1,6 +1,7 @@
 """Arrays in ``.npy`` files, without pickles."""
 
 import math
+import os
 from typing import IO
 
 import numpy as np
@@ -29,6 +30,8 @@ def read_npy(name: str, what: str = "vectors", *, mapped_above: float = math.inf
         try:
             with np.errstate(over="ignore"):  # a shape that is too large does not fit the file
                 mapped = np.lib.format.open_memmap(name, mode="r")
+            if mapped.offset + mapped.nbytes != os.fstat(file.fileno()).st_size:
+                raise ValueError("more data follows the array")
             is_mapped = mapped.ndim > 0 and len(mapped) > mapped_above
             array = mapped if is_mapped else np.lib.format.read_array(file)
         except Exception as error:  # a damaged header raises errors of many kinds

@@ -174,6 +174,25 @@ def test_a_file_that_is_not_of_the_form_is_refused_in_one_line(tmp_path, text):
         read(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("cat 0:1", "cat"),
+        ("0 0:x", "x"),
+        ("0 1:1 1:2", "1:2"),
+        ("9 0:1", "9"),
+        ("0.5 0:1", "0.5"),
+        ("0 7:1", "7"),
+        ("0 0:nan", "nan"),
+    ],
+)
+@pytest.mark.parametrize("n_before", [0, 1, 6])
+def test_errors_name_the_line(tmp_path, line, word, n_before):
+    text = "8 4 2\n" + "0 0:1\n" * n_before + f"{line}\n" + "\n" * (7 - n_before)
+    with pytest.raises(InputError, match=rf"data\.txt: line {n_before + 2} [^\n]*{word}"):
+        read(tmp_path, text)
+
+
 @pytest.mark.parametrize(("part", "n"), [("train", 4880), ("test", 2515)])
 def test_bibtex(part, n):
     data = read_multilabel(shared(f"multilabel/bibtex-{part}.txt.xz"))

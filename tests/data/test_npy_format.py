@@ -48,6 +48,7 @@ def test_what_numpy_writes_comes_back(tmp_path, array, mapped_above):
         npy(order=0),
         npy("<f8"),
         npy(n_bytes=23),
+        npy() + npy(),
         npy("|O"),
         npy([("a", "<f4")]),
         npy("<c8", n_bytes=48),

@@ -96,6 +96,15 @@ def test_what_is_no_prose_is_not_read_as_prose(tmp_path, name):
         open_source(path)
 
 
+@pytest.mark.parametrize("head", [b"", b"2 5\n", b"\xef\xbb\xbf"])
+def test_a_text_of_vectors_is_not_read_as_prose(tmp_path, head):
+    path = tmp_path / "glove.txt"
+    path.write_bytes(head + b"the 0.1 -0.2 3.5 1.0 -7.1e-05\ncat 0.5 0.2 0.1 2.0 1.5\n")
+    with pytest.raises(InputError, match=r"looks like word vectors [^\n]+\Z"):
+        text_of(path)
+    assert b"".join(open_source(path, text=True).blocks()).endswith(b"1.5\n")
+
+
 def test_names_without_ending_are_texts_and_any_file_is_one_on_demand(tmp_path):
     for name in ("tsv", "corpus"):
         (tmp_path / name).write_text("the cat\n")

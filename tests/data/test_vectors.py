@@ -121,6 +121,8 @@ BAD_CONTENT = {
     "nan": (["a", "b"], [[1.0], [np.nan]], r"row 1 \('b'\) holds nan"),
     "infinity": (["a", "b"], [[1.0, -np.inf], [2.0, 2.0]], r"row 0 .* -inf in column 1"),
     "too large": (["a"], [[1e300]], "too large for float32"),
+    "too small": (["a"], [[1e-300]], "too small for float32"),
+    "few digits": (["a", "b"], [[1e-41], [-2e-40]], "too small for float32"),
     "a word twice": (["a", "b", "a"], [[1.0]] * 3, "'a' names row 0 and row 2"),
     "ragged": (["a", "b"], [[1.0], [1.0, 2.0]], "different lengths"),
     "objects": (["a"], np.array([[None]]), "type object"),

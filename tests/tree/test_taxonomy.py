@@ -189,6 +189,7 @@ def test_collapsed_names_must_fit_the_tree():
         ({"a": {"b": 3}, "c": None}, "below 'a/b' is '3'; give a mapping"),
         ([("a", None)], "an item of the taxonomy has no name"),
         ([["a", "", "c"]], "row 0 has an empty cell before its last name"),
+        (np.array([["a", "b", np.nan]]), "row 0 has the cell 'nan'"),
         (networkx.Graph([(1, 2)]), "not a networkx.DiGraph"),
         (3, "'3' is no taxonomy; give a nested dict"),
         ("tree.xml", "neither Newick text, .* nor the name of a file in .csv"),

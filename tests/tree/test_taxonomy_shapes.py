@@ -158,6 +158,15 @@ def test_two_columns_with_a_name_in_both_have_the_alternative_in_errors():
     assert Tree.from_taxonomy(rows).labels == ("Garden", "Kitchen", "Tools", "Balls")
 
 
+@pytest.mark.parametrize("columns", [["x"], ["x", "y"], ["z"]])
+def test_an_index_that_may_be_a_level_is_refused(columns):
+    pandas = pytest.importorskip("pandas", reason=PANDAS)
+    levels = pandas.DataFrame({"x": list("aabb"), "y": list("cdef"), "z": list("ghij")})
+    with pytest.raises(InputError, match="index"):
+        Tree.from_taxonomy(levels.set_index(columns))
+    assert Tree.from_taxonomy(levels[levels.z != "h"]).labels == ("g", "i", "j")
+
+
 # The same names in several places
 
 

@@ -20,6 +20,8 @@ from hstree.tree.taxonomy.outline import Outline, read_edges
 #: Titles of a column of parents, beside those that contain "parent"; of two columns the other one
 #: then has the children.
 PARENT_TITLES = ("source", "from", "broader")
+#: Missing values of pandas and NumPy as text.
+MISSING_AS_TEXT = ("nan", "NaN", "<NA>", "NaT")
 
 #: Rows of a table below its titles, each with its number in messages.
 Rows = Sequence[tuple[int, Sequence[Any]]]
@@ -28,6 +30,12 @@ Rows = Sequence[tuple[int, Sequence[Any]]]
 def read_array(values: Any) -> Outline:
     """Read an array or a DataFrame of pairs or of levels; columns have titles."""
     titles = list(map(str, getattr(values, "columns", ())))
+    index = getattr(values, "index", None)
+    if titles and index is not None and (index.name or index.dtype.kind not in "iu"):
+        raise InputError(
+            "the DataFrame has an index beside its columns; make it a column by reset_index(), or "
+            "drop it by reset_index(drop=True)"
+        )
     array = np.asarray(values, object) if titles else np.ma.asarray(values)
     # Masked values become None
     rows: list[Any] = array.tolist()
@@ -183,5 +191,10 @@ def _row_path(number: int, row: Sequence[Any]) -> tuple[str, ...]:
         raise InputError(
             f"row {number} has an empty cell before its last name; fill it, or leave out the "
             "levels below"
+        )
+    if missing := set(MISSING_AS_TEXT).intersection(path):
+        raise InputError(
+            f"row {number} has the cell {min(missing)!r}, as a missing value is written; leave the "
+            "cell empty, or give a class of this name another one"
         )
     return path
