@@ -282,11 +282,16 @@ def test_word_vectors_may_be_shared_in_any_precision(texts, tmp_path):
             assert model.perplexity(texts[2]) < 6
 
 
-def test_names_of_networks_are_checked(texts, tmp_path):
+def test_names_of_networks_are_checked(texts, tmp_path, monkeypatch):
     tree = hstree.build("huffman", texts[0])
     for name in ("", "json", "nowhere.py:make", "no_such_package.net:make"):
         with pytest.raises(OptionError, match="network is"):
             new_model(tree, model="torch", network=name)
+    (tmp_path / "broken_package").mkdir()
+    (tmp_path / "broken_package" / "__init__.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(OptionError, match="ZeroDivisionError"):
+        new_model(tree, model="torch", network="broken_package.net:make")
     options = user_network(tmp_path, function="make_it")
     with pytest.raises(OptionError, match="cannot be imported: AttributeError"):
         new_model(tree, **options, epochs=1).fit(texts[0])

@@ -31,7 +31,7 @@ from hstree._arrays import Array, Bool, Float64, Int64, Integer
 from hstree._files import json_hash, write_json
 from hstree._options import RANDOM_STATE, RandomState, checked_count
 from hstree._parallel import n_threads
-from hstree._text import plural
+from hstree._text import named_error, plural
 from hstree.data.arrays import check_tensor
 from hstree.data.contexts import Contexts, check_ids, ids_or_words, word_ids
 from hstree.data.corpus import Corpus
@@ -649,11 +649,15 @@ def hash_source(network: str) -> str:
     if not module.endswith(".py"):
         try:
             spec = find_spec(module)
-        except (ImportError, ValueError):
-            spec = None
+        except Exception as error:  # whatever the user's packages raise
+            reason = f"is {network!r}, which cannot be imported: {named_error(error)}"
+            raise OptionError.about("network", reason) from error
         file = None if spec is None else spec.origin
     try:
         return hashlib.sha256(Path(str(file)).read_bytes()).hexdigest()
     except OSError:
-        reason = f"is {network!r}, but there is no {module} here"
+        reason = (
+            f"is {network!r}, but there is no {module} here; give the path of its file, or "
+            "the name of a module of an installed package"
+        )
         raise OptionError.about("network", reason) from None
