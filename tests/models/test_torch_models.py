@@ -316,8 +316,16 @@ NAN = """
 """
 
 
-def test_nan_ends_the_training_of_a_candidate_alone(texts, tmp_path):
-    options = user_network(tmp_path, NAN, "Network")
+#: As above, but the loss is a number and the gradient is not.
+NAN_GRADIENT = NAN.replace(
+    "self.vectors(ids) + (torch.nan if self.training else 0.0)",
+    "self.vectors(ids) + (0 * self.vectors(ids)).sqrt()",
+)
+
+
+@pytest.mark.parametrize("source", [NAN, NAN_GRADIENT])
+def test_nan_ends_the_training_of_a_candidate_alone(source, texts, tmp_path):
+    options = user_network(tmp_path, source, "Network")
     tree = hstree.build("huffman", texts[0])
     with pytest.raises(TrainingError, match="diverged"):
         new_model(tree, **options, epochs=3).fit(*texts[:2])

@@ -169,19 +169,21 @@ class NetworkTrainer(EpochLoop):
             hidden, state = self._model.call(contexts, state)
         check_state(self._model.network_name, self._stream_state, state)
         loss = self.head.loss(hidden.flatten(0, 1).float(), targets)
-        summed = float(loss.detach()) * len(targets)
-        if not math.isfinite(summed):
-            return summed  # the loop ends the training, with the weights before this batch
         self._adagrad.zero_grad()
         if self._adam is not None:
             self._adam.zero_grad()
         loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self._dense, MAX_NORM)
+
+        # The loop ends the training, with the weights before this batch
+        summed = float(loss.detach()) * len(targets)
+        if not (math.isfinite(summed) and math.isfinite(norm)):
+            return math.nan
 
         # All rates fall together
         self._adagrad.param_groups[0]["lr"] = learning_rate
         self._adagrad.step()
         if self._adam is not None:
-            torch.nn.utils.clip_grad_norm_(self._dense, MAX_NORM)
             self._adam.param_groups[0]["lr"] = self._network_rate * learning_rate / self.rate
             self._adam.step()
         for kept, new in zip(flat_state(self._stream_state), flat_state(state), strict=True):
