@@ -3,7 +3,7 @@
 A GRU or a small transformer predicts each token of a text. Heads are those of
 `benchmarks.torch_heads`, and trees with their options, such as "gmm short_list=250". All train for
 the same seconds, of CPU time on one thread or of wall time on a GPU. They count from the text: the
-construction of a tree is a part of them, and so are its vectors, which take at most an eighth.
+construction of a tree is a part of them, and so are its vectors, which take at most a sixteenth.
 Kernels should be compiled before, by a first run of a few seconds. Heads train in turns of a
 second in one process, so that other work on the machine affects all of them alike.
 
@@ -163,7 +163,7 @@ def train(
     test = streams(splits.test, SCORED_STREAMS, options.scored).to(options.device)
 
     began = now(on_gpu)
-    tree = build_tree(name, splits.train, seed, options.seconds / 8)
+    tree = build_tree(name, splits.train, seed, options.seconds / 16)
     built = now(on_gpu) - began
     if on_gpu:
         model = new_model(name, words, tree, seed, options)
