@@ -66,7 +66,13 @@ def methods(
         return
     for title, registry in registries.items():
         say(f"\n{title}")
-        say(facts([(f"  {name}", record.summary) for name, record in registry.all().items()]))
+        records = registry.all()
+        lines = [(f"  {name}", record.summary) for name, record in records.items()]
+        for name in registry.native:
+            if name not in records:
+                remedy = f"Needs another package; `hstree methods {name}` names it."
+                lines.append((f"  {name}", remedy))
+        say(facts(lines))
     say("\nN-gram models")
     say(facts([("  kn2 to kn7", "Kneser-Ney models of the last words, which are candidates.")]))
     say("\nSets of candidates")

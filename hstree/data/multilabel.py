@@ -129,9 +129,9 @@ def _parse(text: bytes, line: int) -> Any:
         if half > 0:
             _parse(b"".join(lines[:half]), line)
             _parse(b"".join(lines[half:]), line + half)
-        found = quoted(lines[0].decode("utf-8", "backslashreplace").rstrip())
+        first = quoted(lines[0].decode("utf-8", "backslashreplace").rstrip())
         raise InputError(
-            f"line {line} is {found} ({one_line(error).rstrip('.')}); expected 'label,label "
+            f"line {line} is {first} ({one_line(error).rstrip('.')}); expected 'label,label "
             "feature:value ...', after a first line of the numbers of samples, features and "
             'labels, as in "4880 1836 159"'
         ) from error

@@ -261,7 +261,7 @@ def test_the_same_seed_gives_the_same_bytes_and_they_the_same_model(
 
 def test_options_are_read_from_the_class_and_checked():
     kind = LAYERS.get("smoothed")
-    help = "Share of the target's probability that training spreads evenly over all labels."
+    help = "Fraction of the probability that training spreads evenly over all labels."
     assert kind.options == (Option.of("smoothing", Annotated[float, Meta(ge=0, le=1)], 0.1, help),)
     assert kind.takes is Vocabulary
     assert kind.summary.startswith("Softmax over all labels, trained with label smoothing")
