@@ -287,7 +287,7 @@ def locked(folder: Path, *, wait: bool = False, shared: bool = False) -> Iterato
     FileFormatError
         If the folder cannot be written.
     """
-    with explained(f"write in {folder}", FileFormatError):
+    with explained(f"write {folder / LOCK}", FileFormatError):
         try:
             file = acquire_lock(folder, wait=wait, shared=shared)
         except BlockingIOError as error:

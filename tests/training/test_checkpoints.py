@@ -12,7 +12,7 @@ from hstree import progress
 from hstree.data.splits import Splits
 from hstree.kernels import backend_name
 from hstree.layers.registry import LAYERS, LayerSpec
-from hstree.models import MODELS, new_model
+from hstree.models import new_model
 from hstree.models.lbl import LogBilinearTrainer
 from hstree.models.word2vec import OnlineTrainer
 from hstree.training import checkpoints, interrupts
@@ -24,7 +24,8 @@ from hstree.tree import Tree
 from tests.needs import NUMBA
 from tests.texts import corpus_of, markov_lines
 
-WORD2VEC = [name for name in MODELS.all() if name != "lbl"]
+#: Networks have tests of their own, tests/models/test_torch_models.py.
+WORD2VEC = ["cbow", "skipgram"]
 SMALL = {"epochs": 3, "dim": 4, "batch_size": 16, "random_state": 5}
 #: Options with which a layer has gradients, a partition or a tree that last for several batches.
 OPTIONS = {"cnn": {"delay": 3}, "target": {"candidates": 6}}
