@@ -64,7 +64,7 @@ TREES = {
     "flat, narrow": flat(20),
     "classes, several codes": classes(40, 34),
     "short list": short_list("huffman", 60, short_list=40),
-    "short list, several codes": short_list("gmm", 200, short_list=40, epsilon=0.4, trees=2),
+    "short list, several codes": short_list("gmm", 70, short_list=40, epsilon=0.4, trees=2),
     "two labels": flat(2),
     "three labels": flat(3),
     "one label": Tree.from_children(["a"], []),
