@@ -32,12 +32,14 @@ from hstree.data.provenance import Text, collect_sources
 from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
+from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError, OptionError
+from hstree.kernels import backend_name
 from hstree.layers import saved as saved_models
 from hstree.layers.arithmetic import slot_sums, touched_rows
 from hstree.layers.registry import LayerSpec
 from hstree.training.checkpoints import Checkpoints, checkpoint_key
-from hstree.training.trainer import History
+from hstree.training.trainer import EpochLoop, History
 from hstree.tree import Tree
 
 #: Model of a config that does not name one.
@@ -350,6 +352,18 @@ class BaseModel(Predictor):
             config = {name: v for name, v in self.config().items() if name not in limits}
             key = checkpoint_key(self.spec.config(), config, batch_size, texts, start)
             self._checkpoints = Checkpoints(folder, key)
+
+    def _run(self, trainer: EpochLoop, train: ContextBatches, valid: ContextBatches | None) -> None:
+        """Train with the checkpoints that are open.
+
+        A training that fails lets other processes remove its checkpoints, too.
+        """
+        try:
+            self.history_ = trainer.fit(train, valid, self._checkpoints)
+        finally:
+            if self._checkpoints is not None:
+                self._checkpoints.release()
+        self.history_.kernels = backend_name()
 
     def _read_texts(self, train: Any, valid: Any) -> tuple[Corpus, Corpus | None]:
         """Return texts as corpora; those in memory and files get the labels as vocabulary."""

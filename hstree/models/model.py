@@ -22,7 +22,7 @@ from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
 from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError, OptionError
-from hstree.kernels import backend_name, numpy_for_short_runs, numpy_only
+from hstree.kernels import numpy_for_short_runs, numpy_only
 from hstree.layers.base import OutputLayer
 from hstree.layers.registry import LayerSpec
 from hstree.layers.saved import Saved
@@ -197,14 +197,7 @@ class Model(BaseModel, Generic[M]):
                 checkpoints, (train, valid), trainer.batch_size, pauses=pauses, start=start
             )
             trainer.preparation = preparation
-
-            # A training that fails lets other processes remove its checkpoints, too
-            try:
-                self.history_ = trainer.fit(windows, valid_windows, self._checkpoints)
-            finally:
-                if self._checkpoints is not None:
-                    self._checkpoints.release()
-            self.history_.kernels = backend_name()
+            self._run(trainer, windows, valid_windows)
         return self
 
     def grow(self, tree: Tree, **options: Any) -> Self:

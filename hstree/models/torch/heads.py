@@ -24,6 +24,7 @@ from hstree._plugins import PACKAGE, Registry, unusable
 from hstree.errors import OptionError
 from hstree.interop.torch import NCE, HierarchicalSoftmax, SampledSoftmax
 from hstree.interop.torch.module import TABLE_LIMIT, largest
+from hstree.layers.dense import log_unigram
 from hstree.layers.registry import LayerSpec
 
 #: Number of logits of a batch from which on the flat softmax computes its loss in chunks. Below
@@ -121,7 +122,7 @@ class FlatHead(TorchHead):
         super().__init__()
         self.n_labels = len(counts)
         self.weight = nn.Parameter(torch.zeros(self.n_labels, dim))
-        self.bias = nn.Parameter(torch.from_numpy(log_unigram(counts)))
+        self.bias = nn.Parameter(torch.from_numpy(log_unigram(counts)).float())
 
     def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
         """Return the mean cross entropy, of many logits in chunks where torch can."""
@@ -219,13 +220,6 @@ class AdaptiveHead(TorchHead):
         """Return the nll from the cluster of each target."""
         output: Tensor = self.layer(hidden, self.rank[target]).output
         return -output
-
-
-def log_unigram(counts: Array) -> Array:
-    """Return the log of the unigram distribution of counts in float32; 0 is read as 1/2."""
-    mass = np.maximum(counts, 0.5)
-    log_prob: Array = np.log(mass / mass.sum()).astype(np.float32)
-    return log_prob
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import os
 import re
 import tempfile
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, fields
@@ -39,7 +40,6 @@ from hstree.data.provenance import collect_sources
 from hstree.data.vocabulary import EOS
 from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
-from hstree.kernels import backend_name
 from hstree.layers.registry import LayerSpec
 from hstree.layers.saved import Saved
 from hstree.models.base import (
@@ -165,9 +165,9 @@ class TorchModel(BaseModel):
             reason = f'is {self.rates!r}; it must be numbers above 0, such as "0.03,0.1,0.3"'
             raise OptionError.about("rates", reason)
 
+    @abstractmethod
     def make_network(self) -> nn.Module:
         """Return an untrained network; its draws are from torch's generator."""
-        raise NotImplementedError
 
     @classmethod
     def check_layer(cls, spec: LayerSpec) -> None:
@@ -300,12 +300,7 @@ class TorchModel(BaseModel):
         with torch_session(self.torch_device):
             trainer = NetworkTrainer(self, batches.streams)
             self._open_checkpoints(checkpoints, (train, valid), trainer.batch_size, pauses=pauses)
-            try:
-                self.history_ = trainer.fit(batches, valid_batches, self._checkpoints)
-            finally:
-                if self._checkpoints is not None:
-                    self._checkpoints.release()
-            self.history_.kernels = backend_name()
+            self._run(trainer, batches, valid_batches)
         return self
 
     def _streams(self, text: Corpus) -> StreamBatches:

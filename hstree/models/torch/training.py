@@ -147,11 +147,11 @@ class NetworkTrainer(EpochLoop):
         """Return the learning rate after `done` epochs, which falls to 0."""
         return self.rate * max(0.0, 1 - done / max(1, self.epochs))
 
-    def epoch_batches(
-        self, train: ContextBatches, epoch: int = 1
-    ) -> Iterator[tuple[Tensor, Tensor, bool]]:
-        """Yield what the network reads (S, n), the targets (S n,), and whether a stream begins."""
-        assert isinstance(train, StreamBatches)
+    def epoch_batches(self, train: Any, epoch: int = 1) -> Iterator[tuple[Tensor, Tensor, bool]]:
+        """Yield what the network reads (S, n), the targets (S n,), and whether a stream begins.
+
+        `train` is a text as `StreamBatches`.
+        """
         rng = np.random.default_rng([self._random_state, 1, epoch])
         torch.manual_seed(int(rng.integers(1 << 62)))
         for ids, is_first in train.stream_batches(rng):
@@ -281,15 +281,14 @@ class Reader:
         """Return the hidden vectors (B, d) after more tokens (B, n)."""
         if self._state is None and self._ids is not None:
             ids = torch.cat([self._ids, ids], 1)
-        hidden: Tensor | None = None
         for part in torch.split(ids, self._length, 1):
             hidden, self._state = self._call(part, self._state)
         # Without a state, the network reads the last tokens again
         self._ids = ids[:, -self._length :]
         if self._state is None and ids.shape[1] > self._length:
             hidden, _ = self._call(self._ids, None)
-        assert hidden is not None
-        return hidden[:, -1].float()
+        last: Tensor = hidden[:, -1].float()
+        return last
 
 
 def in_parts(pieces: Iterable[Tensor], size: int) -> Iterator[Tensor]:
