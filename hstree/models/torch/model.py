@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from hstree import progress
 from hstree._arrays import Array, Bool, Float64, Int64, Integer
-from hstree._files import json_hash, write_json
+from hstree._files import json_hash, read_json, write_json
 from hstree._options import RANDOM_STATE, RandomState, checked_count
 from hstree._parallel import n_threads
 from hstree._text import named_error, plural
@@ -344,7 +344,7 @@ class TorchModel(BaseModel):
             others = part * (len(self._rates) - 1)
             Path(folder).mkdir(parents=True, exist_ok=True)
             write_json(file, {"rate": best, "others": others, "valid": list(perplexities.values())})
-        choice = json.loads(file.read_text())
+        choice = read_json(file, dict[str, Any], "remove it")
 
         model = self._with_rate(float(choice["rate"]), self.seconds - float(choice["others"]))
         model.fit(train, valid, checkpoints=folder, pauses=True)
