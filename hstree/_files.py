@@ -51,7 +51,7 @@ UNPACK: dict[str, Callable[..., Any]] = {
     ".gz": gzip.open,
     ".xz": lzma.open,
     ".bz2": bz2.open,
-    ".zst": lambda file: require(_ZSTANDARD, "zstd").open(file),
+    ".zst": lambda file: require(_ZSTANDARD, package=_ZSTANDARD).open(file),
 }
 #: Beginning and end of the names of temporary folders.
 PREFIX = ".hstree-"

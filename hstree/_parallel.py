@@ -426,7 +426,7 @@ def doing_jobs(n_jobs: int | None = None, scheduler: str | None = None) -> Itera
 
 def _client(scheduler: str) -> Any:
     """Return a client of a Dask cluster whose workers have this version of hstree."""
-    distributed = require("distributed", "cluster")
+    distributed = require("distributed")
     try:
         client = distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -117,19 +117,20 @@ def read_summary(target: Callable[..., Any]) -> tuple[str, str]:
     ) if references else ""
 
 
-def require(module: str, extra: str, *, at_least: str = "") -> ModuleType:
-    """Import an optional module ("gensim.models"), which the extra `extra` of hstree installs.
+def require(module: str, *, at_least: str = "", package: str = "") -> ModuleType:
+    """Import an optional module ("gensim.models") of a package (by default "gensim").
 
-    Raises MissingExtraError when that fails, or its package is older than `at_least` ("4.4").
+    Raises MissingExtraError when that fails, or the package is older than `at_least` ("4.4").
     """
-    package = module.partition(".")[0]
-    command = f"pip install --upgrade 'hstree[{extra}]'"
+    package = package or module.partition(".")[0]
+    # The name of an extra would depend on where hstree was installed from.
+    command = f"pip install --upgrade {package}"
     try:
         imported = import_module(module)
     except ImportError as error:
         wrong = f"installed but cannot be imported ({one_line(error)}); try `{command}`"
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
-            wrong = f"not installed; get it with `pip install 'hstree[{extra}]'`"
+            wrong = f"not installed; get it with `{command}`"
         raise MissingExtraError(f"{package} is {wrong}") from error
     version = str(getattr(import_module(package), "__version__", ""))
     # "2.13.0+cpu" is [2, 13, 0]

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-TORCH = "needs torch: pip install 'hstree[torch]'"
-HATCHLING = "needs pip and hatchling: pip install 'hstree[test]'"
+TORCH = "needs torch: pip install '.[torch]'"
+HATCHLING = "needs pip and hatchling: pip install '.[test]'"
 ONNX = "needs ONNX: pip install onnx onnxscript onnxruntime"
 GPU = "needs a GPU that torch can use"
 CHROMIUM = "needs Chromium and its driver: apt-get install chromium chromium-driver"
 WORDNET = "needs WordNet in /usr/share/wordnet: apt-get install wordnet-base"
 NLTK = "needs NLTK's corpora: set NLTK_DATA to their folder"
 DATA = "needs data that cannot be shipped: set HSTREE_TEST_DATA to its folder"
-NUMBA = "needs numba: pip install 'hstree[fast]'"
-NOTEBOOK = "needs matplotlib, pandas and a kernel: pip install 'hstree[notebook]'"
+NUMBA = "needs numba: pip install '.[fast]'"
+NOTEBOOK = "needs matplotlib, pandas and a kernel: pip install '.[notebook]'"
 
 
 def shared(relative):

@@ -17,7 +17,7 @@ NOTEBOOK = ROOT / "examples" / "which_output_layer.ipynb"
 def printed(tmp_path, request):
     """The lines that an example prints, as lists of words."""
     if request.param == "gensim_tree":
-        pytest.importorskip("gensim", reason="gensim is not installed: hstree[gensim]")
+        pytest.importorskip("gensim", reason="needs gensim: pip install '.[gensim]'")
     path = ROOT / "examples" / f"{request.param}.py"
     assert f"python examples/{path.name}" in path.read_text(encoding="utf-8")
     return [line.split() for line in run_python([path], tmp_path).splitlines()]

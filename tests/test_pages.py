@@ -35,7 +35,7 @@ def test_the_tutorial(tmp_path):
 
 
 def test_arrays(tmp_path):
-    pytest.importorskip("pandas", reason="pandas is not installed: hstree[notebook]")
+    pytest.importorskip("pandas", reason="needs pandas: pip install '.[notebook]'")
     lengths, is_in, code, near, sessions, stream, *models = run_page("arrays.md", tmp_path)
     weighted, huffman = map(float, lengths.split())
     assert weighted == pytest.approx(huffman)
@@ -91,13 +91,13 @@ def test_the_comparison_of_heads(tmp_path):
 
 @pytest.mark.slow
 def test_gensim(tmp_path):
-    pytest.importorskip("gensim", reason="gensim is not installed: hstree[gensim]")
+    pytest.importorskip("gensim", reason="needs gensim: pip install '.[gensim]'")
     assert len(run_page("gensim.md", tmp_path)) == 6
 
 
 @pytest.mark.slow
 def test_word2vec(tmp_path):
-    pytest.importorskip("gensim", reason="gensim is not installed: hstree[gensim]")
+    pytest.importorskip("gensim", reason="needs gensim: pip install '.[gensim]'")
     first, words, second, similar = run_page("word2vec.md", tmp_path)
     assert first.startswith("word given window ")
     unigram = 606  # the perplexity of a model that learned nothing

@@ -8,7 +8,8 @@ from pathlib import Path
 import hstree
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 CITATION = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
@@ -23,6 +24,13 @@ def test_authors_licence_and_keywords_agree():
     assert re.findall(r"^license: (.*)$", CITATION, re.M) == [PROJECT["license"]]
     _, keywords = CITATION.split("keywords:\n")
     assert [line.removeprefix("  - ") for line in keywords.splitlines()] == PROJECT["keywords"]
+
+
+def test_every_package_of_the_wheel_is_typed():
+    packages = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert len(packages) == 2
+    for package in packages:
+        assert (ROOT / package / "py.typed").exists(), package
 
 
 def test_names_that_contributing_rules_out_are_not_used():

@@ -499,7 +499,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
 
         Raises MissingExtraError when pandas is not installed.
         """
-        pandas: Any = require("pandas", "notebook")
+        pandas: Any = require("pandas")
         return pandas.DataFrame({column.key: self.values(column) for column in COLUMNS})
 
     def table(self, note: str = "") -> TextTable:

@@ -104,7 +104,7 @@ def vocabulary_of(model: Any) -> Vocabulary:
 
 def to_keyed_vectors(vectors: WordVectors) -> Any:
     """Return word vectors as gensim's ``KeyedVectors``, in the same order, with their counts."""
-    models = require("gensim.models", "gensim", at_least=OLDEST)
+    models = require("gensim.models", at_least=OLDEST)
     keyed = models.KeyedVectors(vectors.dimension)
     keyed.add_vectors(list(vectors.labels), vectors.vectors)
     if vectors.counts is not None:
@@ -115,7 +115,7 @@ def to_keyed_vectors(vectors: WordVectors) -> Any:
 
 def _keys(model: Any) -> dict[str, Any]:
     """Return the words of a model with their keys, which may be integers; check the model."""
-    models = require("gensim.models", "gensim", at_least=OLDEST)
+    models = require("gensim.models", at_least=OLDEST)
     if not isinstance(model, models.Word2Vec):
         raise OptionError(f"expected a gensim Word2Vec, not {type(model).__name__}")
     if not model.hs:

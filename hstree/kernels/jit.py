@@ -53,7 +53,7 @@ def jit(function: Any, *, exact: bool = False) -> Any:
 
     Its machine code is kept in the cache folder. If `exact`, sums are added in the order of Python.
     """
-    module = numba() or require("numba", "fast", at_least=OLDEST)
+    module = numba() or require("numba", at_least=OLDEST)
     folder = machine_code_folder()
     # numba reads the folder of the cache from its configuration when a function is decorated.
     previous = module.config.CACHE_DIR
@@ -76,7 +76,7 @@ def inline(function: Any, *, exact: bool = False) -> Any:
     Python may call its `py_func` alone. Each caller compiles it again with what it calls, so that a
     chain of such functions takes long to compile.
     """
-    module = numba() or require("numba", "fast", at_least=OLDEST)
+    module = numba() or require("numba", at_least=OLDEST)
     return module.njit(
         function,
         forceinline=True,

@@ -299,7 +299,7 @@ class OnlineTrainer(FallingTrainer):
         self.batch_size = max(1, min(TOKENS, len(train) * self.epochs // MIN_STEPS))
         fast = compiled()
         if fast is None:
-            require("numba", "fast")
+            require("numba")
             reason = "needs the compiled kernels, which HSTREE_FAST=0 or fast=False switches off"
             raise OptionError.about("online", reason)
         self._train = fast.train_lines

@@ -146,8 +146,8 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
     >>> tree.plot(max_depth=6).figure.savefig("tree.png")  # doctest: +SKIP
     """
     max_depth = checked_count("max_depth", max_depth)
-    pyplot = require("matplotlib.pyplot", "notebook")
-    collections = require("matplotlib.collections", "notebook")
+    pyplot = require("matplotlib.pyplot")
+    collections = require("matplotlib.collections")
 
     branches = Branches(tree, n_words=3)
     width = branches.fraction

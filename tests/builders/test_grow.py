@@ -294,7 +294,7 @@ def test_labels_in_any_iterable_grow_the_same_tree(kind):
 
 
 def test_columns_grow_as_the_same_lists():
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed: hstree[notebook]")
+    pandas = pytest.importorskip("pandas", reason="needs pandas: pip install '.[notebook]'")
     labels = hstree.grow(PAIR, ["c", "d"])
     assert hstree.grow(PAIR, pandas.Series(["c", "d"])) == labels
     assert hstree.grow(PAIR, pandas.Index(["c", "d"])) == labels

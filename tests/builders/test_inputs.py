@@ -14,8 +14,8 @@ from hstree.errors import InputError, OptionError
 
 ROWS = np.random.default_rng(0).normal(size=(6, 3))
 WORDS, COUNTS = list("abcdef"), [9, 5, 4, 4, 2, 1]
-PANDAS = "pandas is not installed: hstree[notebook]"
-TORCH = "PyTorch is not installed: hstree[torch]"
+PANDAS = "needs pandas: pip install '.[notebook]'"
+TORCH = "needs PyTorch: pip install '.[torch]'"
 
 HUFFMAN = hstree.build("huffman", Vocabulary(WORDS, COUNTS))
 NUMBERED = hstree.build("huffman", Vocabulary(list(map(str, range(6))), COUNTS))

@@ -7,7 +7,7 @@ import pytest
 import hstree as library
 from tests.texts import write_lines
 
-pandas = pytest.importorskip("pandas", reason="needs pandas: pip install 'hstree[notebook]'")
+pandas = pytest.importorskip("pandas", reason="needs pandas: pip install '.[notebook]'")
 
 #: Words that readers of tables take for something else.
 ODD = [

@@ -68,7 +68,7 @@ def test_any_iterable_of_lists_is_tokens(kind, line):
 
 
 def test_a_column_of_a_data_frame_is_lines():
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed: hstree[notebook]")
+    pandas = pytest.importorskip("pandas", reason="needs pandas: pip install '.[notebook]'")
     lines = ["the cat", "the dog sat"]
     assert same(Corpus.of(pandas.Series(lines)), Corpus.from_lines(lines))
 
@@ -129,7 +129,7 @@ def test_an_array_of_ids_is_not_copied(dtype):
 
 
 def test_ids_of_a_tensor():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed: hstree[torch]")
+    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install '.[torch]'")
     rows = torch.tensor([[1, 2], [0, 1]])
     assert Corpus.from_ids(rows).ids(ALL).tolist() == [1, 2, 3, 0, 1, 3]
     assert Corpus.of(rows.flatten()).ids(ALL).tolist() == [1, 2, 0, 1]

@@ -12,7 +12,7 @@ from hstree.data.multilabel import read_multilabel, read_train_and_test, write_m
 from hstree.errors import InputError
 from tests.needs import shared
 
-PANDAS = "pandas is not installed: hstree[notebook]"
+PANDAS = "needs pandas: pip install '.[notebook]'"
 TEXT = "4 4 2\n0,1 0:1 3:-2.5e-1\n 1:.5\n \n1\n"
 X = [[1, 0, 0, -0.25], [0, 0.5, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
 Y = [[1, 1], [0, 0], [0, 0], [0, 1]]

@@ -142,7 +142,7 @@ def test_a_pattern_and_a_list_name_several_files(tmp_path, monkeypatch):
 
 def zst(*texts):
     """Pack texts as Zstandard, a frame each."""
-    zstd = pytest.importorskip(_files._ZSTANDARD, reason="needs hstree[zstd]")
+    zstd = pytest.importorskip(_files._ZSTANDARD, reason="needs zstd: pip install '.[zstd]'")
     return b"".join(map(zstd.compress, texts))
 
 
@@ -162,7 +162,7 @@ def test_a_bad_zstandard_file(tmp_path, damage):
 def test_a_zstandard_file_needs_a_library(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, _files._ZSTANDARD, None)
     (tmp_path / "text.txt.zst").write_bytes(b"")
-    with pytest.raises(MissingExtraError, match=r"not installed; .*pip install .*hstree\[zstd\]"):
+    with pytest.raises(MissingExtraError, match=r"not installed; .*pip install .*zstd"):
         text_of(tmp_path / "text.txt.zst")
 
 

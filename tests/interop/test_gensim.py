@@ -12,7 +12,7 @@ from hstree.errors import InputError, MissingExtraError, OptionError
 from hstree.interop import gensim as bridge
 from hstree.tree import Tree
 
-models = pytest.importorskip("gensim.models", reason="gensim is not installed: hstree[gensim]")
+models = pytest.importorskip("gensim.models", reason="needs gensim: pip install '.[gensim]'")
 
 WINDOW = 5
 
@@ -185,7 +185,7 @@ def test_a_missing_or_old_gensim_gives_the_command(monkeypatch):
         bridge.to_keyed_vectors(WordVectors(["a"], [[1]]))
     monkeypatch.setitem(sys.modules, "gensim.models", None)
     monkeypatch.setitem(sys.modules, "gensim", None)
-    with pytest.raises(MissingExtraError, match=r"hstree\[gensim\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install --upgrade gensim"):
         bridge.vocabulary_of(None)
 
 

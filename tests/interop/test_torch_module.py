@@ -455,5 +455,5 @@ except MissingExtraError as error:
     print(error)
 """
     printed = run_python(["-c", code], tmp_path)
-    assert "pip install 'hstree[torch]'" in printed
+    assert "pip install --upgrade torch" in printed
     assert printed.count("\n") == 1

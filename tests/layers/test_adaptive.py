@@ -25,7 +25,7 @@ def drawn(vocabulary=None, batch=30, **options):
 
 
 def test_equals_torch_weight_for_weight():
-    torch = pytest.importorskip("torch", reason="needs torch: pip install 'hstree[torch]'")
+    torch = pytest.importorskip("torch", reason="needs torch: pip install '.[torch]'")
     descending = words(counts=np.sort(COUNTS)[::-1])
     layer, hidden, targets = drawn(descending, cutoffs="6,20")
     for i in (1, 2):  # torch has none: the same model where they are zero

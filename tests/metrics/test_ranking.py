@@ -15,7 +15,7 @@ from hstree.metrics import (
     propensity_scored_precision_at_k,
 )
 
-PANDAS = "pandas is not installed: hstree[notebook]"
+PANDAS = "needs pandas: pip install '.[notebook]'"
 
 
 def problem(n=40, V=12, seed=0):

@@ -60,7 +60,7 @@ def test_contexts_are_lines_words_or_ids(make):
 
 
 def test_a_tensor_of_ids_is_contexts(model):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed: hstree[torch]")
+    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install '.[torch]'")
     ids = np.array([[1, 2], [3, 0]])
     assert model.predict(torch.tensor(ids)) == model.predict(ids)
 

@@ -63,7 +63,7 @@ def test_the_lines_of_python_load_what_was_trained(compared, monkeypatch, name):
 
 @pytest.mark.parametrize(("name", "kind"), [("huffman", "HierarchicalSoftmax"), ("flat", "Linear")])
 def test_the_lines_of_python_make_a_layer_in_torch(compared, monkeypatch, name, kind):
-    pytest.importorskip("torch", reason="needs torch: pip install 'hstree[torch]'")
+    pytest.importorskip("torch", reason="needs torch: pip install '.[torch]'")
     monkeypatch.chdir(compared.folder)
     names = {"d": 4}
     exec(recipe(compared, name).python, names)

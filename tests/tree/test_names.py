@@ -16,7 +16,7 @@ from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 from hstree.metrics import hierarchical_f1
 from hstree.tree.names import class_name, is_missing
 
-PANDAS = "pandas is not installed: hstree[notebook]"
+PANDAS = "needs pandas: pip install '.[notebook]'"
 
 TENS = {
     "int": 10,

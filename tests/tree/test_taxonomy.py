@@ -94,7 +94,7 @@ def test_a_label_goes_before_nodes_of_its_name():
 
 @pytest.mark.parametrize("converted", [False, True])
 def test_data_frames_are_tables(converted):
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed: hstree[notebook]")
+    pandas = pytest.importorskip("pandas", reason="needs pandas: pip install '.[notebook]'")
     edges = pandas.DataFrame(EDGES, columns=["parent", "child"])
     # Whole numbers are floats where others are missing
     numbers = pandas.DataFrame({"a": [10, 10, 20], "b": [11, 12, None]})

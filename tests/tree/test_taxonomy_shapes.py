@@ -12,7 +12,7 @@ from hstree.tree.hierarchy import Hierarchy
 from tests.limits import nested
 from tests.texts import Messages
 
-PANDAS = "pandas is not installed: hstree[notebook]"
+PANDAS = "needs pandas: pip install '.[notebook]'"
 
 
 def read_as(source):

@@ -9,7 +9,7 @@ drawn from a proposal, which a tree's layer may be.
 # ruff: noqa: E402 - `require` comes first, so that a missing torch is one clear line
 from hstree._plugins import require
 
-require("torch", "torch", at_least="2.3")
+require("torch", at_least="2.3")
 
 from hstree.interop.torch.module import HierarchicalSoftmax, TargetLogProb, TopK
 from hstree.interop.torch.sampled import NCE, SampledSoftmax
