@@ -17,7 +17,7 @@ from hstree.errors import OptionError
 from hstree.experiments.candidate import VECTORS_FILE, BuilderCandidate, Candidate, require_list
 from hstree.experiments.continuation import with_kept_candidates
 from hstree.experiments.job import build_tree, mean_vectors
-from hstree.experiments.results import Comparison, Epochs, Halving, Stop
+from hstree.experiments.results import Comparison, Epochs, Stop
 from hstree.experiments.schedule import Schedule
 from hstree.experiments.setting import Setting, read_setting
 from hstree.experiments.store import Store
@@ -76,7 +76,7 @@ def bootstrap(
     """
     templates = _templates(candidates, rounds)
     setting, _ = read_setting(text, list(dict.fromkeys(templates)), stop or Epochs(), 1, options)
-    if isinstance(setting.stop, Halving):
+    if setting.stop.is_shared:
         raise OptionError("a bootstrap trains each round by itself; stop=hstree.Seconds(240), say")
     store = Store(folder)
     done: list[Candidate] = []

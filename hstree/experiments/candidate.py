@@ -164,6 +164,7 @@ class Candidate:
         self.single: Candidate = self
         self.tree_candidate: Candidate = self
 
+        # files that decide the result, beside the text: a tree, vectors, a taxonomy
         values = [token.rpartition("=")[2] for token in shlex.split(name)]
         self.files = [Path(value) for value in values if value.endswith(ENDINGS)]
         self.files += [value for value in options.values() if isinstance(value, Path)]
@@ -196,11 +197,14 @@ class Candidate:
                 f"{entry!r} cannot be compared; give a candidate as a text, such as "
                 '"gmm epsilon=0.4", or a tree'
             )
+
+        # "2 x gmm": several models of the rest
         tokens = typed_words(entry)
         if len(tokens) > 2 and tokens[1] == "x" and tokens[0].isdecimal():
             single = Candidate.parse(shlex.join(tokens[2:]), tree)
             return EnsembleCandidate(single, _N_MODELS.checked(_N_MODELS.parsed(tokens[0])))
 
+        # "gmm epsilon=0.4 + ngrams": an output with its options, and a layer with its options
         plus = tokens.index("+") if "+" in tokens else len(tokens)
         output = tokens[:plus]
         layer_words = tokens[plus + 1 :]
@@ -211,6 +215,7 @@ class Candidate:
                 'output and a layer, as in "gmm + ngrams"'
             )
 
+        # the output is a tree's file, a builder, an n-gram model, or a layer over the words
         name, *pairs = output
         is_file = name.endswith(ENDINGS)
         is_ngram = name in _NGRAM_MODELS
@@ -291,6 +296,7 @@ class BuilderCandidate(Candidate):
         builder = BUILDERS.get(name)
         takes_vectors = builder.takes is WordVectors
         known = (*builder.options, VECTORS_FILE) if takes_vectors else builder.options
+        # the values that were typed, and the options with the defaults of the others
         values = parse_options(name, known, pairs)
         options = {option.name: values.get(option.name, option.default) for option in known}
         text = spelled(name, known, values)
@@ -299,6 +305,8 @@ class BuilderCandidate(Candidate):
         self._values = values
         if self.layer is not None:
             self.tree_candidate = BuilderCandidate(name, pairs)
+
+        # vectors come from a file, or a random tree's model learns them from the text
         self.vectors_file = options.get(VECTORS_FILE.name)
         self.is_timed = self.vectors_file is None and options.get("from") is None
         needs_vectors = takes_vectors or options.get("cluster_by") == "vectors"
@@ -315,6 +323,7 @@ class BuilderCandidate(Candidate):
             if options.pop(VECTORS_FILE.name, None) is not None:
                 options["vocabulary"] = train.counted_vocabulary()
             return build(self.method, WordVectors.read(str(vectors)), **options)
+        # a builder from texts may cluster words by vectors
         if vectors is not None:
             options["vectors_file"] = vectors
         return build(self.method, train, **options)

@@ -113,14 +113,17 @@ def compare(
     setting, parsed = read_setting(text, candidates, stop, seeds, options)
     store = Store(folder)
     with locked(store.home), setting.backend():
+        # with the candidates that the folder holds; refused if these are of another comparison
         parsed = with_kept_candidates(parsed, setting, store, only=only, force=force)
         store.save_words(setting.splits.train.counted_vocabulary())
         speed_rounds = affordable_speed_rounds(setting, parsed, speed_rounds)
         jobs = Schedule(parsed, setting, store, n_jobs=n_jobs, speed_rounds=speed_rounds)
         writer = ResultsWriter(parsed, setting, store, updated)
+        # what is finished when Ctrl-C comes is in the files
         with writer.saved_when_interrupted():
             with limited_threads(threads_of_job(n_jobs)):
                 writer.collect(jobs.train_all())
+                # speeds are kept under the key of the first job, before another scoring changes it
                 keys = {
                     candidate.single.name: writer.finished[candidate][0].key
                     for candidate in jobs.trained
@@ -128,6 +131,7 @@ def compare(
                 if rescored := jobs.candidates_to_rescore(writer.finished):
                     writer.save_new()
                     writer.collect(jobs.score_all(rescored))
+            # speeds are measured one after another, with all threads, on the first job's model
             models = {
                 candidate.single.name: store.model_folder(setting.jobs(candidate)[0])
                 for candidate in jobs.trained
@@ -230,6 +234,7 @@ def evaluate(
     """
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="hstree-") as temporary:
+            # the model is in memory when its folder is removed
             return evaluate(
                 candidate, text, stop=stop, folder=temporary, trained=trained, **options
             )
@@ -237,6 +242,7 @@ def evaluate(
     if parsed.models > 1 or not parsed.is_trained:
         raise OptionError(f"{parsed} is not one model to train; compare takes it")
     splits = Splits.of(text)
+    # a given tree decides which words the text has
     if (labels := parsed.vocabulary()) is not None:
         splits = Splits(*(part.with_vocabulary(labels) for part in splits))
     setting, _ = read_setting(splits, [parsed], stop or Epochs(), 1, options)
@@ -244,6 +250,7 @@ def evaluate(
     store = Store(folder)
     models: list[BaseModel] = []
 
+    # keep the trained model, which the comparison itself drops after scoring
     def on_trained(model: BaseModel) -> None:
         models.append(model)
         if trained is not None:
@@ -257,5 +264,6 @@ def evaluate(
         if not result.interrupted:
             jobs = Schedule([parsed], setting, store, n_jobs=1)
             writer.collect(jobs.score_all(jobs.candidates_to_rescore(writer.finished)))
+        # a job that the folder has finished is not trained, but read
         model = models[0] if models else load_model(store.model_folder(job))
         return Evaluation(model, writer.comparison(), result.train, result.interrupted)

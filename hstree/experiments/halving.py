@@ -18,7 +18,7 @@ import msgspec
 from hstree._text import plural
 from hstree.errors import OptionError
 from hstree.experiments.candidate import Candidate
-from hstree.experiments.results import Count, Halving, Positive, Record
+from hstree.experiments.results import Count, Positive, Record
 from hstree.experiments.setting import Setting
 from hstree.experiments.store import ROUNDS, Store, rounds_key
 
@@ -91,11 +91,12 @@ def affordable_speed_rounds(setting: Setting, candidates: Sequence[Candidate], w
 
     There is one turn at least, and `wanted` at most.
     """
-    if not isinstance(setting.stop, Halving):
+    seconds = setting.stop.total_seconds
+    if seconds is None or not setting.stop.is_shared:
         return wanted
     n_trained = sum(candidate.is_trained for candidate in candidates)
     turn_seconds = TURN_SECONDS * max(1, n_trained)
-    return min(wanted, max(1, int(SPEEDS_FRACTION * setting.stop.total_seconds / turn_seconds)))
+    return min(wanted, max(1, int(SPEEDS_FRACTION * seconds / turn_seconds)))
 
 
 class RoundTimes:

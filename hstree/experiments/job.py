@@ -261,7 +261,8 @@ def mean_vectors(
         text = train if n_tokens is None else train.first_tokens(n_tokens)
         vectors = model.mean_predicted_vectors(text)
         if n_tokens is not None:
-            vectors.counts = train.counts
+            # the counts of all training tokens, not those of the first
+            vectors = WordVectors.of(vectors, counts=train.counts)
         seconds = (result.timings.total or 0.0) + time.perf_counter() - began
         record = BuildRecord(result.key, vectors.sha256, 0.0, seconds)
         store.save_built(file, vectors, record)
@@ -295,7 +296,8 @@ def build_tree(
         if not vectors.is_absolute() and (store.home / build_record).exists():
             # learned in a round of a bootstrap
             learned = store.load(str(build_record), BuildRecord)
-            learning_seconds = (learned and learned.seconds) or 0.0
+            if learned is not None:
+                learning_seconds = learned.seconds or 0.0
             is_timed = learning_seconds > 0 and candidate.options.get("from") is None
             vectors = store.home / vectors
             inputs["vectors_file"] = vectors
@@ -345,7 +347,7 @@ def _train(
     and the model can still be used, a warning says so, and the other candidates train.
     """
     store.require_writable()
-    limit: dict[str, Any] = {"epochs": setting.max_epochs}
+    limit: dict[str, Any] = {"epochs": setting.stop.max_epochs}
     if budget is not None:
         before = (timings.vectors or 0.0) + (timings.tree or 0.0)
         left = budget.seconds - before if job.candidate.is_timed else budget.seconds
@@ -381,9 +383,9 @@ def _score(model: BaseModel, splits: Splits) -> tuple[dict[str, Any], dict[HeldO
         "valid": np.asarray(valid.token_nll),
         "test": np.asarray(test.token_nll),
     }
-    # what the model was made from, and trained on
-    made_from = "layer" if model.spec.tree is None else "tree"
-    provenance = {made_from: model.spec.provenance, "training": model.texts}
+    # the texts from which the tree or layer was made, and those of the training
+    output = "layer" if model.spec.tree is None else "tree"
+    provenance = {output: model.spec.provenance, "training": model.texts}
     fields = {**_score_fields(nlls, splits, provenance), "scoring_seconds": seconds}
     if test.log_normaliser is not None:
         values = {name: _finite(value) for name, value in vars(test.log_normaliser).items()}

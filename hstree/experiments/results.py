@@ -69,6 +69,13 @@ class Epochs(Record, tag="epochs", tag_field="rule", frozen=True):
 
     #: Seconds of a candidate, or of all candidates; None where the time is not bounded.
     total_seconds: ClassVar[None] = None
+    #: Whether the time is that of all candidates together.
+    is_shared: ClassVar[bool] = False
+
+    @property
+    def max_epochs(self) -> int:
+        """Maximum number of epochs of a training."""
+        return self.epochs
 
     def __str__(self) -> str:
         return f"at most {plural(self.epochs, 'epoch')}"
@@ -78,6 +85,9 @@ class Seconds(Record, tag="seconds", tag_field="rule", frozen=True):
     """Train every candidate for the same seconds, including vectors and tree construction."""
 
     seconds: Positive
+
+    max_epochs: ClassVar[int] = MAX_EPOCHS
+    is_shared: ClassVar[bool] = False
 
     @property
     def total_seconds(self) -> float:
@@ -92,6 +102,9 @@ class Halving(Record, tag="halving", tag_field="rule", frozen=True):
     """Train all candidates equally long, then the better half twice as long, and so on."""
 
     minutes: Positive = 10.0
+
+    max_epochs: ClassVar[int] = MAX_EPOCHS
+    is_shared: ClassVar[bool] = True
 
     @property
     def total_seconds(self) -> float:
@@ -487,6 +500,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
     def in_folder(self, folder: str | os.PathLike[str]) -> Self:
         """Return the same results with the folder that their trees are in."""
         copy = msgspec.structs.replace(self)
+        # no field, because the file does not record where it is; a frozen struct refuses setattr
         copy.__dict__["folder"] = Path(folder).absolute()
         return copy
 

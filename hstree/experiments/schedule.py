@@ -30,7 +30,7 @@ from hstree.experiments.halving import (
 )
 from hstree.experiments.job import continue_job, find_result, run_job, score_all_tokens
 from hstree.experiments.parallel import Stage, run_stage
-from hstree.experiments.results import Halving, JobResult, Seconds
+from hstree.experiments.results import JobResult
 from hstree.experiments.setting import Budget, Setting
 from hstree.experiments.store import ROUNDS, Store
 
@@ -110,7 +110,7 @@ class Schedule:
 
     def train_all(self) -> Iterator[Finished]:
         """Yield each candidate when its jobs are finished; those that the folder keeps first."""
-        if isinstance(self.setting.stop, Halving):
+        if self.setting.stop.is_shared:
             with progress.task("all candidates", self.setting.stop.total_seconds, "seconds"):
                 yield from self._halve()
         else:
@@ -121,7 +121,7 @@ class Schedule:
         first_budget = self.setting.budget
         budgets: dict[str, Budget] = {}
         rounds: list[PlannedRound] = []
-        if isinstance(self.setting.stop, Halving):
+        if self.setting.stop.is_shared:
             kept = load_rounds(self._times, self.store).rounds
             budgets = {
                 name: Budget(kept_round.seconds, kept[0].seconds)
@@ -174,7 +174,7 @@ class Schedule:
             """Return the seconds of candidates, which may share jobs."""
             return sum(cost[job] for job in self.setting.jobs(*candidates))
 
-        n_budgets = 1 if isinstance(self.setting.stop, Halving) else len(cost)
+        n_budgets = 1 if self.setting.stop.is_shared else len(cost)
         left = SCORING_FRACTION * n_budgets * (self.setting.stop.total_seconds or 0.0)
         others = [candidate for candidate in self.trained if candidate not in self.finalists]
         chosen: list[Candidate] = []
@@ -208,7 +208,7 @@ class Schedule:
                 else:
                     waiting.append(candidate)
         time_left: AbstractContextManager[object] = nullcontext()
-        if waiting and budget is not None and isinstance(self.setting.stop, Seconds):
+        if waiting and budget is not None and not self.setting.stop.is_shared:
             trained = [candidate for candidate in waiting if candidate.is_trained]
             n_turns = math.ceil(len(self.setting.jobs(*trained)) / n_parallel(self.n_jobs))
             time_left = progress.task("all candidates", n_turns * budget.seconds, "seconds")

@@ -18,10 +18,9 @@ from hstree._text import brief, one_line
 from hstree.data.splits import Splits, overlap, untrained_unk
 from hstree.errors import OptionError
 from hstree.experiments.candidate import Candidate, Job, parse_candidates
-from hstree.experiments.results import Epochs, Halving, Stop, TokenCounts
+from hstree.experiments.results import Halving, Stop, TokenCounts
 from hstree.kernels import numpy_for_short_runs
 from hstree.models import config_of, kind_of
-from hstree.models.base import MAX_EPOCHS
 from hstree.tree import Tree
 
 #: Maximum number of seeds.
@@ -101,11 +100,6 @@ class Setting:
         return self.sample_tokens != self.all_tokens
 
     @property
-    def max_epochs(self) -> int:
-        """Maximum number of epochs of a training."""
-        return self.stop.epochs if isinstance(self.stop, Epochs) else MAX_EPOCHS
-
-    @property
     def budget(self) -> Budget | None:
         """Budget of a candidate that has all seconds of the rule; None for a rule of epochs."""
         seconds = self.stop.total_seconds
@@ -113,7 +107,7 @@ class Setting:
 
     def backend(self) -> AbstractContextManager[None]:
         """Return a context in which kernels do all jobs, or NumPy where the text is short."""
-        n_tokens = len(self.splits.train) * self.max_epochs
+        n_tokens = len(self.splits.train) * self.stop.max_epochs
         # online training exists in the kernels alone
         is_online = bool(self.options.get("online"))
         return numpy_for_short_runs(n_tokens, self.stop.total_seconds, always=is_online)

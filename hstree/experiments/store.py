@@ -296,7 +296,7 @@ def job_key(setting: Setting, spec: LayerSpec, seed: int, seconds: float | None)
         "read": collect_sources(spec.provenance),
         "model": setting.options,
         "seed": seed,
-        "epochs": setting.max_epochs,
+        "epochs": setting.stop.max_epochs,
         "kernels": backend_name(),
     }
     if seconds is not None:

@@ -65,16 +65,20 @@ class Summary:
         splits = setting.splits
         vocabulary = splits.train.vocabulary
         parts: dict[SplitName, Corpus] = dict(zip(SPLITS, splits, strict=True))
+
+        # the candidates so far, and the one to use among them
         done = [candidate for candidate in candidates if candidate in self.finished]
         by_name = {candidate.name: candidate for candidate in done}
 
         summaries = [self._summary(candidate, done) for candidate in done]
         choice = choose(summaries)
         if choice is not None and choice.rival is not None:
+            # how certain it is that the chosen candidate predicts better than the next one
             chosen, rival = by_name[choice.chosen], by_name[choice.rival]
             ratio = paired_ratio(self.nlls(chosen), self.nlls(rival))
             choice = msgspec.structs.replace(choice, to_rival=ratio)
 
+        # a model that knows the frequencies of the words alone, for scale
         test = splits.test.with_vocabulary(vocabulary)
         unigram = unigram_score(test, splits.train.counts).perplexity
         comparison = Comparison(
@@ -99,6 +103,7 @@ class Summary:
             choice=choice,
             pending=[candidate.name for candidate in candidates if candidate not in self.finished],
         )
+        # the sentences cite numbers of the comparison, so that they come last
         sentences = recommendation_sentences(comparison)
         return msgspec.structs.replace(comparison, recommendation=sentences)
 
@@ -114,6 +119,7 @@ class Summary:
                 for job, result in zip(jobs, job_results, strict=True)
             ]
             if candidate.models > 1:
+                # jobs are in the order of seeds, with the models of a seed in a row
                 first_models = range(0, len(jobs), candidate.models)
                 nlls = [mean_probability(nlls[i : i + candidate.models]) for i in first_models]
             self._nlls[key] = nlls
@@ -124,11 +130,16 @@ class Summary:
         setting = self.setting
         job_results = self.finished[candidate]
         nlls = self.nlls(candidate)
+
+        # the scored tokens may be the first alone; the band of OOV words has no least count
         band_of_token = self._band_of_token[: len(nlls[0])]
         bands = range(len(self._bands))
         is_oov = np.array([band.least is None for band in self._bands])[band_of_token]
+
+        # ln Z is known of layers with scores for all words, and of one model, not of a mean
         normalisers = [result.log_normaliser for result in job_results if result.log_normaliser]
         has_normaliser = len(normalisers) == len(job_results) and candidate.models == 1
+
         return CandidateResult(
             name=candidate.name,
             kind=candidate.kind,
@@ -195,6 +206,7 @@ class Summary:
             rounds = by_name.get(candidate.single.name)
             if rounds is None or (candidate.models > 1 and measure == "top_k"):
                 continue
+            # unnormalised scores save time over the nll of flat, with which they are compared
             flat = self.speeds["nll" if measure == "unnormalised" else measure].get(flat_name)
             per_model = [speed / candidate.models for speed in rounds]
             fields[measure] = results.Speed.of(per_model, flat)
@@ -205,8 +217,11 @@ class Summary:
         ngrams = next((other for other in done if not other.is_trained), candidate)
         if ngrams is candidate:
             return None
+        # an n-gram model has one job for all seeds
         (ngrams_valid,) = self.nlls(ngrams, "valid")
         (ngrams_test,) = self.nlls(ngrams)
+
+        # the weight of each seed is chosen on the validation split, and used on the test split
         weights = [best_weight(nll, ngrams_valid) for nll in self.nlls(candidate, "valid")]
         mixed = [
             mixed_nll(weight, nll, ngrams_test)
@@ -239,7 +254,7 @@ class Summary:
 
         Trainings whose schedule ends with their epochs, as word2vec's do, never converge.
         """
-        limit = self.setting.max_epochs
+        limit = self.setting.stop.max_epochs
         if limit == 0 or not kind_of(self.setting.options).model.converges:
             return 0
         return sum(
@@ -257,6 +272,8 @@ class Summary:
             return {"tree": None, "tree_file": None}
         if candidate in self._tree_fields:
             return self._tree_fields[candidate]
+
+        # the trees of the first seed, one for each model
         jobs = self.setting.jobs(candidate)[: candidate.models]
         files = [self.store.tree_file(job) for job in jobs]
         train = self.setting.splits.train
@@ -265,6 +282,8 @@ class Summary:
             tree = load(file)
             counts = train.counts[train.vocabulary.ids(tree.labels)]
             trees.append(tree_statistics(tree, counts))
+
+        # a model scores each label under all trees: costs add up, sizes are those of one tree
         first = trees[0]
         weighted = [tree.length_weighted for tree in trees if tree.length_weighted is not None]
         self._tree_fields[candidate] = {
