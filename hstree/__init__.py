@@ -22,6 +22,7 @@ Train with it; compare it with others, and with no tree at all::
                                                stop= Halving(minutes),
                                                Epochs(n) or Seconds(n)
     hstree.bootstrap(text, "folder")           trees of learned vectors
+    hstree.compare_models(a, b, text)          ratio with its 95% interval
 
 A text is a list of lines or of lists of words, an array of token ids, the
 name of a file, or a Corpus, which reads these with options::
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from hstree.builders.prune import prune as prune
     from hstree.experiments.bootstrap import bootstrap as bootstrap
     from hstree.experiments.compare import compare as compare
+    from hstree.experiments.compare import compare_models as compare_models
     from hstree.experiments.compare import evaluate as evaluate
     from hstree.experiments.results import Epochs as Epochs
     from hstree.experiments.results import Halving as Halving
@@ -81,7 +83,7 @@ _LAZY = {
     "carried_rows": "builders.carried_rows",
     "grow": "builders.grow",
     "prune": "builders.prune",
-    **dict.fromkeys(("compare", "evaluate"), "experiments.compare"),
+    **dict.fromkeys(("compare", "compare_models", "evaluate"), "experiments.compare"),
     **dict.fromkeys(("Epochs", "Halving", "Seconds"), "experiments.results"),
     "Ensemble": "models.ensemble",
     "load_model": "models.registry",

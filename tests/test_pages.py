@@ -48,6 +48,15 @@ def test_arrays(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_comparison_of_two_models(tmp_path):
+    pytest.importorskip("pandas", reason=needs.NOTEBOOK)
+    first, *_, last = run_page("compare-two-models.md", tmp_path)
+    ratio, low, high, *_ = map(float, re.findall(r"\d\.\d{3}", first))
+    assert low < ratio < high
+    assert last.startswith("Ratio(ratio=1.")
+
+
+@pytest.mark.slow
 def test_items(tmp_path):
     printed = run_page("items.md", tmp_path)
     assert printed[0].startswith("Tree(20000 labels, ")

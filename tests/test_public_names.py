@@ -12,7 +12,8 @@ from tests.scripts import run_python
 NAMES = (
     *("CBOW", "Corpus", "Ensemble", "Epochs", "Halving", "HstreeError", "LanguageModel", "Seconds"),
     *("SkipGram", "Tree", "Vocabulary", "WordVectors", "bootstrap", "build", "builders"),
-    *("carried_rows", "compare", "evaluate", "grow", "load", "load_model", "prune"),
+    *("carried_rows", "compare", "compare_models", "evaluate", "grow", "load", "load_model"),
+    "prune",
 )
 
 

@@ -4,15 +4,22 @@ Perplexity is ``exp(total nll / tokens)`` over all target tokens, ``<unk>`` and 
 totals are float64. The perplexity without OOV targets is reported beside it.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, field
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from hstree._arrays import Bool, Float64, Int64
+from hstree._plugins import require
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import UNK
+from hstree.errors import InputError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -42,8 +49,10 @@ class TextScore:
     nll_of_oov: float  #: as `nll`, of the targets outside the vocabulary, scored as ``<unk>``
     oov: int  #: number of these
     log_normaliser: LogNormaliser | None = None  #: None if not asked for, or the layer has no ln Z
-    #: (T,) nll of each token, in the order of the text; None if not asked for
+    #: (T,) nll of each token, in the order of the text; None where only totals are known
     token_nll: Float64 | None = field(default=None, repr=False, compare=False)
+    #: the text over the model's vocabulary; None where only totals are known
+    corpus: Corpus | None = field(default=None, repr=False, compare=False)
 
     @property
     def perplexity(self) -> float:
@@ -56,14 +65,61 @@ class TextScore:
         return perplexity(self.nll - self.nll_of_oov, self.tokens - self.oov)
 
     @classmethod
-    def of(cls, nll: Float64, oov: Bool) -> Self:
+    def of(
+        cls, corpus: Corpus, nll: Float64, oov: Bool, log_normaliser: LogNormaliser | None = None
+    ) -> Self:
         """Return the score of a text from the nll of every token (T,) and the OOV flags (T,)."""
         return cls(
             nll=float(nll.sum()),
             tokens=len(nll),
             nll_of_oov=float(nll[oov].sum()),
             oov=int(oov.sum()),
+            log_normaliser=log_normaliser,
             token_nll=nll,
+            corpus=corpus,
+        )
+
+    def to_frame(self) -> DataFrame:
+        """Return the score of each token as a pandas DataFrame of T rows, in the order of the text.
+
+        Returns
+        -------
+        DataFrame
+            `line`, the number of the token's line in the corpus, and `position`, its number in the
+            line, both from 1; `word`, as in the text; `nll`, its negative log-likelihood in nats;
+            `is_oov`, whether it is out of vocabulary and has the nll of ``<unk>``. Except for `nll`
+            they are the columns of ``hstree score --per-word``.
+
+        Raises
+        ------
+        MissingExtraError
+            When pandas is not installed.
+        InputError
+            When the score consists of totals alone.
+
+        Examples
+        --------
+        >>> import hstree
+        >>> text = hstree.Corpus.from_lines(["the cat sat", "the dog"], min_count=2)
+        >>> model = hstree.LanguageModel(hstree.build("huffman", text), epochs=0).fit(text)
+        >>> model.score(text).to_frame()[["line", "position", "word", "is_oov"]].values.tolist()[:2]
+        [[1, 1, 'the', False], [1, 2, 'cat', True]]
+        """
+        corpus = self.corpus
+        if corpus is None:
+            raise InputError("the score has totals alone; score the text with a model's `score`")
+        pandas: Any = require("pandas", "notebook")
+        # (L,) number of tokens of each line
+        start = corpus.line_start
+        length = np.diff(start)
+        return pandas.DataFrame(
+            {
+                "line": np.repeat(np.arange(1, corpus.n_lines + 1), length),
+                "position": np.arange(1, len(corpus) + 1) - np.repeat(start[:-1], length),
+                "word": corpus.words(slice(None)),
+                "nll": self.token_nll,
+                "is_oov": corpus.ids(slice(None)) < 0,
+            }
         )
 
 

@@ -17,16 +17,18 @@ from typing import Any
 from hstree._files import locked
 from hstree._options import checked_count
 from hstree._parallel import limited_threads, threads_of_job
+from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
-from hstree.errors import OptionError
+from hstree.errors import InputError, OptionError
 from hstree.experiments import schedule, speed
 from hstree.experiments.candidate import Candidate
 from hstree.experiments.continuation import with_kept_candidates
 from hstree.experiments.halving import affordable_speed_rounds
 from hstree.experiments.job import run_job
-from hstree.experiments.results import CandidateResult, Comparison, Epochs, Stop
+from hstree.experiments.results import CandidateResult, Comparison, Epochs, Ratio, Stop
 from hstree.experiments.schedule import Schedule
 from hstree.experiments.setting import read_setting
+from hstree.experiments.statistics import paired_ratio
 from hstree.experiments.store import Store
 from hstree.experiments.writer import ResultsWriter
 from hstree.models import BaseModel, load_model
@@ -88,8 +90,8 @@ def compare(
     Returns
     -------
     Comparison
-        The content of ``results.json``, with `best`, `show` and `frame`. `hstree.report.write`
-        makes a page of it.
+        The content of ``results.json``, with `best`, `show` and `to_frame`.
+        `hstree.report.write` makes a page of it.
 
     Raises
     ------
@@ -138,6 +140,67 @@ def compare(
             }
             speeds = speed.kept_speeds(store, keys, models, setting.splits, speed_rounds)
             return writer.save(speeds)
+
+
+def compare_models(a: Any, b: Any, text: Any) -> Ratio:
+    """Return the ratio of two models' perplexities on a text, with its 95% interval.
+
+    Parameters
+    ----------
+    a, b : LanguageModel, CBOW, SkipGram, Ensemble, KneserNey or another trained model
+        Models over the same words that predict a word from the same words. A list of models, one
+        per random state, counts by its mean nll of each token.
+    text : Corpus, or what `Corpus.of` takes
+        A text that neither was trained on; an interval takes 20,000 tokens.
+
+    Returns
+    -------
+    Ratio
+        `ratio` is the perplexity of `a` divided by that of `b`, below 1 where `a` is better. `low`
+        and `high` are its interval and `p` the p value of a paired t-test over `blocks` blocks of
+        the text (`hstree.experiments.statistics.paired_ratio`).
+
+    Raises
+    ------
+    OptionError
+        When `a` or `b` is no model, or they predict a word from different contexts.
+    InputError
+        When they are over different words, or the text has no token.
+
+    Examples
+    --------
+    >>> import hstree
+    >>> text = hstree.Corpus.from_lines(["the cat sat", "the dog sat"], min_count=1)
+    >>> unigram = hstree.LanguageModel(hstree.build("huffman", text), epochs=0).fit(text)
+    >>> flat = hstree.LanguageModel(hstree.build("flat", text), epochs=0).fit(text)
+    >>> round(compare_models(unigram, flat, text).ratio, 3)
+    1.0
+    """
+    groups = [model if isinstance(model, list | tuple) else [model] for model in (a, b)]
+    models = [model for group in groups for model in group]
+    for model in models:
+        if not hasattr(model, "predicts"):
+            raise OptionError(f"compare_models takes trained models, not {type(model).__name__}")
+    if not all(groups):
+        raise OptionError("compare_models takes two models, or lists of one or more models")
+    first = models[0]
+    for model in models[1:]:
+        if model.predicts != first.predicts:
+            raise OptionError(
+                f"the perplexity of one model is per {first.predicts}, of another per "
+                f"{model.predicts}; compare models of one kind"
+            )
+        if model.vocabulary.sha256 != first.vocabulary.sha256:
+            raise InputError(
+                f"the models have {len(first.vocabulary):,} and {len(model.vocabulary):,} words, "
+                "not the same; train both over one vocabulary"
+            )
+    corpus = Corpus.of(text, first.vocabulary)
+    nlls = [[model.nll(corpus) for model in group] for group in groups]
+    ratio = paired_ratio(*nlls)
+    if ratio is None:
+        raise InputError(f"{corpus.name} has no token to compare the models on")
+    return ratio
 
 
 def plan(

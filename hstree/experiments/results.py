@@ -508,7 +508,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         """Display the table in a notebook; print it anywhere else."""
         show(self)
 
-    def frame(self) -> DataFrame:
+    def to_frame(self) -> DataFrame:
         """Return the columns of ``results.csv`` as a pandas DataFrame, a row per candidate.
 
         Raises MissingExtraError when pandas is not installed.

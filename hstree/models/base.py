@@ -13,7 +13,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Self
 
@@ -103,15 +102,16 @@ class Predictor(ABC):
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
 
     def score(self, corpus: Any, *, details: bool = False) -> TextScore:
-        """Score every position of a text; `details` add ln Z and the nll of each token.
+        """Score every position of a text; `details` add ln Z, where the layer has one.
 
-        The text is a corpus or what `Corpus.of` makes one of.
+        The text is a corpus or what `Corpus.of` makes one of. `TextScore.to_frame` has the score of
+        each token.
         """
-        batches = list(self.scored(corpus))
+        text = self.reencode(corpus)
+        batches = list(self.scored(text))
         nll = np.concatenate([np.empty(0), *(nll for nll, _ in batches)])
         oov = np.concatenate([np.empty(0, np.bool_), *(oov for _, oov in batches)])
-        score = TextScore.of(nll, oov)
-        return score if details else replace(score, token_nll=None)
+        return TextScore.of(text, nll, oov)
 
     @abstractmethod
     def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
@@ -121,6 +121,13 @@ class Predictor(ABC):
     def vocabulary(self) -> Vocabulary:
         """The labels in their order, with their counts."""
         return self.spec.vocabulary
+
+    def reencode(self, text: Any) -> Corpus:
+        """Return a corpus, or what `Corpus.of` makes one of, with label ids as token ids."""
+        corpus = Corpus.of(text, self.spec.vocabulary)
+        if corpus.vocabulary.words == self.spec.labels:
+            return corpus
+        return corpus.with_vocabulary(self.spec.vocabulary)
 
     def nll(self, corpus: Any) -> Float64:
         """Return the nll in nats of every token in the order of the text, a float64 array (T,).
@@ -372,14 +379,6 @@ class BaseModel(Predictor):
         if not isinstance(valid, Corpus | None):
             valid = Corpus.of(valid, self.spec.vocabulary)
         return train, valid
-
-    def reencode(self, text: Any) -> Corpus:
-        """Return a corpus, or what `Corpus.of` makes one of, with label ids as token ids."""
-        is_corpus = isinstance(text, Corpus)
-        corpus: Corpus = text if is_corpus else Corpus.of(text, self.spec.vocabulary)
-        if corpus.vocabulary.words == self.spec.labels:
-            return corpus
-        return corpus.with_vocabulary(self.spec.vocabulary)
 
     def mean_predicted_vectors(self, corpus: Any) -> WordVectors:
         """Return each label's mean hidden vector over the positions where it is the target.

@@ -251,7 +251,7 @@ class Model(BaseModel, Generic[M]):
             yield nll, batch[2]
 
     def score(self, corpus: Any, *, details: bool = False) -> TextScore:
-        """Score every position of a text; `details` add ln Z and the nll of each token."""
+        """Score every position of a text; `details` add ln Z, where the layer has one."""
         windows = self.windows(self.reencode(corpus))
         with numpy_for_short_runs(len(windows)):
             return score(self.context_model, self.layer, windows, details=details)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -114,6 +114,9 @@ class KneserNey:
     141.186...
     """
 
+    predicts: ClassVar[str] = "word given the words before it"
+    """Description of a prediction, as that of `LanguageModel`."""
+
     vocabulary_: Vocabulary
     discounts_: Float64
     n_grams_: tuple[int, ...]
@@ -193,6 +196,12 @@ class KneserNey:
         start = train.first_tokens(_SAMPLE)
         tables = count_ngrams(np.maximum(start.ids(slice(None)), 0), self.order, n_words)
         return needed(sum(len(ngrams.grams) for ngrams in tables[1:]) / len(start))
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Vocabulary of the training text, as `vocabulary_`."""
+        self._fitted()
+        return self.vocabulary_
 
     def nll(self, corpus: Any) -> Float64:
         """Return the negative log-likelihood of every token of a text: float64 array (T,), in nats.

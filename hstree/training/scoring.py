@@ -48,26 +48,24 @@ class ContextModel(ABC):
 def score(
     model: ContextModel, layer: OutputLayer, windows: ContextBatches, *, details: bool = False
 ) -> TextScore:
-    """Score every position of a text, without dropout; `details` add ln Z and each token's nll."""
-    total = total_of_oov = 0.0
-    oov_tokens = 0
+    """Score every position of a text, without dropout; `details` add ln Z."""
     batch_nll = [np.empty(0)]
+    batch_oov = [np.empty(0, np.bool_)]
     log_z: list[Float64] = []
     # Other layers have no ln Z: theirs is 0 by design.
     has_log_z = details and type(layer).log_normaliser is not OutputLayer.log_normaliser
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
         for (contexts, targets, oov), nll in scored_batches(model, layer, windows):
-            total += float(nll.sum())
-            total_of_oov += float(nll[oov].sum())
-            oov_tokens += int(oov.sum())
-            if details:
-                batch_nll.append(nll)
+            batch_nll.append(nll)
+            batch_oov.append(oov)
             if has_log_z and (batch_log_z := model.log_normaliser(layer, contexts)) is not None:
                 log_z.append(batch_log_z)
             task.advance(len(targets))
-    normaliser = LogNormaliser.of(np.concatenate(log_z), total) if log_z else None
-    token_nll = np.concatenate(batch_nll) if details else None
-    return TextScore(total, len(windows), total_of_oov, oov_tokens, normaliser, token_nll)
+    token_nll = np.concatenate(batch_nll)
+    normaliser = None
+    if log_z:
+        normaliser = LogNormaliser.of(np.concatenate(log_z), float(token_nll.sum()))
+    return TextScore.of(windows.corpus, token_nll, np.concatenate(batch_oov), normaliser)
 
 
 def scored_batches(

@@ -7,10 +7,12 @@ import random
 import pytest
 from msgspec.structs import asdict, replace
 
-from hstree.errors import FileFormatError, HstreeError, InputError
+import hstree
+from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
 from hstree.experiments import results
 from hstree.experiments.recommendation import choose
 from hstree.experiments.results import COLUMNS, Speed, Spread, Timings, mean_record
+from hstree.ngrams.kneser_ney import KneserNey
 from hstree.report import write
 from tests import needs
 from tests.damage import changed_values
@@ -37,10 +39,37 @@ def test_the_csv_file_has_the_columns_of_every_candidate(compared):
     assert (line["mixed_with"], line["ln_z_mean"]) == ("kn2", "")
 
 
+def test_the_models_of_a_comparison_compare_as_its_candidates(compared, splits):
+    huffman, flat = (
+        [hstree.load_model(compared.folder / job.folder / "model") for job in candidate.jobs]
+        for candidate in map(compared.candidate, ("huffman", "flat"))
+    )
+    ratio = hstree.compare_models(huffman, flat, splits.test)
+    assert ratio.ratio == pytest.approx(compared.candidate("huffman").to_flat.ratio, rel=1e-6)
+    assert hstree.compare_models(flat, flat[0], splits.test).blocks == ratio.blocks
+
+
+def test_models_of_another_kind_or_of_other_words_are_refused(compared, splits):
+    train, _, test = splits
+    model = hstree.load_model(compared.folder / compared.candidate("flat").jobs[0].folder / "model")
+    ngrams = KneserNey(2).fit(train)
+    assert hstree.compare_models(ngrams, model, test).ratio > 0
+    fewer_words = hstree.build("huffman", train.select_vocabulary(max_size=4))
+    for other, error in (
+        (hstree.CBOW(model.tree, epochs=0).fit(train), OptionError),
+        (hstree.LanguageModel(fewer_words, epochs=0).fit(train), InputError),
+        ("flat", OptionError),
+        ([], OptionError),
+    ):
+        with pytest.raises(error):
+            hstree.compare_models(model, other, test)
+
+
 def test_the_frame_has_the_columns_of_the_csv_file(compared):
     pytest.importorskip("pandas", reason=needs.NOTEBOOK)
-    assert list(compared.frame()) == [column.key for column in COLUMNS]
-    assert list(compared.frame()["name"]) == [candidate.name for candidate in compared.candidates]
+    frame = compared.to_frame()
+    assert list(frame) == [column.key for column in COLUMNS]
+    assert list(frame["name"]) == [candidate.name for candidate in compared.candidates]
 
 
 def test_a_formula_is_no_formula_in_the_csv_file(compared, tmp_path):

@@ -1,14 +1,18 @@
 """Scores of a text: token by token, in the order of the text, and their totals."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import hstree
 from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import Vocabulary
+from hstree.errors import InputError, MissingExtraError
 from hstree.layers.registry import LayerSpec
 from hstree.models.lbl import LanguageModel
 from hstree.training.scoring import BATCH
+from tests import needs
 from tests.texts import corpus_of, markov_lines
 
 SMALL = {"dim": 8, "context": 2, "epochs": 1, "dropout": 0.0}
@@ -47,6 +51,31 @@ def test_the_score_is_the_sum_over_tokens(text):
     assert score.nll == pytest.approx(nll.sum(), rel=1e-12)
     assert score.nll_of_oov == pytest.approx(nll[oov].sum(), rel=1e-12)
     assert score.perplexity_without_oov == pytest.approx(np.exp(nll[~oov].mean()), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["model", "ensemble"])
+def test_the_frame_of_a_score_has_a_row_per_token(text, kind):
+    pytest.importorskip("pandas", reason=needs.NOTEBOOK)
+    model, test, words = text
+    scored = model if kind == "model" else hstree.Ensemble([model, model])
+    part = test.select_lines(2, test.n_lines)
+    first = len(test) - len(part)
+    frame = scored.score(part).to_frame()
+    assert frame["word"].tolist() == words[first:]
+    np.testing.assert_allclose(frame["nll"][9:], model.nll(test)[first + 9 :], rtol=1e-5)
+    assert frame["word"][frame["is_oov"]].tolist() == ["zebra"]
+    zebra = frame[frame["is_oov"]]
+    assert zebra[["line", "position"]].values.tolist() == [[2, 1]]
+    assert frame["line"].iloc[-1] == part.n_lines
+
+
+def test_a_score_without_tokens_or_without_pandas_has_no_frame(text, monkeypatch):
+    model, test, _ = text
+    with pytest.raises(InputError, match="totals"):
+        unigram_score(test, test.counts).to_frame()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match="pip install"):
+        model.score(test).to_frame()
 
 
 def test_the_unigram_score_takes_a_count_of_0_as_half(tmp_path):
