@@ -108,7 +108,7 @@ class TextScore:
         corpus = self.corpus
         if corpus is None:
             raise InputError("the score has totals alone; score the text with a model's `score`")
-        pandas: Any = require("pandas", "notebook")
+        pandas: Any = require("pandas")
         # (L,) number of tokens of each line
         start = corpus.line_start
         length = np.diff(start)
