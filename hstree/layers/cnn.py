@@ -13,8 +13,8 @@ from hstree._options import RandomState
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import ContextBatches
 from hstree.layers.arithmetic import slot_sums
-from hstree.layers.base import Gradients, OutputLayer
-from hstree.layers.dense import DenseLayer, log_unigram, softmax_loss
+from hstree.layers.base import Gradients
+from hstree.layers.dense import SoftmaxLayer, log_unigram, softmax_loss
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ BEGIN = 0
 END = 1
 
 
-class CnnSoftmax(DenseLayer):
+class CnnSoftmax(SoftmaxLayer):
     """Softmax whose output vectors are made from characters, by a convolutional network.
 
     A word is its characters with a mark before and after it; each character has a vector. A filter
@@ -81,8 +81,9 @@ class CnnSoftmax(DenseLayer):
         rank: Annotated[int, Meta(ge=1, le=1 << 16)] = 16,
         delay: Annotated[int, Meta(ge=1)] = 1,
     ) -> None:
-        OutputLayer.__init__(self, len(vocabulary), dim)
-        self._spelling = spelling = _Spelling(vocabulary.words, widest)
+        super().__init__(len(vocabulary), dim)
+        spelling = _Spelling(vocabulary.words, widest)
+        self._spelling = spelling
         draw = np.random.default_rng(random_state).standard_normal
         self.bias = log_unigram(vocabulary.counts if counts is None else counts).astype(dtype)
         arrays = {"characters": draw((spelling.n_characters, characters))}
@@ -117,7 +118,7 @@ class CnnSoftmax(DenseLayer):
         return {**self._network, **self._correction, "bias": self.bias}
 
     @property
-    def weight(self) -> Array:  # type: ignore[override]
+    def weight(self) -> Array:
         """The output vectors (V, d), computed from the present parameters; do not change them.
 
         Trainers change parameters in place: they are compared with copies of those that the kept
@@ -125,6 +126,12 @@ class CnnSoftmax(DenseLayer):
         """
         sources = [*self._network.values(), *self._correction.values()]
         return self._kept("weight", sources, self._output_vectors)
+
+    def logits(self, hidden: Array) -> Array:
+        """Return the logits of all labels, a float array (B, V)."""
+        logits: Array = hidden @ self.weight.T
+        logits += self.bias
+        return logits
 
     def _output_vectors(self) -> Array:
         correction = self._correction["correction"] @ self._correction["basis"]
@@ -157,6 +164,7 @@ class CnnSoftmax(DenseLayer):
         With `delay` n, the gradients of the network are those of the last n batches together in
         every n-th batch, and left out in the others.
         """
+        # The correction and the biases move in every batch
         log_z, logit, softmax_gradients = softmax_loss(hidden, self.weight, self.bias, targets)
         grad_hidden, grad_weight, grad_bias = softmax_gradients
         gradients = {
@@ -164,6 +172,8 @@ class CnnSoftmax(DenseLayer):
             "correction": grad_weight @ self._correction["basis"].T,
             "basis": self._correction["correction"].T @ grad_weight,
         }
+
+        # The network waits until the last batch of its period
         self._grad_spelled += grad_weight
         self._waiting += 1
         if self._waiting >= self.period:
@@ -228,7 +238,7 @@ class _Features(NamedTuple):
 
 
 class _Spelling:
-    """Characters of words: their distinct n-grams, and those of all words, place by place.
+    """Characters of words: their distinct n-grams, and those of all words, position by position.
 
     A word has a mark before and after it, and is filled up to `widest` characters with marks after.
     """
@@ -236,43 +246,48 @@ class _Spelling:
     n_characters: int  # distinct characters with the two marks
     ngrams: dict[int, Int64]  # (U, n) distinct n-grams of each width n as numbers of characters
     words: Int64  # (V,) the words, the longest first
-    #: numbers of the n-grams of each width n that end in the n-th place, the next and so on, of
-    #: those of `words` that are so long
-    places: dict[int, list[Int64]]
+    #: for each width n, the numbers of the n-grams that end at the n-th position, the next and so
+    #: on; of those of `words` that are so long
+    positions: dict[int, list[Int64]]
 
     def __init__(self, words: Sequence[str], widest: int) -> None:
+        # The longest words first, so that those with a character at a position are the first ones
         length = np.array([len(word) for word in words])
         self.words = np.argsort(-length, kind="stable")
         length = length[self.words]
+
+        # The number of each character of the words in a row, and where each word starts
         text = "".join(words[i] for i in self.words.tolist()).encode("utf-32-le", "surrogatepass")
         known, character = np.unique(np.frombuffer(text, np.uint32), return_inverse=True)
         self.n_characters = len(known) + 2
         start = offsets(length)[:-1]
-        n_places = np.maximum(length + 2, widest)
+
+        # Characters at each position of the words that are long enough; `END` after their last
+        filled_length = np.maximum(length + 2, widest)
         characters = [np.full(len(words), BEGIN)]
-        for place in range(1, int(n_places.max())):
-            # Characters in this place of the words that are long enough; `END` after their last
-            at_place = np.full(np.count_nonzero(n_places > place), END)
-            n_inside = np.count_nonzero(length >= place)
-            at_place[:n_inside] = character[start[:n_inside] + place - 1] + 2
-            characters.append(at_place)
+        for position in range(1, int(filled_length.max())):
+            at_position = np.full(np.count_nonzero(filled_length > position), END)
+            n_inside = np.count_nonzero(length >= position)
+            at_position[:n_inside] = character[start[:n_inside] + position - 1] + 2
+            characters.append(at_position)
+
         self.ngrams = {1: np.arange(self.n_characters)[:, None]}
-        self.places = {1: characters}
+        self.positions = {1: characters}
         for n in range(2, widest + 1):
-            # of each place, its n-grams as an (n-1)-gram and a character; then their numbers
-            ends = zip(self.places[n - 1], characters[n - 1 :], strict=False)
+            # Each n-gram as an (n-1)-gram and a character, at each position; then their numbers
+            ends = zip(self.positions[n - 1], characters[n - 1 :], strict=False)
             keys = [before[: len(last)] * self.n_characters + last for before, last in ends]
             distinct, number = np.unique(np.concatenate(keys), return_inverse=True)
             shorter, last = np.divmod(distinct, self.n_characters)
             self.ngrams[n] = np.column_stack([self.ngrams[n - 1][shorter], last])
-            self.places[n] = np.split(number, np.cumsum([len(key) for key in keys])[:-1])
+            self.positions[n] = np.split(number, np.cumsum([len(key) for key in keys])[:-1])
 
     def largest(self, n: int, values: Array, out: Array, source: Int32) -> None:
         """Write the largest values along each word (V, filters), and the n-grams that have them.
 
         `values` (U, filters) are those of each n-gram.
         """
-        first, *others = self.places[n]
+        first, *others = self.positions[n]
         # (V, filters) largest value so far of each word, the longest first, and its n-gram
         best = values.take(first, 0)
         best_gram = np.repeat(first.astype(np.int32)[:, None], values.shape[1], axis=1)
