@@ -116,10 +116,12 @@ def in_threads(
     if not when:
         yield from ((item, function(item)) for item in items)
         return
+    # Items that are computed, or wait for a thread: two for each, and the one that is yielded
     waiting: deque[tuple[T, Future[R]]] = deque()
     n = n_threads()
     n_waiting = 2 * n + 1 if n > 1 else 1
     stop = np.zeros(1, np.bool_)
+    # Each thread has the context of the caller, such as its limit of threads, and the flag
     context = copy_context()
     context.run(stop_flag.set, stop)
     with ThreadPoolExecutor(n) as pool:
@@ -193,7 +195,11 @@ def n_parallel(n_jobs: int | None = None) -> int:
 def threads_of_job(n_jobs: int | None = None) -> int:
     """Return the threads of each job: jobs times threads are the cores; 1 on a cluster."""
     n = n_parallel(n_jobs)
-    return n_threads() if n == 1 else 1 if on_cluster() else max(1, n_threads() // n)
+    if n == 1:
+        return n_threads()
+    if on_cluster():
+        return 1
+    return max(1, n_threads() // n)
 
 
 def on_cluster() -> bool:

@@ -35,12 +35,14 @@ class Registry(Generic[R]):
 
     def get(self, name: str) -> R:
         """Return the record of a name; OptionError if there is none, PluginError for a bad one."""
+        # hstree's own, imported when it is first asked for
         if name in self.native and name not in self._described:
             module, _, attribute = self.native[name].partition(":")
             named = getattr(import_module(module), attribute)
             self._described[name] = self.describe(name, named, PACKAGE)
         if name in self._described:
             return self._described[name]
+        # That of another package, which may be installed or removed at any time
         if (entry := self._plugins().get(name)) is not None:
             return self._load(entry)
         known = self.names()
@@ -111,10 +113,11 @@ def unusable(noun: str, name: str, package: str, reason: str) -> PluginError:
 def read_summary(target: Callable[..., Any]) -> tuple[str, str]:
     """Return the first line of a numpydoc docstring, and its section "References" on one line."""
     text = inspect.getdoc(target) or ""
-    references = re.search(r"^References\n-+\n(.*?)(?=\n\n|\Z)", text, re.M | re.S)
-    return text.partition("\n")[0], " ".join(
-        references[1].replace("`", "").split()
-    ) if references else ""
+    first_line = text.partition("\n")[0]
+    section = re.search(r"^References\n-+\n(.*?)(?=\n\n|\Z)", text, re.M | re.S)
+    if section is None:
+        return first_line, ""
+    return first_line, " ".join(section[1].replace("`", "").split())
 
 
 def require(module: str, *, at_least: str = "", package: str = "") -> ModuleType:
@@ -133,9 +136,12 @@ def require(module: str, *, at_least: str = "", package: str = "") -> ModuleType
             wrong = f"not installed; get it with `{command}`"
         raise MissingExtraError(f"{package} is {wrong}") from error
     version = str(getattr(import_module(package), "__version__", ""))
-    # "2.13.0+cpu" is [2, 13, 0]
-    numbers, oldest = (list(map(int, re.findall(r"\d+", v))) for v in (version, at_least))
-    if numbers < oldest:
+    if _version_numbers(version) < _version_numbers(at_least):
         remedy = f"get {at_least} or newer with `{command}`"
         raise MissingExtraError(f"{package} {version} is too old; {remedy}")
     return imported
+
+
+def _version_numbers(version: str) -> list[int]:
+    """Return the numbers of a version: [2, 13, 0] of "2.13.0+cpu"."""
+    return [int(digits) for digits in re.findall(r"\d+", version)]
