@@ -127,8 +127,10 @@ class _Advance(rich.ProgressColumn):
         rate = ""
         if unit == "seconds":
             return Text(_time_left(task))
+        # Candidates differ in their work, so that their speed says little
         if speed and unit not in ("", "candidates"):
             rate = f"{decimal(int(speed)) if unit == 'bytes' else f'{speed:,.0f} {unit}'}/s"
+        # Without a total there is no bar to fill
         if not task.total or not task.completed:
             return Text(f"{task.elapsed or 0:.0f} s {'' if self.is_narrow else rate}")
         cells = Table.grid(padding=(0, 1))

@@ -115,11 +115,13 @@ def unpacking_reader(
         return file.read
     stream = UNPACK[ending](file)
     left = largest_unpacked(os.fstat(file.fileno()).st_size) if is_bounded else sys.maxsize
+    # Errors of the unpackers; of Zstandard, where its module is imported
     zstandard = [module.ZstdError] if (module := sys.modules.get(_ZSTANDARD)) else []
     damaged = (EOFError, OSError, zlib.error, lzma.LZMAError, *zstandard)
 
     def read(size: int) -> bytes:
         nonlocal left
+        # One byte more than may follow tells that there is too much
         try:
             data: bytes = stream.read(left + 1 if size < 0 else min(size, left + 1))
         except damaged as error:
@@ -179,6 +181,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        # On disk, with the permissions of the old file, before it takes its place
         if target.exists():
             shutil.copymode(target, new)
         new.replace(target)

@@ -132,6 +132,7 @@ class Option:
         """Return a value as the option's type; OptionError, naming `owner`, for an illegal one."""
         limit = ""
         try:
+            # msgspec converts numbers of Python, not those of NumPy
             plain = _python_number(value, self.type)
             converted = msgspec.convert(plain, self.annotation, dec_hook=_convert_path)
         except (msgspec.ValidationError, TypeError, ValueError, OverflowError):
@@ -270,6 +271,7 @@ def parse_options(owner: str, options: Sequence[Option], pairs: Sequence[str]) -
             twice = "is given twice; give it once" if equals else "is no option; write key=value"
             raise OptionError(f"{owner}: {key!r} {twice}")
         values[key] = known[key].parsed(text) if key in known else text
+    # Options without a value have their default, which is not returned
     checked = effective(options, values, owner)
     return {key: checked[key] for key in values}
 

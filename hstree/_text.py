@@ -22,6 +22,7 @@ def strict_text(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> st
     if offset == 0 and data.startswith((b"\xff\xfe", b"\xfe\xff")):
         remedy = "convert the file first, for example with `iconv -f utf-16 -t utf-8`"
         raise InputError(f"{name} is UTF-16, not UTF-8; {remedy}")
+    # The first byte that is no text: a NUL byte, else one that is not UTF-8
     at = data.find(b"\0")
     byte = "a NUL byte"
     fault = ": not a text file; give plain UTF-8 text"

@@ -92,6 +92,7 @@ def _warn_of_seen_lines(splits: Splits, trees: Mapping[str, Tree], *, has_labels
     """
     from hstree.data.splits import overlap, read_before
 
+    # Of the splits among each other, of the words, then of each tree
     train_lines = splits.train.source
     messages = [
         read_before(splits.test, train=train_lines),

@@ -206,6 +206,7 @@ class VectorTrainingOptions:
         name, *pairs = typed_words(self.model) or [""]
         known = MODELS.get(name).options
         values = parse_options(name, known, pairs)
+        # Options of the command line are beside those in --model, which has others, too
         typed = {key: value for key, value in vars(self).items() if key not in NOT_OF_MODELS}
         for key, value in {**typed, "random_state": self.seed, **more}.items():
             if value is not None and all(option.name != key for option in known):

@@ -44,6 +44,7 @@ def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[
             is_memory = isinstance(error, MemoryError)
             reason = f"cannot write {path}: there is not enough memory" if is_memory else error
             complain(str(reason))
+    # A reader that closed the pipe, such as `head`, must not hide that a file is missing
     try:
         yield files
         sys.stdout.flush()

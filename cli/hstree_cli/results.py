@@ -36,11 +36,15 @@ def print_evaluation(evaluation: Evaluation, files: Sequence[Path]) -> None:
     if epochs:
         epochs_table = epoch_table(epochs)
         say(table(epochs_table.columns, epochs_table.rows))
+
+    # Why the training ended, and whose weights the results are of
     ended = "interrupted" if evaluation.interrupted else f"after {plural(len(epochs), 'epoch')}"
     validated = [epoch for epoch in epochs if epoch.valid is not None]
     if validated and not evaluation.interrupted:
         best = min(validated, key=lambda epoch: epoch.valid or 0.0)
         ended += f"; the weights of epoch {best.epoch} are kept"
+
+    # The table of a comparison with one candidate, and what it does not show
     _print_table(comparison)
     perplexities = {
         "training sample": evaluation.train,
@@ -85,6 +89,7 @@ def _footnotes(comparison: Comparison) -> Facts:
     if any(candidate.perplexity["test"].sd is not None for candidate in candidates):
         seeds = plural(len(comparison.seeds), "seed")
         lines.append(("±", f"sample standard deviation over {seeds}"))
+    # All candidates are compared with flat on the same blocks
     blocks = next((candidate.to_flat.blocks for candidate in candidates if candidate.to_flat), None)
     if blocks is not None and blocks < FEWEST:
         lines.append(("ratios", f"no interval: fewer than {FEWEST} blocks of {BLOCK:,} tokens"))

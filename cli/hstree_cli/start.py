@@ -30,6 +30,7 @@ def demo(
     for your own text.
     """
     check_outputs(Output("-o", output, contents=()), reads=[])
+    # Before the imports, which take a second
     say(f"Comparing {', '.join(DEMO_CANDIDATES)} on the text {DEMO_CORPUS}.")
     from hstree.experiments.candidate import Candidate
     from hstree.experiments.compare import compare as run
@@ -101,6 +102,7 @@ def compare(
     from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
 
+    # All that was typed is checked before the text is read
     options: dict[str, Any] = training.model_options()
     stop = training.stopping_rule(minutes)
     parsed = parse_candidates(candidates, options) if candidates else None
@@ -114,6 +116,7 @@ def compare(
         if plan:
             planned = plan_of(splits, parsed, output, **options)
         else:
+            # The page can be opened while the comparison runs
             options["updated"] = lambda so_far: write(so_far, page)
             comparison = run(splits, parsed, output, **options)
     if plan:
@@ -126,6 +129,7 @@ def _print_plan(plan: "Plan") -> None:
     """Print the jobs with their seconds, and the rounds of halving."""
     from hstree._text import format_number, plural
 
+    # A line per job; by halving, its seconds depend on how many rounds its candidate survives
     lines = []
     for job, planned in plan.jobs.items():
         seconds = format_number(planned.seconds, 1)

@@ -149,6 +149,7 @@ def input_facts(tree: Tree) -> Facts:
     source = tree.meta.get("input")
     if isinstance(source, dict):
         name = str(source.get("name", source.get("kind", "-")))
+        # Lines of a corpus, or else the hash of the input
         match source.get("lines"), source.get("sha256"):
             case [int(first), int(last)], _:
                 name += f", lines {first + 1:,} to {last:,}"

@@ -78,6 +78,7 @@ def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
         if debug and not isinstance(error, BrokenPipeError):
             from hstree.errors import HstreeError
 
+            # Python prints those of other errors
             if isinstance(error, HstreeError | OSError | MemoryError):
                 sys.stderr.write(printable(traceback.format_exc(), keep="\n"))
         raise

@@ -221,6 +221,7 @@ def embed(
     check_outputs(Output("-o", output, VECTOR_ENDINGS), reads=reads, force=force)
 
     with showing_progress():
+        # The labels are checked before the training, since the file may not be able to hold them
         text = _read_for_embedding(corpus, parsed, vocabulary, reading)
         tree = parsed.build(text, training.seed, None) if parsed.has_tree else None
         spec = parsed.spec(text.counted_vocabulary(), tree)
@@ -234,6 +235,7 @@ def embed(
                 "with --force continues"
             )
         vectors = trained.vectors(text)
+        # Checkpoints stay until the file is written
         vectors.save(output)
         trained.remove_checkpoints()
 
@@ -263,6 +265,7 @@ def _check_embedding(model: str, is_language_model: bool, candidate: "Candidate"
         )
     if candidate.source is None and candidate.is_trained and candidate.models == 1:
         return
+    # Several models, an n-gram model, or a tree that is built from vectors
     hint = 'give one candidate, such as "huffman"'
     if candidate.source is not None and candidate.models == 1:
         build = f"`hstree build --method '{candidate.tree_candidate}' VECTORS -o tree.json`"

@@ -26,6 +26,7 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
     if tree.n_nodes == 0:
         return Text(f"one label and no node: {shortened(tree.labels[0])}")
     root = Drawing(Text(f"{_node(tree, 0)}  {tree.n_labels:,} labels"))
+    # Nodes of a level, each with the drawing that its branches are added to
     level = [(0, root)]
     for _ in range(depth):
         below = []

@@ -69,6 +69,7 @@ def methods(
         records = registry.all()
         lines = [(f"  {name}", record.summary) for name, record in records.items()]
         for name in registry.native:
+            # One whose package is not installed has no record
             if name not in records:
                 remedy = f"Needs another package; `hstree methods {name}` names it."
                 lines.append((f"  {name}", remedy))
@@ -77,6 +78,7 @@ def methods(
     say(facts([("  kn2 to kn7", "Kneser-Ney models of the last words, which are candidates.")]))
     say("\nSets of candidates")
     say(facts([(f"  {name}", summary) for name, summary in SETS.items()]))
+    # Plugins that cannot be used
     for registry in registries.values():
         for reason in registry.broken().values():
             warn(reason)
@@ -111,6 +113,7 @@ def _record_entry(title: str, record: Any) -> RenderableType:
     from hstree.data.vocabulary import Vocabulary
     from hstree.tree import Tree
 
+    # A builder has a text about its input, a layer the type of it, a model neither
     layer_inputs: dict[Any, str] = {Tree: "a tree", Vocabulary: "the words of a corpus"}
     input_text = getattr(record, "takes_text", layer_inputs.get(getattr(record, "takes", ""), ""))
     provider = "" if record.package == "hstree" else f", from {record.package}"
@@ -211,6 +214,7 @@ def build(
     from hstree_cli.inputs import read_vocabulary
 
     builder, options = parse_method(method, seed)
+    # Files that are read, which the output must not replace
     files = [
         value
         for value in options.values()
@@ -251,6 +255,7 @@ def _open_input(
     from hstree.data.vectors import WordVectors
     from hstree_cli.inputs import refuse_options
 
+    # An option of another input is an error, not ignored
     read = partial(open_input, input, builder, labels=labels)
     data: Corpus | Vocabulary | WordVectors = _read_words(read, options, words)
     if not isinstance(data, WordVectors):
@@ -293,6 +298,7 @@ def check(tree: opt.TreeFile) -> None:
 
     with showing_progress():
         content = read_content(tree)
+        # The tree stops at the first broken rule; all are printed
         try:
             Tree(**vars(content))
         except TreeError as error:
@@ -368,6 +374,7 @@ def convert(
     """
     from hstree import formats
 
+    # A format may have several files, such as a tree and its labels
     source_format = formats.find_format(source, from_)
     target_format = formats.find_format(target, to)
     files = target_format.files(target)

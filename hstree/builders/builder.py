@@ -160,10 +160,13 @@ def open_input(
     InputError
         When the file is no input of the builder.
     """
+    # A named corpus is a text, and so is what the user says is one
     name = os.fspath(source)
     is_named_corpus = name.startswith(("nltk:", "builtin:"))
     if reading.get("text") and method.takes is not WordVectors:
         return Corpus.read(source, vocabulary=vocabulary, **reading)
+
+    # The ending of the name decides about others
     is_counts = name.removesuffix(".gz").lower().endswith(_COUNT_EXTENSIONS)
     if method.takes is WordVectors:
         if is_named_corpus or is_counts:
@@ -194,9 +197,13 @@ def convert_input(
     vocabulary, or has no use for labels or counts.
     """
     input = _as_typed_input(input, method, vocabulary, labels, counts)
+
+    # A text
     if isinstance(input, Corpus) and method.takes is not WordVectors:
         corpus = input if vocabulary is None else input.with_vocabulary(vocabulary)
         return corpus if method.takes is Corpus else corpus.counted_vocabulary()
+
+    # Vectors, or words with counts, which vectors may have
     if isinstance(input, WordVectors) and method.takes is WordVectors:
         return input
     if isinstance(input, Vocabulary | WordVectors) and method.takes is Vocabulary:
@@ -214,6 +221,8 @@ def convert_input(
                 "vocabulary"
             )
         return Vocabulary(input.labels, input.counts, source=input.source)
+
+    # Anything else, such as vectors for a builder from texts
     kind = "array" if isinstance(input, np.ndarray) else type(input).__name__
     article = "an" if kind[0] in "aeiouAEIOU" else "a"
     raise _input_error(method, _INPUTS.get(type(input), (f"{article} {kind}",))[0])

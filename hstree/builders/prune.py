@@ -111,11 +111,15 @@ def remainder(tree: Tree, is_kept: Bool) -> Remainder:
     if is_kept.all():
         edges = np.arange(len(tree.child))
         return Remainder(tree.child_start, tree.child, np.arange(tree.n_nodes), edges)
+
+    # Remove edges to labels that are not kept, then those to nodes without a decision
     is_removed = np.zeros(len(tree.child), bool)
     is_leaf = tree.child < 0
     is_removed[is_leaf] = ~is_kept[~tree.child[is_leaf]]
     levels = [level.edges for level in reversed(tree.levels)]
     child = collapse(tree.edge_node, np.where(is_removed, GONE, tree.child), levels)
+
+    # Number the nodes that are left, parents before children
     edges = np.flatnonzero(child != GONE)
     fan_out = np.bincount(tree.edge_node[edges], minlength=tree.n_nodes)
     nodes = np.flatnonzero(fan_out)

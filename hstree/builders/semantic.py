@@ -141,6 +141,8 @@ class HalfSplitter(Splitter):
         lengths, weight = word_values.T
         nodes, X, scale, centre = centre_rows(rows, weight)
         mass = 2.0**-lengths
+
+        # Halve the rows along an axis, which is then turned to point from half to half
         coordinate = along_principal_axis(nodes, X, weight)
         for _ in range(self.iterations):
             order = np.argsort(coordinate, kind="stable")

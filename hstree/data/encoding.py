@@ -80,6 +80,7 @@ def encode(
     when the disk of the cache folder is full.
     """
     name = f"{source.key()}{'-lower' if lower else ''}"
+    # Of an earlier run, in the folder or in the temporary one of this process
     entry = cache_folder(cache) / name
     text = _open_entry(entry, source.name, lower)
     if text is None and not is_writable(entry.parent):
@@ -246,6 +247,8 @@ def _open_entry(entry: Path, name: str, lower: bool) -> EncodedText | None:
         line_start = np.asarray(np.memmap(start_path, _START, "r"))
     except (FileFormatError, OSError, ValueError):
         return None
+
+    # Compare the sizes alone, since reading all ids takes as long as the text
     types = description.types.split(" ")
     if len(types) != len(counts) or not len(ids) == counts.sum() == line_start[-1]:
         return None

@@ -56,6 +56,7 @@ def _blocks(lines: Iterable[str], name: str) -> Iterator[bytes]:
     rest = iterated(lines, name)
     with progress.task(f"reading {name}", unit="lines") as task:
         while block := list(islice(rest, _LINES)):
+            # A check without a loop in Python; the loop only names the line
             if not all(map(str.__instancecheck__, block)):
                 at = next(i for i, line in enumerate(block) if not isinstance(line, str))
                 raise InputError(

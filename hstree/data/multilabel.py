@@ -56,6 +56,7 @@ def read_train_and_test(
     larger numbers hold for both. Also raises InputError when the sizes differ.
     """
     files = [_read(train), _read(test)]
+    # (features, labels) of each file, by its first line or its largest numbers
     sizes = [(data.X.shape[1], data.Y.shape[1]) for data, _ in files]
     n_features, n_labels = map(max, *sizes)
     for (data, has_sizes), file_sizes in zip(files, sizes, strict=True):

@@ -140,6 +140,7 @@ class TextFile:
         size = sum(file.stat().st_size for file in self._files if file.exists())
         with progress.task(f"reading {self.name}", total=size or None, unit="bytes") as task:
             for number, (block, n_read) in enumerate(_read(self._files, self._kept)):
+                # Vectors, which begin with a word and numbers, are a common mistake
                 if number == 0 and not self._is_text and _VECTOR_LINES.match(block):
                     raise _no_text(self.name, _VECTORS)
                 digest.update(block)

@@ -170,6 +170,7 @@ def untrained_unk(train: Corpus, *held_out: Corpus) -> str | None:
     if unk is None:
         return None
     number = train.vocabulary.index(unk)
+    # The held-out parts in which it occurs, and how often
     scored = [(part, int(part.counts[number])) for part in held_out]
     scored = [(part, n) for part, n in scored if n]
     if train.counts[number] or not scored:

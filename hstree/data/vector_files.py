@@ -347,6 +347,7 @@ def write_word2vec(name: str, words: Sequence[str], vectors: Float32, *, binary:
             if binary:
                 numbers = (row.tobytes() for row in rows.astype("<f4"))
             else:
+                # NumPy writes the fewest digits that give the same float32
                 numbers = (" ".join(row).encode() for row in rows.astype(np.str_))
             file.writelines(
                 b"%b %b\n" % (word.encode(), vector)

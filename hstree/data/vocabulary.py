@@ -349,6 +349,7 @@ def _in_order(counts: Any, words: Sequence[str]) -> Any:
     is_dict = isinstance(counts, Mapping)
     keys = as_words(list(counts) if is_dict else get_index(counts), "word")
     values = list(counts.values()) if is_dict else counts
+    # A Series without an index of words is in the order of the words
     has_default_index = not is_dict and tuple(keys) == tuple(RowNumbers(len(keys)))
     if has_default_index or tuple(keys) == tuple(words):
         return values

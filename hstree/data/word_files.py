@@ -68,6 +68,8 @@ def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False
     if not lines:
         form = "word<TAB>count" if counted else "word or word<TAB>count"
         raise InputError(f"{name}: the file is empty; give lines of the form {form}")
+
+    # The first line of a word decides about all
     counted = counted or "\t" in lines[0][1]
     expected = "a word, a tab and a whole number" if counted else "a word and nothing else"
     words = []

@@ -119,6 +119,7 @@ def _templates(candidates: Sequence[Candidate | str], rounds: int | None) -> lis
         )
     if n_rounds > MOST_ROUNDS:
         raise OptionError(f"rounds is {brief(n_rounds)}; it must be {MOST_ROUNDS:,} or less")
+    # the random tree is round 0; the last candidate repeats
     later = [templates[-1]] * (n_rounds - len(templates))
     return [BuilderCandidate("random"), *templates, *later]
 

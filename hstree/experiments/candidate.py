@@ -440,6 +440,7 @@ def parse_candidates(
     require_list(entries)
     if entries is None:
         entries = candidates_in_set(None, model_options)
+    # by name, in the order of the first mention; only those named by themselves may not occur twice
     candidates: dict[str, Candidate] = {}
     named: set[str] = set()
     for entry in entries:

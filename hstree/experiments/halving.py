@@ -186,6 +186,8 @@ def load_rounds(times: RoundTimes, store: Store) -> Rounds:
     """
     key = rounds_key(times.setting)
     valid_tokens = times.setting.sample_tokens.valid
+
+    # the rounds of the same comparison, which continue if their candidates are the same
     kept = store.load(ROUNDS, Rounds)
     before = kept.rounds if kept is not None and kept.key == key else []
     differing: list[str] = []
@@ -195,6 +197,7 @@ def load_rounds(times: RoundTimes, store: Store) -> Rounds:
         if not differing:
             return Rounds(key, valid_tokens, before)
 
+    # other rounds: the time must be enough for all candidates
     needed = times.needed_seconds()
     if times.total < needed:
         raise OptionError(

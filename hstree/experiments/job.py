@@ -101,6 +101,7 @@ def run_job(
         with store.lock_folder(home):
             return _run_ngram_job(job, setting, store, home)
 
+    # layers over the same tree share it; its seconds count in the time of each
     tree, timings = build_tree(job, setting, store, budget)
     spec = job.candidate.spec(setting.splits.train.counted_vocabulary(), tree)
     key = job_key(setting, spec, job.seed, None if budget is None else budget.seconds)
@@ -112,12 +113,14 @@ def run_job(
         model = _train(
             job, setting, store, spec, timings, budget, home, can_fail=on_trained is None
         )
+        # an interrupted training is continued, unless somebody waits for its results
         history = model.history_
         if history.interrupted and on_trained is None:
             raise KeyboardInterrupt
         if on_trained is not None:
             on_trained(model)
 
+        # scored after the model is saved; the record is written last
         store.save_model(home, model)
         training_perplexity: float | None = None
         if on_trained is not None:
@@ -173,6 +176,7 @@ def score_all_tokens(
         key = all_tokens_key(result, setting.splits)
         if (kept := store.load_result(folder, key, model_folder)) is not None:
             return kept
+        # only what depends on the scores is new
         model = load_model(model_folder)
         fields, nlls = _score(model, setting.splits)
         result = msgspec.structs.replace(result, key=key, **fields)
@@ -192,12 +196,15 @@ def learn_vectors(
     would train on, because predicting a token takes less than half of a training step.
     """
     folder = store.folder(job, "vectors")
+    # some models, such as those in PyTorch, take the word vectors of another model
     vector_options = kind_of(setting.options).model.vector_options
     if vector_options is not None:
         return learn_word_vectors(job, setting, store, budget, vector_options)
+    # without a budget, by the source as a candidate of a comparison trains, over all tokens
     if budget is None:
         result = run_job(job, setting, store)
         return mean_vectors(store.model_folder(job), result, setting, store, folder)
+    # in a budget, from a shorter training, then over as many tokens as the rest of the time allows
     seconds = SOURCE_FRACTION * budget.first_round
     source_budget = Budget(seconds, budget.first_round)
     result = run_job(job, setting, store, source_budget, kind="vectors")
@@ -349,6 +356,7 @@ def _train(
     store.require_writable()
     limit: dict[str, Any] = {"epochs": setting.stop.max_epochs}
     if budget is not None:
+        # what vectors and tree took before is taken off, but the training has a fraction at least
         before = (timings.vectors or 0.0) + (timings.tree or 0.0)
         left = budget.seconds - before if job.candidate.is_timed else budget.seconds
         limit["seconds"] = max(left, MIN_TRAINING_FRACTION * budget.first_round)

@@ -783,6 +783,7 @@ def _misfit(comparison: Comparison) -> str | None:
             return f"the candidate {candidate.name!r} lacks a tree, or has one"
         if len(candidate.by_band) != len(comparison.bands):
             return "a candidate has perplexities for other bands"
+    # the choice names candidates of the table
     named: set[str] = set()
     if (choice := comparison.choice) is not None:
         alternatives = {choice.chosen, choice.cheaper, choice.rival, *choice.candidates}

@@ -118,6 +118,7 @@ class Schedule:
 
     def plan(self) -> Plan:
         """Return the jobs, those that are finished and those that are to do, and the rounds."""
+        # by halving, the budget of each candidate is that of the last round that it was in
         first_budget = self.setting.budget
         budgets: dict[str, Budget] = {}
         rounds: list[PlannedRound] = []
@@ -131,6 +132,7 @@ class Schedule:
             first_budget = None
             rounds = self._times.planned_rounds(kept)
 
+        # seconds: taken by those that are finished; else from the first round to the last
         jobs: dict[Job, PlannedJob] = {}
         for candidate in self.candidates:
             for job in self.setting.jobs(candidate):
@@ -196,6 +198,7 @@ class Schedule:
         self, candidates: Sequence[Candidate], budget: Budget | None, title: str
     ) -> Iterator[Finished]:
         """Yield candidates of one budget when they are finished."""
+        # candidates whose jobs are all kept come first
         waiting: list[Candidate] = []
         with progress.task("reading finished jobs", len(candidates), "candidates") as bar:
             for candidate in candidates:
@@ -207,6 +210,8 @@ class Schedule:
                     yield Finished(candidate, kept, is_kept=True)
                 else:
                     waiting.append(candidate)
+
+        # under a rule of seconds, the time that is left is known
         time_left: AbstractContextManager[object] = nullcontext()
         if waiting and budget is not None and not self.setting.stop.is_shared:
             trained = [candidate for candidate in waiting if candidate.is_trained]
@@ -229,6 +234,7 @@ class Schedule:
         """Do a stage of the jobs of candidates; yield each candidate with what its jobs return."""
         if not candidates:
             return
+        # a job may be that of several candidates, such as a model and an ensemble of it
         waiting = {candidate: self.setting.jobs(candidate) for candidate in candidates}
         done: dict[Job, JobResult | float] = {}
         finished_jobs = run_stage(

@@ -173,6 +173,7 @@ def _stopping_rule(stop: Stop | None, options: Mapping[str, Any]) -> Stop:
             typed = "Halving(10)" if name == "minutes" else f"{name.capitalize()}(20)"
             raise OptionError(f"{name} is a rule of when to stop: stop=hstree.{typed}")
     try:
+        # there and back, which checks the ranges and converts numbers of NumPy
         fields = msgspec.to_builtins(
             Halving() if stop is None else stop, enc_hook=methodcaller("item")
         )
@@ -186,6 +187,7 @@ def _stopping_rule(stop: Stop | None, options: Mapping[str, Any]) -> Stop:
 def _splits_over_one_vocabulary(text: Any, candidates: Iterable[Candidate]) -> Splits:
     """Return the splits over the training words, or over the labels of the first given tree."""
     splits = Splits.of(text)
+    # a given tree decides about the words, unless the user selected them
     trees = [tree for candidate in candidates if (tree := candidate.single.tree) is not None]
     if trees and splits.train.has_automatic_words:
         splits = splits.over_labels(trees[0])

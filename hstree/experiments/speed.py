@@ -80,12 +80,15 @@ def kept_speeds(
         "kernels": backend_name(),
         "hstree": __version__,
     }
+
+    # speeds of the same conditions, of models that have not been trained again
     kept = store.load(SPEEDS, _Kept)
     if kept is None or kept.conditions != conditions:
         kept = _Kept(conditions, {}, {})
     measured = kept.speeds.get("training", {})
     known = [name for name in keys if name in measured and kept.keys.get(name) == keys[name]]
     waiting = {name: folder for name, folder in models.items() if name not in known}
+
     if waiting and rounds > 0:
         new = _in_turns(waiting, splits, rounds)
         merged = {
@@ -133,6 +136,7 @@ def training_turn(
     seconds = 0.0
     began = 0.0
     for number, (n_trained, is_whole) in enumerate(model.training_steps(corpus)):
+        # the first step compiles and allocates
         if number == 0:
             began = clock()
             continue

@@ -177,6 +177,7 @@ class Store:
             result = read_record(folder / RESULT, JobResult)
             if result.interrupted or result.key != key:
                 return None
+            # damaged files are found now, not when another candidate needs them
             if model_folder is not None:
                 load_model(model_folder)
             for name in NLL.values():
@@ -195,6 +196,7 @@ class Store:
 
         The checkpoints of a finished training are removed.
         """
+        # the record is removed first and written last: without it the job is not finished
         _make_room(folder, RESULT, *NLL.values())
         hashes = {}
         for split, nll in nlls.items():

@@ -242,6 +242,7 @@ class Summary:
         timings = []
         for result in self.finished[candidate]:
             training = result.timings.training
+            # the seconds of a training depend on what ran beside it; turns are alike
             if rounds and self.setting.stop.total_seconds is None:
                 n_epochs = sum(epoch.share for epoch in result.epochs)
                 tokens = n_epochs * len(self.setting.splits.train)

@@ -50,6 +50,7 @@ def use_tree(model: Any, tree: Tree) -> None:
             f"the model also uses negative sampling, negative={model.negative}; make it with "
             "Word2Vec(hs=1, negative=0)"
         )
+    # The tree is over exactly the words of the model
     labels = set(tree.labels)
     words = word_keys.keys()
     differences = [
@@ -65,6 +66,7 @@ def use_tree(model: Any, tree: Tree) -> None:
             f"the tree is over other words than the model: {'; '.join(differences)}; "
             "build one over vocabulary_of(model), or over its vectors, model.wv"
         )
+    # gensim finds the path of a word by two attributes: its branches, and the nodes on it
     paths = paths_of(tree)
     for label, code, point in zip(tree.labels, paths.code, paths.point, strict=True):
         model.wv.set_vecattr(word_keys[label], "code", code)

@@ -133,6 +133,7 @@ class AdaptiveSoftmax(OutputLayer):
         grad_hidden = np.zeros_like(hidden)
         gradients: dict[str, Array] = {}
         for name, items, projection, weight, bias, chosen in self._softmaxes(targets):
+            # A cluster's softmax is over projected vectors, the head's over the hidden vectors
             inputs = hidden[items] if projection is None else hidden[items] @ projection.T
             log_z, logit, gradient = softmax_loss(inputs, weight, bias, chosen)
             losses[items] += log_z - logit
@@ -203,12 +204,14 @@ class AdaptiveSoftmax(OutputLayer):
 
         A projection's row has at most 1/4 of the fraction of its cluster.
         """
+        # p of each word, and of each cluster as an entry of the head
         fraction = (counts / counts.sum())[self.bands.label]
         bands = np.split(fraction, self.bands.start[1:-1])
         mass = np.array([tail.sum() for tail in bands[1:]])
         head = np.concatenate([bands[0], mass])
         curvature = {"head_weight": head * (1 - head), "head_bias": head * (1 - head)}
         for i, (tail, m) in enumerate(zip(bands[1:], mass, strict=True), 1):
+            # p(w) (1 - p(w | cluster)); a cluster that never occurs has a fraction of 0
             rows = tail * (1 - tail / max(m, np.finfo(float).tiny))
             curvature[f"tail{i}_projection"] = np.full(len(self.tails[i - 1][0]), m / 4)
             curvature |= {f"tail{i}_weight": rows, f"tail{i}_bias": rows}
@@ -216,11 +219,16 @@ class AdaptiveSoftmax(OutputLayer):
 
     def _softmaxes(self, targets: Integer) -> Iterator[_Softmax]:
         """Yield the softmax of the head, and those of the clusters that have targets."""
+        # (B,) the column of each target in the order of frequency, and its cluster, 0 for the head
         column = self.bands.column[targets]
         start = self.bands.start
         tail = np.searchsorted(start[1:-1], column, side="right")
+
+        # In the head a target is its word, or the entry of its cluster after all words
         entry = np.where(tail == 0, column, start[1] + tail - 1)
         yield "head", slice(None), None, self.head_weight, self.head_bias, entry
+
+        # In a cluster the items are those whose target it has
         for i, arrays in enumerate(self.tails, 1):
             items = np.flatnonzero(tail == i)
             if items.size:

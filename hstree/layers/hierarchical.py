@@ -320,6 +320,7 @@ class HierarchicalSoftmax(OutputLayer):
             layer = self._for_items(block)
             part = hidden[block]
             decisions, code_item = path_decisions(self.codes, targets[block])
+            # By NumPy where the kernels are off, or do not take these arrays
             layout = layer.compiled_layout(decisions, code_item, part, with_gradients=False)
             if layout is None:
                 nll[block], _ = forward(layer._inputs(part), decisions, code_item)

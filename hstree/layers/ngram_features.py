@@ -111,9 +111,11 @@ class NgramFeatures:
         """Return the numbers (B, n) of the last 1 to n words of contexts; -1 if there is none."""
         n_lengths = len(self.start) - 1
         number = np.full((len(contexts), n_lengths), -1)
+        # Contexts whose last i words are known, and the number of these words
         known = np.arange(len(contexts))
         shorter = np.zeros(len(contexts), np.int64)
         for i in range(min(n_lengths, contexts.shape[1])):
+            # A key is the number of the last i words, and the word before them
             keys = self.contexts[self.start[i] : self.start[i + 1]]
             index = find(keys, shorter * self.n_labels + contexts[known, -1 - i])
             known = known[index >= 0]

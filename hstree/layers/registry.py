@@ -62,6 +62,7 @@ class LayerKind:
         if not (isinstance(layer, type) and issubclass(layer, OutputLayer)):
             raise unusable("output layer", name, package, "it is not a subclass of OutputLayer")
         try:
+            # The annotation of the first parameter says what the layer is over
             source, dim, *_ = inspect.signature(layer).parameters
             takes = typing.get_type_hints(layer.__init__).get(source)
             options = read_options(layer, RESERVED)
@@ -165,6 +166,7 @@ class LayerSpec:
         except OptionError as error:
             if error.option is None:
                 raise
+            # An option is named with its layer
             owner = f"{self.kind.name}: {error.owner}" if error.owner else self.kind.name
             raise OptionError(
                 f"{self.kind.name}: {error}", option=error.option, reason=error.reason, owner=owner

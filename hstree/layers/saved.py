@@ -56,6 +56,8 @@ def read(folder: str | os.PathLike[str]) -> Saved:
         problem = f"{folder} holds no model" if home.exists() else f"there is no folder {folder}"
         remedy = "give one that model.save or `hstree evaluate --save` wrote"
         raise FileFormatError(f"{problem}; {remedy}")
+
+    # The config, of this format and version
     config = read_json(path, dict[str, Any], "give the folder of a saved model")
     if config.pop("format", None) != FORMAT:
         raise FileFormatError(f"{path} is not the config of a model that hstree saved")
@@ -63,10 +65,14 @@ def read(folder: str | os.PathLike[str]) -> Saved:
         raise FileFormatError(
             f"{path}: version {brief(version)}; this hstree reads version {VERSION}"
         )
+
+    # The output layer, with its tree or vocabulary
     try:
         spec = LayerSpec.read(home, config)
     except OptionError as error:
         raise FileFormatError(f"{home}: no output layer can be made of it: {error}") from error
+
+    # The weights; the config has the hashes of the files that it was written for
     weights = current_file(home, WEIGHTS)
     content = read_regular(weights, FileFormatError)
     trained_on = collect_sources(config.pop("texts", None))

@@ -74,6 +74,7 @@ class TargetSampling(DenseLayer):
         is_candidate = np.zeros(self.n_labels, np.bool_)
         try:
             for batch in batches:
+                # A partition ends when enough distinct labels are targets in it
                 partition.append(batch)
                 is_candidate[batch[1]] = True
                 if np.count_nonzero(is_candidate) >= self.candidates:
@@ -85,6 +86,7 @@ class TargetSampling(DenseLayer):
                 self._select(is_candidate, sum(len(targets) for _, targets, _ in partition))
                 yield from partition
         finally:
+            # Scores outside training are over all labels
             self._select_all()
 
     def loss(

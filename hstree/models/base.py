@@ -54,7 +54,8 @@ LearningRate = Annotated[float, Meta(gt=0)]
 Seconds = Annotated[float, Meta(gt=0)] | None
 
 
-#: Attributes for subclasses, trainers and experiments, which `dir` leaves out.
+#: Attributes for subclasses, trainers and experiments. `dir`, and completion by Tab, leave them
+#: out, so that users see `fit`, `score`, `predict` and the like.
 _AUTHOR_NAMES = {
     "backend",
     "check_layer",

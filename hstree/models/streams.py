@@ -103,6 +103,7 @@ class TextStream:
 
     def lines(self, max_lines: int) -> Iterator[list[list[str]]]:
         """Yield the words of the lines that have arrived, at most `max_lines` lines at a time."""
+        # Lines that are complete, and the words of the line that is not
         waiting: list[list[str]] = []
         line: list[str] = []
         for words, is_end in self.tokens():
@@ -115,6 +116,7 @@ class TextStream:
                 if len(waiting) == max_lines:
                     yield waiting
                     waiting = []
+            # Lines that have arrived do not wait for the next read
             if waiting:
                 yield waiting
                 waiting = []

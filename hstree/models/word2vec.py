@@ -219,6 +219,7 @@ class Word2Vec(Model[WindowModel]):
                 raise InputError(f"contexts of shape {lists.shape}; this model takes (B, n)")
             check_ids(lists, len(self.spec.labels), lowest=-1)
             return lists.astype(np.int64)
+        # The words of each context from the left, then -1
         length = np.array([len(words) for words in lists], np.int64)
         ids = np.full((len(lists), max(1, int(length.max(initial=0)))), -1, np.int64)
         is_word = np.arange(ids.shape[1]) < length[:, None]
@@ -296,6 +297,7 @@ class OnlineTrainer(FallingTrainer):
 
     def __init__(self, model: Word2Vec, train: ContextBatches) -> None:
         super().__init__(model)
+        #: tokens of a step; fewer where the text is short, so that the learning rate falls smoothly
         self.batch_size = max(1, min(TOKENS, len(train) * self.epochs // MIN_STEPS))
         fast = compiled()
         if fast is None:
@@ -303,8 +305,11 @@ class OnlineTrainer(FallingTrainer):
             reason = "needs the compiled kernels, which HSTREE_FAST=0 or fast=False switches off"
             raise OptionError.about("online", reason)
         self._train = fast.train_lines
+
         self._windows = (model.window, self.model.each)
         layer: Any = model.layer  # hierarchical: the model refuses others
+
+        # The decisions of every label in a row, with a sign of 1 for branch 0 and -1 for branch 1
         decisions, _ = path_decisions(layer.codes, np.arange(layer.n_labels))
         length = layer.codes.length
         self._paths = fast.LabelPaths(
@@ -313,7 +318,8 @@ class OnlineTrainer(FallingTrainer):
             sign=(1 - 2 * decisions.branch).astype(np.float32),
             room=np.empty(int(length.max(initial=0)), np.float32),
         )
-        matrices = self.model.embedding, layer.weight
+
+        matrices = (self.model.embedding, layer.weight)
         #: The matrices, and where they are trained, filled up with zeros to whole cache lines.
         self._rooms = [(matrix, fast.zeros_at_cache_lines(matrix)) for matrix in matrices]
         self._is_apart = False  # whether the rooms are newer than the matrices

@@ -210,6 +210,7 @@ class KneserNey:
         """
         orders, n_words = self._fitted()
         corpus = Corpus.of(corpus, self.vocabulary_)
+        # A corpus over other words is read with those of the model
         if corpus.vocabulary.words != self.vocabulary_.words:
             corpus = corpus.with_vocabulary(self.vocabulary_)
         windows = ContextBatches(corpus, self.order - 1)

@@ -279,6 +279,8 @@ def _checked(values: ArrayLike, name: str) -> Int64:
         )
     if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
         raise TreeError(f"not a valid tree: {name} holds {array.max()}, above 2**63 - 1")
+
+    # Nobody can change a read-only array that owns its memory, or views bytes: no copy is needed
     base = array.base.base if isinstance(array.base, np.ndarray) else array.base
     is_fixed = not array.flags.writeable and (array.flags.owndata or isinstance(base, bytes))
     checked = array.astype(np.int64, copy=not is_fixed)

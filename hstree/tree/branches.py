@@ -120,7 +120,7 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
     """Draw the tree as an icicle: each branch as wide as its fraction of the counts.
 
     A branch to a node has the node's name, if it has one, or the most frequent labels below
-    it. Of trees without counts all labels count 1; a label's count is split evenly over its
+    it. In a tree without counts every label counts 1. A label's count is split evenly over its
     codes.
 
     Parameters
@@ -152,17 +152,23 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
     branches = Branches(tree, n_words=3)
     width = branches.fraction
     before = np.cumsum(width) - width  # (E,) widths of all edges before each edge
-    # (E,) left ends, from that of its node
+
+    # (E,) left end of each edge: within its node, then plus those of all edges above
     left = before - before[tree.child_start[tree.edge_node]]
     tree.sum_down(left)
     depth = tree.depth[tree.edge_node] + 1  # (E,) the root is at depth 0
+
+    # Branches that are drawn one by one
     drawn = np.flatnonzero((depth <= max_depth) & (width > NARROWEST))
-    # The root, then the branches: (R,)
+
+    # (R,) the root, then these branches: what each leads to, and its rectangle
     child = np.append(0 if tree.n_nodes else ~0, tree.child[drawn])
     x = np.append(0.0, left[drawn])
     dx = np.append(1.0, width[drawn])
     y = np.append(0, depth[drawn])
-    below = (child >= 0) & (y < max_depth)  # nodes whose branches are drawn, or too narrow
+
+    # A strip under each node shows where its branches are too narrow: others are drawn over it
+    below = (child >= 0) & (y < max_depth)
     colours = np.where(child < 0, LABEL_COLOUR, NODE_COLOUR)
     rectangles = np.stack(
         [np.append(x[below], x), np.append(y[below] + 1, y), np.append(dx[below], dx)], axis=1
@@ -178,6 +184,8 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
             linewidths=np.minimum(0.8, 200 * rectangles[:, 2]),  # or narrow ones would be white
         )
     )
+
+    # Names, cut to what fits into a rectangle; none where it is narrower than two letters
     n_letters = (dx / LETTER).astype(int)
     for i in np.flatnonzero(n_letters >= 2).tolist():
         if child[i] < 0:
@@ -186,6 +194,7 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
             name = (tree.names and tree.names[child[i]]) or " ".join(branches.words(int(child[i])))
         if len(name) > n_letters[i]:
             name = f"{name[: n_letters[i] - 1]}…"
+        # `parse_math` off, or a dollar sign would begin a formula
         middle = x[i] + dx[i] / 2, y[i] + 0.5
         ax.text(*middle, name, ha="center", va="center", size=8, parse_math=False)
     lowest = int(rectangles[:, 1].max())

@@ -58,12 +58,14 @@ class Codes:
     ) -> None:
         self.tree = tree
         self.parent_edge = tree.parent_edge
+        # The last edge of each code, by label, then in the order of the tree; and its length
         leaf_edge = np.flatnonzero(tree.child < 0)
         by_label = np.argsort(~tree.child[leaf_edge], kind="stable")
         leaf_edge = leaf_edge[by_label]
         n_codes = tree.codes_per_label
         length = tree.depth[tree.edge_node[leaf_edge]] + 1
         if nodes:
+            # after the labels, each node has one code: the path to it
             leaf_edge = np.r_[leaf_edge, tree.node_edge]
             n_codes = np.r_[n_codes, np.ones(tree.n_nodes, np.int64)]
             length = np.r_[length, tree.depth]
@@ -71,6 +73,8 @@ class Codes:
         self.label_start = compact(offsets(n_codes))
         self.length = length
         self.n_decisions = int(self.length.sum())
+
+        # The decisions of all codes, where they are few enough to be kept
         self._edge: Int64 | None = None
         if self.n_decisions <= cache_limit:
             self._start = offsets(self.length)

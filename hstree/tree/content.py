@@ -49,6 +49,8 @@ class Content:
         child_start = self.child_start
         child = self.child
         broken: dict[str, str] = {}
+
+        # Labels are distinct texts
         if len(labels) == 0:
             broken["labels"] = "there is none; a tree has at least one label"
         elif isinstance(labels, RowNumbers):
@@ -65,16 +67,22 @@ class Content:
                 )
                 where = f"{labels[at]!r} is label {first[labels[at]]} and label {at}"
                 broken["unique labels"] = where
+
+        # One count per label
         if counts is not None and len(counts) != len(labels):
             broken["counts"] = f"{len(counts)} counts for {len(labels)} labels"
         elif counts is not None and counts.min(initial=0) < 0:
             at = int(np.argmax(counts < 0))
             broken["counts"] = f"label {at} has the count {counts[at]}, below zero"
+
+        # Offsets cut the children into nodes; where they do not, there are no nodes to check
         if len(child_start) == 0 or child_start[0] != 0 or child_start[-1] != len(child):
             where = f"child_start does not run from 0 to {len(child)} children"
             return broken | {"offsets": where}
         if np.any(child_start[1:] < child_start[:-1]):  # a difference could overflow
             return broken | {"offsets": "child_start goes down"}
+
+        # A name, or None, per node
         n_nodes = len(child_start) - 1
         if names is not None and len(names) != n_nodes:
             broken["names"] = f"{len(names)} names for {n_nodes} nodes"
@@ -83,6 +91,8 @@ class Content:
             if (at := _first_bad_text(texts)) is not None:
                 named = f"node {at} is named {brief(names[at])}"
                 broken["names"] = f"{named}, not text that UTF-8 can hold, or null"
+
+        # Nodes and labels are one tree; what is wrong takes more arrays to find
         if not _is_plain(len(labels), child_start, child):
             broken |= _broken_structure(len(labels), child_start, child)
         return broken
@@ -182,6 +192,7 @@ def pack(strings: Sequence[str]) -> tuple[UInt8, Int64]:
     text = "".join(strings)
     buffer = np.frombuffer(text.encode("utf-8"), np.uint8)
     start = offsets(np.fromiter(map(len, strings), np.int64, len(strings)))  # in characters
+    # One byte per character: ASCII
     if len(buffer) == len(text):
         return buffer, start
     character = np.append(np.flatnonzero(_is_first_byte(buffer)), len(buffer))  # first bytes

@@ -143,7 +143,7 @@ class Hierarchy:
         return name in self._named
 
     def find(self, names: Iterable[str]) -> Int64:
-        """Return the items of some names; a label goes before a node of the same name.
+        """Return the items that have the names; a label goes before a node of the same name.
 
         Raises InputError when there is none of the name, or several nodes have it.
         """
@@ -153,6 +153,7 @@ class Hierarchy:
             if item is None:
                 raise InputError(f"no label and no node of the tree is called {quoted(name)}")
             if item < 0:
+                # the paths of the first two nodes of this name, which tell them apart
                 same = (i for i in self.inner.tolist() if self.given_names[i] == name)
                 paths = " and ".join(repr(self.names[i]) for i in islice(same, 2))
                 remedy = f"they are {paths}" if paths else "give them different names"
@@ -185,6 +186,8 @@ class Hierarchy:
         probable.
         """
         if confidence is not None:
+            # A probability is 1 at most, so that the depth decides first; 0 where the confidence
+            # is not reached
             prob = np.where(prob >= confidence, 2 * self.depth[items] + 1 + prob, 0)
         return np.asarray(items[prob.argmax(axis=1)])
 
@@ -199,9 +202,10 @@ class Hierarchy:
         return total[self.target].T
 
     def names_of(self, targets: Integer, depth: int | None = None) -> list[str]:
-        """Return the names of targets; down to a depth those of the items of one child above."""
+        """Return the names of targets; of those below a depth, the names above them at it."""
         if depth is not None:
             depth = checked_count("depth", depth, 0)
+        # Each target's number among nodes, then labels; its item, or the one above at the depth
         at = np.asarray(targets)
         at = np.where(at < self.tree.n_labels, at + self.tree.n_nodes, at - self.tree.n_labels)
         item = self.last[at]

@@ -121,10 +121,12 @@ class Tree(TreeArrays):
         # The edges towards the label, those at the deepest nodes first
         towards = chain(*self._paths(label))
         edges = sorted(towards, key=lambda edge: -int(self.depth[self.edge_node[edge]]))
+        # A dict keeps the labels in the order in which they are found, each once
         near: dict[int, None] = {self.label_id(label): None}
         for edge in dict.fromkeys(edges):
+            # Level by level below the node, except where the label itself is
             nodes = self.edge_node[[edge]]
-            while nodes.size and len(near) <= k:  # level by level below the node
+            while nodes.size and len(near) <= k:
                 edges_below = ranges(self.child_start[nodes], offsets(self.fan_out[nodes]))
                 below = self.child[edges_below]
                 near |= dict.fromkeys((~below[below < 0]).tolist())

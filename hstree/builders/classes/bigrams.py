@@ -29,8 +29,10 @@ def bigram_counts(corpus: Corpus) -> csc_array:
         for first in range(0, len(corpus), BLOCK_TOKENS):
             ids = corpus.ids(slice(first, first + BLOCK_TOKENS))
             ids[ids < 0] = oov_id
+            # The token before each; that before the first one ended the last block
             previous = np.concatenate([[last_id], ids[:-1]]).astype(ids.dtype)
             is_known = (previous >= 0) & (ids >= 0)
+            # The conversion sums pairs that occur several times
             ones = np.ones(np.count_nonzero(is_known), np.int64)
             pairs = coo_array((ones, (previous[is_known], ids[is_known])), shape=total.shape)
             total = total + pairs.tocsc()

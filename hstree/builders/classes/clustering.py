@@ -28,8 +28,11 @@ def vector_classes(
     has_vector = row >= 0
     n_with = int(has_vector.sum())
     n_without = len(row) - n_with
+    # At least one bin where a word lacks a vector, and one cluster where a word has one
     n_bins = max(round(n_classes * n_without / len(row)), int(n_without > 0))
     n_bins = min(n_bins, n_classes - int(n_with > 0))
+
+    # The bins are the first classes, then come the clusters
     word_class = np.zeros(len(row), np.int64)
     if n_bins > 0:
         word_class[~has_vector] = equal_mass_bins(counts[~has_vector], n_bins)
@@ -106,6 +109,7 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, seed: Seed) -> Int64:
 def _draw_centres(X: Float64, k: int, rng: np.random.Generator) -> Float64:
     """Draw k rows, with probabilities proportional to squared distances to the rows before."""
     chosen = [int(rng.integers(len(X)))]
+    # Squared distance of each row to the nearest of the rows that are drawn so far
     distance = np.full(len(X), np.inf)
     with progress.task("first centres", total=k) as task:
         while len(chosen) < k:
@@ -113,6 +117,7 @@ def _draw_centres(X: Float64, k: int, rng: np.random.Generator) -> Float64:
             distance = np.minimum(distance, np.vecdot(difference, difference))
             cumulated = np.cumsum(distance)
             drawn = int(np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right"))
+            # If all distances are zero, as where fewer than k rows differ, it is the last row
             chosen.append(min(drawn, len(X) - 1))
             task.advance()
     return X[chosen]

@@ -105,10 +105,13 @@ def split_stuck(branch: Int64, nodes: Nodes, X: Floating, arity: int = 2) -> Non
     The vectors of such a node are identical, or a component is empty. Of equal variances the first
     axis is taken; equal entries stay in their order.
     """
+    # (N,) whether all rows of a node are in the branch of its first row
     is_first = branch == branch[nodes.start[nodes.node]]
     is_stuck = np.logical_and.reduceat(is_first, nodes.start[:-1])
     if not is_stuck.any():
         return
+
+    # The rows of these nodes are centred: the axis of the largest sum of squares varies most
     index = is_stuck[nodes.node]
     rows = X[index]
     stuck_nodes = Nodes(offsets(nodes.size[is_stuck]))

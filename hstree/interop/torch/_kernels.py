@@ -38,6 +38,7 @@ def _decision(weight, bias, hidden, row, width, branch, dim, column, n: tl.const
     for first in range(0, width, n):
         child = first + tl.arange(0, n)
         _, logits = _logits(weight, bias, hidden, row, width, child, dim, column)
+        # The sum so far is scaled to the new largest logit
         before = largest
         largest = tl.maximum(before, tl.max(logits, 0))
         taken += tl.sum(tl.where(child == branch, logits, 0), 0)
@@ -76,6 +77,7 @@ def forward(
         width = tl.load(edge_width + edge)
         branch = tl.load(edge_branch + edge)
         largest, taken, others = _decision(weight, bias, vector, row, width, branch, dim, column, n)
+        # log(exp(below) / (exp(below) + others)), by log1p where the branch is the likeliest
         below = taken - largest
         likeliest = -_log1p(others)
         total += tl.where(below == 0, likeliest, below - tl.log(others + tl.exp(below)))

@@ -437,6 +437,7 @@ class _Evaluate(torch.autograd.Function):
         n_decisions = len(layout.narrow_position) + len(layout.wide_position)
         dtype = torch.promote_types(weight.dtype, torch.float32)
         log_prob = hidden.new_empty(n_decisions, dtype=dtype)
+        # Narrow nodes all at once, by pairs of a decision and a child; wide ones block by block
         narrow, error = decide_narrow(inputs, layout.narrow, layout.pairs)
         log_prob[layout.narrow_position] = narrow
         log_softmax: list[Tensor] = []

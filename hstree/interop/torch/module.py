@@ -107,6 +107,8 @@ class TreeLayer(Head):
         self.sparse = sparse
         self.n_classes = tree.n_labels
         self.ignore_index = ignore_index
+
+        # Biases with which every label has its fraction of the counts
         counts = tree.counts if counts is None else counts
         self._start_bias = unigram_bias(tree, counts)[rows]
         n_rows = len(self._start_bias)
@@ -318,6 +320,7 @@ class HierarchicalSoftmax(TreeLayer):
                 f"the model's output layer is {spec.kind.name!r}, not the hierarchical softmax of "
                 "a tree alone"
             )
+        # A tree without a node has no weights that say the dimension
         arrays = trained.parameters()
         dim = arrays["node_weight"].shape[-1] if "node_weight" in arrays else 1
         layer = cls(spec.tree, dim, sparse=sparse, device=device, dtype=dtype)
@@ -344,6 +347,7 @@ class HierarchicalSoftmax(TreeLayer):
         tree = as_tree(tree)
         rows = carried_rows(self.tree, tree)
         new_rows, old_rows, minus = (torch.from_numpy(index) for index in rows)
+        # A binary node has one row: where a wide node became one, the difference of two rows
         is_difference = minus >= 0
         new = type(self)(
             tree,
@@ -360,6 +364,8 @@ class HierarchicalSoftmax(TreeLayer):
             values.requires_grad_(old_values.requires_grad)
             if optimiser is None:
                 continue
+
+            # The new parameter takes the place of the old one, its state that of the rows that stay
             for group in optimiser.param_groups:
                 group["params"] = [values if p is old_values else p for p in group["params"]]
             start = optimiser.defaults.get("initial_accumulator_value", 0.0)

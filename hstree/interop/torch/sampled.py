@@ -75,6 +75,8 @@ class _SampledLayer(Head):
         self.sparse = sparse
         self.reduction = reduction
         self.ignore_index = ignore_index
+
+        # Samples are drawn from a tree's layer, or from frequencies of the labels
         self.proposal = proposal if isinstance(proposal, HierarchicalSoftmax) else None
         mass = _mass(proposal, n_classes)
         if mass.shape != (n_classes,) or (
@@ -84,6 +86,8 @@ class _SampledLayer(Head):
                 f"proposal and class_weight must have one number for each of {n_classes} labels"
             )
         self._unigram = Unigram(mass)
+
+        # One row per label, as in torch.nn.Linear
         self.rows_are = f"its rows are those of the {n_classes:,} labels"
         self.parameter_shapes = {"weight": (n_classes, in_features)}
         if bias:
@@ -200,9 +204,11 @@ class _SampledLayer(Head):
     def _candidates(self, hidden: Tensor, target: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return the logits of targets (N,) and of samples (N, k)."""
         n = len(target)
+        # One lookup, so that there is one sparse gradient
         rows = torch.cat([target, labels.flatten()])
         vectors = embedding(rows, self.weight, sparse=self.sparse)
         target_logits = torch.linalg.vecdot(hidden, vectors[:n])
+        # The same samples for all items (k,), or some for each (N, k)
         if labels.ndim == 1:
             sample_logits = hidden @ vectors[n:].T
         else:
@@ -221,11 +227,13 @@ class _SampledLayer(Head):
         k = self.samples
         device = hidden.device
         if self.proposal is not None:
+            # k labels for each item, by its hidden vector
             repeated = hidden[:, None].expand(-1, k, -1)
             labels = self.proposal.sample(repeated)
             log_q = self.proposal(repeated, labels).output
             target_log_q = self.proposal(hidden, target).output
             return _Noise(labels, log_q + np.log(k), target_log_q + np.log(k))
+        # k distinct labels for all items, in as many tries as that takes
         rng = np.random.default_rng(int(torch.randint(1 << 62, ())))
         drawn, tries = self._unigram.sample_unique(k, rng)
         target_log_q = self._unigram.log_prob[target.cpu().numpy()]

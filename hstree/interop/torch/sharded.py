@@ -338,6 +338,7 @@ class _Averaged(torch.autograd.Function):
         if not mean.is_sparse:
             distributed.all_reduce(mean[:n_shared], group=ctx.group)
             return mean, None, None
+        # The rows that all processes hold are summed as a dense array; the others stay sparse
         mean = mean.coalesce()
         row = mean.indices()[0]
         values = mean.values()

@@ -37,6 +37,7 @@ _SHAPES = (
 
 def read_taxonomy(source: Any) -> Content:
     """Return the content of a tree; see `Tree.from_taxonomy`."""
+    # A text is Newick, or the name of a file
     is_newick = isinstance(source, str) and (
         source.lstrip()[:1] == "(" or source.rstrip().endswith(";")
     )
@@ -51,6 +52,7 @@ def read_taxonomy(source: Any) -> Content:
         content = read_file(source, reader)
     else:
         content = tree_content(_read_outline(source))
+    # Where forms look alike, say which one it was taken for
     if rule := content.meta["input"].get("read_as"):
         progress.say(f"taxonomy read as {rule}")
     return content

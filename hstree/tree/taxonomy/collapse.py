@@ -84,6 +84,7 @@ def _check_root(outline: Outline, parent: Int64) -> None:
         first = ", ".join(repr(names[item]) for item in roots[:3])
         more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
         raise outline.error(f"{first}{more} have no parent; a taxonomy has one root, put one above")
+    # Where the way up from each item ends: at the root, or, in a cycle, at an item with a parent
     top = _follow(np.where(parent < 0, np.arange(len(parent)), parent))
     in_cycle = top[parent[top] >= 0]
     if in_cycle.size:

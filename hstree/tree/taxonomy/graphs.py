@@ -15,6 +15,7 @@ def read_graph(graph: Any) -> Outline:
     An item is called by its ``label`` or ``name``, else by the node itself. Children are in the
     order of ``branch`` where all edges have one.
     """
+    # Items are numbered in the order of the nodes, children in that of the edges
     edges = ordered_edges(graph)
     nodes = list(graph)
     items = {node: item for item, node in enumerate(nodes)}

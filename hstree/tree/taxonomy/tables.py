@@ -44,6 +44,7 @@ def read_array(values: Any) -> Outline:
 
 def read_rows(source: Iterable[Any], titles: Sequence[str] = ()) -> Outline:
     """Read rows: a table where they have titles, else edges where all are pairs, else levels."""
+    # Rows with their numbers, by which messages name them
     rows: list[tuple[int, Sequence[Any]]] = []
     for number, row in enumerate(source):
         if not isinstance(row, Sequence | np.ndarray) or isinstance(row, str | bytes):
@@ -184,6 +185,7 @@ def _row_path(number: int, row: Sequence[Any]) -> tuple[str, ...]:
         cells = [None if is_missing(cell) else class_name(cell) for cell in row]
     except InputError as error:
         raise InputError(f"row {number}: {error}") from error
+    # A branch that ends early leaves the last levels empty
     while cells and cells[-1] is None:
         cells.pop()
     path = tuple(cell for cell in cells if cell is not None)
