@@ -8,7 +8,7 @@ Another package adds its own through the entry-point group ``hstree.builders``::
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ broken_builders = BUILDERS.broken
 
 
 def build(
-    method: str,
+    method: str | Callable[..., Tree],
     input: Any,
     *,
     labels: Sequence[str] | Sequence[int] | str | os.PathLike[str] | None = None,
@@ -79,8 +79,9 @@ def build(
 
     Parameters
     ----------
-    method : str
-        Name of a builder: "huffman", "flat", ...; see `builders`.
+    method : str or callable
+        Name of a builder: "huffman", "flat", ...; see `builders`. Or a function of your own, with
+        the signature of a builder (``docs/add-a-builder.md``).
     input : counts, vectors, text, str or path
         Counts: a dict, a `Counter`, a Series with its index, an array, list or tensor (V,), or a
         Vocabulary; floats must be whole numbers. Vectors: an array, tensor or DataFrame (V, d),
@@ -117,8 +118,8 @@ def build(
     InputError
         When the input cannot be read, or is not what the method takes.
     PluginError
-        When the builder of another package fails, or does not return a tree over the words of its
-        input.
+        When a builder that is not hstree's fails, does not have the signature of one, or does not
+        return a tree over the words of its input.
 
     Examples
     --------
@@ -128,11 +129,15 @@ def build(
     >>> rows = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]
     >>> build("gmm", rows, labels=["cat", "dog", "car"], counts=[5, 2, 4])
     Tree(3 labels, 2 nodes, method='gmm')
+    >>> def star(words: Vocabulary) -> Tree:
+    ...     return Tree.from_children(words.words, [[~i for i in range(len(words))]])
+    >>> build(star, {"a": 1, "b": 5, "c": 2})
+    Tree(3 labels, 1 nodes, method='star')
     """
-    chosen = BUILDERS.get(method)
+    chosen = _builder_of(method) if callable(method) else BUILDERS.get(method)
     if from_tree is not None:
         options[FROM.name] = from_tree
-    values = effective(chosen.options, options, method)
+    values = effective(chosen.options, options, chosen.name)
     old_tree_file = values.pop(FROM.name, None)
     n_frequent = 0
     if any(option is SHORT_LIST for option in chosen.options) and old_tree_file is None:
@@ -193,13 +198,19 @@ def build(
         used_options |= replaced
     source = input.record if isinstance(input, Corpus) else input.source
     meta = {
-        "method": method,
+        "method": chosen.name,
         "options": used_options,
         "random_state": random_state,
         "hstree": __version__,
         "input": source | input_meta,
     }
     return tree.with_meta(tree.meta | meta)
+
+
+def _builder_of(function: Callable[..., Tree]) -> Builder:
+    """Return the record of a function; PluginError where it has not the signature of a builder."""
+    name = getattr(function, "__name__", type(function).__name__)
+    return Builder.of(name, function, function.__module__.partition(".")[0])
 
 
 def _grow_file(

@@ -14,8 +14,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from hstree._arrays import Array, Float32, Int64, refuse_masked
+from hstree._arrays import Array, Float32, Float64, Int64, refuse_masked
 from hstree._files import open_regular
+from hstree._options import checked_count
 from hstree._text import quoted
 from hstree.data.arrays import as_array, as_words, get_index
 from hstree.data.provenance import collect_sources
@@ -265,6 +266,66 @@ class WordVectors:
         hashed = {} if "sha256" in source else {"sha256": self.sha256}  # a subset has the whole's
         return {"kind": "vectors", **source, **hashed}
 
+    def most_similar(
+        self,
+        positive: str | Sequence[str],
+        negative: str | Sequence[str] = (),
+        *,
+        topn: int = 10,
+    ) -> list[tuple[str, float]]:
+        """Return the words with the largest cosine to a word, or to a sum of words.
+
+        O(V d) time for each call.
+
+        Parameters
+        ----------
+        positive : str or sequence of str
+            A word, or words whose vectors are scaled to length 1 and added up.
+        negative : str or sequence of str, optional
+            Words whose vectors are subtracted, as in an analogy.
+        topn : int, default 10
+            Maximum number of words.
+
+        Returns
+        -------
+        list of (str, float)
+            Words and cosines, the largest first, ties by row; without the words that were given. A
+            vector of zeros has the cosine 0.
+
+        Raises
+        ------
+        InputError
+            When there is no word, or one has no vector.
+        OptionError
+            When `topn` is not a whole number, 1 or more.
+
+        Examples
+        --------
+        >>> vectors = WordVectors(["cat", "dog", "car"], [[1.0, 0.1], [0.9, 0.2], [0.0, 1.0]])
+        >>> [word for word, _ in vectors.most_similar("cat", topn=2)]
+        ['dog', 'car']
+        """
+        topn = checked_count("topn", topn)
+        added = [positive] if isinstance(positive, str) else list(positive)
+        words = [*added, *([negative] if isinstance(negative, str) else negative)]
+        if not words:
+            raise InputError("most_similar needs a word, or a list of words")
+        for word in words:
+            if word not in self.labels:
+                raise InputError(f"{quoted(word)} is not one of the {len(self):,} words")
+        rows = np.array([self.labels.index(word) for word in words])
+
+        # (d,) sum of the vectors of length 1, those of negative words subtracted
+        sign = np.where(np.arange(len(rows)) < len(added), 1.0, -1.0)
+        target = sign @ _unit_rows(self.vectors.take(rows, axis=0))
+        target = _unit_rows(target[None])[0]
+
+        # (V,) cosine of each word
+        cosine = np.concatenate([_unit_rows(block) @ target for block in self._blocks()])
+        cosine[rows] = -np.inf
+        best = np.argsort(-cosine, kind="stable")[: min(topn, len(self) - len(set(rows.tolist())))]
+        return [(self.labels[row], float(cosine[row])) for row in best.tolist()]
+
     def _blocks(self) -> Iterator[Float32]:
         """Yield the vectors, some rows at a time."""
         for first in range(0, len(self.labels), _AT_ONCE):
@@ -296,6 +357,16 @@ def keyed_counts(keyed: KeyedVectorsLike) -> Int64 | None:
     counts = getattr(keyed, "expandos", {}).get("count")
     refuse_masked(counts, "counts")
     return None if counts is None else np.array(counts, np.int64)
+
+
+def _unit_rows(rows: Array) -> Float64:
+    """Return the rows (n, d) scaled to length 1; rows of zeros stay."""
+    # Divided by the largest number first, so that no square overflows or vanishes
+    largest = np.abs(rows).max(axis=1, keepdims=True).astype(np.float64)
+    scaled = rows / np.where(largest > 0, largest, 1)
+    length = np.sqrt(np.vecdot(scaled, scaled))[:, None]
+    unit: Float64 = scaled / np.maximum(length, 1)
+    return unit
 
 
 def _not_finite(array: Array, vectors: Float32, labels: Sequence[str]) -> InputError:

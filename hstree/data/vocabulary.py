@@ -92,8 +92,8 @@ class Vocabulary:
     @classmethod
     def from_counts(
         cls,
-        words: Sequence[str],
-        counts: ArrayLike,
+        words: Any,
+        counts: ArrayLike | None = None,
         *,
         min_count: int | None = None,
         max_size: int | None = None,
@@ -108,8 +108,10 @@ class Vocabulary:
 
         Parameters
         ----------
-        words, counts
-            All words of the text and how often each occurs, as `Vocabulary` takes them.
+        words : sequence of str, dict or Series
+            All words of the text; a dict, such as a ``Counter``, or a Series has their counts.
+        counts : array_like of int, optional
+            How often each word of a sequence occurs, as `Vocabulary` takes it.
         min_count : int, optional
             Replace words that occur fewer times by ``<unk>``; 1 or more (default: `automatic_count`
             of the words).
@@ -135,7 +137,13 @@ class Vocabulary:
         ('the', '<eos>', 'cat', 'dog')
         >>> Vocabulary.from_counts(words, counts, max_size=3).words
         ('the', '<eos>', '<unk>')
+        >>> Vocabulary.from_counts({"cat": 2, "the": 7, "dog": 1}).words
+        ('the', 'cat', '<unk>', '<eos>')
         """
+        if counts is None:
+            whole = cls.of(words)
+            words = whole.words
+            counts = whole.counts
         if min_count is not None and min_count < 1:
             raise OptionError.about("min_count", f"is {min_count}; it must be 1 or more")
         n = checked_counts(counts, words)

@@ -20,7 +20,7 @@ from hstree.builders.registry import NATIVE
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import HstreeError, InputError, OptionError
+from hstree.errors import HstreeError, InputError, OptionError, PluginError
 from hstree.tree import Tree
 from tests.plugins import install
 from tests.strategies import counts_of
@@ -56,6 +56,29 @@ def test_a_builder_is_described_by_its_function():
         "random_state",
         "short_list",
     ]
+
+
+def test_a_function_is_a_method_too():
+    tree = hstree.build(under_one_node, VOCABULARY.words, choice="two")
+    assert tree.meta["method"] == "under_one_node"
+    assert tree.meta["options"]["choice"] == "two"
+    assert hstree.build(huffman, VOCABULARY) == hstree.build("huffman", VOCABULARY)
+    with pytest.raises(OptionError, match="has no option 'chioce'; did you mean 'choice'"):
+        hstree.build(under_one_node, VOCABULARY, chioce="two")
+
+    def fails(words: Vocabulary) -> Tree:
+        raise KeyError("own")
+
+    def forgets(words: Vocabulary) -> Tree:
+        return Tree(words.words[1:], [0, 2], [~0, ~1])
+
+    for function, message in (
+        (lambda words: None, "must be annotated"),
+        (fails, "KeyError"),
+        (forgets, "over other words"),
+    ):
+        with pytest.raises(PluginError, match=message):
+            hstree.build(function, VOCABULARY)
 
 
 @pytest.mark.parametrize("method", NATIVE)

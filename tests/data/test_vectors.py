@@ -283,3 +283,37 @@ def test_texts_keep_the_blanks_in_words(tmp_path, word, header):
     words = ["the", word, "of"]
     (tmp_path / "v.txt").write_bytes(as_text(words, ROWS[:3], header=header))
     assert WordVectors.read(tmp_path / "v.txt").labels == tuple(words)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_the_most_similar_words_have_the_largest_cosines(tmp_path, monkeypatch, large):
+    rows = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
+    rows[7] = 0
+    rows[9] *= 1e-30
+    rows[11] = rows[12]
+    words = [f"w{number}" for number in range(40)]
+    vectors = WordVectors(words, rows)
+    if large:  # the rows stay in the file
+        vectors.save(tmp_path / "v.npy")
+        monkeypatch.setattr("hstree.data.vectors.LARGE", 10)
+        monkeypatch.setattr("hstree.data.vectors._AT_ONCE", 16)
+        vectors = WordVectors.read(tmp_path / "v.npy")
+    unit = rows / np.maximum(np.linalg.norm(rows.astype(float), axis=1, keepdims=True), 1e-300)
+    target = unit[3] + unit[9] - unit[5]
+    cosine = unit @ target / np.linalg.norm(target)
+    expected = [n for n in np.argsort(-cosine, kind="stable") if n not in (3, 5, 9)]
+    found = vectors.most_similar(["w3", "w9"], "w5", topn=50)
+    assert [word for word, _ in found] == [words[n] for n in expected]
+    np.testing.assert_allclose([c for _, c in found], cosine[expected], atol=1e-6)
+    assert vectors.most_similar("w9") == vectors.most_similar(["w9"], topn=10)
+    assert vectors.most_similar("w7", topn=2) == [("w0", 0.0), ("w1", 0.0)]
+
+
+def test_words_without_a_vector_have_no_similar_words():
+    vectors = WordVectors(["a", "b"], np.eye(2))
+    for positive, message in (("c", "'c' is not one of"), ([], "needs a word")):
+        with pytest.raises(InputError, match=message):
+            vectors.most_similar(positive)
+    with pytest.raises(OptionError, match="topn"):
+        vectors.most_similar("a", topn=0)
+    assert WordVectors(None, np.eye(2)).most_similar("1") == [("0", 0.0)]

@@ -54,7 +54,7 @@ def test_from_counts_follows_the_rule(text, min_count, max_size, unk):
         with pytest.raises(OptionError, match="no room"):
             Vocabulary.from_counts(list(counts), list(counts.values()), **options)
         return
-    vocabulary = Vocabulary.from_counts(list(counts), list(counts.values()), **options)
+    vocabulary = Vocabulary.from_counts(counts, **options)
     assert list(zip(vocabulary.words, vocabulary.counts.tolist(), strict=True)) == expected
     if vocabulary.unk:
         assert vocabulary.counts.sum() == len(tokens)
