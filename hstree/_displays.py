@@ -177,6 +177,7 @@ class Lines:
         with self._lock:
             if time.monotonic() - self._last < LINE_PATIENCE:
                 return
+            # The tasks that are running: of halving or a stage, of candidates, and others
             tasks = self._tasks.tasks
             candidates = [task for task in tasks if task.fields["unit"] == "candidates"]
             rounds = [task for task in tasks if task.fields["unit"] == "jobs"] + candidates
@@ -191,6 +192,7 @@ class Lines:
             # The candidate, or an input that is made for it first
             for task in candidates[-1:]:
                 events.insert(0, task.fields["note"] or task.description)
+            # Where the time of all candidates is bounded, what is left of it
             for task in tasks:
                 if task.fields["unit"] == "seconds":
                     end = _time_left(task)

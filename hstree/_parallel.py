@@ -70,6 +70,7 @@ def n_threads() -> int:
     if limit is not None:
         return limit
     cores = n_cores()
+    # A list of numbers is for nested threads: the first is that of the outer ones
     requested = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if not (requested.isdecimal() and len(requested) < 10):
         return cores
@@ -227,6 +228,7 @@ def parallel(
 
     import joblib
 
+    # Jobs that are not started, and those that are not finished, which may be done again
     rest = enumerate(jobs)
     pending = dict[int, T]()
     failed = list[Exception]()
@@ -257,6 +259,7 @@ def parallel(
         try:
             with _ignoring_interrupts():
                 results = run(calls())
+            # A job that ends shows that not every job kills its worker
             for number, result, warned in results:
                 deaths = 0
                 del pending[number]
@@ -422,6 +425,7 @@ def doing_jobs(n_jobs: int | None = None, scheduler: str | None = None) -> Itera
     n_parallel(n_jobs)
     import joblib
 
+    # joblib's processes here, or the workers of a cluster
     if scheduler is None:
         with joblib.parallel_config(n_jobs=n_jobs):
             yield

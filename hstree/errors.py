@@ -80,6 +80,7 @@ def explained(
     try:
         yield
     except OSError as caught:
+        # Where Python's reason leaves open what to do, a plainer one
         end = f"; {remedy}" if remedy else ""
         reason = caught.strerror or str(caught)
         if isinstance(caught, FileNotFoundError) and caught.filename:

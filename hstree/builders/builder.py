@@ -109,6 +109,8 @@ class Builder:
             hints = typing.get_type_hints(function)
         except (TypeError, ValueError, NameError, AttributeError) as error:
             raise refuse(f"its signature cannot be read ({error})") from error
+
+        # The first parameter is the input, the others are options
         takes = hints.get(main.name)
         if takes not in _INPUTS:
             raise refuse("its first parameter must be annotated Vocabulary, Corpus or WordVectors")
@@ -124,6 +126,7 @@ class Builder:
             raise refuse(str(error)) from error
         except OptionError as error:
             raise refuse(f"by default, {error}") from error
+        # Options that `build` itself has for these builders
         if package == PACKAGE and (takes is WordVectors or name == "huffman"):
             options += (FROM,)
         if all(option.name != SHORT_LIST.name for option in options):
@@ -236,6 +239,8 @@ def _as_typed_input(
     A mapping, or one axis of numbers, holds counts. Two axes are vectors, or lines of token ids
     where the builder takes no vectors. Other iterables are lines or lists of tokens.
     """
+    # Whether it is vectors or counts, or else a text. Whole numbers in two axes may be token ids:
+    # the builder, or counts beside them, decides
     is_typed = isinstance(input, BuilderInput | Mapping)
     axes, is_whole = (0, False) if is_typed else count_axes(input)
     is_table = hasattr(input, "columns") or hasattr(input, "toarray")  # a DataFrame or sparse
@@ -246,10 +251,13 @@ def _as_typed_input(
     is_counts = method.takes is Vocabulary and (
         isinstance(input, Vocabulary | Mapping) or axes == 1
     )
+
+    # Labels and counts that would not be used are an error
     if labels is not None and not (is_vectors or is_counts):
         raise OptionError.about("labels", "name rows or counts, and the input has none of these")
     if counts is not None and not is_vectors:
         raise OptionError.about("counts", "are those of vectors, and the input is none")
+
     if is_vectors:
         return WordVectors.of(input, labels, counts)
     shape = getattr(input, "shape", ())

@@ -137,6 +137,7 @@ class MixtureSplitter(Splitter):
         def split(words: Int64, start: Int64, drawn: Float64) -> Int64:
             nodes = Nodes(start)
             X = centred_rows(vectors, words, nodes, scale)
+            # EM starts from random even halves
             half = split_in_order(nodes, drawn) == 1
             odds = log_odds(nodes, X, half, self.iterations)
             return self._assign(nodes, odds, X)

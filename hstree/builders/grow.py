@@ -123,6 +123,7 @@ def grow_to_words(tree: Tree, words: BuilderInput, vocabulary: Vocabulary | None
     Beside vectors, the words may be those of a vocabulary. Words without a vector are then placed
     by their counts.
     """
+    # The labels of the result, and those of the tree that stay
     if isinstance(words, Corpus):
         words = words.counted_vocabulary()
     wanted: WordVectors | Vocabulary = words
@@ -158,6 +159,8 @@ def _as_words_or_vectors(words: Any) -> WordVectors | Vocabulary | Sequence[str]
     if not hasattr(words, "__iter__") or isinstance(words, str | bytes):
         kind = type(words).__name__
         raise InputError(f"new labels of type {kind}; give vectors, counts or a list of str")
+
+    # Arrays and tables: only an index can name the rows
     axes, _ = count_axes(words)
     index = get_index(words)
     is_named = index is not None and type(index).__name__ != "RangeIndex"

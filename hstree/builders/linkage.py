@@ -70,6 +70,7 @@ def linkage(vectors: WordVectors, *, criterion: Criterion = "ward") -> Tree:
             f"linkage of {n_words:,} words takes {gigabytes:,.0f} GB for all their distances, and "
             f"{time} or more; the limit is {MAX_LABELS:,} words: take kmeans or gmm, or fewer words"
         )
+    # In another process, which Ctrl-C can end: SciPy cannot be interrupted
     cluster = partial(linkage_matrix, criterion)
     n_jobs = 2 if n_words > WORTH_PROCESS else 1
     with progress.task("linkage"):

@@ -105,6 +105,7 @@ def as_words(words: Any, what: str = "label") -> tuple[str, ...] | RowNumbers:
         raise InputError(f"the {what}s are of type {kind}; give a list, in the order of the rows")
     if isinstance(words, RowNumbers):
         return words
+    # Nearly always all are text, which one look at their types tells
     listed = tuple(words.tolist() if hasattr(words, "tolist") else words)
     if set(map(type, listed)) <= {str}:
         return listed

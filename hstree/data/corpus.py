@@ -190,6 +190,7 @@ class Corpus:
         OptionError
             When `vocabulary` is combined with the options that choose one.
         """
+        # What opens the text again, from any folder: in another process, say
         location: str | list[str]
         if not isinstance(source, str | os.PathLike):
             location = list(map(os.path.abspath, source))
@@ -441,6 +442,7 @@ class Corpus:
                 f"{self.name} has {plural(n, 'line')}; a tenth of them is held out, which takes "
                 f"ten or more: give a longer text, or files for validation and test{hint}"
             )
+        # Lines, not tokens, so that no sentence is cut
         bounds = pairwise([0, n - 2 * n_last, n - n_last, n])
         train, valid, test = (self.select_lines(start, stop) for start, stop in bounds)
         return train, valid, test

@@ -214,6 +214,7 @@ def _write(entry: Path, source: Source, lower: bool) -> None:
             replacing(start_path) as start_file,
             replacing(ids_path) as ids_file,
         ):
+            # The ids of all tokens, and where lines start: at 0, then at the end of each line
             start_file.write(np.zeros(1, _START).data)
             for ids, ends in encoder.encode(source.blocks()):
                 ids_file.write(ids.data)

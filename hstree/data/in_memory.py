@@ -208,6 +208,7 @@ def _concatenate(lines: Any, name: str) -> tuple[Array, Int64]:
     try:
         lines = list(lines)
         length = np.fromiter(map(len, lines), np.int64, len(lines))
+        # Lists are chained, so that one array is made of all; arrays are joined
         if all(isinstance(line, list | tuple) for line in lines):
             return as_array(list(chain.from_iterable(lines)), name), length
         arrays = [as_array(line, name) for line in lines if len(line)]

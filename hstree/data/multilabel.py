@@ -170,6 +170,7 @@ def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
         for i in range(X.shape[0]):
             here = slice(X.indptr[i], X.indptr[i + 1])
             pairs = zip(X.indices[here].tolist(), values[here].tolist(), strict=True)
+            # nine digits give the same float32 back
             features = " ".join(f"{feature}:{value:.9g}" for feature, value in pairs)
             labels = ",".join(map(str, Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()))
             file.write(f"{labels} {features}\n".encode())

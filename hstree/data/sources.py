@@ -86,6 +86,7 @@ def open_source(
             return PythonDocs()
         if source == "-":
             return StandardInput(text)
+        # A file whose name has such characters is that file
         is_pattern = has_magic(source) and not os.path.exists(source)
         if is_pattern and (matches := sorted(glob(source, recursive=True))):
             return TextFile(*map(Path, matches), name=Path(source).name, text=text)
@@ -267,6 +268,7 @@ class NltkCorpus:
         except InputError:
             raise
         except Exception as error:
+            # NLTK says in a long text what to download
             missing = re.search(r"nltk\.download\('([^']+)'\)", str(error))
             if missing or "sentence tokenizer" in str(error):
                 resource = missing[1] if missing else "punkt_tab"

@@ -81,6 +81,7 @@ class Splits(NamedTuple):
         that of `Vocabulary.from_counts`.
         """
         words = self.train.select_vocabulary(min_count=min_count)
+        # Words of a held-out split alone are scored as <unk>, though training never sees it
         held_out = (self.valid, self.test)
         if words.unk is None and any(part.with_vocabulary(words).n_oov for part in held_out):
             words = self.train.select_vocabulary(min_count=min_count, unk=True)
@@ -129,6 +130,7 @@ def _shared_lines(source: object, record: object) -> list[str]:
     names = []
     for text in collect_sources(source):
         for other in collect_sources(record):
+            # Ranges of lines of the same file that overlap
             start = max(text["lines"][0], other["lines"][0])
             stop = min(text["lines"][1], other["lines"][1])
             if text["sha256"] == other["sha256"] and start < stop:

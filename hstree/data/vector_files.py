@@ -96,6 +96,7 @@ def read_shards(folder: str) -> Array | MappedRows:
     More than `LARGE` rows stay in the files. Raises InputError when there is none, or they are no
     matrices of as many columns.
     """
+    # Rows are in the order of the names of the files
     names = sorted(str(path) for path in Path(folder).glob("*.npy"))
     if not names:
         raise InputError(f"cannot read the vectors {folder}: no .npy file is in it; name a file")
@@ -122,6 +123,7 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
         read = unpacking_reader(raw, Path(name).suffix)
 
         def read_block() -> bytes:
+            # Progress is that of the file as it is, packed or not
             before = raw.tell()
             block = read(_BLOCK)
             task.advance(raw.tell() - before)
@@ -216,8 +218,11 @@ def _parse_lines(name: str, block: bytes, first_line: int, d: int) -> _WordBlock
         line = line.rstrip(b" \t\r")
         if not line:
             continue
+        # Where the numbers start: after the first blank, if there are as many as numbers
         start = line.find(b" ")
         if line.count(b" ") != d or b"\t" in line:
+            # Else the last d gaps are before numbers, and a word with blanks is before them. A word
+            # that ends in a number means that the line has too many
             gaps = list(_BLANKS.finditer(line))
             start = gaps[-d].start() if len(gaps) >= d else -1
             last_of_word = _BLANKS.split(line[:start])[-1]
@@ -270,6 +275,7 @@ def _parse_binary(
         at = 0
         words = list[bytes]()
         rows = list[bytes]()
+        # Words that are in the block with all four bytes of each number
         while n_parsed + len(words) < n_words:
             space = data.find(b" ", at)
             end = space + 1 + 4 * d
@@ -279,6 +285,7 @@ def _parse_binary(
             rows.append(data[space + 1 : end])
             at = end
 
+        # What is left begins the next block
         rest = data[at:]
         first = n_parsed + 1
         n_parsed += len(words)

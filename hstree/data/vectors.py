@@ -158,6 +158,7 @@ class WordVectors:
             return cls(labels, vectors, counts=counts)
         if labels is None and counts is None:
             return vectors
+        # The texts stay; what else the source says, such as a hash, is of the vectors before
         old = None if vectors.named_by_index else vectors.labels
         provenance = collect_sources(vectors._source)
         return cls(

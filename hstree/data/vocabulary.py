@@ -156,6 +156,8 @@ class Vocabulary:
         n_tokens = int(n.sum())
         special_ids = {word: i for i, word in enumerate(words) if word in (EOS, UNK)}
         n_eos = int(n[special_ids[EOS]]) if EOS in special_ids else 0
+
+        # Frequent words, as many as there is room for beside the special ones
         is_kept = n >= min_count
         is_kept[list(special_ids.values())] = False
         chosen = list(compress(words, is_kept.tolist()))
@@ -172,6 +174,7 @@ class Vocabulary:
             chosen = chosen[:n_chosen]
             n = n[:n_chosen]
 
+        # <unk> counts all tokens that are left out
         n_unk = n_tokens - n_eos - int(n.sum())
         chosen.append(EOS)
         n = np.append(n, n_eos)
@@ -214,6 +217,7 @@ class Vocabulary:
         were counted on, which `source` then names. Raises InputError when the file cannot be read
         as that; the message names the line.
         """
+        # Messages about the words name the file
         content = read_words(path, "the vocabulary", counted=True)
         with naming(content.path):
             vocabulary = cls(content.words, content.counts)
@@ -326,6 +330,7 @@ def checked_counts(counts: Any, words: Sequence[str]) -> Int64:
     if array.shape != (len(words),):
         raise InputError(f"counts of shape {array.shape} for {len(words)} words; one for each word")
     if array.dtype.kind not in "iu":
+        # Floats, objects and the like, where each is a whole number
         numbers = [whole_number(count) for count in array.tolist()]
         if None in numbers:
             at = numbers.index(None)
@@ -334,6 +339,7 @@ def checked_counts(counts: Any, words: Sequence[str]) -> Int64:
                 "number"
             )
         array = np.array(numbers, object)
+    # Zero or more, with a sum that int64 can hold
     if array.min(initial=0) < 0:
         at = int(array.argmin())
         raise InputError(

@@ -159,6 +159,7 @@ class SymmetricWindows(ContextBatches):
             kept = rng.random(len(ids)) < self.kept[ids]
             if not kept.any():
                 continue
+            # Tokens that are left out are in no window: the others move together
             order = rng.permutation(np.count_nonzero(kept))
             reach = rng.integers(1, self.context + 1, len(order))
             yield from self._around(ids[kept], oov[kept], line[kept], order, reach, size)

@@ -60,6 +60,7 @@ def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False
     If not `counted`, the first line of a word decides whether all lines have a count. Raises
     InputError when the file cannot be read as that; the message names the line.
     """
+    # The first line may be a record of what the file was made from
     name = os.fspath(path)
     lines = read_lines(path, what)
     record = parse_header(lines[0][1], name) if lines and lines[0][0] == 1 else None
@@ -205,6 +206,7 @@ def replacing_with_labels(
     beside = Path(path).with_suffix(LABELS)
     if (owner := _owner(beside, Path(path))) is not None:
         raise FileFormatError(f"{beside} is the labels file of {owner}; choose another name")
+    # A crash between the two leaves labels whose hash tells that they are not those of the file
     with replacing(path) as file:
         yield file
         file.flush()

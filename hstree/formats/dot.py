@@ -35,6 +35,7 @@ def dot(tree: Tree) -> Iterator[str]:
     yield "digraph tree {\n"
     for node, name in enumerate(tree.names or (None,) * tree.n_nodes):
         yield f"n{node} [label={_quoted(str(node) if name is None else name)}];\n"
+    # Nodes are ellipses, labels boxes
     yield "node [shape=box];\n"
     counts = None if tree.counts is None else tree.counts.tolist()
     for i, label in enumerate(tree.labels):

@@ -86,6 +86,7 @@ def _numbers(path: Path, lines: list[tuple[int, str]], n_items: int) -> tuple[In
         fields = _LINE.fullmatch(line)
         if fields is None:
             raise unexpected(path, number, "a parent, a child and perhaps a label", line)
+        # The root's parent is -1, and so is a label that is missing
         parent, child, label = (int(field or -1) for field in fields.groups())
         if max(parent, child) >= n_items:
             raise unexpected(path, number, f"nodes below {n_items}, as the first line says", line)

@@ -39,6 +39,7 @@ def to_networkx(tree: Tree) -> networkx.DiGraph[int]:
     >>> list(graph.nodes(data=True)), list(graph.edges(data="branch"))
     ([(0, {}), (-1, {'label': 'a'}), (-2, {'label': 'b'})], [(0, -2, 0), (0, -1, 1)])
     """
+    # Inner nodes, then labels, then edges in the order of the tree
     graph: networkx.DiGraph[int] = networkx.DiGraph()
     for node, name in enumerate(tree.names or (None,) * tree.n_nodes):
         graph.add_node(node, **({} if name is None else {"name": name}))
@@ -87,12 +88,15 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     edges = ordered_edges(graph)
     if len(graph) == 0:
         raise InputError("the graph has no node; a tree has at least one label")
+
+    # (E,) numbers of the items, in the order of the graph's nodes, at both ends of each edge
     items = list(graph.nodes(data=True))
     index = {item: i for i, (item, _) in enumerate(items)}
     parent = np.fromiter((index[above] for above, _ in edges), np.int64, len(edges))
     child = np.fromiter((index[below] for _, below in edges), np.int64, len(edges))
     tree = from_edges(parent, child, len(items), lambda i: repr(items[i][0]))
 
+    # Inner nodes and labels, in the order of the tree
     leaves = [items[i] for i in tree.leaves.tolist()]
     nodes = [items[i] for i in tree.nodes.tolist()]
     names: list[str | None] = []
@@ -100,6 +104,8 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
         # Graphs of `to_networkx` call nodes without a name by their number
         is_unnamed = str(item) == str(number) and attribute_name(data, is_leaf=False) is None
         names.append(None if is_unnamed else node_name(item, data, is_leaf=False))
+
+    # Counts of all labels, or of none
     counts = [data.get("count") for _, data in leaves]
     has_counts = any(count is not None for count in counts)
     for (item, _), count in zip(leaves, counts, strict=True):

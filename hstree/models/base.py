@@ -460,6 +460,7 @@ class BaseModel(Predictor):
                 "load it with hstree.load_model"
             )
 
+        # Whatever options and weights a damaged folder holds, the error names the folder
         try:
             new: Callable[..., Self] = cls
             model = new(saved.spec, **options)

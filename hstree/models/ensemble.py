@@ -135,6 +135,7 @@ class Ensemble(Predictor):
         words = list(context)
         with progress.task("sampling", length, "words") as task:
             for _ in range(length):
+                # Drawing a model, then a word, draws from the mean of their distributions
                 model = self.models[rng.integers(len(self.models))]
                 words.append(model.spec.labels[model.draw([words[-MAX_CONTEXT:]], rng)[0]])
                 task.advance()

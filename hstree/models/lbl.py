@@ -263,6 +263,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             return None
         if layer.tree.n_nodes == 0 or (layer.is_one_softmax and not layer.needs_contexts):
             return None
+        # Matrices as position weights, and other types of numbers, are left to NumPy
         model = self.model
         arrays = (model.embedding, model.position, layer.weight, layer.bias)
         if model.position.ndim > 2 or not fast.is_supported(*arrays):
@@ -348,6 +349,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             self._tokens,
         )
         forward = fast.log_bilinear_step(self._compiled_arrays, layout, keep, rates)
+        # The step trains words and nodes; features of n-grams by their own optimiser
         if "feature_weight" in self.optimisers:
             features = layout.tree.occurrences.feature
             gradient = forward.feature_gradient()

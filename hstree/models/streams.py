@@ -46,6 +46,7 @@ def scored_corpus(model: Predictor, corpus: Corpus) -> Iterator[ScoredTokens]:
     for nll, oov in model.scored(corpus):
         stop = start + len(nll)
         is_end = np.zeros(len(nll), np.bool_)
+        # The token before the start of a line ends a line
         line_starts = corpus.line_starts(start, stop)
         is_end[line_starts[(line_starts > start) & (line_starts <= stop)] - start - 1] = True
         yield ScoredTokens(corpus.words(slice(start, stop)), is_end, nll, oov)
@@ -89,6 +90,7 @@ class TextStream:
             n += len(piece[0].split()) + piece[0].count(b"\n")
             if n >= n_tokens:
                 break
+        # They are read again from memory
         self._pieces = chain(ahead, self._pieces)
         return n
 

@@ -64,6 +64,9 @@ def bigram_perplexity(bigrams: csc_array, word_class: Int64) -> float | None:
     n_pairs = bigrams.sum()
     if n_pairs == 0:
         return None
+
+    # The sum over pairs of log n(v, C) / n(v) + log n(w) / n(C), for C = class(w): that of n log n
+    # over the counts of each kind
     n_classes = int(word_class.max()) + 1
     word_total = bigrams.sum(axis=0)
     class_total = np.bincount(word_class, weights=word_total, minlength=n_classes)

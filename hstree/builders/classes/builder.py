@@ -140,6 +140,7 @@ def classes(
             return equal_mass_bins(counts[others], n_wanted)
         rng = None if isinstance(seed, int) else np.random.default_rng(seed)
         exchanged = exchange(other_bigrams, n_wanted, tolerance, rng)
+        # Moves of all trees, perplexities of the first
         notes["moves"] = notes.get("moves", 0) + exchanged.moves
         perplexities = [round(perplexity, 4) for perplexity in exchanged.perplexities]
         notes.setdefault("perplexity_by_sweep", perplexities)

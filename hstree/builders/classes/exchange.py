@@ -151,6 +151,7 @@ class ExchangeCounts:
             best = present
             gain = 0.0
 
+        # Into the best class, or back
         self.table[context, best] += count
         self.class_total[best] += self.word_total[word]
         self.word_class[word] = best
@@ -158,6 +159,7 @@ class ExchangeCounts:
 
     def _gains(self, context: NDArray[np.intp], count: Int64, total: int) -> Float64:
         """Return what a word adds to the log-likelihood in each class (C,), up to a constant."""
+        # The total of each class grows by the word's, then its count after each context, in blocks
         gains = x_log_x(self.class_total) - x_log_x(self.class_total + total)
         for start in range(0, len(context), self.rows_at_once):
             rows = slice(start, start + self.rows_at_once)

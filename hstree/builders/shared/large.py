@@ -154,6 +154,7 @@ def _build_upper_nodes(
             branch[refused] = ~branch[refused]
             n_codes[words[branch < 0]] += 1
 
+            # A child of few words is a sub-tree, which another job builds
             n_children = 0
             for j in range(splitter.arity):
                 child_words = words[(branch == j) | (branch < 0)]

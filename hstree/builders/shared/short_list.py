@@ -65,12 +65,14 @@ def build_with_short_list(
     .. [1] E. Grave, A. Joulin, M. Cisse, D. Grangier & H. Jegou, "Efficient softmax approximation
        for GPUs", ICML 2017.
     """
+    # Numbers of the listed words, the most frequent first, and of the others
     words, counts = _counted_words(input, vocabulary)
     frequent = most_frequent(words, counts, n_frequent)
     is_frequent = np.zeros(len(words), bool)
     is_frequent[frequent] = True
     rest = np.flatnonzero(~is_frequent)
 
+    # Nothing to build: the flat tree, or one more word at the end of the list
     if len(rest) < 2:
         entries: dict[str, object] = {}
         if vocabulary is not None:

@@ -96,6 +96,8 @@ def wordnet(
     is_inside = synsets.n_senses > 0
     inside = np.flatnonzero(is_inside)
     outside = np.flatnonzero(~is_inside)
+
+    # (V, d) tf-idf vectors of all words, by which wide nodes are split
     vectors = None
     if binarise == "tfidf":
         vectors = tfidf_vectors(corpus, block, random_state=random_state)

@@ -81,6 +81,7 @@ def look_up(
                 for synset, tag_count in taxonomy.senses[pos][lemma]:
                     ranked.append((-tag_count, lemma != word, len(ranked), synset))
         ranked.sort()
+        # Two forms of a word may have the same synset
         synsets = list(dict.fromkeys(synset for *_, synset in ranked))
         n_senses[number] = len(synsets)
         pair_words += [number] * len(synsets[:limit])

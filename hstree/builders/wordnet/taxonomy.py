@@ -54,6 +54,7 @@ def table_text(
             for lemma, (sense, count) in synset.senses.items()
         )
         lines.append(f"{synset.kind}\t{parents}\t{senses}")
+    # After an empty line, the irregular forms that morphy looks up
     lines.append("")
     for pos in POS:
         forms = sorted(exceptions.get(pos, {}).items())
