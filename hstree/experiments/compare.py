@@ -126,9 +126,10 @@ def compare(
             with limited_threads(threads_of_job(n_jobs)):
                 writer.collect(jobs.train_all())
                 # speeds are kept under the key of the first job, before another scoring changes it
+                trained = jobs.without_failures(writer.finished)
                 keys = {
                     candidate.single.name: writer.finished[candidate][0].key
-                    for candidate in jobs.trained
+                    for candidate in trained
                 }
                 if rescored := jobs.candidates_to_rescore(writer.finished):
                     writer.save_new()
@@ -136,7 +137,7 @@ def compare(
             # speeds are measured one after another, with all threads, on the first job's model
             models = {
                 candidate.single.name: store.model_folder(setting.jobs(candidate)[0])
-                for candidate in jobs.trained
+                for candidate in trained
             }
             speeds = speed.kept_speeds(store, keys, models, setting.splits, speed_rounds)
             return writer.save(speeds)

@@ -20,13 +20,21 @@ import numpy as np
 
 from hstree import progress
 from hstree._arrays import Float64
+from hstree._text import named_error, one_line
 from hstree.builders import build
 from hstree.data.splits import Splits, read_before
 from hstree.data.text_score import perplexity
 from hstree.data.vectors import WordVectors
-from hstree.errors import TrainingError
+from hstree.errors import HstreeError, OptionError, TrainingError
 from hstree.experiments.candidate import Job
-from hstree.experiments.results import JobResult, NormaliserRecord, Scored, Timings, TokenCounts
+from hstree.experiments.results import (
+    SCORED,
+    JobResult,
+    NormaliserRecord,
+    Scored,
+    Timings,
+    TokenCounts,
+)
 from hstree.experiments.setting import SAMPLE, Budget, Setting
 from hstree.experiments.store import (
     ALL_TOKENS,
@@ -56,6 +64,8 @@ SOURCE_FRACTION = 1 / 3
 #: Fraction of these seconds for word vectors, where these are of another model.
 WORD_VECTORS_FRACTION = 1 / 4
 MIN_TRAINING_FRACTION = 1 / 4
+#: Errors that end the training of one candidate; others end the comparison.
+FAILURES = (TrainingError, OptionError, MemoryError)
 #: Validation perplexity of a failed training, which is ranked last; JSON has no infinity.
 FAILED = 1e300
 #: Tokens that an n-gram model is fitted to, for each second of a bounded time. It fits 800,000
@@ -93,8 +103,8 @@ def run_job(
         Whether the model is that of the job, or the source of vectors, which has another folder.
     on_trained : callable, optional
         Called with the trained model before it is scored, on the first `SAMPLE` training tokens,
-        too. An interrupted training is then scored. Without it the training raises
-        KeyboardInterrupt, and the same call continues it.
+        too. An interrupted training is then scored, and a failed one raises its error. Without it
+        an interrupted training raises KeyboardInterrupt, and the same call continues it.
     """
     home = store.folder(job, kind)
     if not job.candidate.is_trained:
@@ -110,9 +120,12 @@ def run_job(
         if kept is not None:
             return kept
 
-        model = _train(
-            job, setting, store, spec, timings, budget, home, can_fail=on_trained is None
-        )
+        try:
+            model = _train(job, setting, store, spec, timings, budget, home)
+        except FAILURES as error:
+            if on_trained is not None:
+                raise
+            return _save_failure(job, setting, store, home, key, timings, error)
         # an interrupted training is continued, unless somebody waits for its results
         history = model.history_
         if history.interrupted and on_trained is None:
@@ -149,12 +162,20 @@ def run_job(
 
 
 def continue_job(job: Job, setting: Setting, store: Store, budget: Budget | None = None) -> float:
-    """Train until some seconds from the text and keep a checkpoint; return the best validation."""
+    """Train until some seconds from the text and keep a checkpoint; return the best validation.
+
+    It is `FAILED` where the training fails, which is kept as the result of the job.
+    """
     tree, timings = build_tree(job, setting, store, budget)
     spec = job.candidate.spec(setting.splits.train.counted_vocabulary(), tree)
     home = store.folder(job)
     with store.lock_folder(home):
-        history = _train(job, setting, store, spec, timings, budget, home).history_
+        try:
+            history = _train(job, setting, store, spec, timings, budget, home).history_
+        except FAILURES as error:
+            key = job_key(setting, spec, job.seed, None if budget is None else budget.seconds)
+            _save_failure(job, setting, store, home, key, timings, error)
+            return FAILED
     if history.interrupted:
         raise KeyboardInterrupt
     perplexities = [epoch.valid for epoch in history.epochs if epoch.valid is not None]
@@ -256,6 +277,8 @@ def mean_vectors(
 
     They are means over the first training tokens, over all by default.
     """
+    if result.failed is not None:
+        raise TrainingError(f"{result.candidate} has no vectors: {result.failed}")
     with store.lock_folder(folder):
         file = folder / VECTORS
         kept = store.load_built(file, result.key, WordVectors.read)
@@ -344,14 +367,11 @@ def _train(
     timings: Timings,
     budget: Budget | None,
     home: Path,
-    *,
-    can_fail: bool = True,
 ) -> BaseModel:
     """Return the trained model of a job whose vectors and tree took some seconds.
 
     If they took the time of the first round, the training takes a fraction of it. If either is
-    from a file, as in a bootstrap, the budget is that of the training alone. If the training fails
-    and the model can still be used, a warning says so, and the other candidates train.
+    from a file, as in a bootstrap, the budget is that of the training alone.
     """
     store.require_writable()
     limit: dict[str, Any] = {"epochs": setting.stop.max_epochs}
@@ -361,21 +381,39 @@ def _train(
         left = budget.seconds - before if job.candidate.is_timed else budget.seconds
         limit["seconds"] = max(left, MIN_TRAINING_FRACTION * budget.first_round)
     model = new_model(spec, **setting.options, random_state=job.seed, **limit)
-    try:
-        model.fit(
-            model.reencode(setting.splits.train),
-            model.reencode(setting.sample.valid),
-            checkpoints=home / CHECKPOINTS,
-            pauses=budget is not None,
-        )
-    except TrainingError as error:
-        is_usable = all(np.isfinite(array).all() for array in model.parameters().values())
-        if not (can_fail and is_usable):
-            raise
-        warnings.warn(
-            f"{job.candidate}: {error}; its results are those of the weights before", stacklevel=2
-        )
-    return model
+    return model.fit(
+        model.reencode(setting.splits.train),
+        model.reencode(setting.sample.valid),
+        checkpoints=home / CHECKPOINTS,
+        pauses=budget is not None,
+    )
+
+
+def _save_failure(
+    job: Job,
+    setting: Setting,
+    store: Store,
+    home: Path,
+    key: str,
+    timings: Timings,
+    error: BaseException,
+) -> JobResult:
+    """Warn that a training failed, and keep this as its result; the same job is not repeated."""
+    reason = one_line(error) if isinstance(error, HstreeError) else named_error(error)
+    warnings.warn(f"{job.candidate}: {reason}", stacklevel=3)
+    result = JobResult(
+        key=key,
+        files={},
+        candidate=job.candidate.name,
+        seed=job.seed,
+        perplexity=dict.fromkeys(SCORED),
+        parameters=0,
+        options=setting.options,
+        timings=msgspec.structs.replace(timings, training=None),
+        scored=TokenCounts(0, 0),
+        failed=reason,
+    )
+    return store.save_result(home, result, {})
 
 
 def _score(model: BaseModel, splits: Splits) -> tuple[dict[str, Any], dict[HeldOut, Float64]]:

@@ -15,14 +15,18 @@ SAME_TIME = 0.01
 def eligible_candidates(candidates: Sequence[CandidateResult]) -> list[CandidateResult]:
     """Return the candidates that can be recommended.
 
-    N-gram models, candidates whose test split was read before and candidates without a finite
-    perplexity are left out. So are candidates that were scored on a sample of the held-out tokens
-    where others were scored on all, because their perplexities cannot be compared.
+    N-gram models, candidates whose test split was read before, candidates whose training failed
+    and candidates without a finite perplexity are left out. So are candidates that were scored on a
+    sample of the held-out tokens where others were scored on all, because their perplexities cannot
+    be compared.
     """
     eligible = [
         candidate
         for candidate in candidates
-        if candidate.is_trained and candidate.seen is None and math.isfinite(candidate.valid)
+        if candidate.is_trained
+        and candidate.seen is None
+        and candidate.failed is None
+        and math.isfinite(candidate.valid)
     ]
     return [candidate for candidate in eligible if candidate.sample is None] or eligible
 
@@ -71,7 +75,7 @@ def recommendation_sentences(comparison: Comparison) -> list[str]:
     """Return the recommendation, and what qualifies it, or why there is none."""
     choice = comparison.choice
     if choice is None:
-        return [_why_none(comparison)]
+        return [_why_none(comparison), *comparison.failures()]
     best = comparison.candidate(choice.chosen)
     sentences = [
         f"Recommended: {best.name} ({_cost(best)}).",
@@ -86,7 +90,7 @@ def recommendation_sentences(comparison: Comparison) -> list[str]:
         for candidate in comparison.candidates
         if not candidate.is_trained and candidate.valid < best.valid
     ]
-    return sentences
+    return sentences + comparison.failures()
 
 
 def _why_none(comparison: Comparison) -> str:
@@ -101,6 +105,8 @@ def _why_none(comparison: Comparison) -> str:
             "No candidate is recommended: each has read lines of the test part. Compare again with "
             "a test part that none has read."
         )
+    if all(candidate.failed is not None for candidate in trained):
+        return "No candidate is recommended: every training failed."
     return "No candidate is recommended: none has a finite validation perplexity."
 
 

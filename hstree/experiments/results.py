@@ -195,7 +195,8 @@ class JobResult(Record, frozen=True):
     tokens, and `scoring_seconds` the time that this took. `train` is the perplexity of the first
     training tokens, if it was computed. `seen` names the test lines that were read before, if any.
     An n-gram model has no seed and no epochs; its parameters are its distinct n-grams. Numbers that
-    are not finite are None.
+    are not finite are None. `failed` is the error that ended the training: then there are no scores
+    and no model.
     """
 
     key: str
@@ -215,6 +216,7 @@ class JobResult(Record, frozen=True):
     log_normaliser: NormaliserRecord | None = None
     train: Positive | None = None
     seen: str | None = None
+    failed: str | None = None
 
     @property
     def valid(self) -> float:
@@ -329,7 +331,7 @@ class CandidateResult(Record, frozen=True):
     `name` is the candidate as `hstree.experiments.candidate.Candidate.parse` reads it. Results are
     means over the seeds. Those of an ensemble are of all models, but the tree file is that of the
     first. A result that a candidate cannot have, or that was not measured, is None. `sample` is
-    None where all held-out tokens were scored.
+    None where all held-out tokens were scored, and `failed` unless a training of it failed.
     """
 
     name: str
@@ -351,6 +353,7 @@ class CandidateResult(Record, frozen=True):
     test_oov: Annotated[float, Meta(ge=0, le=1)] | None = None
     sample: TokenCounts | None = None
     seen: str | None = None
+    failed: str | None = None
     training: Speed | None = None
     nll: Speed | None = None
     top_k: Speed | None = None
@@ -593,6 +596,10 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         """Return a sentence for each set of test lines that candidates have read before."""
         return [f"{names}: {sentence}" for sentence, names in self._names_by("seen").items()]
 
+    def failures(self) -> list[str]:
+        """Return a sentence for each error that ended trainings, with the candidates."""
+        return [f"Failed: {names}: {error}." for error, names in self._names_by("failed").items()]
+
     def _names_by(self, field: str) -> dict[Any, str]:
         """Return the names of the candidates that share a value of a field; None is left out."""
         names: dict[Any, str] = {}
@@ -659,6 +666,7 @@ COLUMNS: list[Column] = [
     Column("layer", "layer"),
     Column("models", "models"),
     Column("seeds", "perplexity.test.n"),
+    Column("failed", "failed", "failed", lambda error: "-" if error is None else "yes"),
     Column("valid", "perplexity.valid.mean", "valid", _to_tenths),
     Column("valid_sd", "perplexity.valid.sd"),
     Column("test", "perplexity.test.mean", "test", _to_tenths),

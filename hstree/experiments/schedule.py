@@ -149,6 +149,16 @@ class Schedule:
                     jobs[job] = PlannedJob(False, self.setting.stop.total_seconds)
         return Plan(jobs, rounds)
 
+    def without_failures(
+        self, finished: Mapping[Candidate, Sequence[JobResult]]
+    ) -> list[Candidate]:
+        """Return the trained candidates of which no training failed."""
+        return [
+            candidate
+            for candidate in self.trained
+            if all(result.failed is None for result in finished[candidate])
+        ]
+
     # All held-out tokens, where jobs score a sample
 
     def candidates_to_rescore(
@@ -165,8 +175,9 @@ class Schedule:
         n_all = all_tokens.valid + all_tokens.test
 
         # seconds of each job, by the time that its sample took
+        trained = self.without_failures(finished)
         cost: dict[Job, float] = {}
-        for candidate in self.trained:
+        for candidate in trained:
             jobs = self.setting.jobs(candidate)
             for job, result in zip(jobs, finished[candidate], strict=True):
                 n_scored = max(result.scored.valid + result.scored.test, 1)
@@ -178,9 +189,10 @@ class Schedule:
 
         n_budgets = 1 if self.setting.stop.is_shared else len(cost)
         left = SCORING_FRACTION * n_budgets * (self.setting.stop.total_seconds or 0.0)
-        others = [candidate for candidate in self.trained if candidate not in self.finalists]
+        finalists = [candidate for candidate in trained if candidate in self.finalists]
+        others = [candidate for candidate in trained if candidate not in finalists]
         chosen: list[Candidate] = []
-        for group in [self.finalists, *([other] for other in sorted(others, key=cost_of))]:
+        for group in [finalists, *([other] for other in sorted(others, key=cost_of))]:
             if cost_of(*chosen, *group) > left:
                 break
             chosen += group

@@ -156,8 +156,9 @@ def read_setting(
         candidate.check(words, model_options)
 
     sample_size: int | None = None
+    kind = kind_of(model_options)
+    kind.model.check_setup(words, model_options | {"seconds": rule.total_seconds})
     if rule.total_seconds is not None:
-        kind = kind_of(model_options)
         if not any(option.name == "seconds" for option in kind.options):
             raise OptionError(f"the model {kind.name} has no budget of seconds")
         sample_size = min(SAMPLE, max(_MAX_SCORES // len(words), _MIN_SAMPLE))

@@ -177,6 +177,8 @@ class Store:
             result = read_record(folder / RESULT, JobResult)
             if result.interrupted or result.key != key:
                 return None
+            if result.failed is not None:
+                return result
             # damaged files are found now, not when another candidate needs them
             if model_folder is not None:
                 load_model(model_folder)

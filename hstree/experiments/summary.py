@@ -112,6 +112,9 @@ class Summary:
         job_results = self.finished[candidate]
         # the scores of all tokens have another key than those of a sample
         key = f"{candidate} {job_results[0].key}", split
+        if any(result.failed is not None for result in job_results):
+            # no tokens were scored by all models
+            self._nlls[key] = [np.empty(0)] * (len(job_results) // candidate.models)
         if key not in self._nlls:
             jobs = self.setting.jobs(candidate)
             nlls = [
@@ -130,6 +133,8 @@ class Summary:
         setting = self.setting
         job_results = self.finished[candidate]
         nlls = self.nlls(candidate)
+        failed = next((result.failed for result in job_results if result.failed), None)
+        is_complete = failed is not None or job_results[0].scored == setting.all_tokens
 
         # the scored tokens may be the first alone; the band of OOV words has no least count
         band_of_token = self._band_of_token[: len(nlls[0])]
@@ -168,9 +173,10 @@ class Summary:
             at_epoch_limit=self._n_at_epoch_limit(job_results),
             timings=self._mean_timings(candidate),
             by_band=[spread_of_perplexities(nlls, band_of_token == band).mean for band in bands],
-            test_oov=float(is_oov.mean()),
-            sample=None if job_results[0].scored == setting.all_tokens else job_results[0].scored,
+            test_oov=None if failed else float(is_oov.mean()),
+            sample=None if is_complete else job_results[0].scored,
             seen=next((result.seen for result in job_results if result.seen), None),
+            failed=failed,
             log_normaliser=results.mean_record(normalisers) if has_normaliser else None,
             **self._ratios_to_flat(candidate, done),
             **self._speeds_beside_flat(candidate, done),
@@ -215,7 +221,7 @@ class Summary:
     def _mixture(self, candidate: Candidate, done: Sequence[Candidate]) -> results.Mixture | None:
         """Return the mixture with the first n-gram model; None for that model, and without one."""
         ngrams = next((other for other in done if not other.is_trained), candidate)
-        if ngrams is candidate:
+        if ngrams is candidate or not self.nlls(candidate)[0].size:
             return None
         # an n-gram model has one job for all seeds
         (ngrams_valid,) = self.nlls(ngrams, "valid")

@@ -59,6 +59,8 @@ Seconds = Annotated[float, Meta(gt=0)] | None
 _AUTHOR_NAMES = {
     "backend",
     "check_layer",
+    "check_setup",
+    "computed_by",
     "config",
     "context_ids",
     "context_model",
@@ -240,6 +242,15 @@ class BaseModel(Predictor):
     def check_layer(cls, spec: LayerSpec) -> None:
         """Raise OptionError where models of this kind cannot train an output layer."""
 
+    @classmethod
+    def check_setup(cls, words: Vocabulary, options: Mapping[str, Any]) -> None:
+        """Raise OptionError where no output layer over these words can be trained here."""
+
+    @property
+    def computed_by(self) -> str:
+        """What computes it, as `History.kernels` names it."""
+        return backend_name()
+
     @abstractmethod
     def fit(
         self,
@@ -371,7 +382,7 @@ class BaseModel(Predictor):
         finally:
             if self._checkpoints is not None:
                 self._checkpoints.release()
-        self.history_.kernels = backend_name()
+        self.history_.kernels = self.computed_by
 
     def _read_texts(self, train: Any, valid: Any) -> tuple[Corpus, Corpus | None]:
         """Return texts as corpora; those in memory and files get the labels as vocabulary."""

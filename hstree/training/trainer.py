@@ -83,7 +83,8 @@ class History:
         Seconds that the output layer took before the first batch, for example to count n-grams. A
         continued training has those of its start, so that its budget ends at the same batch.
     kernels : str
-        "numpy" where compiled kernels were switched off or missing; else numba and its version.
+        "numpy" where compiled kernels were switched off or missing; else numba and its version. Of
+        a PyTorch network, the version of torch and the device.
     unfinished : float
         Wall-clock time of the epoch that Ctrl-C ended.
     before : float

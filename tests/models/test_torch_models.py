@@ -11,7 +11,7 @@ import pytest
 import hstree
 from hstree.data.splits import Splits
 from hstree.data.vocabulary import EOS
-from hstree.errors import OptionError, TrainingError
+from hstree.errors import HstreeError, OptionError
 from hstree.layers.registry import LayerSpec
 from hstree.models import load_model, new_model
 from tests import needs
@@ -316,30 +316,114 @@ NAN = """
 """
 
 
-#: As above, but the loss is a number and the gradient is not.
-NAN_GRADIENT = NAN.replace(
-    "self.vectors(ids) + (torch.nan if self.training else 0.0)",
-    "self.vectors(ids) + (0 * self.vectors(ids)).sqrt()",
-)
+def after_some_batches(body):
+    """Return the source of a network that runs a body from the third training batch on."""
+    return f"""
+    import torch
+    from torch import nn
 
 
-@pytest.mark.parametrize("source", [NAN, NAN_GRADIENT])
-def test_nan_ends_the_training_of_a_candidate_alone(source, texts, tmp_path):
+    def fail(*_):
+        raise MemoryError("too\\nlarge")
+
+
+    class Network(nn.Module):
+        def __init__(self, n_words, dim):
+            super().__init__()
+            self.vectors = nn.Embedding(n_words, dim)
+            self.batches = 0
+
+        def forward(self, ids, state):
+            self.batches += self.training
+            hidden = self.vectors(ids)
+            if self.batches > 2:
+                {body}
+            return hidden, None
+    """
+
+
+#: Networks that fail in training, and a part of the message.
+FAILING = {
+    "loss": (NAN, "diverged"),
+    # the loss is a number and the gradient is not
+    "gradient": (after_some_batches("hidden = hidden + (0 * hidden).sqrt()"), "diverged"),
+    "error": (after_some_batches("fail()"), "raises MemoryError: too large"),
+    "shape": (after_some_batches("hidden = hidden[1:]"), "of shape"),
+    "backward": (
+        after_some_batches("hidden.register_hook(fail)"),
+        "failed: MemoryError: too large",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_a_failure_ends_the_training_of_a_candidate_alone(kind, texts, tmp_path):
+    source, problem = FAILING[kind]
     options = user_network(tmp_path, source, "Network")
     tree = hstree.build("huffman", texts[0])
-    with pytest.raises(TrainingError, match="diverged"):
+    with pytest.raises(HstreeError, match=problem):
         new_model(tree, **options, epochs=3).fit(*texts[:2])
-    with pytest.warns(UserWarning, match="huffman: the training diverged") as warned:
+    rules = {"stop": hstree.Epochs(2), "speed_rounds": 0}
+    with pytest.warns(UserWarning, match=f"huffman: .*{problem}") as warned:
         compared = hstree.compare(
-            Splits(*texts),
-            ["huffman", "kn2"],
-            tmp_path / "which",
-            stop=hstree.Epochs(2),
-            speed_rounds=0,
-            **options,
+            Splits(*texts), ["huffman", "kn2"], tmp_path / "which", **rules, **options
         )
     assert all("\n" not in str(warning.message) for warning in warned)
     assert [candidate.name for candidate in compared.candidates] == ["huffman", "kn2"]
+    assert problem in compared.candidates[0].failed
+    assert compared.candidates[0].test is None
+    assert compared.best is None
+    assert problem in str(compared)
+
+
+def test_a_failed_head_is_not_recommended(texts, tmp_path, monkeypatch):
+    (tmp_path / "full_heads.py").write_text(
+        textwrap.dedent("""
+            from hstree.models.torch.heads import FlatHead
+
+
+            class Full(FlatHead):
+                def loss(self, hidden, target):
+                    raise RuntimeError("out of\\nmemory")
+        """)
+    )
+    install(tmp_path, "full-heads", {"hstree.heads": {"negative": "full_heads:Full"}})
+    monkeypatch.syspath_prepend(tmp_path)
+    candidates = ["negative", "huffman", "2 x negative", "flat", "kn2"]
+    arguments = Splits(*texts), candidates, tmp_path / "which"
+    options = {"stop": hstree.Seconds(0.5), "seeds": 2, "model": "gru", **QUICK}
+    with pytest.warns(UserWarning, match="negative: .*failed: RuntimeError: out of memory"):
+        compared = hstree.compare(*arguments, speed_rounds=1, **options)
+    assert compared.best.name in ("huffman", "flat")
+    failed = {candidate.name for candidate in compared.candidates if candidate.failed}
+    assert failed == {"negative", "2 x negative"}
+    csv = (tmp_path / "which" / "results.csv").read_text()
+    page = hstree.report.write(compared, tmp_path / "page.html").read_text()
+    for shown in (str(compared), csv, page):
+        assert "out of memory" in shown
+    # kept, as other results are
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = hstree.compare(*arguments, speed_rounds=1, **options)
+    assert [candidate.test for candidate in again.candidates] == [
+        candidate.test for candidate in compared.candidates
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"network": "nowhere.py:make"}, "there is no nowhere.py"),
+        ({"arguments": "depth=2"}, "raises TypeError"),
+        ({"rates": "0.1,0.3"}, "needs a budget"),
+    ],
+)
+def test_mistakes_that_candidates_share_are_refused_at_once(options, problem, texts, tmp_path):
+    options = user_network(tmp_path) | options
+    rule = hstree.Epochs(1)
+    with pytest.raises(OptionError, match=problem):
+        hstree.compare(Splits(*texts), ["huffman"], tmp_path / "which", stop=rule, **options)
+    assert not (tmp_path / "which").exists()
 
 
 def test_failed_trainings_are_ranked_last_by_halving(texts, tmp_path):

@@ -16,7 +16,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import KW_ONLY, InitVar, dataclass, fields
+from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,9 +37,9 @@ from hstree.data.arrays import check_tensor
 from hstree.data.contexts import Contexts, check_ids, ids_or_words, word_ids
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import collect_sources
-from hstree.data.vocabulary import EOS
+from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import ContextBatches
-from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
+from hstree.errors import FileFormatError, HstreeError, InputError, OptionError, TrainingError
 from hstree.layers.registry import LayerSpec
 from hstree.layers.saved import Saved
 from hstree.models.base import (
@@ -62,6 +62,7 @@ from hstree.models.torch.networks import (
 )
 from hstree.models.torch.training import NetworkTrainer, Reader, StreamBatches, in_parts, read
 from hstree.training.scoring import BATCH
+from hstree.training.trainer import History
 from hstree.tree import Tree
 
 Dropout = Annotated[float, Meta(ge=0, lt=1)]
@@ -74,6 +75,17 @@ GPU_BATCH = 4096
 STATE_REACH = 1 << 16
 #: Fraction of the first seconds in which the learning rates are compared.
 RATES_FRACTION = 1 / 2
+
+
+@contextmanager
+def failing_in_one_line() -> Iterator[None]:
+    """Raise what a network, a head or a device raises in the body as a TrainingError."""
+    try:
+        yield
+    except (HstreeError, OSError):
+        raise
+    except Exception as error:  # whatever the user's code raises
+        raise TrainingError(f"the training failed: {named_error(error)}") from error
 
 
 @contextmanager
@@ -164,6 +176,24 @@ class TorchModel(BaseModel):
         if not is_valid:
             reason = f'is {self.rates!r}; it must be numbers above 0, such as "0.03,0.1,0.3"'
             raise OptionError.about("rates", reason)
+
+    @classmethod
+    def check_setup(cls, words: Vocabulary, options: Mapping[str, Any]) -> None:
+        """Raise OptionError where no output layer over these words can be trained here."""
+        new: Any = cls
+        new(LayerSpec(words, "flat"), **{k: v for k, v in options.items() if k != "model"})._check()
+
+    def _check(self) -> None:
+        """Raise OptionError where this machine lacks the device, or rates have no budget."""
+        self.torch_device  # noqa: B018 - found when it is first used
+        if self._rates and self.seconds is None:
+            remedy = "give --seconds or --minutes (stop=hstree.Seconds(240))"
+            raise OptionError.about("rates", f"is {self.rates!r}, which needs a budget; {remedy}")
+
+    @property
+    def computed_by(self) -> str:
+        """The version of torch and the device."""
+        return f"torch {torch.__version__} on {self.torch_device}"
 
     @abstractmethod
     def make_network(self) -> nn.Module:
@@ -289,19 +319,37 @@ class TorchModel(BaseModel):
         rates fall to 0 twice.
         """
         train, valid = self._read_texts(train, valid)
-        if self._rates:
-            return self._fit_best_rate(train, valid, checkpoints)
+        if not self._rates:
+            self._train(train, valid, checkpoints, pauses=pauses)
+            return self
+        self._check()
+        if checkpoints is not None:
+            self._train_best_rate(train, valid, Path(checkpoints))
+        else:
+            with tempfile.TemporaryDirectory(prefix="hstree-") as temporary:
+                self._train_best_rate(train, valid, Path(temporary))
+        return self
+
+    def _train(
+        self,
+        train: Corpus,
+        valid: Corpus | None,
+        checkpoints: str | os.PathLike[str] | None,
+        *,
+        pauses: bool,
+    ) -> None:
+        """Train from the start, or from the checkpoints, with the present learning rate."""
+        self.history_ = History()
         self.texts = collect_sources([text.record for text in (train, valid) if text is not None])
         text = self.reencode(train)
-        self.__dict__.pop("module", None)
-        self.head = self._new_head(text.counts)
         batches = self._streams(text)
         valid_batches = None if valid is None else ContextBatches(self.reencode(valid), 0)
-        with torch_session(self.torch_device):
+        self.__dict__.pop("module", None)
+        with torch_session(self.torch_device), failing_in_one_line():
+            self.head = self._new_head(text.counts)
             trainer = NetworkTrainer(self, batches.streams)
             self._open_checkpoints(checkpoints, (train, valid), trainer.batch_size, pauses=pauses)
             self._run(trainer, batches, valid_batches)
-        return self
 
     def _streams(self, text: Corpus) -> StreamBatches:
         """Return a text as parallel streams."""
@@ -309,64 +357,44 @@ class TorchModel(BaseModel):
         size = default if self.batch_size is None else self.batch_size
         return StreamBatches(text, max(1, size // self.length), self.length)
 
-    def _fit_best_rate(
-        self, train: Corpus, valid: Corpus | None, folder: str | os.PathLike[str] | None
-    ) -> Self:
-        """Train with each rate for some seconds, and with the best one for the others.
+    def _train_best_rate(self, train: Corpus, valid: Corpus | None, folder: Path) -> None:
+        """Train with each rate for a part of the first seconds, then with the best on validation.
 
         The choice is kept beside the checkpoints, so that a paused training goes on with it.
         """
-        if self.seconds is None or valid is None:
-            remedy = "give --seconds or --minutes (stop=hstree.Seconds(240)), and a validation text"
-            raise OptionError.about("rates", f"is {self.rates!r}, which needs a budget; {remedy}")
-        if folder is None:
-            with tempfile.TemporaryDirectory(prefix="hstree-") as temporary:
-                return self._fit_best_rate(train, valid, temporary)
-        limits = {"epochs", "seconds"}
-        config = {name: value for name, value in self.config().items() if name not in limits}
+        if valid is None:
+            raise OptionError.about("rates", f"is {self.rates!r}, which needs a validation text")
+        seconds = self.seconds or 0.0
+        changing = {"epochs", "seconds", "learning_rate"}
+        config = {name: value for name, value in self.config().items() if name not in changing}
         texts = [[text.sha256, list(text.lines)] for text in (train, valid)]
         key = json_hash({"model": config, "layer": self.spec.config(), "texts": texts})
-        file = Path(folder, f"rates-{key[:16]}.json")
+        file = folder / f"rates-{key[:16]}.json"
+        try:
+            if not file.exists():
+                self.seconds = RATES_FRACTION * seconds / len(self._rates)
+                perplexities: dict[float, float] = {}
+                for rate in self._rates:
+                    self.learning_rate = rate
+                    with suppress(TrainingError):  # of a rate that is too high
+                        self._train(train, valid, folder, pauses=True)
+                    if self.history_.interrupted:
+                        return
+                    scores = [epoch.valid or math.inf for epoch in self.history_.epochs]
+                    perplexities[rate] = min(scores, default=math.inf)
+                best = min(perplexities, key=perplexities.__getitem__)
+                others = self.seconds * (len(self._rates) - 1)
+                folder.mkdir(parents=True, exist_ok=True)
+                write_json(file, {"rate": best, "others": others})
 
-        # The best rate, and the seconds that the others took
-        if not file.exists():
-            part = RATES_FRACTION * self.seconds / len(self._rates)
-            perplexities: dict[float, float] = {}
-            for rate in self._rates:
-                trial = self._with_rate(rate, part)
-                with suppress(TrainingError):  # of a rate that is too high
-                    trial.fit(train, valid, checkpoints=folder, pauses=True)
-                if trial.history_.interrupted:
-                    return self._become(trial)
-                scores = [epoch.valid for epoch in trial.history_.epochs if epoch.valid is not None]
-                perplexities[rate] = min(scores, default=math.inf)
-            best = min(perplexities, key=perplexities.__getitem__)
-            others = part * (len(self._rates) - 1)
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            write_json(file, {"rate": best, "others": others, "valid": list(perplexities.values())})
-        choice = read_json(file, dict[str, Any], "remove it")
-
-        model = self._with_rate(float(choice["rate"]), self.seconds - float(choice["others"]))
-        model.fit(train, valid, checkpoints=folder, pauses=True)
-        model.history_.preparation += float(choice["others"])
-        return self._become(model)
-
-    def _with_rate(self, rate: float, seconds: float) -> Self:
-        """Return an untrained model of one learning rate with a budget."""
-        options = {field.name: getattr(self, field.name) for field in fields(self)}
-        options |= {"learning_rate": rate, "rates": "", "seconds": seconds}
-        make: Callable[..., Self] = type(self)
-        return make(self.spec, **options)
-
-    def _become(self, other: Self) -> Self:
-        """Take over what another model of the same kind has learned, and its learning rate."""
-        self.module = other.module
-        self.head = other.head
-        self.learning_rate = other.learning_rate
-        self.history_ = other.history_
-        self.texts = other.texts
-        self._checkpoints = other._checkpoints
-        return self
+            # The best rate has the seconds that the others left
+            choice = read_json(file, dict[str, float], "remove it")
+            self.learning_rate = choice["rate"]
+            self.seconds = seconds - choice["others"]
+            self._train(train, valid, folder, pauses=True)
+            self.history_.preparation += choice["others"]
+        finally:
+            self.seconds = seconds
 
     def training_steps(self, corpus: Corpus) -> Iterator[tuple[float, bool]]:
         """Continue to train, one batch after the other, so that the speed can be measured."""
@@ -625,6 +653,15 @@ class TorchNetwork(TorchModel):
             self._arguments[key] = value
             with suppress(ValueError):  # a number, true, false or null; text otherwise
                 self._arguments[key] = json.loads(value)
+
+    def _check(self) -> None:
+        """Raise OptionError also where the network cannot be made and used."""
+        super()._check()
+        self.first_state(1)
+        with torch_session(self.torch_device):
+            ids = torch.zeros(1, self.length, dtype=torch.int64, device=self.torch_device)
+            self.module.train()
+            self.call(ids, None)
 
     def make_network(self) -> nn.Module:
         """Return what the user's function makes."""
