@@ -73,6 +73,7 @@ def predict(
             unknown = warn_of_unknown(words, loaded.vocabulary)
             (predicted,) = loaded.predict([words], k)
             answers.append(_answer(words, unknown, predicted))
+    # An error of standard output comes after the other output
     with written((json, lambda path: write_json(path, {"k": k, "predictions": answers}))):
         if failure is not None:
             raise failure
@@ -222,6 +223,7 @@ def score(
     check_outputs(Output("-o", output), Output("--json", json), reads=reads)
     with showing_progress():
         loaded = load_models(model, also)
+        # Standard input is read once, so that it is scored while it arrives
         text: Any
         if file == "-":
             text = TextStream(STANDARD_INPUT, standard_input_blocks())
@@ -232,6 +234,8 @@ def score(
             n_tokens = len(text)
             tokens = scored_corpus(loaded, text)
             _warn_of_seen(text, loaded)
+
+        # The sums grow while lines are printed or written; a short text is scored by NumPy
         total = _ScoreSum()
         lines = (_word_lines if per_word else _text_lines)(total.add_up(tokens, text.name))
         failure: Exception | None = None
@@ -247,6 +251,8 @@ def score(
                     raise
                 failure = error  # raised below, when the other output is written
                 deque(total.add_up(tokens, text.name), maxlen=0)
+
+        # The hash of standard input is known at its end
         if file == "-":
             _warn_of_seen(text, loaded)
         results = {"predicts": loaded.predicts, **total.results(loaded.vocabulary, text.source)}
@@ -271,6 +277,7 @@ def _warn_of_seen(text: Any, model: "BaseModel | Ensemble") -> None:
     """Warn of lines of a text that a model was trained on, or that its tree was built from."""
     from hstree.data.splits import read_before
 
+    # The first warning says enough
     for single in getattr(model, "models", [model]):
         reader = "layer" if single.spec.tree is None else "tree"
         provenance = {reader: single.spec.provenance}
@@ -348,6 +355,7 @@ def _word_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
         for word, ends_line, cost, unknown in values:
             rows.append((line, position, word, f"{-cost:.6f}", unknown))
             position += 1
+            # <eos> is the last token of its line
             if ends_line:
                 line += 1
                 position = 1

@@ -74,6 +74,7 @@ def bootstrap(
     InputError
         When the folder holds a comparison of another text, model or rule.
     """
+    # all that was given is checked before the first round
     templates = _templates(candidates, rounds)
     setting, _ = read_setting(text, list(dict.fromkeys(templates)), stop or Epochs(), 1, options)
     if setting.stop.is_shared:
@@ -88,9 +89,11 @@ def bootstrap(
             candidate = template
             if done:
                 candidate = _from_best_vectors(template, done, setting, store, writer)
+            # the best model may not have changed, so that a round is that of an earlier one
             if candidate not in done:
                 done.append(candidate)
             jobs = Schedule([candidate], setting, store, n_jobs=1)
+            # the tree is built by several processes, then trained by all threads of this one
             with doing_jobs(n_jobs):
                 build_tree(setting.jobs(candidate)[0], setting, store, setting.budget)
             writer.collect(jobs.train_all())
@@ -136,6 +139,7 @@ def _from_best_vectors(
     best = min(range(len(done)), key=lambda number: results[number].valid)
     model_folder = store.model_folder(setting.jobs(done[best])[0])
     folder = store.home / f"round-{best}"
+    # relative to the folder of the comparison, which may be moved
     file, _ = mean_vectors(model_folder, results[best], setting, store, folder)
     option = shlex.quote(f"{VECTORS_FILE.name}={file.relative_to(store.home)}")
     output, plus, layer = str(template).partition(" + ")

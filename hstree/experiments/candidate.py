@@ -270,6 +270,7 @@ class Candidate:
         Its layer may need other words, or contexts that the model does not have. Its tree may be
         over other words, so that perplexities cannot be compared.
         """
+        # any tree tells what a layer needs; the candidate's is not built yet
         spec = self.spec(words, _SMALL_TREE)
         kind_of(model_options).model.check_layer(spec)
         layer = spec.new(model_options.get("dim", 1))

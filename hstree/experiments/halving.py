@@ -144,6 +144,7 @@ class RoundTimes:
         rounds: list[PlannedRound] = []
         seconds = 0.0
         for number in itertools.count() if active else ():
+            # rounds that are kept, then those that the time allows
             if number < len(kept):
                 target = kept[number].seconds
             else:

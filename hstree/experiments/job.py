@@ -247,6 +247,7 @@ def learn_word_vectors(
     spec = LayerSpec(build("huffman", train))
     options = kind_of(options).model.for_vectors(spec, options)
     seconds = None if budget is None else WORD_VECTORS_FRACTION * budget.first_round
+    # the key of a job with these options, whatever model is compared
     key = job_key(replace(setting, options=options), spec, job.seed, seconds)
     with store.lock_folder(folder):
         file = folder / VECTORS
@@ -337,6 +338,8 @@ def build_tree(
         for name, value in inputs.items()
         if isinstance(value, Path) or (isinstance(value, str) and os.path.isfile(value))
     }
+
+    # the key has the content of the files, not their names alone
     key = tree_key(setting, candidate, job.seed, files)
     file = store.tree_file(job)
     with store.lock_folder(file.parent):
@@ -349,6 +352,7 @@ def build_tree(
         with progress.task(f"building {candidate.name}"):
             tree = candidate.build(setting.splits.train, job.seed, vectors)
         timings = Timings(vectors=learning_seconds, tree=time.perf_counter() - began)
+        # where vectors or another tree are from a file, nobody knows how long they took
         if not is_timed:
             timings = Timings(vectors=None, tree=None)
         record = BuildRecord(key, tree.sha256, timings.vectors, timings.tree)

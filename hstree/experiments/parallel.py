@@ -109,6 +109,7 @@ def _do_task(
     task: tuple[Callable[..., object], str, Tree | None, int],
 ) -> JobResult | float | None:
     """Do a task in a worker; return the result of a job, or None for vectors and trees."""
+    # a worker on another machine sees the folder where all share it: the lock of the comparison
     stage, name, tree, seed = task
     store = Store(home)
     if not (home / LOCK).exists():

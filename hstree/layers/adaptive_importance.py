@@ -176,6 +176,7 @@ class NGramMixture:
         if self._last is None:
             return
         group, posterior = self._last
+        # (B, c) mean posterior of each component, added to the sums of the item's group
         mean = np.einsum("bk,cbk->bc", sample_weight, posterior, optimize=True)
         present, slot = np.unique(group, return_inverse=True)
         self.sums[present] *= MEMORY

@@ -134,6 +134,7 @@ def touched_rows(row: Integer, n_rows: int) -> tuple[Int64, Int32]:
     if n_rows > ROWS_PER_OCCURRENCE * row.size:
         distinct, index = np.unique(row, return_inverse=True)
         return distinct.astype(np.int64), index.reshape(row.shape).astype(np.int32)
+    # By a table of all rows, without a sort
     is_touched = np.zeros(n_rows, bool)
     is_touched[row] = True
     touched = np.flatnonzero(is_touched)

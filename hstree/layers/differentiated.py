@@ -150,6 +150,7 @@ def _bands(n_labels: int, dim: int, text: str) -> tuple[list[int], list[int]]:
         cutoffs = [n_labels // 5] if n_labels >= 5 and dim > 1 else []
         return cutoffs, [dim, max(1, dim // 4)] if cutoffs else [dim]
     try:
+        # "2000:64,10000:32,*:16": the rank where each band ends, and the length of its vectors
         pairs = [band.split(":") for band in text.split(",")]
         cutoffs = [int(end) for end, _ in pairs[:-1]]
         widths = [int(width) for _, width in pairs]

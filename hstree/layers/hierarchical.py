@@ -192,6 +192,7 @@ def decide_wide(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Backw
         grad_weight = np.empty((row_start[-1], weight.shape[1]), weight.dtype)
         grad_bias = np.empty(row_start[-1], weight.dtype)
         grad_vectors = np.empty_like(vectors)
+        # Decisions in the order of their nodes, as in the forward pass
         fraction = fraction[order]
         feature_errors = []
         gradient_rows = map(slice, row_start[:-1], row_start[1:])

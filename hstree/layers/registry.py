@@ -184,6 +184,7 @@ class LayerSpec:
         else:
             content = json.dumps([self.source.words, self.source.counts.tolist()])
             digest = hashlib.sha256(content.encode()).hexdigest()
+        # The hierarchical softmax of a tree alone is the default, which has no entry
         if self.is_plain_tree:
             return {"tree_sha256": digest}
         options = {name: value for name, value in self.options.items() if value is not None}

@@ -155,6 +155,7 @@ def most_probable(
         labels = labels.where(np.append(True, ~is_repeated))
     labels = labels.where(np.lexsort((~labels.child, -labels.log_prob, labels.item)))
 
+    # The k-th of each item that has so many, and all within the margin below it
     count = np.bincount(labels.item, minlength=n_items)
     start = offsets(count)[:-1]
     least = np.full(n_items, -np.inf)
@@ -257,6 +258,7 @@ def search(
             )
         table = None if features is None else fast.Features(*features.arrays())
         return BatchTopK(*fast.search(weight, bias, hidden, k, arrays, label_codes, table))
+    # Found nothing: the caller computes the scores of all labels
     if features is not None or not tree.has_single_codes:
         return BatchTopK.empty(len(hidden), k)
     return top_k_of_batch(

@@ -208,6 +208,7 @@ def unpack(buffer: UInt8, start: Int64) -> Sequence[str]:
     complete = len(start) > 0 and start[0] == 0 and start[-1] == len(buffer)
     if not complete or np.any(start[1:] < start[:-1]):
         raise ValueError(f"the offsets do not run from 0 up to {len(buffer)} bytes")
+    # Row numbers are not made into strings, of which there may be millions
     if (rows := RowNumbers.from_packed(buffer, start)) is not None:
         return rows
     text = str(buffer.data, "utf-8")

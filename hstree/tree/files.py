@@ -134,6 +134,7 @@ def to_json(tree: TreeArrays) -> Iterator[bytes]:
             text = json.dumps(values, ensure_ascii=False, separators=(",\n", ": "))
             yield (f"[\n{text[1:-1]}\n]" if values else text).encode()
             continue
+        # One node per line
         yield b"["
         for first in range(0, tree.n_nodes, _NODES_AT_ONCE):
             start = tree.child_start[first : first + _NODES_AT_ONCE + 1]
@@ -167,6 +168,7 @@ def _decoded(data: bytes, kind: type[H]) -> H:
     These are checked first, since other versions may have other keys.
     """
     try:
+        # msgspec skips keys that a type does not have
         head = msgspec.json.decode(data, type=_Head)
         if head.format != "hstree":
             name = brief(head.format)

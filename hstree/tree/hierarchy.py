@@ -222,6 +222,7 @@ def collapsed_names(tree: Tree) -> dict[int, list[str | None]]:
     chains: dict[int, list[str | None]] = {}
     number: Any
     for entry in tree.meta.get(COLLAPSED, ()):
+        # [number as in `Tree.child`, names from the top down]
         number, *names = entry if isinstance(entry, list) and entry else [None]
         is_number = isinstance(number, int) and -tree.n_labels <= number < tree.n_nodes
         if not is_number or not all(isinstance(name, str | None) for name in names):

@@ -86,6 +86,7 @@ def class_name(value: Any) -> str:
     if isinstance(value, np.datetime64) and not is_missing(value):
         value = value.astype("datetime64[us]").item()
     if isinstance(value, date) and not is_missing(value):
+        # With the time of day, unless that is midnight
         if isinstance(value, datetime) and value.time() != time():
             return value.isoformat(" ")
         return value.isoformat()[:10]

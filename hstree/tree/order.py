@@ -62,6 +62,8 @@ def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], 
     is_node[parent] = True
     nodes = np.flatnonzero(is_node)
     leaves = np.flatnonzero(~is_node)
+
+    # One root; inner nodes of one parent and of two children or more
     n_parents = np.bincount(child, minlength=n_items)
     roots = np.flatnonzero(n_parents == 0)
     if len(roots) != 1:
@@ -78,12 +80,15 @@ def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], 
         raise InputError(
             f"the node {name(item)} has one child, which decides nothing; leave the node out"
         )
+
     # (n_items,) number of each item as in `Tree.child`
     number = np.empty(n_items, np.int64)
     number[nodes] = np.arange(len(nodes))
     number[leaves] = ~np.arange(len(leaves))
     start = offsets(n_children[nodes])
     child = number[child[np.argsort(parent, kind="stable")]]  # (E,) grouped by parent
+
+    # Nodes in their order, if each is after its parent, or level by level; a cycle is not reached
     root = int(number[roots[0]])
     is_inner = child >= 0
     if root < 0:

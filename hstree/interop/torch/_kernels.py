@@ -92,6 +92,7 @@ def touch(code, code_start, code_edge, edge_row, edge_width, is_touched, n: tl.c
         edge = tl.load(code_edge + d)
         row = tl.load(edge_row + edge)
         width = tl.load(edge_width + edge)
+        # A binary node has one row
         n_rows = tl.where(width == 2, 1, width)
         for first in range(0, n_rows, n):
             child = first + tl.arange(0, n)
@@ -137,6 +138,7 @@ def backward(
         width = tl.load(edge_width + edge)
         branch = tl.load(edge_branch + edge)
         largest, taken, others = _decision(weight, bias, vector, row, width, branch, dim, column, n)
+        # The softmax is exp(logit - largest) / (others + exp(taken - largest))
         scale = factor / (others + tl.exp(taken - largest))
         for first in range(0, width, n):
             child = first + tl.arange(0, n)
@@ -145,6 +147,7 @@ def backward(
             error = scale * tl.where(child == branch, others, -tl.exp(logits - largest))
             total += tl.sum(error[:, None] * rows, 0)
             has_row = child < tl.where(width == 2, 1, width)
+            # Codes of other programs may add to the same rows
             to = tl.load(position + row + child, mask=has_row, other=0)
             tl.atomic_add(grad_bias + to, error, mask=has_row)
             tl.atomic_add(

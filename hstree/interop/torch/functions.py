@@ -114,6 +114,8 @@ def narrow_pairs(decisions: Decisions) -> Pairs:
     if not (decisions.width > 2).any():
         start = torch.arange(len(decisions.item) + 1, device=decisions.item.device)
         return Pairs(decisions.item, decisions.row, start[:-1], start)
+
+    # (P,) the decision of each pair, and the weight rows of its node in a row
     n_pairs = torch.where(decisions.width == 2, 1, decisions.width)
     start = offsets(n_pairs)
     decision = segment_ids(start)
@@ -123,6 +125,7 @@ def narrow_pairs(decisions: Decisions) -> Pairs:
 
 def wide_nodes(decisions: Decisions) -> WideNodes:
     """Return the wide nodes of sorted decisions; their blocks have up to `BLOCK` logits."""
+    # (S,) of each node: its first row, and its decisions, which are a slice
     row, count = torch.unique_consecutive(decisions.row, return_counts=True)
     start = offsets(count)[:-1]
     width = decisions.width[start]
@@ -357,6 +360,8 @@ def gradients(
     weight, bias, hidden, sparse = inputs
     n_rows = len(weight)
     pairs = layout.pairs
+
+    # Narrow nodes, by pairs; where there are no others, sparse gradients are complete
     pair_loss_weight = loss_weight[layout.narrow_position].index_select(0, pairs.decision)
     error = (pair_error * pair_loss_weight).to(weight.dtype)
     rows, pair_weight, pair_bias, grad_hidden = pair_gradients(inputs, pairs.item, pairs.row, error)
@@ -385,6 +390,7 @@ def gradients(
     node_position = position[len(rows) :].tolist()
     loss_weight = loss_weight[layout.wide_position]
     for number, block in enumerate(nodes.blocks):
+        # Log-probabilities are kept of one block alone; those of several are computed again
         kept = log_softmax[number] if log_softmax else None
         children = block_log_softmax(by_decision, block) if kept is None else kept
         add_product_gradients(

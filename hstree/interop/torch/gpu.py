@@ -105,6 +105,7 @@ def search(index: TreeIndex, inputs: Inputs, k: int) -> tuple[Tensor, Tensor, Te
             kernels.search[(n,)](*arrays, weight.shape[1], k, BEAM)
         else:
             edges = index.child_start, index.child, index.edge_row, index.edge_width
+            # Logits of some items at a time, in memory that all blocks use
             step = SCORES // index.widest
             logits = log_prob.new_empty(min(n, step), index.widest)
             sizes = index.widest, k, NODES, BEAM, *_shape(weight)

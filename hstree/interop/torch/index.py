@@ -98,6 +98,7 @@ def refuse_large(hidden: Tensor) -> None:
     is_unknown = is_compiling or is_traced()
     if is_unknown or hidden.dtype not in LARGEST or not hidden.numel():
         return
+    # Infinite vectors and nan make a loss that says so itself
     least, most = torch.aminmax(hidden.detach())
     largest = float(torch.maximum(-least, most))
     limit = LARGEST[hidden.dtype]
@@ -194,11 +195,13 @@ class TreeIndex:
         self.has_single_codes = tree.has_single_codes
         self.widest = int(tree.fan_out.max(initial=0))
         self.n_levels = 1 + int(tree.depth.max(initial=-1))
+        # The tree, and the row, the branch and the node's width of each edge
         self.edge_row = index_tensor(tree.edge_row, device)
         self.edge_branch = index_tensor(tree.edge_branch, device)
         self.edge_width = index_tensor(tree.edge_width, device)
         self.child_start = index_tensor(tree.child_start, device)
         self.child = index_tensor(tree.child, device)
+        # The codes of all labels, where they are few enough; else each batch walks up the tree
         self._label_start = index_tensor(codes.label_start, device)
         self.has_all_codes = codes.n_decisions <= CACHE_LIMIT
         self._host_codes = None if self.has_all_codes else codes

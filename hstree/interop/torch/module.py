@@ -459,6 +459,7 @@ class HierarchicalSoftmax(TreeLayer):
         k = min(checked_count("k", k), self.n_classes)
         hidden = self._as_rows(input).detach()
         with without_autocast(input.device):
+            # The results of a search would be constants of a traced graph
             if is_traced():
                 labels, log_prob = largest(self._log_prob(hidden), k)
             else:

@@ -40,6 +40,7 @@ def target_log_prob(index: TreeIndex, inputs: Inputs, target: Tensor, ignore_ind
     """
     weight, _, hidden, _ = inputs
     kept, target = scored_targets(index, hidden, target, ignore_index)
+    # One Triton program per code on a GPU, else the decisions of all codes
     if can_fuse(index, weight):
         code_target, codes = index.codes(target)
         log_prob = fused_log_prob(index, inputs, kept[code_target], codes)
@@ -226,6 +227,7 @@ def draw_branches(
         scores[pairs.decision, pairs.row - layout.narrow.row[pairs.decision]] = logits
         drawn = torch.multinomial(scores.softmax(1), 1, generator=generator)
         branch[layout.narrow_position] = drawn[:, 0]
+    # Wide nodes, from the softmax over their children
     hidden = inputs.hidden.index_select(0, layout.wide.item)
     for block in layout.nodes.blocks:
         log_softmax = block_log_softmax(inputs._replace(hidden=hidden), block)

@@ -51,9 +51,13 @@ def node_owners(tree: Tree, counts: Integer | None, n_owners: int) -> Int64:
     below = np.zeros_like(fraction)
     for level in reversed(tree.levels[1:]):
         np.add.at(below, tree.parent[level.nodes], below[level.nodes] + fraction[level.nodes])
+
+    # Sub-trees whose root is below the top, and their fractions
     is_top = below.max(1) > 1 / (PIECES * n_owners)
     root = np.flatnonzero(~is_top & ((tree.parent < 0) | is_top[tree.parent]))
     size = (below + fraction)[root]
+
+    # Fractions of each process; (N,) owner + 1 at the roots, 0 elsewhere, summed along the way down
     load = np.zeros((n_owners, 2))
     owner = np.zeros(tree.n_nodes, np.int64)
     for piece in np.argsort(-size.max(1), kind="stable"):
@@ -130,6 +134,8 @@ class ShardedHierarchicalSoftmax(TreeLayer):
         self._rank = distributed.get_rank(group)
         if self._rank < 0:
             raise OptionError("this process is not in the group; make the layer in those that are")
+
+        # The rows that this process holds: those at the top, which all hold, then its sub-trees
         tree = as_tree(tree)
         counts = tree.counts if counts is None else counts
         self._owner = node_owners(tree, counts, distributed.get_world_size(group))
@@ -144,6 +150,7 @@ class ShardedHierarchicalSoftmax(TreeLayer):
         digest = hashlib.sha256(f"{tree_hash(self.tree)} {self.in_features}".encode())
         digest.update(self._owner.tobytes())
         digest.update(b"" if counts is None else np.asarray(counts, np.int64).tobytes())
+        # All numbers are equal where the largest is the smallest; 7 bytes fit into int64
         number = int.from_bytes(digest.digest()[:7], "little")
         largest = torch.tensor([number, -number], device=self.weight.device)
         distributed.all_reduce(largest, distributed.ReduceOp.MAX, self.group)
@@ -189,6 +196,7 @@ class ShardedHierarchicalSoftmax(TreeLayer):
         gathered = torch.empty(int(self.tree.row_start[-1]), *part.shape[1:], dtype=part.dtype)
         group: Any = self.group or distributed.group.WORLD
         for rank in range(distributed.get_world_size(group)):
+            # Each process sends its rows in turn; all write them where they are in the whole
             rows = _held_rows(self.tree, self._owner, rank)
             sent = part if rank == self._rank else part.new_empty(len(rows), *part.shape[1:])
             distributed.broadcast(sent, distributed.get_global_rank(group, rank), group)

@@ -38,6 +38,8 @@ def read_mapping(mapping: Mapping[Any, Any]) -> Outline:
     repeated = [name for key, name in children if name in members and name != key]
     if not (is_flat and repeated):
         return _read_nested(members)
+
+    # Keys that are below no other key are roots
     below_keys = {name for _, name in children}
     roots = [(None, key) for key in members if key not in below_keys]
     rule = f"{{node: its children}}, since {repeated[0]!r} is a key and below another key"
@@ -66,6 +68,7 @@ def _read_nested(mapping: Mapping[str, list[tuple[Any, Any]]]) -> Outline:
                 f"below {outline.path(item)!r} is {quoted(brief(below))}; give a mapping, a list "
                 "of names, or None for a leaf"
             )
+        # Else a cycle would be read without end
         if id(below) in read:
             raise InputError(
                 f"the collection below {outline.path(item)!r} contains itself, or is in two "

@@ -76,6 +76,7 @@ def _tokens(text: str) -> Iterator[tuple[int, str]]:
                 f"Newick, character {at + 1}, {quoted(text[at:])}: a quote or comment that does "
                 "not end, or a colon without a length"
             )
+        # White space, comments and lengths of branches are no tokens
         if match["skipped"] is None:
             yield at, match[0].strip()
         at = match.end()

@@ -162,6 +162,7 @@ def _read_levels(rows: Rows, kind: str) -> Outline:
     for number, row in rows:
         path = _row_path(number, row)
         paths[path] = None
+        # An item is known by the one above it and its name
         item = root
         for name in path:
             key = (item, name)
