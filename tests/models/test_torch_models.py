@@ -16,7 +16,8 @@ from hstree.layers.registry import LayerSpec
 from hstree.models import load_model, new_model
 from tests import needs
 from tests.plugins import install
-from tests.texts import markov_lines
+from tests.scripts import run_python
+from tests.texts import markov_lines, write_lines
 
 torch = pytest.importorskip("torch", reason=needs.TORCH)
 
@@ -118,6 +119,7 @@ def test_the_perplexity_is_that_of_a_plain_loop_over_the_saved_weights(candidate
     spec = spec_of(candidate, train)
     untrained = new_model(spec, model="gru", **QUICK, epochs=0).fit(train, valid)
     model = new_model(spec, model="gru", **QUICK, epochs=2).fit(train, valid)
+    assert model.history_.kernels == f"torch {torch.__version__} on {model.torch_device}"
     model.save(tmp_path / "model")
     saved = load_model(tmp_path / "model")
     assert saved.perplexity(test) == pytest.approx(plain_perplexity(saved, test), rel=1e-5)
@@ -299,6 +301,18 @@ def test_names_of_networks_are_checked(texts, tmp_path, monkeypatch):
         new_model(tree, **user_network(tmp_path, arguments="depth=2")).fit(texts[0])
     with pytest.raises(OptionError, match="write key=value"):
         new_model(tree, **user_network(tmp_path, arguments="deep"))
+
+
+def test_the_program_finds_a_package_in_the_current_folder(tmp_path):
+    (tmp_path / "mypackage").mkdir()
+    (tmp_path / "mypackage" / "net.py").write_text(CONVOLUTION)
+    write_lines(tmp_path / "text.txt", LINES)
+    model = "torch network=mypackage.net:make dim=8"
+    # -P: as an installed program, which does not search the current folder
+    program = ["-P", "-m", "hstree_cli"]
+    train = ["evaluate", "huffman", "text.txt", "--epochs", 1, "--model", model, "--save", "model"]
+    run_python([*program, *train], tmp_path)
+    assert "w1" in run_python([*program, "predict", "model", "w1 w2", "-k", 8], tmp_path)
 
 
 NAN = """

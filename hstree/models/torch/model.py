@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -59,6 +58,7 @@ from hstree.models.torch.networks import (
     call_network,
     check_network,
     make_network,
+    module_spec,
 )
 from hstree.models.torch.training import NetworkTrainer, Reader, StreamBatches, in_parts, read
 from hstree.training.scoring import BATCH
@@ -636,7 +636,8 @@ class TorchNetwork(TorchModel):
 
     def __post_init__(self, output: Tree | LayerSpec) -> None:
         super().__post_init__(output)
-        present = hash_source(self.network)
+        file = Path(str(module_spec(self.network).origin))
+        present = hashlib.sha256(file.read_bytes()).hexdigest()
         if self.source not in ("", present):
             warnings.warn(
                 f"the source of the network {self.network} has changed since the model was "
@@ -666,30 +667,3 @@ class TorchNetwork(TorchModel):
     def make_network(self) -> nn.Module:
         """Return what the user's function makes."""
         return make_network(self.network, len(self.spec.labels), self.dim, self._arguments)
-
-
-def hash_source(network: str) -> str:
-    """Return the SHA-256 of the file of a function; OptionError where there is none.
-
-    Of "package.module:function", this imports the packages, but not the module.
-    """
-    module, _, function = network.rpartition(":")
-    if not (module and function.isidentifier()):
-        reason = f"is {network!r}; it must be package.module:function or file.py:function"
-        raise OptionError.about("network", reason)
-    file: str | None = module
-    if not module.endswith(".py"):
-        try:
-            spec = find_spec(module)
-        except Exception as error:  # whatever the user's packages raise
-            reason = f"is {network!r}, which cannot be imported: {named_error(error)}"
-            raise OptionError.about("network", reason) from error
-        file = None if spec is None else spec.origin
-    try:
-        return hashlib.sha256(Path(str(file)).read_bytes()).hexdigest()
-    except OSError:
-        reason = (
-            f"is {network!r}, but there is no {module} here; give the path of its file, or "
-            "the name of a module of an installed package"
-        )
-        raise OptionError.about("network", reason) from None

@@ -7,10 +7,12 @@ that predict the token after each, and a state: a tensor, a tuple of states, or 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -134,31 +136,61 @@ def rotated(vectors: Tensor) -> Tensor:
 # A user's own network
 
 
-def load_function(name: str) -> Callable[..., Any]:
-    """Return the function that a name means: "package.module:function" or "file.py:function".
+def module_spec(network: str) -> ModuleSpec:
+    """Find the module of a function, "package.module:function" or "file.py:function".
+
+    Packages may be in the current folder, which is searched last. Of "package.module:function",
+    this imports the packages, but not the module. Raises OptionError where there is none.
+    """
+    module, _, function = network.rpartition(":")
+    if not (module and function.isidentifier()):
+        reason = f"is {network!r}; it must be package.module:function or file.py:function"
+        raise OptionError.about("network", reason)
+    if module.endswith(".py"):
+        spec = spec_from_file_location(Path(module).stem, module)
+    else:
+        # an installed program does not search the current folder
+        if not {"", os.getcwd()} & set(sys.path):
+            sys.path.append(os.getcwd())
+        try:
+            spec = find_spec(module)
+        except Exception as error:  # whatever the user's packages raise
+            raise import_failure(network, error) from error
+    if spec is None or not Path(str(spec.origin)).is_file():
+        reason = (
+            f"is {network!r}, but there is no {module} here; give the path of its file, or "
+            "the name of a module in the current folder or an installed package"
+        )
+        raise OptionError.about("network", reason)
+    return spec
+
+
+def load_function(network: str) -> Callable[..., Any]:
+    """Return the function that a name means, as `module_spec` describes.
 
     The file or the module is the user's own code, which runs. Raises OptionError if it cannot be
     imported, or has no such function.
     """
-    module_name, _, attribute = name.rpartition(":")
+    spec = module_spec(network)
     try:
-        if module_name.endswith(".py"):
-            spec = spec_from_file_location(Path(module_name).stem, module_name)
-            if spec is None or spec.loader is None:
-                raise ImportError(f"{module_name} is no module")
+        if network.rpartition(":")[0].endswith(".py"):
             module = module_from_spec(spec)
             sys.modules.setdefault(spec.name, module)
-            spec.loader.exec_module(module)
+            spec.loader.exec_module(module)  # type: ignore[union-attr]
         else:
-            module = import_module(module_name)
-        function = getattr(module, attribute)
+            module = import_module(spec.name)
+        function: Callable[..., Any] = getattr(module, network.rpartition(":")[2])
     except Exception as error:  # whatever the user's module raises
-        reason = f"is {name!r}, which cannot be imported: {named_error(error)}"
-        raise OptionError.about("network", reason) from error
+        raise import_failure(network, error) from error
     if not callable(function):
-        raise OptionError.about("network", f"is {name!r}, which is no function")
-    loaded: Callable[..., Any] = function
-    return loaded
+        raise OptionError.about("network", f"is {network!r}, which is no function")
+    return function
+
+
+def import_failure(network: str, error: Exception) -> OptionError:
+    """Return the error of a network whose packages or module raise when imported."""
+    reason = f"is {network!r}, which cannot be imported: {named_error(error)}"
+    return OptionError.about("network", reason)
 
 
 def make_network(name: str, n_words: int, dim: int, arguments: dict[str, Any]) -> nn.Module:
