@@ -141,9 +141,9 @@ class Vocabulary:
         ('the', 'cat', '<unk>', '<eos>')
         """
         if counts is None:
-            whole = cls.of(words)
-            words = whole.words
-            counts = whole.counts
+            counted = cls.of(words)
+            words = counted.words
+            counts = counted.counts
         if min_count is not None and min_count < 1:
             raise OptionError.about("min_count", f"is {min_count}; it must be 1 or more")
         n = checked_counts(counts, words)

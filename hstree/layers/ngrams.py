@@ -99,6 +99,7 @@ class NgramSoftmax(HierarchicalSoftmax):
 
     def in_context(self, contexts: Integer) -> Self:
         """Return the layer after contexts (B, n), whose features its methods take."""
+        # A shallow copy shares the weights, and threads do not disturb each other
         layer = copy.copy(self)
         number = self.features.numbers(contexts)
         layer.context_features = ContextFeatures(self.features, number, self.feature_weight)

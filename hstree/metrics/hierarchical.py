@@ -99,6 +99,7 @@ def _score(
         raise InputError(f"{n} true and {len(names)} predicted samples; give one each")
     if n == 0:
         raise InputError("there is no sample; give at least one")
+    # Each sample has the labels of all items on the way to its name, but the root
     levels = Hierarchy(tree)
     true = _ancestors(levels, true_names)
     predicted = _ancestors(levels, names)

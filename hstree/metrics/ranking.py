@@ -107,6 +107,8 @@ def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
     S = S.astype(np.float64, copy=False)  # unsigned numbers have no negative ones
     if S.shape != Y.shape:
         raise InputError(f"y_score has the shape {S.shape}, y_true {Y.shape}; give one score each")
+
+    # (n, width) labels of each sample by falling score, ties by their number
     n, n_labels = Y.shape
     width = min(k, n_labels)
     first = np.full((n, width), -1)  # -1 where a sample has fewer labels with a score
@@ -118,7 +120,8 @@ def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
         rank = np.arange(len(order)) - S.indptr[sample]
         is_first = rank < width
         first[sample[is_first], rank[is_first]] = S.indices[order][is_first]
-    # A pair of a sample and a label is right if it is among the stored ones of `y_true`.
+
+    # A pair of a sample and a label is right if it is among the stored ones of `y_true`
     right = segment_ids(Y.indptr) * n_labels + Y.indices
     pairs = np.where(first < 0, -1, np.arange(n)[:, None] * n_labels + first)
     return np.isin(pairs, right), first, Y

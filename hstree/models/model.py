@@ -369,6 +369,7 @@ class Model(BaseModel, Generic[M]):
             after = layer.in_context(contexts[:n])
             return after.unnormalised_nll(hidden(contexts[:n]), targets[:n])
 
+        # Unnormalised scores are of layers that train ln Z towards a constant
         calls: dict[str, tuple[Callable[[int], object], int]] = {
             "nll": (nll, len(targets)),
             "top_k": (top_k, n_top_k),

@@ -72,6 +72,7 @@ def new_model(output: Tree | LayerSpec, *, model: str = DEFAULT_MODEL, **options
 
     Raises OptionError when there is no such model or option, or an option cannot have its value.
     """
+    # Options in the text, then those by name, which replace them
     name, *pairs = typed_words(model) or [model]
     kind = MODELS.get(name)
     options = parse_options(name, kind.options, pairs) | options

@@ -22,7 +22,7 @@ class EachOfWindow(WindowModel):
     word, and what users of word2vec take for one of several.
     """
 
-    each: ClassVar[bool] = True
+    by_word: ClassVar[bool] = True
 
     def predictions(self, contexts: Integer) -> tuple[Int64, Integer]:
         """Return the item of each pair (P,), and its word (P, 1): -1 for an item without a word."""

@@ -96,8 +96,9 @@ class TextStream:
 
     def tokens(self) -> Iterator[tuple[list[str], list[bool]]]:
         """Yield the words, with an ``<eos>`` at the end of each line, and whether each ends one."""
-        for whole, _ in self._pieces:
-            data = whole.replace(b"\n", b" \0 ").split()
+        for text, _ in self._pieces:
+            # A NUL byte, which no text holds, stands for the end of a line
+            data = text.replace(b"\n", b" \0 ").split()
             words = b" ".join(data).decode().split(" ") if data else []
             is_end = [word == _LINE_END for word in words]
             self._n_lines += sum(is_end)

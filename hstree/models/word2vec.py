@@ -83,7 +83,7 @@ class WindowModel(ContextModel):
 
     embedding: Array
     #: Whether each word of a window is a prediction by itself.
-    each: ClassVar[bool] = False
+    by_word: ClassVar[bool] = False
 
     def predictions(self, contexts: Integer) -> tuple[Int64, Integer]:
         """Return the item of each prediction (P,), and the words that it is made from (P, m)."""
@@ -306,7 +306,7 @@ class OnlineTrainer(FallingTrainer):
             raise OptionError.about("online", reason)
         self._train = fast.train_lines
 
-        self._windows = (model.window, self.model.each)
+        self._windows = (model.window, self.model.by_word)
         layer: Any = model.layer  # hierarchical: the model refuses others
 
         # The decisions of every label in a row, with a sign of 1 for branch 0 and -1 for branch 1

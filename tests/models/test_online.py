@@ -48,7 +48,7 @@ def one_epoch(model, corpus):
             line = ids[a:b]
             for i, target in enumerate(line):
                 around = [line[c] for c in (i - 1, i + 1) if 0 <= c < len(line)]
-                inputs = [[word] for word in around] if model.context_model.each else [around]
+                inputs = [[word] for word in around] if model.context_model.by_word else [around]
                 losses = []
                 for words in inputs or [[]]:
                     h = vectors[words].mean(axis=0) if words else np.zeros(model.dim)

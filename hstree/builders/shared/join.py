@@ -82,17 +82,19 @@ def graft_nodes(top: Any, trees: Sequence[Any], labels: Sequence[Int64]) -> tupl
     `top` and `trees` have these two arrays; `labels` are the numbers of the labels of each tree in
     the result.
     """
-    every = [top, *trees]
-    first_node = offsets(np.array([len(tree.child_start) - 1 for tree in every]))[1:]
+    all_trees = [top, *trees]
+    # Number of the first node of each tree in the result, whose first nodes are those of `top`
+    first_node = offsets(np.array([len(tree.child_start) - 1 for tree in all_trees]))[1:]
     # The root of each tree, or the only label of one without a node
     root = np.empty(len(trees), np.int64)
+    # Children of each tree, with its labels and nodes numbered as in the result
     children = []
     for i, (tree, number) in enumerate(zip(trees, labels, strict=True)):
         root[i] = first_node[i] if len(tree.child) else ~number[0]
         leaf = ~number[~np.minimum(tree.child, -1)]  # (E,) of no meaning at inner nodes
         children.append(np.where(tree.child < 0, leaf, tree.child + first_node[i]))
     top_child = np.where(top.child < 0, root[~np.minimum(top.child, -1)], top.child)
-    fan_out = np.concatenate([np.diff(tree.child_start) for tree in every])
+    fan_out = np.concatenate([np.diff(tree.child_start) for tree in all_trees])
     return offsets(fan_out), np.concatenate([top_child, *children])
 
 
