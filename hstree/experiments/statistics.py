@@ -55,6 +55,8 @@ def paired_ratio(nlls: Sequence[Float64], others: Sequence[Float64]) -> Ratio | 
     # (T,) difference in nll of each token
     n_tokens = min(len(nlls[0]), len(others[0]))
     difference = np.mean(nlls, axis=0)[:n_tokens] - np.mean(others, axis=0)[:n_tokens]
+
+    # fewer than `FEWEST` blocks, or models that do not differ, have no interval
     n_long = len(difference) // LONG_BLOCK
     n_blocks = n_long if n_long >= FEWEST else len(difference) // BLOCK
     if not difference.size:
@@ -63,12 +65,14 @@ def paired_ratio(nlls: Sequence[Float64], others: Sequence[Float64]) -> Ratio | 
         return Ratio(1.0, 1.0, 1.0, None, n_blocks)
     if n_blocks < FEWEST:
         return Ratio(math.exp(difference.mean()), None, None, None, n_blocks)
+
     # (blocks,) mean difference of each block
     by_block = np.array([block.mean() for block in np.array_split(difference, n_blocks)])
     mean = float(by_block.mean())
     error = float(by_block.std(ddof=1) / math.sqrt(n_blocks))
     if error == 0:
         return Ratio(math.exp(mean), math.exp(mean), math.exp(mean), None, n_blocks)
+
     # Student's t; `scipy.stats` would take half a second to import in every worker
     reach = error * float(stdtrit(n_blocks - 1, (1 + CONFIDENCE) / 2))
     p = 2 * float(stdtr(n_blocks - 1, -abs(mean) / error))
@@ -133,16 +137,16 @@ def frequency_bands(splits: Splits) -> tuple[list[Band], Int64]:
     outside = len(_BAND_STARTS) + 1
     band_of_token = np.where(ids < 0, outside, band_of_word[ids])
 
-    words = np.bincount(band_of_word, minlength=outside + 1)
-    tokens = np.bincount(band_of_token, minlength=outside + 1)
+    # least and most counts of the words of each band
+    ranges: list[tuple[int, int] | tuple[None, None]] = [(0, 0)]
+    ranges += [(start, 10 * start - 1) for start in _BAND_STARTS.tolist()]
+    ranges.append((None, None))
+
+    words = np.bincount(band_of_word, minlength=len(ranges))
+    tokens = np.bincount(band_of_token, minlength=len(ranges))
     used = np.flatnonzero(words + tokens)
-    bands = [
-        Band(
-            least=None if band == outside else 10 ** (band - 1) if band else 0,
-            most=None if band == outside else 10**band - 1,
-            words=int(words[band]),
-            tokens=int(tokens[band]),
-        )
-        for band in used.tolist()
-    ]
+    bands = []
+    for band in used.tolist():
+        least, most = ranges[band]
+        bands.append(Band(least=least, most=most, words=int(words[band]), tokens=int(tokens[band])))
     return bands, np.searchsorted(used, band_of_token)

@@ -118,12 +118,13 @@ class LayerSpec:
     """
 
     def __init__(self, source: Tree | Vocabulary, layer: str = TREE_LAYER, **options: Any) -> None:
-        self.kind = kind = LAYERS.get(layer)
+        kind = LAYERS.get(layer)
         if not isinstance(source, kind.takes):
             raise InputError(
                 f"the output layer {layer!r} takes a {kind.takes.__name__}, "
                 f"not a {type(source).__name__}"
             )
+        self.kind = kind
         self.source = source
         self.options = effective(kind.options, options, layer)
         #: the source, if it is a tree

@@ -101,6 +101,7 @@ def _merge(
     column_loss = column_loss - _pair_losses(N[a]) - _pair_losses(N[b])
     column_loss += _pair_losses(N[a] + N[b])
 
+    # Add the counts of b to those of a, and leave b out
     N = N.copy()
     N[a] += N[b]
     N[:, a] += N[:, b]
@@ -111,8 +112,10 @@ def _merge(
     column_loss = column_loss[left]
 
     # Pairs with the merged class
-    row_loss[a] = row_loss[:, a] = _loss(N[a], N).sum(axis=1)
-    column_loss[a] = column_loss[:, a] = _loss(N[:, a], N.T).sum(axis=1)
+    row_loss[a] = _loss(N[a], N).sum(axis=1)
+    row_loss[:, a] = row_loss[a]
+    column_loss[a] = _loss(N[:, a], N.T).sum(axis=1)
+    column_loss[:, a] = column_loss[a]
     return N, row_loss, column_loss
 
 
