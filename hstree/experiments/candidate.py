@@ -272,7 +272,10 @@ class Candidate:
         """
         # any tree tells what a layer needs; the candidate's is not built yet
         spec = self.spec(words, _SMALL_TREE)
-        kind_of(model_options).model.check_layer(spec)
+        model = kind_of(model_options).model
+        model.check_layer(spec)
+        if spec.kind.is_head and model.backend == "PyTorch":
+            return
         layer = spec.new(model_options.get("dim", 1))
         if layer.needs_contexts:
             _require_language_model(

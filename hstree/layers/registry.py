@@ -4,6 +4,8 @@ Another package adds a layer through the entry-point group ``hstree.layers``::
 
     [project.entry-points."hstree.layers"]
     dense = "their_package.layers:DenseSoftmax"
+
+A head of PyTorch networks (group ``hstree.heads``) that has the name of no layer is one by itself.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,6 +36,8 @@ from hstree.tree import Tree, load
 TREE_LAYER = "tree"
 #: Keyword-only parameters of layers that are not options.
 RESERVED = frozenset(["counts", "dtype", "random_state"])
+#: Entry-point group of heads of PyTorch networks.
+HEADS_GROUP = "hstree.heads"
 #: Types of sources: file in the folder of a model, its reader, and name in a config.
 SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
     Tree: ("tree.json", load, "tree"),
@@ -56,15 +61,24 @@ class LayerKind:
     package: str
     references: str = ""
 
+    @property
+    def is_head(self) -> bool:
+        """Whether it is a head of PyTorch networks alone."""
+        return not issubclass(self.layer, OutputLayer)
+
     @classmethod
     def of(cls, name: str, layer: Any, package: str = PACKAGE) -> Self:
         """Return the record of a class; PluginError when it is not a class of output layers."""
-        if not (isinstance(layer, type) and issubclass(layer, OutputLayer)):
+        # a module of torch, which is not imported for it
+        is_head = hasattr(layer, "nll") and hasattr(layer, "state_dict")
+        if not (isinstance(layer, type) and (is_head or issubclass(layer, OutputLayer))):
             raise unusable("output layer", name, package, "it is not a subclass of OutputLayer")
         try:
             # The annotation of the first parameter says what the layer is over
             source, dim, *_ = inspect.signature(layer).parameters
-            takes = typing.get_type_hints(layer.__init__).get(source)
+            takes = typing.get_type_hints(layer.__init__).get(source)  # type: ignore[misc]
+            if is_head:
+                takes = Vocabulary
             options = read_options(layer, RESERVED)
         except (TypeError, ValueError, NameError, AttributeError) as error:
             raise unusable("output layer", name, package, f"{error}") from error
@@ -75,7 +89,16 @@ class LayerKind:
         return cls(name, layer, takes, summary, options, package, references)
 
 
-LAYERS = Registry(
+class LayerRegistry(Registry[LayerKind]):
+    """Output layers by name, and heads of PyTorch networks that are not a form of a layer."""
+
+    def _plugins(self) -> dict[str, EntryPoint]:
+        heads = entry_points(group=HEADS_GROUP)
+        names = {entry.name: entry for entry in heads if entry.name not in self.native}
+        return names | super()._plugins()
+
+
+LAYERS = LayerRegistry(
     "output layer",
     "hstree.layers",
     {
@@ -158,6 +181,11 @@ class LayerSpec:
         random_state: int = 0,
     ) -> OutputLayer:
         """Return an untrained layer, the unigram distribution of `counts` (`OutputLayer`)."""
+        if self.kind.is_head:
+            raise OptionError(
+                f"the output layer {self.kind.name!r} is a head of PyTorch networks alone; "
+                "train one, as with --model gru"
+            )
         make: Any = self.kind.layer
         arguments: dict[str, Any] = {"counts": counts, "dtype": dtype, **self.options}
         if "random_state" in inspect.signature(make).parameters:

@@ -470,6 +470,47 @@ def test_another_package_offers_a_head(texts, tmp_path, monkeypatch):
     assert type(model.head).__name__ == "Their"
 
 
+def test_a_head_of_another_package_is_a_candidate(texts, tmp_path, monkeypatch):
+    source = """
+        from torch.nn import functional
+
+        from hstree.models.torch.heads import FlatHead
+
+
+        class Smoothed(FlatHead):
+            '''Flat softmax with smoothed labels.
+
+            Parameters
+            ----------
+            strength : float
+                Probability of all labels together.
+            '''
+
+            is_likelihood = False
+
+            def __init__(self, spec, dim, counts, *, strength: float = 0.1):
+                super().__init__(spec, dim, counts)
+                self.strength = strength
+
+            def loss(self, hidden, target):
+                logits = functional.linear(hidden, self.weight, self.bias)
+                return functional.cross_entropy(logits, target, label_smoothing=self.strength)
+    """
+    (tmp_path / "smoothed_head.py").write_text(textwrap.dedent(source))
+    install(tmp_path, "smoothed-head", {"hstree.heads": {"smoothed": "smoothed_head:Smoothed"}})
+    monkeypatch.syspath_prepend(tmp_path)
+    arguments = Splits(*texts), ["smoothed strength=0.2", "flat"], tmp_path / "which"
+    rules = {"stop": hstree.Epochs(2), "speed_rounds": 0}
+    with pytest.raises(OptionError, match="head of PyTorch networks alone"):
+        hstree.compare(*arguments, **rules)
+    smoothed, flat = hstree.compare(*arguments, model="gru", **QUICK, **rules).candidates
+    assert smoothed.options == {"strength": 0.2}
+    assert flat.test != smoothed.test < 6
+    model = load_model(tmp_path / "which" / smoothed.jobs[0].folder / "model")
+    assert model.head.strength == 0.2
+    assert model.perplexity(texts[2]) == pytest.approx(smoothed.test)
+
+
 def test_the_best_rate_goes_on(texts, tmp_path):
     train, valid, _ = texts
     options = {**QUICK, "rates": "1e-6,0.3", "network_rate": 1e-6}

@@ -5,14 +5,15 @@ Another package adds one through the entry-point group ``hstree.heads``::
     [project.entry-points."hstree.heads"]
     smoothed = "their_package.heads:SmoothedHead"
 
-Its name is that of a layer, and its class is a subclass of `TorchHead`.
+Its class is a subclass of `TorchHead`. It is the form of the layer of that name; without one, it is
+a candidate by itself, and the keyword-only parameters of its constructor are its options.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ from hstree.errors import OptionError
 from hstree.interop.torch import NCE, HierarchicalSoftmax, SampledSoftmax
 from hstree.interop.torch.module import TABLE_LIMIT, largest
 from hstree.layers.dense import log_unigram
-from hstree.layers.registry import LayerSpec
+from hstree.layers.registry import HEADS_GROUP, LayerSpec
 
 #: Number of logits of a batch from which on the flat softmax computes its loss in chunks. Below
 #: it, the cross entropy of all logits is two to three times as fast on a CPU.
@@ -48,6 +49,8 @@ class TorchHead(nn.Module):
 
     options: ClassVar[frozenset[str]] = frozenset()
     """Options of the layer that it takes; others must have their defaults."""
+    is_likelihood: ClassVar[bool] = True
+    """Whether the losses of a head without a layer are negative log-likelihoods."""
     prefix: ClassVar[str] = "head."
     """Beginning of the names of its arrays in a saved model."""
     n_labels: int
@@ -239,7 +242,7 @@ class HeadKind:
 
 HEADS = Registry(
     "head",
-    "hstree.heads",
+    HEADS_GROUP,
     {
         "tree": "hstree.models.torch.heads:TreeHead",
         "flat": "hstree.models.torch.heads:FlatHead",
@@ -254,7 +257,8 @@ HEADS = Registry(
 def new_head(spec: LayerSpec, dim: int, counts: Array | None = None) -> TorchHead:
     """Return an untrained head, the unigram distribution of counts (V,), by default the spec's."""
     counts = spec.vocabulary.counts if counts is None else counts
-    return check_head(spec)(spec, dim, counts)
+    make: Any = check_head(spec)
+    return cast(TorchHead, make(spec, dim, counts, **(spec.options if spec.kind.is_head else {})))
 
 
 def check_head(spec: LayerSpec) -> type[TorchHead]:
@@ -268,7 +272,7 @@ def check_head(spec: LayerSpec) -> type[TorchHead]:
     head = HEADS.get(name).head
     if spec.tree is not None and spec.tree.n_nodes <= 1:
         return FlatHead
-    for option in spec.kind.options:
+    for option in () if spec.kind.is_head else spec.kind.options:
         if option.name not in head.options and spec.options[option.name] != option.default:
             value = option.spelled(spec.options[option.name])
             raise OptionError(
