@@ -101,7 +101,7 @@ def test_the_comparison_of_heads(tmp_path):
 @pytest.mark.slow
 def test_gensim(tmp_path):
     pytest.importorskip("gensim", reason="needs gensim: pip install '.[gensim]'")
-    assert len(run_page("gensim.md", tmp_path)) == 6
+    assert len(run_page("gensim.md", tmp_path)) == 7
 
 
 @pytest.mark.slow

@@ -222,7 +222,7 @@ def embed(
 
     with showing_progress():
         # The labels are checked before the training, since the file may not be able to hold them
-        text = _read_for_embedding(corpus, parsed, vocabulary, reading)
+        text = _read_for_embedding(corpus, parsed, vocabulary, reading).select_words()
         tree = parsed.build(text, training.seed, None) if parsed.has_tree else None
         spec = parsed.spec(text.counted_vocabulary(), tree)
         if output.suffix in (".vec", ".txt", ".bin"):

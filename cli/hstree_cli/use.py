@@ -214,7 +214,7 @@ def score(
     from hstree._files import replacing, write_json
     from hstree.data.sources import STANDARD_INPUT, standard_input_blocks
     from hstree.data.splits import MANY_OOV
-    from hstree.errors import FileFormatError
+    from hstree.errors import FileFormatError, InputError
     from hstree.kernels import numpy_for_short_runs
     from hstree.models.streams import TextStream, scored_corpus, scored_stream
     from hstree_cli.inputs import load_models, read_with_labels
@@ -223,6 +223,11 @@ def score(
     check_outputs(Output("-o", output), Output("--json", json), reads=reads)
     with showing_progress():
         loaded = load_models(model, also)
+        if loaded.vocabulary.eos is None:
+            raise InputError(
+                f"the labels of {model} hold no <eos>, and a line's probability is also that of "
+                "its end; in Python, load_model(...).score(text).to_frame() has those of its words"
+            )
         # Standard input is read once, so that it is scored while it arrives
         text: Any
         if file == "-":

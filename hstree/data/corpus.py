@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
-from hstree._arrays import Int32, Int64, Integer
+from hstree._arrays import Int32, Int64, Integer, offsets
 from hstree._options import checked_count
 from hstree._text import plural
 from hstree.data.arrays import count_axes, is_no_list
@@ -388,10 +388,14 @@ class Corpus:
     @property
     def line_start(self) -> Int64:
         """Offset of each line among the tokens of this corpus; int64 array (lines + 1,)."""
-        return self.line_starts(0, self.n_tokens)
+        starts = self._text.line_start[self.lines[0] : self.lines[1] + 1]
+        return np.asarray(starts - starts[0])
 
     def line_starts(self, first: int, stop: int) -> Int64:
-        """Return the offsets of the lines of tokens `first` to `stop` - 1, and of their end."""
+        """Return the offsets of the lines of tokens `first` to `stop` - 1, and of their end.
+
+        Lines before `first` without a token are left out.
+        """
         starts = self._text.line_start[self.lines[0] : self.lines[1] + 1]
         first_line = np.searchsorted(starts, first + starts[0], "right") - 1
         last_line = np.searchsorted(starts, stop + starts[0])
@@ -450,6 +454,40 @@ class Corpus:
     def with_vocabulary(self, vocabulary: Vocabulary) -> Corpus:
         """Return the same lines as ids of another vocabulary. O(types)."""
         return Corpus(self._text, vocabulary, self.lines, type_counts=self._type_counts)
+
+    def select_words(self) -> Corpus:
+        """Return the same lines without the tokens that a word list cannot name.
+
+        Where the vocabulary lacks ``<eos>``, these are line ends, and words outside the vocabulary
+        if it lacks ``<unk>`` too. A progress display says how many words are left out. The ids of
+        the others are a copy in memory. A vocabulary with ``<eos>`` names all tokens.
+        """
+        text = self._text
+        if self.vocabulary.eos is not None or EOS not in text.types:
+            return self
+        # (types,) whether tokens of each type stay
+        is_kept = np.full(len(text.types), self.vocabulary.unk is not None) | (self._type_ids >= 0)
+        is_kept[text.types.index(EOS)] = False
+        counts = np.where(is_kept, self._type_counts, 0)
+        n_ends = int(self._type_counts[text.types.index(EOS)])
+        n_left_out = self.n_tokens - n_ends - int(counts.sum())
+        if n_ends + n_left_out == 0:
+            return self
+        if n_left_out:
+            progress.say(
+                f"{self.name}: {n_left_out:,} of {self.n_tokens - n_ends:,} words are not among "
+                "the labels, which hold no <unk>; they are left out"
+            )
+
+        # The offsets of these lines among the tokens that stay; other lines are empty
+        stays = is_kept[self._types]
+        line_start = np.zeros_like(text.line_start)
+        start, stop = self.lines
+        line_start[start : stop + 1] = offsets(stays.astype(np.int64))[self.line_start]
+        line_start[stop:] = line_start[stop]
+        ids = self._types[stays]
+        selected = replace(text, counts=counts, ids=ids, line_start=line_start, entry=Path())
+        return Corpus(selected, self.vocabulary, self.lines)
 
     def select_vocabulary(
         self,

@@ -142,7 +142,7 @@ def _shared_lines(source: object, record: object) -> list[str]:
 def overlap(corpus: Corpus) -> str | None:
     """Count what a corpus shares with its vocabulary, in one sentence if much of it is OOV.
 
-    Raises InputError when that is no word, or when ``<eos>`` or a needed ``<unk>`` is not in it.
+    Raises InputError when that is no word, or a needed ``<unk>`` is not in it.
     """
     n_known = corpus.n_known_words
     if n_known == 0 and corpus.n_oov_words > 0:
@@ -151,9 +151,11 @@ def overlap(corpus: Corpus) -> str | None:
             f"no word of {corpus.name} is among the {len(words):,} labels "
             f"({words[0]!r}, ...); is it in the same language and case?"
         )
+    if corpus.vocabulary.eos is None:
+        return None  # a model refuses the corpus or selects its words
     from hstree.data.windows import ContextBatches  # which building a tree does not need
 
-    ContextBatches(corpus, 1)  # refuses missing labels
+    ContextBatches(corpus, 1)  # refuses a missing <unk>
     if corpus.n_oov <= MANY_OOV * len(corpus):
         return None
     n_words = n_known + corpus.n_oov_words

@@ -7,6 +7,7 @@ the word2vec program). A corpus is read block by block, so that it may be larger
 """
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,7 +31,8 @@ class ContextBatches:
     Parameters
     ----------
     corpus : Corpus
-        InputError when its vocabulary lacks ``<eos>``, or ``<unk>`` for words outside it.
+        InputError when its vocabulary lacks ``<eos>``, which contexts across lines contain, or
+        ``<unk>`` for words outside it.
     context : int
         Number of words before the target, n.
 
@@ -42,12 +44,16 @@ class ContextBatches:
         Expected frequency of each label as a target of `training_batches`.
     """
 
+    #: Whether contexts cross line ends, so that ``<eos>`` is among their words.
+    crosses_lines: ClassVar[bool] = True
+
     def __init__(self, corpus: Corpus, context: int) -> None:
         vocabulary = corpus.vocabulary
-        if vocabulary.eos is None:
+        if self.crosses_lines and vocabulary.eos is None:
             raise InputError(
                 f"the labels hold no <eos>, which ends every line of {corpus.name}; "
-                "build the tree from a corpus, or over the words of one (vocabulary=)"
+                "build the tree from a corpus, or over the words of one (vocabulary=); "
+                "CBOW and skip-gram need no <eos>"
             )
         if corpus.n_oov and vocabulary.unk is None:
             raise InputError(
@@ -116,7 +122,7 @@ class SymmetricWindows(ContextBatches):
 
     In training, frequent words are left out at random before windows are formed, and the size of
     each window is drawn from 1 to n. For scoring, all words and whole windows are used. ``<eos>``
-    is a word of its line.
+    is a word of its line, unless the corpus has no line ends (`Corpus.select_words`).
 
     Parameters
     ----------
@@ -126,6 +132,8 @@ class SymmetricWindows(ContextBatches):
     sample : float, default 0
         Sub-sampling of frequent words in `training_batches`; see `keep_probability`.
     """
+
+    crosses_lines: ClassVar[bool] = False
 
     def __init__(self, corpus: Corpus, context: int, sample: float = 0.0) -> None:
         super().__init__(corpus, context)

@@ -20,7 +20,7 @@ from hstree.errors import OptionError
 from hstree.experiments.candidate import Candidate, Job, parse_candidates
 from hstree.experiments.results import Halving, Stop, TokenCounts
 from hstree.kernels import numpy_for_short_runs
-from hstree.models import config_of, kind_of
+from hstree.models import BaseModel, config_of, kind_of
 from hstree.tree import Tree
 
 #: Maximum number of seeds.
@@ -150,7 +150,7 @@ def read_setting(
     last_seed = first_seed + seeds * max(candidate.models for candidate in parsed) - 1
     RANDOM_STATE.checked(last_seed)
 
-    splits = _splits_over_one_vocabulary(text, parsed)
+    splits = _splits_over_one_vocabulary(text, parsed, kind_of(model_options).model)
     words = splits.train.vocabulary
     for candidate in parsed:
         candidate.check(words, model_options)
@@ -185,8 +185,13 @@ def _stopping_rule(stop: Stop | None, options: Mapping[str, Any]) -> Stop:
     return rule
 
 
-def _splits_over_one_vocabulary(text: Any, candidates: Iterable[Candidate]) -> Splits:
-    """Return the splits over the training words, or over the labels of the first given tree."""
+def _splits_over_one_vocabulary(
+    text: Any, candidates: Iterable[Candidate], model: type[BaseModel]
+) -> Splits:
+    """Return the splits over the training words, or over the labels of the first given tree.
+
+    They have the tokens that the model reads.
+    """
     splits = Splits.of(text)
     # a given tree decides about the words, unless the user selected them
     trees = [tree for candidate in candidates if (tree := candidate.single.tree) is not None]
@@ -197,6 +202,7 @@ def _splits_over_one_vocabulary(text: Any, candidates: Iterable[Candidate]) -> S
 
     for split in splits:
         overlap(split)
+    splits = Splits(*map(model.select_tokens, splits))
     if (untrained := untrained_unk(*splits)) is not None:
         warnings.warn(untrained, stacklevel=5)
     return splits

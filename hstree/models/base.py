@@ -77,6 +77,7 @@ _AUTHOR_NAMES = {
     "predicts",
     "reach",
     "reencode",
+    "select_tokens",
     "scored",
     "scored_batches",
     "tables",
@@ -250,6 +251,15 @@ class BaseModel(Predictor):
     def computed_by(self) -> str:
         """What computes it, as `History.kernels` names it."""
         return backend_name()
+
+    @classmethod
+    def select_tokens(cls, corpus: Corpus) -> Corpus:
+        """Return the tokens of a corpus that models of this kind read and score.
+
+        Raises InputError where its vocabulary lacks ``<eos>``, or ``<unk>`` for words outside it.
+        """
+        ContextBatches(corpus, 1)
+        return corpus
 
     @abstractmethod
     def fit(

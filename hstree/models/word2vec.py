@@ -130,6 +130,9 @@ class WindowModel(ContextModel):
 class Word2Vec(Model[WindowModel]):
     """Base of CBOW and skip-gram.
 
+    Over labels without ``<eos>``, such as those of gensim's trees, line ends are left out of texts.
+    Without ``<unk>`` too, so are words outside the labels, as in word2vec and gensim.
+
     Parameters
     ----------
     window : int
@@ -188,6 +191,17 @@ class Word2Vec(Model[WindowModel]):
         d = self.dim
         drawn = (rng.random((len(words), d), np.float32) - np.float32(0.5)) / np.float32(d)
         return self.window_model(in_sorted_order(words, drawn))
+
+    @classmethod
+    def select_tokens(cls, corpus: Corpus) -> Corpus:
+        """Return a corpus, or its words alone where the vocabulary lacks ``<eos>``."""
+        if corpus.vocabulary.eos is None:
+            return corpus.select_words()
+        return super().select_tokens(corpus)
+
+    def reencode(self, text: Any) -> Corpus:
+        """Return a text with label ids as token ids, its words alone without a label ``<eos>``."""
+        return super().reencode(text).select_words()
 
     def windows(self, corpus: Corpus) -> SymmetricWindows:
         """Return the windows and targets of a corpus, as label ids."""

@@ -43,6 +43,23 @@ def test_without_a_tree_it_is_huffmans(hstree, corpus, tmp_path):
     assert "cbow over huffman" in ran.out
 
 
+def test_a_tree_of_words_alone(hstree, corpus, tmp_path):
+    """As those of gensim: line ends and words outside it are left out of the text."""
+    words = library.Corpus.read(corpus, min_count=20).vocabulary.words
+    labels = [word for word in words if word not in ("<eos>", "<unk>")]
+    library.build("huffman", dict.fromkeys(labels, 1)).save("words.json")
+    ran = hstree("embed", corpus, "words.json", *QUICK, "-o", "v.npy", warns=True)
+    assert "left out" in ran.err
+    assert set(WordVectors.read("v.npy").labels) == set(labels)
+    given = ["--model", "cbow", *QUICK, "--save", "model"]
+    hstree("evaluate", "words.json", corpus, *given, warns=True)
+    hstree("predict", "model", labels[0])
+    ran = hstree("score", "model", corpus, status=1)
+    assert "hold no <eos>" in ran.err
+    ran = hstree("evaluate", "words.json", corpus, *QUICK, status=1)
+    assert "hold no <eos>" in ran.err
+
+
 def test_another_output_layer_trains_the_vectors(hstree, corpus):
     ran = hstree("embed", corpus, "negative samples=3", *QUICK, "-o", "v.npy")
     assert "cbow over negative" in ran.out

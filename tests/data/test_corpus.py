@@ -33,6 +33,27 @@ def words_of(corpus, ids):
     return [corpus.vocabulary.words[i] if i >= 0 else None for i in ids]
 
 
+@given(LINES, st.booleans(), st.booleans(), st.data())
+def test_the_words_alone_are_those_that_the_vocabulary_names(lines, eos, unk, data):
+    words = ["a", "b", "D", *["<eos>"] * eos, *["<unk>"] * unk]
+    start = data.draw(st.integers(0, len(lines) - 1))
+    stop = data.draw(st.integers(start + 1, len(lines)))
+    corpus = Corpus.from_tokens(lines, vocabulary=Vocabulary(words, [1] * len(words)))
+    found = corpus.select_lines(start, stop).select_words()
+    expected = [[*line, "<eos>"] for line in lines[start:stop]]
+    if not eos:
+        expected = [[w for w in line if w in words or (unk and w != "<eos>")] for line in expected]
+    tokens = [word for line in expected for word in line]
+    assert found.words(slice(None)) == tokens
+    assert np.diff(found.line_start).tolist() == [len(line) for line in expected]
+    assert found.n_oov == sum(word not in words for word in tokens)
+    assert found.counts.sum() == len(tokens) - found.n_oov * (not unk)
+    assert found.source == corpus.select_lines(start, stop).source
+    assert found.select_words() is found
+    last = found.select_lines(found.n_lines - 1, found.n_lines)
+    assert last.words(slice(None)) == expected[-1]
+
+
 @given(LINES, st.data())
 def test_ids_and_counts_of_any_lines_with_any_vocabulary(tmp_path_factory, lines, data):
     some = st.sampled_from(["a", "b", "D", "x", "<unk>", "<eos>"])

@@ -11,6 +11,8 @@ from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, MissingExtraError, OptionError
 from hstree.interop import gensim as bridge
 from hstree.tree import Tree
+from tests import needs
+from tests.texts import markov_lines
 
 models = pytest.importorskip("gensim.models", reason="needs gensim: pip install '.[gensim]'")
 
@@ -121,6 +123,57 @@ def test_the_layer_gives_the_held_out_loss_of_gensims_weights(sg):
     total = model.score(held_out, total_sentences=len(held_out)).sum()  # by a coarse table
     assert total == pytest.approx(-nll, rel=0.05)
     np.testing.assert_allclose(np.exp(layer.log_prob(hidden[:3])).sum(axis=1), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sg", [0, 1])
+def test_our_models_read_the_words_that_gensim_reads(sg):
+    """With gensim's weights over its tree they score them as its layer does."""
+    model = trained(untrained(sg=sg))
+    kind = hstree.SkipGram if sg else hstree.CBOW
+    ours = kind(bridge.tree_of(model), dim=16, window=WINDOW)
+    layer = bridge.layer_of(model)
+    ours.context_model.embedding[:] = model.wv.vectors
+    ours.layer.weight[:] = layer.weight
+    ours.layer.bias[:] = 0
+    held_out = sentences()[:20]
+    nll = []
+    for sentence in held_out:
+        for at, word in enumerate(sentence):
+            around = sentence[max(0, at - WINDOW) : at] + sentence[at + 1 : at + WINDOW + 1]
+            vectors = model.wv[around] if around else np.zeros((1, 16), np.float32)
+            hidden = vectors if sg else vectors.mean(axis=0, keepdims=True)
+            targets = np.full(len(hidden), model.wv.key_to_index[word])
+            nll.append(layer.nll(hidden, targets).mean())
+    with_others = [["of", "another", *line, "vocabulary"] for line in held_out]
+    np.testing.assert_allclose(ours.nll([[], *with_others]), nll, rtol=1e-5)
+
+
+@pytest.mark.parametrize("online", [False, True])
+def test_our_models_train_on_gensims_tree(online, tmp_path):
+    if online:
+        pytest.importorskip("numba", reason=needs.NUMBA)
+    lines = [line.split() for line in markov_lines(4_000, 0)[0]]
+    tree = bridge.tree_of(untrained(lines))
+    text = [[], *lines, ["unknown"]]
+    model = hstree.CBOW(tree, dim=8, window=1, epochs=3, online=online).fit(text)
+    unigram = hstree.CBOW(tree, dim=8, epochs=0).fit(text).perplexity(text)
+    assert model.perplexity(text) < 0.9 * unigram
+    model.save(tmp_path / "model")
+    assert hstree.load_model(tmp_path / "model").perplexity(text) == model.perplexity(text)
+    with pytest.raises(InputError, match="hold no <eos>"):
+        hstree.LanguageModel(tree).fit(text)
+
+
+def test_a_comparison_over_gensims_tree(tmp_path):
+    candidates = [bridge.tree_of(untrained()), "huffman", "flat"]
+    text = [[*line, "w999"] for line in sentences()]
+    options = {"stop": hstree.Epochs(1), "speed_rounds": 0, "dim": 8}
+    compared = hstree.compare(text, candidates, tmp_path, model="cbow", **options)
+    known = [word for line in sentences()[-30:] for word in line if word in candidates[0]]
+    assert compared.tokens["test"] == len(known)
+    assert [candidate.test > 1 for candidate in compared.candidates] == [True] * 3
+    with pytest.raises(InputError, match="hold no <eos>"):
+        hstree.compare(text, candidates, tmp_path / "other", **options)
 
 
 def test_one_word():
