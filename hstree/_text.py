@@ -118,6 +118,17 @@ def format_number(value: float | None, digits: int = 2) -> str:
     return "-" if value is None or value != value else f"{value:,.{digits}f}"
 
 
+def signed(value: float, form: str = ".2f") -> str:
+    """Format a number with its sign: "+0.52", but "0.00"."""
+    text = f"{value:+{form}}".replace("-", "\N{MINUS SIGN}")
+    return text if any(digit in text for digit in "123456789") else text[1:]
+
+
+def format_change(ratio: float | None) -> str:
+    """Format a ratio as the difference from 1: "+29.4%"; a dash for None."""
+    return "-" if ratio is None else signed(ratio - 1, ".1%")
+
+
 def in_notebook() -> bool:
     """Return whether this is the process of a notebook, which shows HTML."""
     ipython = sys.modules.get("IPython")  # a notebook has imported it

@@ -31,11 +31,10 @@ def picture() -> str:
         Axis("test perplexity, Penn Treebank"),
         ["output layer", "seconds", "test perplexity"],
         marks,
-        front="left",
+        front=True,
     )
     styles = make_styles(SimpleNamespace(name=name, is_trained=True, models=1) for name in names)
-    full_names = [style._replace(short_name=style.name) for style in styles]
-    return str(draw(plot, full_names, is_separate=True))
+    return str(draw(plot, styles, is_separate=True, longest=max(map(len, names))))
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ FIRST = (
     "valid",
     "s from text",
     "test",
-    "ratio to flat",
-    "to flat alike",
+    "vs flat",
+    "like for like",
     "times flat",
     "ln Z",
     "one word, times flat",
@@ -92,10 +92,10 @@ def _footnotes(comparison: Comparison) -> Facts:
     # All candidates are compared with flat on the same blocks
     blocks = next((candidate.to_flat.blocks for candidate in candidates if candidate.to_flat), None)
     if blocks is not None and blocks < FEWEST:
-        lines.append(("ratios", f"no interval: fewer than {FEWEST} blocks of {BLOCK:,} tokens"))
+        lines.append(("vs flat", f"no interval: fewer than {FEWEST} blocks of {BLOCK:,} tokens"))
     elif blocks is not None:
         interval = f"{CONFIDENCE:.0%} interval over {blocks:,} blocks of test tokens"
-        lines.append(("ratios", f"ratios of test perplexities, with their {interval}"))
+        lines.append(("vs flat", f"difference in test perplexity, with its {interval}"))
     lines += [("read before", sentence) for sentence in comparison.read_before()]
     return lines
 

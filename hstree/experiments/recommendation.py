@@ -31,6 +31,12 @@ def eligible_candidates(candidates: Sequence[CandidateResult]) -> list[Candidate
     return [candidate for candidate in eligible if candidate.sample is None] or eligible
 
 
+def rank(candidates: Sequence[CandidateResult]) -> list[CandidateResult]:
+    """Return the candidates by validation perplexity, those that can be recommended first."""
+    eligible = eligible_candidates(candidates)
+    return sorted(candidates, key=lambda candidate: (candidate not in eligible, candidate.valid))
+
+
 def choose(candidates: Sequence[CandidateResult]) -> Choice | None:
     """Recommend the candidate of the lowest validation perplexity, under every stopping rule.
 

@@ -24,7 +24,7 @@ from msgspec import Meta, Struct
 
 from hstree._files import read_json, replacing
 from hstree._plugins import require
-from hstree._text import TextTable, format_number, plural, show
+from hstree._text import TextTable, format_change, format_number, plural, show
 from hstree.data.splits import SplitName
 from hstree.errors import FileFormatError, InputError
 from hstree.models.base import MAX_EPOCHS
@@ -556,7 +556,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         # no space inside the brackets, so that a narrow table puts them below the ratio
         for key, ratio in {"to_flat": candidate.to_flat, "to_like": candidate.to_like}.items():
             if ratio is not None and ratio.low is not None and ratio.low != ratio.high:
-                cells[key] += f" [{ratio.low:.3f},{ratio.high:.3f}]"
+                cells[key] += f" [{format_change(ratio.low)},{format_change(ratio.high)}]"
         for column in columns:
             if cells[column.key] != "-" and self.sample(column.path, candidate) is not None:
                 cells[column.key] += SAMPLED
@@ -640,7 +640,7 @@ _whole_number = partial(format_number, digits=0)
 def _ratio_columns(key: str, title: str) -> list[Column]:
     """Return the columns of a ratio of perplexities and its interval."""
     return [
-        Column(key, f"{key}.ratio", title, _to_thousandths),
+        Column(key, f"{key}.ratio", title, format_change),
         Column(f"{key}_low", f"{key}.low"),
         Column(f"{key}_high", f"{key}.high"),
         Column(f"{key}_p", f"{key}.p"),
@@ -675,9 +675,9 @@ COLUMNS: list[Column] = [
     Column("test_oov", "test_oov"),
     Column("valid_sample", "sample.valid"),
     Column("test_sample", "sample.test"),
-    *_ratio_columns("to_flat", "ratio to flat"),
+    *_ratio_columns("to_flat", "vs flat"),
     Column("like", "like"),
-    *_ratio_columns("to_like", "to flat alike"),
+    *_ratio_columns("to_like", "like for like"),
     Column("mixed_test", "mixture.test", "mixed with", _to_tenths),
     Column("mixed_weight", "mixture.weight"),
     Column("mixed_with", "mixture.ngram"),

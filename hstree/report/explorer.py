@@ -38,7 +38,6 @@ class Trees(Struct, frozen=True):
     words: bytes  #: the most frequent first
     counts: bytes | None  #: None if no tree has counts
     trees: list[PackedTree]
-    first: int = 0  #: position of the tree that is shown first
     example: str | None = None  #: a word to search for
 
 
@@ -75,12 +74,9 @@ def pack_trees(comparison: Comparison, folder: Path) -> tuple[Trees | None, list
         replace(tree, description=describe(candidate))
         for tree, candidate in zip(packed.trees, candidates, strict=True)
     ]
-    # The recommended tree is shown first. If the flat softmax is recommended, the best tree is.
-    recommended = comparison.best and comparison.best.tree
-    first = min(candidates, key=lambda candidate: (candidate.tree != recommended, candidate.valid))
     labels = set(next(iter(trees.values())).labels)
     example = next((word for word in _EXAMPLES if word in labels), None)
-    return replace(packed, trees=described, first=candidates.index(first), example=example), missing
+    return replace(packed, trees=described, example=example), missing
 
 
 def pack(trees: Mapping[str, Tree]) -> Trees:

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from hstree._text import plural
+from hstree._text import format_change, plural
 
 DASH = "\N{EN DASH}"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -28,12 +28,6 @@ def number(value: float | None, least: int = 0, most: int = 2, *, is_short: bool
     # The bounds are those after rounding: 99.95 is 100, not 100.0.
     digits = least + (abs(value) < 99.95) + (abs(value) < 9.995)
     return f"{value:,.{min(digits, most)}f}"
-
-
-def signed(value: float, form: str = ".2f") -> str:
-    """Format a number with its sign: "+0.52"; as a percentage "+3.5%", but "0.0%"."""
-    text = f"{value:+{form}}".replace("-", "\N{MINUS SIGN}")
-    return text[1:] if text[1:] == "0.0%" else text
 
 
 class Link(NamedTuple):
@@ -60,6 +54,6 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-for _format in (number, signed, plural):
+for _format in (number, format_change, plural):
     TEMPLATES.filters[_format.__name__] = _format
 TEMPLATES.filters["or_infinite"] = lambda value: math.inf if value is None else value

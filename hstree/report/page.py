@@ -10,9 +10,11 @@ from pathlib import Path
 
 import msgspec
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from hstree._version import __version__
 from hstree.experiments import results
+from hstree.experiments.recommendation import rank
 from hstree.experiments.results import Comparison
 from hstree.models import config_of, kind_of
 from hstree.report.answer import answer_markup, candidate_noun
@@ -34,7 +36,7 @@ _POLICY = (
 class Page(msgspec.Struct, frozen=True):
     """All that a page shows. Its JSON is in the page, and the HTML is made of it alone."""
 
-    comparison: Comparison
+    comparison: Comparison  #: with its candidates ranked
     recipe: Recipe | None  #: None if no candidate is recommended
     plots: list[Plot]
     trees: Trees | None
@@ -43,6 +45,7 @@ class Page(msgspec.Struct, frozen=True):
 
 def make_page(comparison: Comparison, folder: Path) -> Page:
     """Return the page of a comparison with the trees that are in `folder`."""
+    comparison = replace(comparison, candidates=rank(comparison.candidates))
     trees, missing = pack_trees(comparison, folder)
     best = comparison.best
     recipe = None if best is None else make_recipe(best, comparison, folder)

@@ -7,37 +7,30 @@ the candidates that are not selected. Each plot has a description in words.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from msgspec import Struct
 
+from hstree._text import signed
 from hstree.experiments.results import CandidateResult, csv_bytes
 from hstree.report.formats import ASSETS, TEMPLATES, Link
 from hstree.report.scales import LINE, Scale, spread, ticks
 
 Point = tuple[float, float]
-Side = Literal["right", "left"]
 
 #: Width of a plot.
 WIDTH = 430.0
-#: Smallest height of a plot that has a vertical axis.
+#: Smallest height of a plot.
 HEIGHT = 310.0
-#: Margins of a plot with a vertical axis; the names of the candidates are in the right one.
+#: Margins; the names of the candidates are in the right one.
 _LEFT = 46.0
 _RIGHT = 136.0
 _TOP = 26.0
 _BOTTOM = 40.0
-#: Margins of a plot of strips.
-_STRIPS_LEFT = 12.0
-_STRIPS_RIGHT = 14.0
-_STRIPS_TOP = 6.0
-#: Heights of a candidate's name, of the strip below it, and of the space below the strip.
-_NAME = 17.0
-_STRIP = 12.0
-_BELOW = 5.0
-#: Maximum number of characters of a name beside a plot.
+#: Maximum number of characters of a name beside a plot, alone and with a note.
 _LONGEST = 17
+_LONGEST_WITH_NOTE = 23
 #: Number of colours: the classes ``c0``, ``c1`` and so on in the style sheet.
 COLOURS = 12
 #: Outlines of the markers, with the centre at (0, 0).
@@ -57,7 +50,6 @@ class Style(NamedTuple):
 
     number: int  #: its position in the table
     name: str
-    short_name: str  #: the name, cut in the middle so that it fits beside a plot
     classes: str  #: CSS classes of its number and its colour
     line: str  #: CSS class of its lines
     outline: str  #: path of its marker
@@ -78,17 +70,16 @@ def make_styles(
         if candidate is best:
             classes += " best"
         outline = _OUTLINES[i % len(_OUTLINES)]
-        short_name = _shorten(candidate.name)
-        styles.append(Style(i, candidate.name, short_name, classes, line, outline))
+        styles.append(Style(i, candidate.name, classes, line, outline))
     return styles
 
 
-def _shorten(name: str) -> str:
-    """Return a name without its middle if it does not fit beside a plot."""
-    if len(name) <= _LONGEST:
+def shorten(name: str, longest: int) -> str:
+    """Return a name without its middle if it has more than `longest` characters."""
+    if len(name) <= longest:
         return name
-    n_first = (_LONGEST - 1) // 2
-    n_last = _LONGEST - 1 - n_first
+    n_first = (longest - 1) // 2
+    n_last = longest - 1 - n_first
     return f"{name[:n_first]}\N{HORIZONTAL ELLIPSIS}{name[-n_last:]}"
 
 
@@ -96,13 +87,15 @@ class Axis(Struct, frozen=True):
     """An axis and its title.
 
     An axis with `names` has no scale: they are the names of the values 0, 1, and so on. Values
-    outside the range `within` are not visible.
+    outside the range `within` are not visible. The ticks of an axis of ratios are percentages:
+    "+10%" at 1.1.
     """
 
     title: str
     scale: Scale = "linear"
     names: list[str] = []
     within: Point | None = None
+    is_ratio: bool = False
 
 
 class Mark(Struct, frozen=True):
@@ -112,10 +105,9 @@ class Mark(Struct, frozen=True):
     ----------
     candidate : int
     kind : str
-        "dot"; "aside" for a dot that cannot be on the front; "segment" for a rectangle from corner
-        to corner; anything else is a line.
+        "dot"; "aside" for a dot that cannot be on the front; anything else is a line.
     points : list of (float, float)
-        Values on both axes. In a strip, the second value is a fraction of its height, from the top.
+        Values on both axes.
     values : list
         Its row in the CSV of the plot; the name of the candidate is first. Empty for none.
     """
@@ -133,29 +125,27 @@ class Plot(Struct, frozen=True):
     ----------
     id, title, caption : str
     x, y : Axis
-        A plot without `y` has a strip for each candidate instead.
     columns : list of str
         Column titles of its CSV.
     marks : list of Mark
     level : float or None
         Value of `y` of a dashed horizontal line.
-    front : {"right", "left"} or None
-        The side where `x` is better, if the Pareto front is drawn. Candidates that are not on the
-        front are grey.
-    ends : dict of int to str
-        Text at the right of a strip's name, by the number of the candidate.
+    front : bool
+        Whether the Pareto front is drawn, with candidates that are not on it in grey.
+    notes : dict of int to str
+        Notes beside the names of candidates, by their numbers.
     """
 
     id: str
     title: str
     caption: str
     x: Axis
-    y: Axis | None
+    y: Axis
     columns: list[str]
     marks: list[Mark]
     level: float | None = None
-    front: Side | None = None
-    ends: dict[int, str] = {}
+    front: bool = False
+    notes: dict[int, str] = {}
 
 
 def plot_links(plot: Plot, styles: Sequence[Style]) -> list[Link]:
@@ -165,66 +155,63 @@ def plot_links(plot: Plot, styles: Sequence[Style]) -> list[Link]:
     return [Link.to(f"{plot.id}.svg", str(svg).encode()), Link.to(f"{plot.id}.csv", csv)]
 
 
-def pareto(points: Iterable[Point], better: Side = "right") -> list[Point]:
-    """Return the Pareto front of points, from the better side; lower is always better."""
-    sign = -1 if better == "right" else 1
+def pareto(points: Iterable[Point]) -> list[Point]:
+    """Return the Pareto front of points, from left to right; lower is better on both axes."""
     front: list[Point] = []
-    for x, y in sorted(points, key=lambda point: (sign * point[0], point[1])):
+    for x, y in sorted(points):
         if not front or y < front[-1][1]:
             front.append((x, y))
     return front
 
 
-def draw(plot: Plot, styles: Sequence[Style], *, is_separate: bool = False) -> Markup:
+def draw(
+    plot: Plot, styles: Sequence[Style], *, is_separate: bool = False, longest: int = _LONGEST
+) -> Markup:
     """Return a plot as an ``svg`` element of the page, or as a separate image with its style.
 
-    The number of a candidate is its position in `styles`.
+    The number of a candidate is its position in `styles`. Names have at most `longest` characters.
     """
     marks_by_candidate: dict[int, list[Mark]] = {}
     for mark in plot.marks:
         marks_by_candidate.setdefault(mark.candidate, []).append(mark)
-    n_candidates = len(marks_by_candidate)
-    area = _plot_area(plot, n_candidates)
+    area = _plot_area(plot, len(marks_by_candidate))
 
     # Functions from values to pixels, and the labels of the ticks.
     points = [point for mark in plot.marks for point in mark.points]
     to_x, x_labels = _scale_axis(plot.x, [x for x, _ in points], area.left, area.right)
     y_values = [y for _, y in points]
-    if plot.y is None:
-        to_y = _linear(0.0, 1.0, area.top + _NAME, area.top + _NAME + _STRIP)
-        y_labels: dict[float, str] = {}
-    else:
-        if plot.level is not None:
-            y_values.append(plot.level)
-        to_y, y_labels = _scale_axis(plot.y, y_values, area.bottom, area.top)
+    if plot.level is not None:
+        y_values.append(plot.level)
+    to_y, y_labels = _scale_axis(plot.y, y_values, area.bottom, area.top)
 
-    def to_pixels(points: Iterable[Point], i: int = 0) -> list[Point]:
-        """Return the pixels of points, in the strip of the i-th candidate if there are strips."""
-        return [(round(to_x(x), 1), round(to_y(y) + area.strip * i, 1)) for x, y in points]
+    def to_pixels(points: Iterable[Point]) -> list[Point]:
+        return [(round(to_x(x), 1), round(to_y(y), 1)) for x, y in points]
 
-    if plot.y is None:
-        names = [(area.left, area.top + area.strip * i + 12) for i in range(n_candidates)]
-        leaders: list[Point] = []
-    else:
-        # A name beside the plot has a leader to the lowest end of the candidate's lines or dots.
-        ends = to_pixels(map(_named_point, marks_by_candidate.values()))
-        leaders = [(x, min(max(y, area.top), area.bottom)) for x, y in ends]
-        heights = spread([y for _, y in leaders], LINE, area.top - 8, area.bottom)
-        names = [(area.right + 9, height + 4) for height in heights]
+    # A name beside the plot has a leader to the lowest end of the candidate's lines or dots.
+    ends = to_pixels(map(_named_point, marks_by_candidate.values()))
+    leaders = [(min(x, area.right), min(max(y, area.top), area.bottom)) for x, y in ends]
+    heights = spread([y for _, y in leaders], LINE, area.top - 8, area.bottom)
 
     dots = {mark.candidate: mark.points[0] for mark in plot.marks if mark.kind == "dot"}
-    front = [] if plot.front is None else pareto(dots.values(), plot.front)
-    groups = [
-        {
-            "style": styles[candidate],
-            "is_beaten": bool(front) and candidate in dots and dots[candidate] not in front,
-            "marks": [(mark.kind, to_pixels(mark.points, i), mark.values) for mark in marks],
-            "name": names[i],
-            "leader": leaders[i : i + 1],
-            "end": plot.ends.get(candidate, ""),
-        }
-        for i, (candidate, marks) in enumerate(marks_by_candidate.items())
-    ]
+    front = pareto(dots.values()) if plot.front else []
+    groups = []
+    for (candidate, marks), leader, height in zip(
+        marks_by_candidate.items(), leaders, heights, strict=True
+    ):
+        note = plot.notes.get(candidate, "")
+        groups.append(
+            {
+                "style": styles[candidate],
+                "is_beaten": bool(front) and candidate in dots and dots[candidate] not in front,
+                "marks": [(mark.kind, to_pixels(mark.points), mark.values) for mark in marks],
+                "leader": leader,
+                "height": height,
+                "name": shorten(
+                    styles[candidate].name, _LONGEST_WITH_NOTE - len(note) if note else longest
+                ),
+                "note": note,
+            }
+        )
     level = [] if plot.level is None else [(x, to_y(plot.level)) for x in (area.left, area.right)]
     svg = TEMPLATES.get_template("plot.svg").render(
         plot=plot,
@@ -241,27 +228,21 @@ def draw(plot: Plot, styles: Sequence[Style], *, is_separate: bool = False) -> M
 
 
 class _Area(NamedTuple):
-    """Pixels of the area of the marks, and the heights of the plot and of a strip."""
+    """Pixels of the area of the marks, and the height of the plot."""
 
     left: float
     right: float
     top: float
     bottom: float
     height: float
-    strip: float  #: 0 if the plot has a vertical axis
 
 
 def _plot_area(plot: Plot, n_candidates: int) -> _Area:
     """Return the area of a plot with room for the names of so many candidates."""
     has_two_lines = any("\n" in name for name in plot.x.names)
     below = _BOTTOM + (LINE if has_two_lines else 0)
-    if plot.y is None:
-        strip = _NAME + _STRIP + _BELOW
-        height = _STRIPS_TOP + strip * n_candidates + below
-        right = WIDTH - _STRIPS_RIGHT
-        return _Area(_STRIPS_LEFT, right, _STRIPS_TOP, height - below, height, strip)
     height = max(HEIGHT, _TOP + below + LINE * n_candidates)
-    return _Area(_LEFT, WIDTH - _RIGHT, _TOP, height - below, height, 0.0)
+    return _Area(_LEFT, WIDTH - _RIGHT, _TOP, height - below, height)
 
 
 def _scale_axis(
@@ -284,6 +265,8 @@ def _scale_axis(
         low = math.log10(low)
         high = math.log10(high)
     low, high, labels = ticks(low, high, axis.scale, abs(end - start), vertical=start > end)
+    if axis.is_ratio:
+        labels = {value: f"{signed(round(100 * (value - 1), 6), ',.6g')}%" for value in labels}
     to_pixel = _linear(low, high, start, end)
     if axis.scale == "log":
         return (lambda value: to_pixel(math.log10(value))), labels

@@ -3,126 +3,117 @@
 import math
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 from hstree.experiments.recommendation import eligible_candidates
-from hstree.experiments.results import (
-    Band,
-    CandidateResult,
-    Comparison,
-    value_at,
-)
+from hstree.experiments.results import Band, CandidateResult, Comparison
 from hstree.report.formats import number
-from hstree.report.plot import Axis, Mark, Plot, Side
+from hstree.report.plot import Axis, Mark, Plot, Point
 
 #: Validation perplexities above this multiple of the best are not visible.
 _HIGHEST = 3.0
+#: Ratio by which the flat softmax and n-gram models may always move an end of an axis.
+_LONGEST = 2.0
 #: Bands of words with less than this fraction of the tokens do not widen their plot.
 _RARE = 0.02
 #: Units of training counts on an axis.
 _UNITS = ((10**6, "M"), (10**3, "k"))
-#: Steps from the text to a model.
-_STEPS = ("vectors", "tree", "preparation", "training")
 
 
 def make_plots(comparison: Comparison) -> list[Plot]:
     """Return the plots of the results that there are, the most important first."""
     candidates = comparison.candidates
-    seconds, *speeds = (_plot_cost(candidates, cost) for cost in _COSTS)
     plots = [
-        seconds,
+        _plot_seconds(candidates),
         _plot_learning(candidates),
         _plot_bands(candidates, comparison.bands),
-        _plot_steps(candidates),
-        *speeds,
     ]
     return [plot for plot in plots if plot.marks]
 
 
-class _Cost(NamedTuple):
-    """A cost that perplexity is plotted against."""
+def _visible_range(values: Sequence[tuple[CandidateResult, float]]) -> Point:
+    """Return the range of an axis for values of candidates, all of them positive.
 
-    id: str
-    title: str
-    caption: str
-    axis: str  #: title of the horizontal axis
-    better: Side
-    path: str  #: attributes that lead to it from a candidate
-
-
-_COSTS = (
-    _Cost(
-        "plot-seconds",
-        "Perplexity against time",
-        "Time from the text to the trained model, including vectors and tree.",
-        "seconds from the text",
-        "left",
-        "timings.total",
-    ),
-    _Cost(
-        "plot-speed",
-        "Perplexity against training speed",
-        "Speed of training alone.",
-        "training speed, tokens/s",
-        "right",
-        "training.median",
-    ),
-    _Cost(
-        "plot-one-word",
-        "Perplexity against the speed of one word",
-        "Speed of a trained model: the probability of one word in its context.",
-        "words/s, one word",
-        "right",
-        "nll.median",
-    ),
-    _Cost(
-        "plot-top-10",
-        "Perplexity against the speed of the top 10",
-        "Speed of a trained model: the ten most probable words of a context.",
-        "words/s, ten most probable words",
-        "right",
-        "top_k.median",
-    ),
-)
+    An end is that of the trees and layers alone where the flat softmax or an n-gram model would
+    move it, on a logarithmic axis, by more than the distance between both ends.
+    """
+    everything = [value for _, value in values] or [1.0]
+    others = [
+        value for candidate, value in values if candidate.is_trained and not candidate.is_flat
+    ]
+    others = others or everything
+    low = min(others)
+    high = max(others)
+    longest = max(high / low, _LONGEST)
+    first = min(everything)
+    last = max(everything)
+    return first if first * longest >= low else low, last if last <= high * longest else high
 
 
-def _plot_cost(candidates: Sequence[CandidateResult], cost: _Cost) -> Plot:
-    """Plot test perplexity over a cost, with the Pareto front."""
+def _clip(value: float, visible: Point) -> float:
+    return min(max(value, visible[0]), visible[1])
+
+
+def _edge_note(x: float, visible_x: Point, y: float, visible_y: Point) -> str:
+    """Return the coordinates of a point that are beyond an edge: "→ 1,681 s"."""
+    parts = []
+    for value, (low, high), arrows, unit in (
+        (x, visible_x, "\N{LEFTWARDS ARROW}\N{RIGHTWARDS ARROW}", " s"),
+        (y, visible_y, "\N{DOWNWARDS ARROW}\N{UPWARDS ARROW}", ""),
+    ):
+        if not low <= value <= high:
+            parts.append(f"{arrows[value > high]} {number(value, most=0)}{unit}")
+    return " ".join(parts)
+
+
+def _plot_seconds(candidates: Sequence[CandidateResult]) -> Plot:
+    """Plot test perplexity over the seconds from the text, with the Pareto front."""
     eligible = {candidate.name for candidate in eligible_candidates(candidates)}
-    marks = []
+    points: dict[int, Point] = {}
     for i, candidate in enumerate(candidates):
-        x = value_at(cost.path, candidate)
+        seconds = candidate.timings.total
         test = candidate.perplexity["test"].mean
+        if seconds and test:
+            points[i] = (seconds, test)
+    visible_x = _visible_range([(candidates[i], x) for i, (x, _) in points.items()])
+    visible_y = _visible_range([(candidates[i], y) for i, (_, y) in points.items()])
+
+    marks = []
+    notes = {}
+    for i, (seconds, test) in points.items():
+        candidate = candidates[i]
         sd = candidate.perplexity["test"].sd
-        if not x or not test:
-            continue
-        if sd:
-            marks.append(Mark(i, "whisker", [(x, test - sd), (x, test + sd)]))
+        if note := _edge_note(seconds, visible_x, test, visible_y):
+            notes[i] = note
+        elif sd:
+            marks.append(Mark(i, "whisker", [(seconds, test - sd), (seconds, test + sd)]))
         kind = "dot" if candidate.name in eligible else "aside"
-        marks.append(Mark(i, kind, [(x, test)], [candidate.name, x, test, sd]))
+        point = (_clip(seconds, visible_x), _clip(test, visible_y))
+        marks.append(Mark(i, kind, [point], [candidate.name, seconds, test, sd]))
 
     kinds = {mark.kind for mark in marks}
     sentences = [
-        cost.caption,
-        f"Down and to the {cost.better} is better. The dashed line is the Pareto front; candidates "
-        "that are not on it are grey.",
+        "Down and to the left is better. The dashed line is the Pareto front; candidates that are "
+        "not on it are grey."
     ]
     if "aside" in kinds:
         sentences.append("Candidates that cannot be recommended are not part of it.")
+    if notes:
+        sentences.append("Arrows give values beyond the edge.")
     sampled = [candidate.name for candidate in candidates if candidate.sample is not None]
     if 0 < len(sampled) < len(candidates):
         sentences.append(f"Scored on a sample of the tokens: {', '.join(sampled)}.")
     if "whisker" in kinds:
         sentences.append("Bars: one standard deviation over seeds.")
     return Plot(
-        cost.id,
-        cost.title,
+        "plot-seconds",
+        "Perplexity against time",
         " ".join(sentences),
-        Axis(f"{cost.axis} (log scale)", "log"),
+        Axis("seconds from the text (log scale)", "log"),
         Axis("test perplexity"),
-        ["candidate", cost.axis, "test perplexity", "standard deviation"],
+        ["candidate", "seconds from the text", "test perplexity", "standard deviation"],
         marks,
-        front=cost.better,
+        front=True,
+        notes=notes,
     )
 
 
@@ -130,27 +121,34 @@ def _plot_learning(candidates: Sequence[CandidateResult]) -> Plot:
     """Plot the validation perplexity of every job after each epoch, over time."""
     curves: list[Mark] = []
     points: list[Mark] = []  # candidates without a training curve
-    best = []
     for i, candidate in enumerate(candidates):
         total = candidate.timings.total
         if not total or candidate.valid == math.inf:
             continue
-        best.append(candidate.valid)
         if candidate.models > 1 or not candidate.is_trained:
             values = [candidate.name, None, None, total, candidate.valid]
             points.append(Mark(i, "dot", [(total, candidate.valid)], values))
         else:
             curves += _learning_curves(i, candidate)
-    highest = max(_HIGHEST * min(best, default=1.0), *best, 1.0)
+
+    marks = curves + points if curves else []
+    dots = [(mark.candidate, mark.points[0]) for mark in marks if mark.kind == "dot"]
+    visible_x = _visible_range([(candidates[i], x) for i, (x, _) in dots])
+    ends = dict(dots)  # the last dot of each candidate
+    low, high = _visible_range([(candidates[i], candidates[i].valid) for i in ends])
+    visible_y = (0.0, max(_HIGHEST * low, high))
+    notes = {i: _edge_note(x, visible_x, y, visible_y) for i, (x, y) in ends.items()}
     return Plot(
         "plot-learning",
         "Perplexity during training",
         "After each epoch, over the seconds from the text, without validation. At a given time, "
-        "the lowest line is the best candidate.",
-        Axis("seconds from the text (log scale)", "log"),
-        Axis("validation perplexity (log scale)", "log", within=(0.0, highest)),
+        "the lowest line is the best candidate. A line that still falls at its end may gain from "
+        "more training.",
+        Axis("seconds from the text (log scale)", "log", within=visible_x),
+        Axis("validation perplexity (log scale)", "log", within=visible_y),
         ["candidate", "seed", "epoch", "seconds from the text", "validation perplexity"],
-        curves + points if curves else [],
+        marks,
+        notes={i: note for i, note in notes.items() if note},
     )
 
 
@@ -175,33 +173,8 @@ def _learning_curves(number: int, candidate: CandidateResult) -> list[Mark]:
     return marks
 
 
-def _plot_steps(candidates: Sequence[CandidateResult]) -> Plot:
-    """Plot the seconds of each step from the text to the model."""
-    marks = []
-    ends = {}
-    for i, candidate in enumerate(candidates):
-        seconds = [getattr(candidate.timings, step) or 0.0 for step in _STEPS]
-        for step, duration, end in zip(_STEPS, seconds, accumulate(seconds), strict=True):
-            if duration and candidate.timings.total:
-                corners = [(end - duration, 0.0), (end, 1.0)]
-                values = [candidate.name, step, duration]
-                marks.append(Mark(i, f"segment step-{step}", corners, values))
-                ends[i] = f"{number(candidate.timings.total)} s"
-    return Plot(
-        "plot-costs",
-        "Seconds of each step",
-        "From left to right: training the vectors that a tree is built from (palest), building "
-        "the tree, preparing the output layer, and training it (full colour).",
-        Axis("seconds", "zero"),
-        None,
-        ["candidate", "step", "seconds"],
-        marks,
-        ends=ends,
-    )
-
-
 def _plot_bands(candidates: Sequence[CandidateResult], bands: Sequence[Band]) -> Plot:
-    """Plot the test perplexities by band, as ratios to the flat softmax or to the best."""
+    """Plot the test perplexities by band, in percent from the flat softmax or from the best."""
     scored = [candidate for candidate in candidates if any(candidate.by_band)]
     baseline = min(
         scored, key=lambda candidate: (not candidate.is_flat, candidate.valid), default=None
@@ -222,26 +195,36 @@ def _plot_bands(candidates: Sequence[CandidateResult], bands: Sequence[Band]) ->
             ratio = value / divisor
             if band.tokens >= _RARE * n_tokens:
                 common_ratios.append(ratio)
-            values = [candidate.name, _band_name(band), band.words, band.tokens, value, ratio]
+            percent = 100 * (ratio - 1)
+            values = [candidate.name, _band_name(band), band.words, band.tokens, value, percent]
             dots.append(Mark(index, "dot", [(float(position), ratio)], values))
         if dots:
             marks += [Mark(index, "line", [dot.points[0] for dot in dots]), *dots]
 
+    caption = (
+        f"Difference of the test perplexity from that of {baseline_name} (dashed line), by the "
+        "count of the word in the training text; 10+ is 10 to 99, and so on. Below the line, a "
+        "candidate predicts better. Values outside the plot are in the CSV."
+    )
     names = []
     for _, band in shown:
+        if band.least is None:
+            caption += (
+                " Unknown words are not in the vocabulary. The model reads and predicts each as "
+                "<unk>, so that their perplexity is that of <unk>, not of the words."
+            )
         percent = 100 * band.tokens / n_tokens
         names.append(f"{_band_name(band)}\n{percent:.{'0f' if percent >= 9.95 else '2g'}}%")
     return Plot(
         "plot-bands",
         "Perplexity by word frequency",
-        f"Test perplexity as a multiple of that of {baseline_name} (dashed line), by the count of "
-        "the word in the training text; 10+ is 10 to 99, and so on. Below the line, a candidate "
-        "predicts better. Values outside the plot are in the CSV.",
+        caption,
         Axis("training count of the word; share of the test tokens", names=names),
         Axis(
-            f"test perplexity / {baseline_name} (log scale)",
+            f"test perplexity, from {baseline_name} (log scale)",
             "log",
             within=(min(common_ratios), max(common_ratios)),
+            is_ratio=True,
         ),
         [
             "candidate",
@@ -249,7 +232,7 @@ def _plot_bands(candidates: Sequence[CandidateResult], bands: Sequence[Band]) ->
             "words",
             "test tokens",
             "test perplexity",
-            f"/ {baseline_name}",
+            f"% from {baseline_name}",
         ],
         marks,
         level=1.0,
@@ -257,8 +240,8 @@ def _plot_bands(candidates: Sequence[CandidateResult], bands: Sequence[Band]) ->
 
 
 def _band_name(band: Band) -> str:
-    """Return the name of a band: 0, 1+, 10+, 1k+, 1M+ or OOV."""
+    """Return the name of a band: 0, 1+, 10+, 1k+, 1M+ or unknown."""
     if band.least is None or band.most is None:
-        return "OOV"
+        return "unknown"
     size, letter = next((unit for unit in _UNITS if band.least >= unit[0]), (1, ""))
     return f"{band.least // size}{letter}{'+' if band.most else ''}"

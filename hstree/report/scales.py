@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-#: A "log" scale is in powers of ten; a "zero" scale begins at 0.
-Scale = Literal["linear", "log", "zero"]
+#: A "log" scale is in powers of ten.
+Scale = Literal["linear", "log"]
 
 #: Estimated width of a character in the font of plots, in pixels.
 CHARACTER = 6.6
@@ -32,14 +32,10 @@ def ticks(
     `vertical` axis are above each other, others side by side. If no choice of ticks has enough
     room, the first and the last tick of the coarsest choice have labels.
     """
-    if scale == "zero":
-        low = 0.0
-        high = (high or 1.0) * (1 + _MARGIN)
-    else:
-        single_range = _SINGLE_RANGE if scale == "log" else abs(high) * _SINGLE_RANGE or 1.0
-        margin = _MARGIN * (high - low or single_range)
-        low -= margin
-        high += margin
+    single_range = _SINGLE_RANGE if scale == "log" else abs(high) * _SINGLE_RANGE or 1.0
+    margin = _MARGIN * (high - low or single_range)
+    low -= margin
+    high += margin
 
     choices = [values for values in _tick_choices(low, high, scale) if len(values) >= 2]
     coarsest = choices[0]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from hstree._text import format_change, signed
 from hstree.experiments.results import (
     CandidateResult,
     Comparison,
@@ -13,15 +14,15 @@ from hstree.experiments.results import (
     TreeRecord,
     value_at,
 )
-from hstree.report.formats import DASH, TIMES, number, signed
+from hstree.report.formats import DASH, TIMES, number
 
 
 class Cell(NamedTuple):
-    """Text and note of a cell, and the value to sort by; None comes last."""
+    """Number of a cell, the value to sort by, and details; None comes last."""
 
     text: str = DASH
     value: float | None = None
-    note: str = ""
+    note: str = ""  #: lines that are shown when a candidate is opened
 
 
 class Column(NamedTuple):
@@ -87,12 +88,12 @@ def _format_cell(column: Column, candidate: CandidateResult) -> Cell:
             note = per_second if candidate.is_flat else bounds + per_second
             return Cell(f"{number(speed.times_flat)}{TIMES}", speed.times_flat, note)
         case Ratio(ratio=1, low=1, high=1):  # to the same candidate
-            return Cell("0", 1.0)
+            return Cell(format_change(1), 1.0)
         case Ratio(ratio=ratio, low=low, high=high):
             note = "no interval"
             if low is not None and high is not None:
-                note = f"{signed(low - 1, '.1%')} to {signed(high - 1, '.1%')}"
-            return Cell(signed(ratio - 1, ".1%"), ratio, note)
+                note = f"{format_change(low)} to {format_change(high)}"
+            return Cell(format_change(ratio), ratio, note)
         case TreeRecord(code_length=length, codes_per_label=codes):
             mean = length.uniform if length.weighted is None else length.weighted
             note = "" if codes in (None, 1) else f"{number(codes)} codes"
@@ -118,9 +119,19 @@ def _format_memory(n_parameters: int) -> Cell:
 # Notes
 
 
-def _relative_time(candidate: CandidateResult) -> str:
-    times_flat = candidate.from_text_times_flat
-    return f"{number(1 / times_flat)} of flat\u2019s" if times_flat else ""
+def _time_details(candidate: CandidateResult) -> str:
+    """Return the seconds of each step, and the time as a multiple of that of the flat softmax."""
+    steps = candidate.timings
+    seconds = {
+        "vectors": steps.vectors,
+        "tree": steps.tree,
+        "layer": steps.preparation,
+        "training": steps.training,
+    }
+    lines = [f"{step} {number(value)}" for step, value in seconds.items() if value]
+    if candidate.from_text_times_flat:
+        lines.append(f"{number(1 / candidate.from_text_times_flat)} of flat\u2019s")
+    return "\n".join(lines)
 
 
 def _epochs(candidate: CandidateResult) -> str:
@@ -163,11 +174,11 @@ _COLUMNS = [
         "always",
         "timings.total",
         "time to train the vectors of a tree, build the tree, prepare the layer and train it, "
-        "without validation; and as a multiple of the time of the flat softmax",
-        note=_relative_time,
+        "without validation; each of these; and as a multiple of the time of the flat softmax",
+        note=_time_details,
     ),
     Column(
-        "to flat",
+        "vs flat",
         "perplexity",
         "wide",
         "to_flat",

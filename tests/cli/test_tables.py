@@ -8,7 +8,7 @@ from hstree_cli.tables import table
 from hstree_cli.terminal import Output
 
 NAMES = ["huffman", "gmm epsilon=0.4 trees=12", "adaptive-importance", "flat"]
-TITLES = ("method", "train\ntokens/s", "ratio to flat", "test", "one score", "p")
+TITLES = ("method", "train\ntokens/s", "vs flat", "test", "one score", "p")
 NUMBERS = ["1,234,567", "0.123 [0.111,0.134]", "45.2 ± 0.3*", "12.5", "<0.001"]
 
 

@@ -80,7 +80,7 @@ def test_a_formula_is_no_formula_in_the_csv_file(compared, tmp_path):
 
 def test_the_table_shows_the_columns_that_a_candidate_has(compared):
     titles = set(compared.table().columns)
-    assert {"candidate", "s from text", "s trained", "mixed with kn2", "ratio to flat"} <= titles
+    assert {"candidate", "s from text", "s trained", "mixed with kn2", "vs flat"} <= titles
     assert "ln Z" not in titles
     alone = replace(compared, candidates=[compared.candidate("kn2")], choice=None)
     assert "scores/target" not in alone.table().columns

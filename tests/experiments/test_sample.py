@@ -70,7 +70,7 @@ def test_the_sample_is_the_first_lines_and_its_figures_are_marked(splits, tmp_pa
     assert candidate.test == pytest.approx(model.perplexity(test))
     # in the table, in the sentence, in the CSV file
     cells = dict(zip(compared.table().columns, compared.table().rows[0], strict=True))
-    for title in ("valid", "test", "ratio to flat", "mixed with kn2"):
+    for title in ("valid", "test", "vs flat", "mixed with kn2"):
         assert cells[title].endswith(results.SAMPLED)
     assert f" on the first {sample.valid} tokens" in compared.recommendation[0]
     assert f"the first {sample.valid} tokens of the validation split" in compared.samples()[0]
@@ -99,13 +99,13 @@ def test_candidates_of_two_sizes_are_compared_on_the_tokens_of_both(splits, tmp_
     table = compared.table()
     huffman_cells = dict(zip(table.columns, table.rows[0], strict=True))
     marked = [title for title, cell in huffman_cells.items() if results.SAMPLED in cell]
-    assert marked == ["ratio to flat"]
+    assert marked == ["vs flat"]
     columns, cells = make_table(compared)
     huffman_notes = {
         column.title: cell.note for column, cell in zip(columns, cells[0], strict=True)
     }
     noted = [title for title, note in huffman_notes.items() if "tokens" in note]
-    assert noted == ["to flat"]
+    assert noted == ["vs flat"]
 
 
 def test_the_scores_of_all_tokens_are_kept(splits, tmp_path):

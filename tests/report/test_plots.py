@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from hstree.experiments.results import Band, JobRecord, Timings
-from hstree.report.plot import Axis, Mark, Plot, draw, make_styles, pareto, plot_links
+from hstree.report.plot import Axis, Mark, Plot, draw, make_styles, pareto, plot_links, shorten
 from hstree.report.plots import make_plots
 from tests.report.comparison import a_candidate, a_comparison, epoch
 
@@ -57,20 +57,14 @@ def test_the_front_holds_just_the_points_that_none_beats():
         unbeaten = {
             (s, t)
             for s, t in points
-            if not any(s2 >= s and t2 <= t and (s2, t2) != (s, t) for s2, t2 in points)
+            if not any(s2 <= s and t2 <= t and (s2, t2) != (s, t) for s2, t2 in points)
         }
-        front = pareto(sorted(points))
+        front = pareto(points)
         assert set(front) == unbeaten
-        assert front == sorted(front, reverse=True)
-        mirrored = pareto([(-x, y) for x, y in points], "left")
-        assert mirrored == [(-x, y) for x, y in front]
+        assert front == sorted(front)
 
 
-@pytest.mark.parametrize(
-    ("plot", "expected"),
-    [("plot-speed", ["beaten", "quick"]), ("plot-seconds", ["beaten", "prepared"])],
-)
-def test_candidates_that_are_beaten_are_grey_by_the_cost_of_the_plot(plot, expected):
+def test_candidates_that_are_beaten_are_grey():
     candidates = [
         trained("quick", test=120.0, speed=900.0, each=1.0),
         trained("good", test=90.0, speed=100.0, each=9.0),
@@ -78,9 +72,9 @@ def test_candidates_that_are_beaten_are_grey_by_the_cost_of_the_plot(plot, expec
         trained("beaten", test=125.0, speed=90.0, each=10.0),
         trained("seen", test=80.0, speed=999.0, each=0.1, seen="all"),  # cannot be the answer
     ]
-    svg = drawn(figures(*candidates)[plot], candidates)
+    svg = drawn(figures(*candidates)["plot-seconds"], candidates)
     grey = [g.get("data-row") for g in svg.iter("{s}g") if "beaten" in g.get("class", "").split()]
-    assert sorted(candidates[int(candidate)].name for candidate in grey) == expected
+    assert sorted(candidates[int(candidate)].name for candidate in grey) == ["beaten", "prepared"]
     (front,) = (line for line in svg.iter("{s}polyline") if line.get("class") == "front")
     corners = [point.split(",") for point in front.get("points").split()]
     assert all(a[0] == b[0] or a[1] == b[1] for a, b in pairwise(corners)), "a staircase"
@@ -103,9 +97,28 @@ def test_a_part_of_an_epoch_takes_its_share():
 def test_a_candidate_whose_time_is_not_known_is_left_out_of_the_plots_over_time():
     unknown = a_candidate("b", timings=Timings(tree=None))
     found = figures(trained("a"), unknown)
-    for plot in ("plot-seconds", "plot-costs", "plot-learning"):
+    for plot in ("plot-seconds", "plot-learning"):
         assert {line[0] for line in lines(found[plot])} == {"a"}
-    assert {line[0] for line in lines(found["plot-speed"])} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("each", "test", "note"),
+    [
+        (11.0, 99.0, None),
+        (400.0, 99.0, "\N{RIGHTWARDS ARROW} 800 s"),
+        (11.0, 640.0, "\N{UPWARDS ARROW} 640"),
+    ],
+)
+def test_a_flat_softmax_far_from_the_others_is_at_the_edge_with_a_note(each, test, note):
+    candidates = [trained("a"), trained("b", test=97.0, each=9.0)]
+    flat = trained("flat", each=each, test=test, sd=1.0, n=2)
+    plot = figures(*candidates, flat)["plot-seconds"]
+    assert plot.notes.get(2) == note
+    (dot,) = (mark for mark in plot.marks if mark.candidate == 2 and mark.kind == "dot")
+    assert dot.values == ["flat", 2 * each, test, 1.0]
+    x, y = dot.points[0]
+    assert (x, y) == (min(x, 22.0), min(y, 100.0))
+    assert (note or "") in str(draw(plot, make_styles([*candidates, flat])))
 
 
 def test_several_models_and_ngram_models_are_points_without_epochs():
@@ -130,7 +143,7 @@ def test_every_figure_is_well_formed_and_has_words_and_data(n):
     ]
     for figure in figures(*candidates).values():
         root = drawn(figure, candidates)
-        for axis in ("x", "y") if figure.y else ("x",):
+        for axis in ("x", "y"):
             assert len(root.findall(f".//{{s}}g[@class='{axis} ticks']/{{s}}g")) >= 2, figure.id
         assert root.find("{s}desc").text
         assert lines(figure)
@@ -144,15 +157,15 @@ def test_bands_are_relative_to_flat_or_to_the_best_candidate(other):
         a_candidate("a", by_band=[50.0, None]),
         a_candidate(other, by_band=[40.0, None], valid=90.0),
     ]
-    (plot,) = (p for p in make_plots(a_comparison(*candidates, bands=bands)) if p.y and p.x.names)
-    assert lines(plot) == [["a", "1+", 2, 30, 50.0, 1.25], [other, "1+", 2, 30, 40.0, 1.0]]
+    (plot,) = (p for p in make_plots(a_comparison(*candidates, bands=bands)) if p.x.names)
+    assert lines(plot) == [["a", "1+", 2, 30, 50.0, 25.0], [other, "1+", 2, 30, 40.0, 0.0]]
     assert other in plot.y.title
 
 
 PLOT = Plot(
     "plot-x", "A <title>", "", Axis("x, s", "log"), Axis("y"), ["candidate", "x", "y"],
     [Mark(0, "dot", [(1.0, 2.5)], ["=a", 1.0, 2.5]), Mark(1, "dot", [(30, 2.0)], ["b", 30, None])],
-    front="left",
+    front=True,
 )  # fmt: skip
 
 
@@ -186,13 +199,12 @@ def test_names_beside_a_figure_do_not_overlap():
     candidates = [
         a_candidate(f"candidate {i}", test=100.0 + 0.001 * i, speed=100.0 + i) for i in range(30)
     ]
-    svg = str(draw(figures(*candidates)["plot-speed"], make_styles(candidates)))
+    svg = str(draw(figures(*candidates)["plot-seconds"], make_styles(candidates)))
     ys = sorted(float(y) for y in re.findall(r'<text x="303.0" y="([0-9.]+)">candidate', svg))
     assert len(ys) == 30
     assert min(b - a for a, b in pairwise(ys)) >= 14.9
 
 
 def test_a_long_name_is_cut_in_its_middle():
-    long, short = make_styles([a_candidate("gmm epsilon=0.4 trees=4"), a_candidate("huffman")])
-    assert long.short_name == "gmm epsi\N{HORIZONTAL ELLIPSIS} trees=4"
-    assert short.short_name == "huffman"
+    assert shorten("gmm epsilon=0.4 trees=4", 17) == "gmm epsi\N{HORIZONTAL ELLIPSIS} trees=4"
+    assert shorten("huffman", 7) == "huffman"

@@ -190,7 +190,7 @@ class Pane {
 class Explorer {
   static async start(data) {
     const explorer = new Explorer(data, await Words.unpack(data));
-    await explorer.panes[0].choose(data.first);
+    await explorer.panes[0].choose(0);
   }
 
   constructor(data, words) {
