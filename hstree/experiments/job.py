@@ -62,7 +62,7 @@ from hstree.tree import Tree, load
 VECTORS_FRACTION = 1 / 2
 SOURCE_FRACTION = 1 / 3
 #: Fraction of these seconds for word vectors, where these are of another model.
-WORD_VECTORS_FRACTION = 1 / 4
+WORD_VECTORS_FRACTION = 1 / 16
 MIN_TRAINING_FRACTION = 1 / 4
 #: Errors that end the training of one candidate; others end the comparison.
 FAILURES = (TrainingError, OptionError, MemoryError)
