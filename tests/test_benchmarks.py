@@ -159,32 +159,53 @@ def test_word2vec(monkeypatch, capsys, tmp_path):
     assert all(row["held-out nll"] < np.log(7) for row in scored)
 
 
-@pytest.mark.parametrize("model", ["gru", "transformer"])
-def test_torch_perplexity_keeps_its_runs(model, monkeypatch, capsys, tmp_path):
-    pytest.importorskip("torch", reason=needs.TORCH)
-    few = ("--ptb", ptb(tmp_path), "--folder", tmp_path / "runs", "--model", model, "--dim", 8)
-    heads = ["Linear", "sampled", "huffman", "classes"]
-    grid = ("--heads", *heads, "--rates", 1e-9, 1e-2, "--seeds", 2, "--seconds", 0.2)
-    rows = run("torch_perplexity", monkeypatch, capsys, tmp_path, *few, *grid)
-    assert [row["head"] for row in rows] == heads
-    # The words of the text are not independent, which no untrained model knows.
-    assert {row["rate"] for row in rows} == {"0.01"}
-    assert all("±" in row["test"] and row["epochs"] > 0 for row in rows)
-    monkeypatch.setattr("benchmarks.torch_perplexity.train", lambda *_: pytest.fail("again"))
-    assert run("torch_perplexity", monkeypatch, capsys, tmp_path, *few, *grid) == rows
+#: Benchmarks of networks: their options, and the candidates in their tables.
+ON_NETWORKS = {
+    "torch_perplexity": (
+        ["--candidates", "adaptive cutoffs=5", "flat"],
+        ["sampled samples=3", "adaptive cutoffs=5", "flat"],
+    ),
+    "short_lists": (
+        ["--builders", "huffman", "--lengths", 0, 3, "--rates", 1e-9, 0.1],
+        ["sampled samples=3", "huffman", "huffman short_list=3"],
+    ),
+}
 
 
-def test_torch_perplexity_encodes_all_splits_alike(tmp_path):
+@pytest.mark.parametrize("name", ON_NETWORKS)
+def test_networks_are_compared_and_kept(name, monkeypatch, capsys, tmp_path):
     pytest.importorskip("torch", reason=needs.TORCH)
-    from benchmarks.torch_perplexity import read, streams
+    options, expected = ON_NETWORKS[name]
+    model = ("--model", "gru dim=8 length=8 batch_size=32", "--seconds", 0.6, "--seeds", 2)
+    model += ("--reference", "sampled samples=3")
+    folders = ("--ptb", ptb(tmp_path), "--folder", tmp_path / "runs")
+    arguments = [*folders, *model, *options]
+    rows = run(name, monkeypatch, capsys, tmp_path, *arguments)
+    assert [row["candidate"] for row in rows] == expected
+    assert all("\N{PLUS-MINUS SIGN}" in row["test"] and row["tokens/s"] > 0 for row in rows)
+    assert rows[0]["ratio"] == 1
+    roots = {row["candidate"]: row["at the root"] for row in rows}
+    if name == "short_lists":
+        assert roots["huffman"] < roots["huffman short_list=3"] < 1
+    again = run(name, monkeypatch, capsys, tmp_path, *arguments)
+    assert [row["test"] for row in again] == [row["test"] for row in rows]
+
+
+def test_networks_read_all_splits_alike(tmp_path):
+    pytest.importorskip("torch", reason=needs.TORCH)
+    from benchmarks.torch_perplexity import read_splits
 
     for part, line in (("train", "a a b"), ("valid", "b b a"), ("test", "c b a")):
         write_lines(tmp_path / f"ptb.{part}.txt", [line] * 8 + ["<unk>"])
-    splits = read(Namespace(text=None, corpus="ptb", ptb=tmp_path, words=None))
-    words = splits.train.vocabulary.words
-    valid, test = ([words[i] for i in streams(part, 16).flatten()[:4]] for part in splits[1:])
-    assert valid == ["b", "b", "a", "<eos>"]
-    assert test == ["<unk>", "b", "a", "<eos>"]
+    vocabulary = write_lines(tmp_path / "words.txt", ["<eos>\t9", "a\t16", "<unk>\t1"])
+    names = {"text": None, "corpus": "ptb", "ptb": tmp_path, "words": None, "vocabulary": None}
+    for chosen, expected in (
+        ({}, ["a", "b", "<eos>", "<unk>"]),
+        ({"words": 3}, ["a", "<eos>", "<unk>"]),
+        ({"vocabulary": vocabulary}, ["<eos>", "a", "<unk>"]),
+    ):
+        splits = read_splits(Namespace(**names | chosen))
+        assert all(sorted(part.vocabulary.words) == sorted(expected) for part in splits), chosen
 
 
 def test_scale(monkeypatch, capsys, tmp_path):
