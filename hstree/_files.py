@@ -13,6 +13,7 @@ import hashlib
 import json
 import lzma
 import os
+import re
 import shutil
 import stat
 import sys
@@ -53,6 +54,9 @@ UNPACK: dict[str, Callable[..., Any]] = {
     ".bz2": bz2.open,
     ".zst": lambda file: require(_ZSTANDARD, package=_ZSTANDARD).open(file),
 }
+#: First bytes of a zip, and of a pickle of protocol 2 to 5; no text begins with these.
+_ZIP = b"PK\x03\x04"
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
 #: Beginning and end of the names of temporary folders.
 PREFIX = ".hstree-"
 SUFFIX = ".tmp"
@@ -82,6 +86,26 @@ def read_regular(
     """Read all bytes of a file; raises `error`."""
     with explained(f"read {path}", error, remedy), open_regular(path) as file:
         return file.read()
+
+
+def refuse_containers(path: str | os.PathLike[str], start: bytes | None = None) -> None:
+    """Raise InputError for a pickle, such as a saved gensim model, or a zip; these are never read.
+
+    `start` is the beginning of the file, which is read where it is not given.
+    """
+    if start is None:
+        start = b""
+        with suppress(OSError), open_regular(path) as file:
+            start = file.read(4)
+    if start.startswith(_ZIP):
+        raise InputError(f"{path} is a zip; `unzip {path}` unpacks it, then give one of its files")
+    if _PICKLE.match(start):
+        raise InputError(
+            f"{path} is a pickle, whose reading runs code; export a gensim model in Python by "
+            f"model = gensim.models.Word2Vec.load({os.fspath(path)!r}) and, for its tree, "
+            "hstree.interop.gensim.tree_of(model).save('tree.json'), or for its vectors "
+            "model.wv.save_word2vec_format('vectors.vec')"
+        )
 
 
 def read_text(path: str | os.PathLike[str], what: str = "") -> str:

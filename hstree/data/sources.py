@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from hstree import progress
-from hstree._files import BYTE_ORDER_MARK, UNPACK, open_regular, unpacking_reader
+from hstree._files import (
+    BYTE_ORDER_MARK,
+    UNPACK,
+    open_regular,
+    refuse_containers,
+    unpacking_reader,
+)
 from hstree._text import named_error, plural, recorded_name
 from hstree.errors import InputError, explained
 
@@ -141,7 +147,9 @@ class TextFile:
         size = sum(file.stat().st_size for file in self._files if file.exists())
         with progress.task(f"reading {self.name}", total=size or None, unit="bytes") as task:
             for number, (block, n_read) in enumerate(_read(self._files, self._kept)):
-                # Vectors, which begin with a word and numbers, are a common mistake
+                # Saved models and vectors, which begin with a word and numbers, are common mistakes
+                if number == 0 and not self._is_text:
+                    refuse_containers(self.name, block)
                 if number == 0 and not self._is_text and _VECTOR_LINES.match(block):
                     raise _no_text(self.name, _VECTORS)
                 digest.update(block)

@@ -22,7 +22,13 @@ import numpy as np
 
 from hstree import progress
 from hstree._arrays import Array, Float32, Int64, offsets
-from hstree._files import BYTE_ORDER_MARK, open_regular, replacing, unpacking_reader
+from hstree._files import (
+    BYTE_ORDER_MARK,
+    open_regular,
+    refuse_containers,
+    replacing,
+    unpacking_reader,
+)
 from hstree.data.word_files import unexpected
 from hstree.errors import InputError, explained
 from hstree.tree.npy import read_npy
@@ -43,10 +49,7 @@ _BLANKS = re.compile(rb"[ \t]+")
 _NO_WORD = re.compile(rb"[\0\r\n]")
 # Readers split at ASCII white space, the C program's `scanf` at all of it.
 _STORABLE = re.compile(r"[^ \t\n\r\v\f\0\ud800-\udfff]+")
-_KINDS = (
-    "give .npy, word2vec text or binary, or GloVe text (a word and its numbers on each line); "
-    "unzip a .zip"
-)
+_KINDS = "give .npy, word2vec text or binary, or GloVe text (a word and its numbers on each line)"
 _TEXT_HINT = "; of running text, bootstrap makes vectors and a tree"
 
 #: Words and their vectors (n, d), a block of a file.
@@ -135,6 +138,7 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
 def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float32]:
     """Detect which of the three formats a file has by its first lines, and read it."""
     head = read_block().removeprefix(BYTE_ORDER_MARK)
+    refuse_containers(name, head)
     if not head.strip():
         raise InputError(f"{name}: the file is empty; {_KINDS}")
     # A first line "V d" is word2vec's; without it, the first line tells the number of columns

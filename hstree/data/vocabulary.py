@@ -213,6 +213,8 @@ class Vocabulary:
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
         r"""Read ``word<TAB>count`` lines (UTF-8) in the order of the file; empty ones are skipped.
 
+        Or the columns of words and counts of a ``.csv`` file with titles.
+
         A count may be zero, but not all of them. The first line may record the texts that the words
         were counted on, which `source` then names. Raises InputError when the file cannot be read
         as that; the message names the line.

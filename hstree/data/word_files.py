@@ -1,16 +1,18 @@
 r"""Text files of words: vocabularies, and the labels of the rows of another file.
 
 A line is ``word`` or, on all lines alike, ``word<TAB>count``; UTF-8, ``\n`` or ``\r\n``. Empty
-lines are skipped. The first line may be a record, ``# hstree<TAB>{...}`` with a JSON object:
-``texts``, what the content was made from (`data.provenance`), and in a labels file
-``file_sha256``, the hash of the file whose rows it names. It is never a word, since a count is
-digits.
+lines are skipped. A ``.csv`` file of words and counts is read, too, but not written.
+
+The first line may be a record, ``# hstree<TAB>{...}`` with a JSON object: ``texts``, what the
+content was made from (`data.provenance`), and in a labels file ``file_sha256``, the hash of the
+file whose rows it names. It is never a word, since a count is digits.
 
 ``NAME.labels.tsv`` beside ``NAME.npy`` (or a tree file of numbered labels) holds one word per row.
 The pair is written by two renames, the labels first, and the hash is checked on reading, so that
 files left over by a kill in between are refused. Labels without a record are read too.
 """
 
+import csv
 import hashlib
 import json
 import os
@@ -39,6 +41,11 @@ _COUNT = re.compile(r"[0-9]{1,19}")  # nineteen digits hold every int64
 _STORABLE = re.compile(r"[^\0\t\n\r\ud800-\udfff]+")
 
 
+#: Titles of the columns of a CSV file with words and counts, in lower case.
+_WORD_TITLES = ("word", "item", "label", "token")
+_COUNT_TITLES = ("count", "frequency")
+
+
 class WordList(NamedTuple):
     """Content of a vocabulary or labels file."""
 
@@ -57,8 +64,9 @@ def read_lines(path: str | os.PathLike[str], what: str = "") -> list[tuple[int, 
 def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False) -> WordList:
     """Read a vocabulary or labels file; `what` it holds is for messages.
 
-    If not `counted`, the first line of a word decides whether all lines have a count. Raises
-    InputError when the file cannot be read as that; the message names the line.
+    If not `counted`, the first line of a word decides whether all lines have a count. If `counted`,
+    a ``.csv`` file without tabs has a column of words and one of counts. Raises InputError when the
+    file cannot be read as that; the message names the line.
     """
     # The first line may be a record of what the file was made from
     name = os.fspath(path)
@@ -71,6 +79,8 @@ def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False
         raise InputError(f"{name}: the file is empty; give lines of the form {form}")
 
     # The first line of a word decides about all
+    if counted and "\t" not in lines[0][1] and ".csv" in Path(name).suffixes:
+        return _read_csv(name, lines)
     counted = counted or "\t" in lines[0][1]
     expected = "a word, a tab and a whole number" if counted else "a word and nothing else"
     words = []
@@ -82,6 +92,53 @@ def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False
         words.append(word)
         counts.append(int(count or 0))
     return WordList(name, words, counts_array(name, counts) if counted else None, record)
+
+
+def _read_csv(name: str, lines: Sequence[tuple[int, str]]) -> WordList:
+    """Read words and counts from the lines of a CSV file.
+
+    Its titles name the columns (`_WORD_TITLES`, `_COUNT_TITLES`). Two columns may have any titles,
+    or none.
+    """
+    rows = csv.reader((line for _, line in lines), strict=True)
+    words = []
+    counts = []
+    columns = None
+    try:
+        for row in rows:
+            number, line = lines[rows.line_num - 1]
+            # The first line has the titles, unless its second cell is a count
+            if columns is None:
+                columns = _csv_columns(f"{name}, line {number}", row)
+                if not (len(row) == 2 and _COUNT.fullmatch(row[1])):
+                    continue
+            word, count = (row[column] if column < len(row) else "" for column in columns)
+            if not word or not _COUNT.fullmatch(count):
+                raise unexpected(name, number, "a word and a whole number", line)
+            words.append(word)
+            counts.append(int(count))
+    except csv.Error as error:
+        where = f"{name}, line {lines[rows.line_num - 1][0]}"
+        raise InputError(f"{where}: {error}; correct the quotes") from error
+    return WordList(name, words, counts_array(name, counts), None)
+
+
+def _csv_columns(where: str, titles: Sequence[str]) -> tuple[int, int]:
+    """Return the columns of words and of counts by their titles, or the first and second of two.
+
+    Raises InputError when the titles do not name one of each.
+    """
+    plain = [title.strip().lower() for title in titles]
+    word_columns = [column for column, title in enumerate(plain) if title in _WORD_TITLES]
+    count_columns = [column for column, title in enumerate(plain) if title in _COUNT_TITLES]
+    if len(word_columns) == len(count_columns) == 1:
+        return word_columns[0], count_columns[0]
+    if len(titles) == 2:
+        return 0, 1
+    raise InputError(
+        f"{where}: the columns are {', '.join(titles)}; give two columns, or the titles "
+        f"{' or '.join(_WORD_TITLES)} for the words and {' or '.join(_COUNT_TITLES)} for the counts"
+    )
 
 
 def counts_array(path: str | os.PathLike[str], counts: Sequence[int]) -> Int64:

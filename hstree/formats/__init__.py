@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from hstree import progress
-from hstree._files import read_regular
+from hstree._files import read_regular, refuse_containers
 from hstree._version import __version__
 from hstree.data.word_files import LABELS, texts_of_file
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
@@ -157,7 +157,10 @@ def losses(tree: Tree, path: str | os.PathLike[str], format: str | None = None) 
 
 
 def find_format(path: Path, name: str | None = None) -> Format:
-    """Return a format by name, or by the ending of `path`; raises OptionError if unknown."""
+    """Return a format by name, or by the ending of `path`.
+
+    Raises OptionError if it is unknown, and InputError if the file is a pickle or a zip.
+    """
     if name is not None:
         if name not in FORMATS:
             raise OptionError(f"no format {name!r}; there are {', '.join(FORMATS)}")
@@ -165,6 +168,7 @@ def find_format(path: Path, name: str | None = None) -> Format:
     endings = {ending: each for each in FORMATS.values() for ending in each.endings}
     ending = next(filter(path.name.endswith, endings), None)
     if ending is None:
+        refuse_containers(path)
         known = ", ".join(sorted(endings))
         raise OptionError(f"no format has the ending of {path}; endings are {known}; or name one")
     return endings[ending]

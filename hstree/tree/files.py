@@ -20,7 +20,13 @@ import numpy as np
 
 from hstree import progress
 from hstree._arrays import Array, offsets
-from hstree._files import largest_unpacked, open_regular, replacing, unpacking_reader
+from hstree._files import (
+    largest_unpacked,
+    open_regular,
+    refuse_containers,
+    replacing,
+    unpacking_reader,
+)
 from hstree._text import brief, one_line
 from hstree.errors import FileFormatError, explained
 from hstree.tree.arrays import TreeArrays
@@ -67,10 +73,12 @@ def save(tree: TreeArrays, path: str | os.PathLike[str]) -> None:
 def read_content(path: str | os.PathLike[str]) -> Content:
     """Read the content of a tree file, without checking the rules of trees.
 
-    Raises FileFormatError when the file cannot be read or is not of this format.
+    Raises FileFormatError when the file cannot be read or is not of this format, InputError when
+    it is a pickle or another zip.
     """
     name = Path(path).name
     if not name.endswith(ENDINGS):
+        refuse_containers(path)
         raise _no_tree_file(path)
     with (
         progress.task(f"reading {path}"),

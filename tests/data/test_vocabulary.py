@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import hstree
 from hstree.data.vocabulary import EOS, UNK, Vocabulary
 from hstree.errors import InputError, OptionError
 
@@ -68,6 +69,39 @@ def test_from_counts_follows_the_rule(text, min_count, max_size, unk):
 def test_options_without_room_for_a_word_are_refused(option, value):
     with pytest.raises(OptionError, match=f"{option} is {value}"):
         Vocabulary.from_counts(["a", EOS], [1, 1], **{option: value})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'item,count\ncat,3\n"a, b",2\n',
+        'sku,units\ncat,3\n"a, b",2\n',
+        'cat,3\n\n"a, b",2\n',
+        'Count,note,Word\n3,,cat\n2,new,"a, b"\n',
+        "cat\t3\na, b\t2\n",
+    ],
+)
+def test_counts_of_a_csv_file(tmp_path, text):
+    (tmp_path / "items.csv").write_text(text)
+    vocabulary = Vocabulary.from_file(tmp_path / "items.csv")
+    assert (vocabulary.words, vocabulary.counts.tolist()) == (("cat", "a, b"), [3, 2])
+    assert hstree.build("huffman", tmp_path / "items.csv").labels == ("cat", "a, b")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,title,units\n1,cat,3\n", r"line 1: the columns are id, title, units; .* word or item"),
+        ("word,item,count\na,b,3\n", "line 1: the columns are word, item, count"),
+        ("item,count\ncat,3\n\ndog,many\n", "line 4: expected a word and a whole number"),
+        ("item,count,note\ncat\n", "line 2: expected a word and a whole number"),
+        ('item,count\n"cat"s,3\n', "line 2: .*; correct the quotes"),
+    ],
+)
+def test_a_csv_file_of_other_columns_is_refused(tmp_path, text, message):
+    (tmp_path / "items.csv").write_text(text)
+    with pytest.raises(InputError, match=message):
+        Vocabulary.from_file(tmp_path / "items.csv")
 
 
 def test_an_explicit_order_stays():

@@ -1,11 +1,13 @@
 """gensim: it trains on the tree put into it, and what it learned is read back exactly."""
 
+import re
 import sys
 
 import numpy as np
 import pytest
 
 import hstree
+from hstree import formats
 from hstree.builders.huffman import huffman
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, MissingExtraError, OptionError
@@ -123,6 +125,20 @@ def test_the_layer_gives_the_held_out_loss_of_gensims_weights(sg):
     total = model.score(held_out, total_sentences=len(held_out)).sum()  # by a coarse table
     assert total == pytest.approx(-nll, rel=0.05)
     np.testing.assert_allclose(np.exp(layer.log_prob(hidden[:3])).sum(axis=1), 1, rtol=1e-6)
+
+
+def test_a_saved_model_is_refused_with_commands_that_export_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = untrained()
+    model.save("w2v.model")
+    with pytest.raises(InputError, match="is a pickle") as refused:
+        formats.read("w2v.model")
+    commands = re.search(
+        r"by (model = \S+) and, for its tree, (\S+), or for its vectors (.+)$", str(refused.value)
+    )
+    exec("\n".join(["import gensim, hstree.interop.gensim", *commands.groups()]), {})
+    assert hstree.load("tree.json") == bridge.tree_of(model)
+    np.testing.assert_array_equal(WordVectors.read("vectors.vec").vectors, model.wv.vectors)
 
 
 @pytest.mark.parametrize("sg", [0, 1])

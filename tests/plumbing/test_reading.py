@@ -3,11 +3,13 @@
 import gzip
 import json
 import os
+import pickle
 import tracemalloc
+import zipfile
 
 import pytest
 
-from hstree import LanguageModel, Tree, WordVectors, formats
+from hstree import Corpus, LanguageModel, Tree, WordVectors, build, formats
 from hstree._files import ALWAYS, MAX_RATIO
 from hstree.errors import HstreeError
 from hstree.models import load_model
@@ -64,6 +66,21 @@ def test_a_compression_bomb_is_refused_before_it_unpacks(tmp_path, name, read):
     finally:
         tracemalloc.stop()
     assert f"unpacks to more than {MAX_RATIO} times its size; if that is right, unpack it" in said
+
+
+@pytest.mark.parametrize(
+    "read", [load, formats.read, WordVectors.read, Corpus.read, lambda path: build("gmm", path)]
+)
+def test_a_pickle_and_a_zip_are_refused_with_the_way_out(tmp_path, read):
+    model = tmp_path / "w2v.model"
+    for protocol in range(2, 6):
+        model.write_bytes(pickle.dumps({"vectors": [1.0]}, protocol))
+        said = refused(read, model, "w2v.model")
+        assert "tree_of(model).save(" in said
+        assert "save_word2vec_format(" in said
+    with zipfile.ZipFile(tmp_path / "glove.zip", "w") as packed:
+        packed.writestr("glove.txt", "a 1 2\nb 1 2\n")
+    assert "unzip" in refused(read, tmp_path / "glove.zip")
 
 
 def test_small_files_may_unpack_to_more(tmp_path):
