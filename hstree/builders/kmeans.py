@@ -148,10 +148,12 @@ def draw_centres(nodes: Nodes, X: Floating, noise: Float64) -> list[Floating]:
     for row_noise in noise:
         if stop_flag.get()[0]:
             raise CancelledError
+        # A row that is a centre has the probability 0
         with np.errstate(divide="ignore"):
             key = np.log(nearest) + row_noise
         last_in_order = np.lexsort((key, nodes.node))[nodes.start[1:] - 1]
         centres.append(X[last_in_order])
+        # Rounding may leave a small negative distance. The first distances replace the ones
         distance = np.maximum(square + _distances(nodes, X, centres[-1]), 0)
         nearest = np.minimum(nearest, distance) if len(centres) > 1 else distance
     return centres
@@ -205,6 +207,7 @@ def _split_evenly(nodes: Nodes, distance: Float64) -> Int64:
     rest = np.arange(n)
     n_left = nodes.size
     for j, n_wanted in enumerate(np.diff(ends, axis=0)):
+        # Centre j takes the rows that would lose most by the nearest of the later centres
         lead = distance[j, rest] - nearest_later[j + 1, rest]
         order = rest[np.lexsort((lead, nodes.node[rest]))]
         node = nodes.node[order]

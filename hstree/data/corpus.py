@@ -102,6 +102,7 @@ class Corpus:
                 "takes a file, from_lines lines, from_tokens lists of words, from_ids token ids"
             )
         start, stop = (0, len(text.line_start) - 1) if lines is None else lines
+        # Corpora over the same text share it: parts of it, with any vocabulary, cost no copy
         first, last = text.line_start[[start, stop]]
         self._text = text
         # (T,) type of each token
@@ -128,6 +129,8 @@ class Corpus:
 
         # (types,) vocabulary id of each type of the text, -1 for OOV types
         self._type_ids = vocabulary.ids(text.types)
+
+        # (types,) how often each occurs, which the encoding knows for the whole text
         if type_counts is None:
             is_whole = self.n_tokens == len(text.ids)
             type_counts = text.counts if is_whole else count_ids(self._types, len(text.types))
@@ -397,6 +400,7 @@ class Corpus:
         Lines before `first` without a token are left out.
         """
         starts = self._text.line_start[self.lines[0] : self.lines[1] + 1]
+        # From the last line that starts by `first` to the first one that starts at `stop` or later
         first_line = np.searchsorted(starts, first + starts[0], "right") - 1
         last_line = np.searchsorted(starts, stop + starts[0])
         return np.asarray(starts[first_line : last_line + 1] - starts[0])

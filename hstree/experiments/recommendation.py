@@ -140,6 +140,7 @@ def _cheaper_alternative(comparison: Comparison, choice: Choice, best: Candidate
     if choice.cheaper is None:
         saved = f"at least {100 * SAME_TIME:g}% less time from the text"
         return f"No other candidate {tolerance} of this perplexity takes {saved}."
+    # how much worse and how much faster it is
     cheaper = comparison.candidate(choice.cheaper)
     percent = round(100 * (cheaper.valid / best.valid - 1), 1)
     loss = f"{percent:.1f}% worse" if percent else "as good to 0.1%"
@@ -155,6 +156,7 @@ def _against_flat(comparison: Comparison, candidate: CandidateResult) -> str | N
 
     Return None if there is none, or if it trained for other epochs and other seconds.
     """
+    # a candidate with a layer beside flat with this layer, so that they differ in the tree alone
     if candidate.layer is None:
         flat = next((other for other in comparison.candidates if other.is_flat), None)
         ratio = candidate.to_flat
@@ -169,6 +171,7 @@ def _against_flat(comparison: Comparison, candidate: CandidateResult) -> str | N
     if training is None:
         return None
 
+    # the difference in words, and whether the interval has 1 in it
     percent = round(100 * (ratio.ratio - 1), 1)
     direction = "higher" if percent > 0 else "lower"
     difference = f"{abs(percent):.1f}% {direction} than" if percent else "within 0.1% of"
@@ -189,6 +192,7 @@ def _common_training(candidate: CandidateResult, other: CandidateResult) -> str 
     if candidate.trained_epochs == other.trained_epochs > 0:
         plural_s = "" if candidate.trained_epochs == 1 else "s"
         return f"{candidate.trained_epochs:g} epoch{plural_s}"
+    # epochs may differ where seconds are the same, as by halving
     seconds = candidate.timings.total
     other_seconds = other.timings.total
     if not seconds or not other_seconds or abs(other_seconds / seconds - 1) > SAME_TIME:

@@ -65,12 +65,15 @@ class DifferentiatedSoftmax(SoftmaxLayer):
             reason = f"is {bands!r}; no band can have more numbers than hidden vectors, {dim}"
             raise OptionError.about("bands", reason)
         self.bands = Bands(vocabulary.counts, cutoffs)
+
         # Arrays by their names in a saved model; the longest vectors need no projection
         self._arrays: dict[str, Array] = {"bias": np.zeros(self.n_labels, dtype)}
         for i, (size, width) in enumerate(zip(np.diff(self.bands.start), widths, strict=True), 1):
             self._arrays[f"band{i}_weight"] = np.zeros((size, width), dtype)
             if width < dim:
                 self._arrays[f"band{i}_projection"] = np.zeros((width, dim), dtype)
+
+        # Words have their frequencies at the start; projections are random
         self.bias = self._arrays["bias"]
         log_frequency = log_unigram(vocabulary.counts if counts is None else counts)
         self.bias[...] = log_frequency[self.bands.label]

@@ -137,13 +137,14 @@ class TreeLayer(Head):
         a target is not a label id, a finite input is so large that logits overflow (above 1e30 in
         float32), or the layer is on the meta device.
         """
-        hidden, wanted = self._as_items(input, target)
+        hidden, label = self._as_items(input, target)
         with without_autocast(input.device):
             if is_traced():
-                output = self._dense_log_prob(hidden, wanted)
+                output = self._dense_log_prob(hidden, label)
             else:
-                output = self._target_log_prob(hidden, wanted)
-        n_scored = (wanted != self.ignore_index).sum()
+                output = self._target_log_prob(hidden, label)
+        # The mean over the items that are scored; others have a log-probability of 0
+        n_scored = (label != self.ignore_index).sum()
         return TargetLogProb(output.reshape(target.shape), -output.sum() / n_scored)
 
     def extra_repr(self) -> str:
@@ -425,6 +426,7 @@ class HierarchicalSoftmax(TreeLayer):
             for rows in split_rows(hidden, self._rows_at_once):
                 log_prob = torch.cat([self._log_prob(rows), self._node_log_prob(rows)], 1)
                 score = log_prob.index_select(1, target).exp()  # (n, items)
+                # The deepest first, then the most probable, as in `Hierarchy.choose`
                 if confidence is not None:
                     score = torch.where(score >= confidence, 2 * level + 1 + score, 0)
                 parts.append(target[score.argmax(1)])
@@ -484,6 +486,7 @@ class HierarchicalSoftmax(TreeLayer):
         if self.tree.n_nodes > 1:
             codes, index, _ = self._layout()
             refuse_large(hidden)
+            # The compiled search, or NumPy's, on the CPU; Triton's on a GPU
             if are_arrays:
                 weight, bias, vectors = (tensor.numpy() for tensor in inputs[:3])
                 results = search_arrays(codes, weight, bias, vectors, k, None)
@@ -525,6 +528,7 @@ class HierarchicalSoftmax(TreeLayer):
         if self.node_targets:
             log_prob = torch.cat([log_prob, self._node_log_prob(hidden)], 1)
         is_scored = target != self.ignore_index
+        # Label 0 stands in for items that are not scored, whose target is no column
         label = torch.where(is_scored, target, 0)
         return torch.where(is_scored, log_prob.gather(1, label[:, None])[:, 0], 0)
 
@@ -577,8 +581,10 @@ def _largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if ((known >= least).sum(1) > k).any():
         above = known > least
         ties = known == least
-        wanted = above | (ties & (ties.cumsum(1) <= k - above.sum(1, keepdim=True)))
-        labels = wanted.nonzero()[:, 1].reshape(-1, k)
+        # As many of the ties, the first ones, as are left beside those above
+        is_chosen = above | (ties & (ties.cumsum(1) <= k - above.sum(1, keepdim=True)))
+        labels = is_chosen.nonzero()[:, 1].reshape(-1, k)
+    # By id, then stably by value, so that ties stay in the order of the columns
     labels = labels.sort(1).values
     values, order = torch.sort(log_prob.gather(1, labels), descending=True, stable=True)
     return labels.gather(1, order), values
