@@ -116,6 +116,7 @@ def read_before(text: Corpus, scored: str = "test", **records: object) -> str | 
         model's "training". For a tree, the lines that its builder read are distinguished from those
         of its vectors.
     """
+    # Lines that the builder read are in the record itself; those of its vectors are below it
     if isinstance(tree := records.get("tree"), dict):
         records["builder"] = {key: tree.get(key) for key in ("name", "sha256", "lines")}
     for reader, sentence in _READERS.items():

@@ -87,6 +87,7 @@ class Unigram:
             since = arrival[labels[-1]] - arrival[labels]
             again = rng.poisson(np.exp(self.log_prob[labels]) @ since)
             return Samples(labels, self.log_prob[labels]), float(k + again)
+        # Twice as many draws, again and again, until k of them are different
         drawn = self.sample(2 * k, rng).labels
         while len(first := np.unique(drawn, return_index=True)[1]) < k:
             drawn = np.concatenate([drawn, self.sample(len(drawn), rng).labels])

@@ -268,6 +268,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         arrays = (model.embedding, model.position, layer.weight, layer.bias)
         if model.position.ndim > 2 or not fast.is_supported(*arrays):
             return None
+        # With each matrix, the sums of its optimiser; rows of words and nodes decay when touched
         embedding = self.optimisers["embedding"]
         position = self.optimisers["position"]
         words = fast.RowState(embedding.squares, position.squares, embedding.decayed)

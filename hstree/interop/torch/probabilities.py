@@ -97,7 +97,7 @@ class AllLabels:
         tree = codes.tree
         self.n_labels = tree.n_labels
         self.has_single_codes = tree.has_single_codes
-        binary, groups, slots = _slots(tree)
+
         # (E,) edges from the root down, and (E + 1,) the position of each edge in paths; 0 is that
         # of edge -1, which leads to the root
         down = np.concatenate([np.empty(0, np.int64), *(level.edges for level in tree.levels)])
@@ -105,14 +105,20 @@ class AllLabels:
         position[down] = np.arange(1, len(down) + 1)
         self._level_sizes = [1, *(len(level.edges) for level in tree.levels)]
         level_start = array_offsets(np.array(self._level_sizes))
+
+        # Weight rows of binary nodes and of groups of others; where the result of each edge then is
+        binary, groups, slots = _slots(tree)
         self._binary_row = index_tensor(tree.row_start[binary], device)
         self._group_rows = [index_tensor(rows, device) for rows in groups]
         self._slot = index_tensor(np.r_[0, 1 + slots[down]], device)
+
         # (edges,) of each level below the root's children: the position, in the level above, of
         # the edge that leads to the node
         above = position[np.r_[-1, tree.parent_edge[down]]]
         above[1:] -= np.repeat(level_start[:-2], self._level_sizes[1:])
         self._above = torch.split(index_tensor(above, device), self._level_sizes)[2:]
+
+        # Positions of the last edge of each code, with its label, and of the edge to each node
         self._leaf = index_tensor(position[codes.leaf_edge if tree.n_nodes else [-1]], device)
         self._code_label = index_tensor(codes.label, device)
         self._node = index_tensor(position[tree.node_edge], device)
